@@ -1,0 +1,40 @@
+//! Caveats: typed reasons to trust a finding less.
+
+use serde::{Deserialize, Serialize};
+
+/// A reason to trust less, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Caveat {
+    /// What kind.
+    pub kind: CaveatKind,
+    /// What was seen, with its numbers.
+    pub message: String,
+    /// What to do about it.
+    pub advice: String,
+    /// Indexes of the variants it concerns; empty for all.
+    pub variants: Vec<usize>,
+    /// Indexes of the steps it concerns; empty for all.
+    pub steps: Vec<usize>,
+}
+
+/// Kinds of caveats; each has a test that provokes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaveatKind {
+    /// Fewer than three repetitions.
+    TooFewRepetitions,
+    /// A worker of the load generator was busy more than 70 % of the time, or had to wait for a CPU.
+    GeneratorLimit,
+    /// Attempts failed.
+    Errors,
+    /// Arrivals were due and never sent.
+    MissedArrivals,
+    /// Variants that are compared do not promise the same durability.
+    UnlikeDurability,
+    /// Trials failed or are missing.
+    MissingTrials,
+    /// The measured time is too short for the quantile.
+    ShortMeasurement,
+    /// It was a simulation: no database was measured.
+    Simulated,
+}

@@ -1,0 +1,266 @@
+//! What was found out. Serialised as `findings.json`; every field is part of that format.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Caveat;
+
+/// All findings of one or several runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Version of this format.
+    pub format: u32,
+    /// The question.
+    pub title: String,
+    /// The answer in words, first of all.
+    pub answer: Answer,
+    /// Smallest effect that matters, as a fraction (0.03 for 3 %).
+    pub threshold: f64,
+    /// Confidence of all bounds, as a fraction (0.95).
+    pub confidence: f64,
+    /// The variants, in plan order.
+    pub variants: Vec<VariantFacts>,
+    /// The steps, in plan order.
+    pub steps: Vec<StepFacts>,
+    /// One entry for each variant and step that was measured.
+    pub cells: Vec<Cell>,
+    /// One entry for each variant that has a baseline, step, and compared metric.
+    pub comparisons: Vec<Comparison>,
+    /// Low (clients ≤ CPUs) and high (clients > CPUs) concurrency, where steps of both kinds exist.
+    pub concurrency: Vec<GroupComparison>,
+    /// Reasons to trust less.
+    pub caveats: Vec<Caveat>,
+    /// Every trial of the plan and what became of it.
+    pub trials: Vec<TrialFacts>,
+    /// Settings in force that differ between variants: only those.
+    pub setting_differences: Vec<SettingDifference>,
+    /// Facts of the machine, by name.
+    pub environment: BTreeMap<String, String>,
+    /// CPUs of the machine.
+    pub cpus: u32,
+}
+
+/// The answer, in words a person can quote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// One sentence.
+    pub headline: String,
+    /// Further sentences: each comparison that was decided, what was not, and why.
+    pub details: Vec<String>,
+}
+
+/// A variant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantFacts {
+    /// Its name.
+    pub name: String,
+    /// Index of the variant it is compared with, if any.
+    pub baseline: Option<usize>,
+    /// Factor and level, in factor order.
+    pub levels: Vec<(String, String)>,
+    /// Server and version, as the server told it.
+    pub server: String,
+    /// What a commit survives.
+    pub durability: String,
+    /// The workload.
+    pub workload: String,
+    /// The workload's options.
+    pub options: BTreeMap<String, String>,
+    /// All settings in force, as far as read.
+    pub settings: BTreeMap<String, String>,
+    /// Repetitions that finished.
+    pub finished: u32,
+    /// Repetitions that failed.
+    pub failed: u32,
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepFacts {
+    /// Its name.
+    pub name: String,
+    /// Clients.
+    pub clients: u64,
+    /// Offered rate, transactions per second; none under closed load.
+    pub rate: Option<f64>,
+    /// Whether it is low or high concurrency.
+    pub concurrency: ConcurrencyGroup,
+}
+
+/// Clients against the machine's CPUs (S1's distinction).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConcurrencyGroup {
+    /// Clients ≤ CPUs.
+    Low,
+    /// Clients > CPUs.
+    High,
+}
+
+/// Something that is estimated in each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Committed transactions per second.
+    Throughput,
+    /// Mean response time, µs.
+    ResponseMean,
+    /// Median response time, µs.
+    ResponseP50,
+    /// p95 response time, µs.
+    ResponseP95,
+    /// p99 response time, µs.
+    ResponseP99,
+    /// p99.9 response time, µs.
+    ResponseP999,
+    /// Longest response time, µs.
+    ResponseMax,
+    /// p95 service time, µs.
+    ServiceP95,
+    /// CPU of the server per transaction, µs.
+    ServerCpuPerTransaction,
+    /// CPU of the load generator per statement, µs.
+    GeneratorCpuPerStatement,
+    /// Bytes read from disk devices per transaction.
+    DiskReadPerTransaction,
+    /// Bytes written to disk devices per transaction.
+    DiskWrittenPerTransaction,
+}
+
+/// A value with its bounds and the number of repetitions behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value: the mean over repetitions (for an effect: of the differences).
+    pub value: f64,
+    /// Lower bound; none with fewer than two repetitions.
+    pub low: Option<f64>,
+    /// Upper bound; none with fewer than two repetitions.
+    pub high: Option<f64>,
+    /// Repetitions.
+    pub n: u32,
+    /// Smallest of the repetitions.
+    pub min: f64,
+    /// Largest of the repetitions.
+    pub max: f64,
+    /// The unit: `1/s`, `µs`, `B`, `%`.
+    pub unit: String,
+    /// Each repetition's own value, in the order of the repetitions.
+    pub values: Vec<f64>,
+}
+
+/// One variant at one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// Estimates by metric; a metric that could not be measured is absent, see `absent`.
+    pub metrics: BTreeMap<Metric, Estimate>,
+    /// Why a metric is absent.
+    pub absent: BTreeMap<Metric, String>,
+    /// Attempts by outcome, all repetitions and kinds together.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Arrivals never sent, all repetitions together.
+    pub missed: u64,
+    /// Retries, all repetitions together.
+    pub retries: u64,
+    /// Transactions by kind, all repetitions together.
+    pub kinds: BTreeMap<String, u64>,
+    /// Response times in ns at quantiles 0, 0.001 … 1, merged over repetitions: the spectrum that
+    /// the report draws. Pairs of quantile and µs.
+    pub spectrum: Vec<(f64, f64)>,
+}
+
+/// A variant against its baseline at one step in one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the baseline.
+    pub baseline: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// What is compared.
+    pub metric: Metric,
+    /// Relative effect in percent of the baseline, with bounds.
+    pub relative: Estimate,
+    /// Absolute effect in the metric's unit, with bounds.
+    pub absolute: Estimate,
+    /// Permutation p-value of no effect; none with too few repetitions.
+    pub p_value: Option<f64>,
+    /// The same, corrected for the number of comparisons (Holm).
+    pub p_value_corrected: Option<f64>,
+    /// Whether it was paired by block.
+    pub paired: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Repetitions that would probably decide it; none where it is decided or cannot be told.
+    pub repetitions_needed: Option<u32>,
+}
+
+/// What can be said about a difference, given the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Better by more than chance explains, and the effect matters or may matter.
+    Better,
+    /// Worse, likewise.
+    Worse,
+    /// Any difference is smaller than the threshold.
+    NoDifference,
+    /// The data do not decide.
+    Inconclusive,
+}
+
+/// A variant against its baseline over all steps of low, or of high, concurrency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupComparison {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the baseline.
+    pub baseline: usize,
+    /// Which steps.
+    pub group: ConcurrencyGroup,
+    /// Geometric mean of the throughput ratios over the steps, as a relative effect in percent.
+    pub relative: Estimate,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// A trial of the plan and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialFacts {
+    /// Its number.
+    pub number: u32,
+    /// Index of the variant.
+    pub variant: usize,
+    /// Counted from 1.
+    pub repetition: u32,
+    /// Counted from 1.
+    pub block: u32,
+    /// `finished`, `failed`, `missing`.
+    pub state: String,
+    /// Why it failed.
+    pub message: Option<String>,
+    /// Last lines of the server's log, if it failed.
+    pub server_log: Vec<String>,
+    /// Rows populated.
+    pub rows: u64,
+    /// Seconds to populate.
+    pub populate_s: f64,
+    /// Bytes on disk after populating.
+    pub bytes: Option<u64>,
+    /// Milliseconds since 1970 UTC.
+    pub began_unix_ms: Option<u64>,
+}
+
+/// A setting whose value in force is not the same in all variants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettingDifference {
+    /// Its name.
+    pub name: String,
+    /// Its value by variant index; none where the variant's server does not have it.
+    pub values: Vec<Option<String>>,
+}

@@ -1,0 +1,1 @@
+//! Resampling, quantiles and tests.

@@ -1,0 +1,16 @@
+//! One folder a product: server, connection, and the wire codecs.
+//!
+//! Knows no load, no record and no study. To add a product, copy a folder and name it in
+//! [`products`].
+
+mod catalog;
+mod endpoint;
+pub mod mysql;
+pub mod postgresql;
+mod server;
+pub mod sqlite;
+mod transport;
+
+pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables};
+pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
+pub use server::{DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start};

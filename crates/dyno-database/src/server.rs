@@ -1,0 +1,165 @@
+//! What every product offers: start or attach, connect, tell facts, stop.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dyno_host::Keeper;
+use dyno_units::{Clock, SettingValue};
+use dyno_workload::{Connector, Dialect};
+
+use crate::{Endpoint, UrlError};
+
+/// A product that can be named in a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProductSpec {
+    /// Its name: `mariadb`.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Storage engines to choose from; empty where there is just one.
+    pub engines: &'static [&'static str],
+    /// Whether it runs inside Dyno's own process.
+    pub is_embedded: bool,
+}
+
+/// All products, in the order in which help texts list them.
+pub fn products() -> Vec<ProductSpec> {
+    vec![
+        ProductSpec {
+            name: "sqlite",
+            summary: "SQLite, inside Dyno's own process: nothing to install",
+            engines: &[],
+            is_embedded: true,
+        },
+        ProductSpec {
+            name: "mariadb",
+            summary: "a private MariaDB server, from the programs on this machine",
+            engines: &["InnoDB", "RocksDB", "Aria", "MyISAM"],
+            is_embedded: false,
+        },
+        ProductSpec {
+            name: "postgresql",
+            summary: "a private PostgreSQL server, from the programs on this machine",
+            engines: &[],
+            is_embedded: false,
+        },
+    ]
+}
+
+/// A server to start.
+#[derive(Clone)]
+pub struct ServerSpec {
+    /// The product's name.
+    pub product: String,
+    /// What the server's version must begin with.
+    pub version: Option<String>,
+    /// The storage engine tables get by default.
+    pub engine: Option<String>,
+    /// Folder with the programs; else PATH and the usual places.
+    pub programs: Option<PathBuf>,
+    /// Settings, shares of memory resolved.
+    pub settings: BTreeMap<String, SettingValue>,
+    /// CPUs to bind it to; empty for none.
+    pub cpus: Vec<u32>,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// `MariaDB`, `MySQL`, `PostgreSQL`, `SQLite`.
+    pub product: String,
+    /// Full version text.
+    pub version: String,
+    /// `unix`, `tcp`, `in process`.
+    pub transport: &'static str,
+    /// Whether connections are encrypted.
+    pub tls: bool,
+    /// All settings in force that the server tells, by name.
+    pub settings: BTreeMap<String, String>,
+    /// What a commit survives: `every commit is synced`, `synced once a second`, `not synced`,
+    /// `unknown`.
+    pub durability: String,
+}
+
+/// A server that is up.
+pub trait Server: Send {
+    /// The SQL it speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// Opens connections to it.
+    fn connector(&self) -> Connector;
+
+    /// Asks it for its facts.
+    fn facts(&self) -> Result<ServerFacts, DeployError>;
+
+    /// Ids of its processes on this host that are its own (children are found by the probes);
+    /// empty in process or by URL.
+    fn processes(&self) -> Vec<i32>;
+
+    /// Why it is down, or none while it runs.
+    fn down(&mut self) -> Option<String>;
+
+    /// The last lines of its log.
+    fn log_tail(&self, lines: usize) -> Vec<String>;
+
+    /// Bytes its data take on disk, where they can be seen.
+    fn data_bytes(&self) -> Option<u64>;
+
+    /// Whether a client blocks its worker thread (SQLite): then each client wants its own worker.
+    fn blocks_worker(&self) -> bool {
+        false
+    }
+
+    /// Stops it and removes what was made for it.
+    fn stop(self: Box<Self>) -> Result<(), DeployError>;
+}
+
+/// A server that could not be started, reached or asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct DeployError {
+    /// What happened, where, what to do; no secret.
+    pub message: String,
+    /// The last lines of the server's log, if it got that far.
+    pub log: Vec<String>,
+}
+
+impl DeployError {
+    /// An error without a log.
+    pub fn new(message: impl Into<String>) -> DeployError {
+        DeployError { message: message.into(), log: Vec::new() }
+    }
+}
+
+impl From<UrlError> for DeployError {
+    fn from(error: UrlError) -> DeployError {
+        DeployError::new(error.0)
+    }
+}
+
+/// Starts a private server and waits until it answers.
+pub fn start(
+    spec: &ServerSpec,
+    keeper: &Arc<Keeper>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn Server>, DeployError> {
+    match spec.product.as_str() {
+        "sqlite" => crate::sqlite::start(spec, keeper),
+        "mariadb" => crate::mysql::start(spec, keeper, clock),
+        "postgresql" => crate::postgresql::start(spec, keeper, clock),
+        other => Err(DeployError::new(format!("there is no product `{other}`"))),
+    }
+}
+
+/// Uses a server that runs already; makes the catalog if it is missing, refuses one that holds
+/// tables which Dyno did not make unless `allow_foreign_tables`.
+pub fn attach(
+    endpoint: &Endpoint,
+    allow_foreign_tables: bool,
+) -> Result<Box<dyn Server>, DeployError> {
+    match endpoint.protocol {
+        crate::Protocol::MySql => crate::mysql::attach(endpoint, allow_foreign_tables),
+        crate::Protocol::PostgreSql => crate::postgresql::attach(endpoint, allow_foreign_tables),
+    }
+}

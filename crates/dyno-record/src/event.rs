@@ -1,0 +1,105 @@
+//! `events.jsonl`: what happened, in order.
+
+use serde::{Deserialize, Serialize};
+
+/// One entry of the ordered stream that the lab emits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in nanoseconds since the run's clock began.
+    pub at_ns: u64,
+    /// When, in milliseconds since 1970 UTC.
+    pub unix_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened; events are past tense.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum EventKind {
+    /// A trial began.
+    TrialBegan {
+        /// Its number.
+        trial: u32,
+        /// Its variant's name.
+        variant: String,
+        /// Its repetition.
+        repetition: u32,
+    },
+    /// A server answers.
+    ServerReady {
+        /// Product and version.
+        server: String,
+        /// Seconds from start to ready.
+        took_s: f64,
+        /// Its process, if Dyno started it.
+        pid: Option<i32>,
+    },
+    /// Tables are filled.
+    Populated {
+        /// Rows.
+        rows: u64,
+        /// Seconds.
+        took_s: f64,
+    },
+    /// Rows filled so far.
+    PopulateProgressed {
+        /// Rows so far.
+        rows: u64,
+        /// Rows in all.
+        rows_total: u64,
+    },
+    /// A step's phase began: `warm-up` or `measure`.
+    PhaseBegan {
+        /// The step's index.
+        step: usize,
+        /// The step's name.
+        name: String,
+        /// The phase.
+        phase: String,
+    },
+    /// A step ended.
+    StepEnded {
+        /// The step's index.
+        step: usize,
+        /// Committed transactions per second in the measure phase.
+        throughput: f64,
+        /// p95 response time in microseconds.
+        p95_us: f64,
+    },
+    /// A rest between steps or trials began.
+    Rested {
+        /// Its length in seconds.
+        seconds: f64,
+    },
+    /// The trial ended well.
+    TrialFinished {
+        /// Its number.
+        trial: u32,
+    },
+    /// The trial ended badly; its data are kept and not used for estimates.
+    TrialFailed {
+        /// Its number.
+        trial: u32,
+        /// Why.
+        message: String,
+        /// The last lines of the server's log.
+        server_log: Vec<String>,
+    },
+    /// The trial was stopped by the user or a time limit.
+    TrialAbandoned {
+        /// Its number.
+        trial: u32,
+    },
+    /// A server left over from an earlier, killed run was ended.
+    LeftoverEnded {
+        /// What and where.
+        what: String,
+    },
+    /// Something worth telling that is no failure.
+    Noted {
+        /// What.
+        message: String,
+    },
+}

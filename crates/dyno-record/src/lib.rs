@@ -1,0 +1,26 @@
+//! The run directory: everything written during a run, append-only, readable after a `kill -9`.
+//!
+//! The types here are the format. They are written a second time on purpose, apart from those of
+//! the study and the load, so that old records stay readable when those change. Knows no study.
+
+mod event;
+mod histogram;
+mod manifest;
+mod reader;
+mod sqlite;
+mod summary;
+mod writer;
+
+pub use event::{Event, EventKind};
+pub use histogram::{EncodedHistogram, new_histogram};
+pub use manifest::{Environment, LevelRecord, Manifest, StepRecord, TrialPlan, VariantRecord};
+pub use reader::{ReadError, Run, read_run};
+pub use sqlite::{QueryError, QueryRows, build_database, query};
+pub use summary::{
+    DataSet, GeneratorSummary, IntervalColumns, KindSummary, ServerFacts, StepSummary,
+    TrialOutcome, TrialSummary,
+};
+pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
+
+/// The version of the format that this crate writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;

@@ -1,0 +1,109 @@
+//! `manifest.json`: what the run is, written before its first trial.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run set out to do and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the record's format.
+    pub format: u32,
+    /// Version of Dyno that wrote it.
+    pub dyno: String,
+    /// The study's title: the question.
+    pub title: String,
+    /// A digest of what decides whether a run may be resumed: plan and seed.
+    pub fingerprint: String,
+    /// The seed.
+    pub seed: u64,
+    /// When the run began, milliseconds since 1970 UTC.
+    pub created_unix_ms: u64,
+    /// Smallest effect that matters, as a fraction.
+    pub threshold: f64,
+    /// `interleaved` or `sequential`.
+    pub order: String,
+    /// All variants.
+    pub variants: Vec<VariantRecord>,
+    /// The steps of each trial.
+    pub steps: Vec<StepRecord>,
+    /// All trials, in order.
+    pub trials: Vec<TrialPlan>,
+    /// Where it ran.
+    pub environment: Environment,
+    /// The study file, with passwords in URLs replaced by `***`.
+    pub study_source: String,
+}
+
+/// A variant, as planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantRecord {
+    /// Its name.
+    pub name: String,
+    /// Its levels.
+    pub levels: Vec<LevelRecord>,
+    /// Index of the variant it is compared with; none for a baseline.
+    pub baseline: Option<usize>,
+    /// Name of the database in the study.
+    pub database: String,
+    /// Product, or the URL's kind of server.
+    pub product: String,
+    /// Settings asked for, by name, as text, shares of memory resolved.
+    pub settings: BTreeMap<String, String>,
+    /// The workload.
+    pub workload: String,
+    /// All its options, defaults included.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A level of a factor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelRecord {
+    /// `database`, `workload`, `setting.NAME`, `option.NAME`.
+    pub factor: String,
+    /// The level as text.
+    pub level: String,
+}
+
+/// A step, as planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// Its name: `8 clients`, `500/s`.
+    pub name: String,
+    /// Clients: the most transactions in flight.
+    pub clients: u64,
+    /// Offered rate in transactions per second; none under closed load.
+    pub rate: Option<f64>,
+    /// `closed`, `constant` or `poisson`.
+    pub arrivals: String,
+    /// Warm-up, in seconds.
+    pub warm_up_s: f64,
+    /// Measured time, in seconds.
+    pub duration_s: f64,
+}
+
+/// A trial, as planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// Counted from 1.
+    pub number: u32,
+    /// Index of its variant.
+    pub variant: usize,
+    /// Counted from 1.
+    pub repetition: u32,
+    /// Counted from 1.
+    pub block: u32,
+}
+
+/// Facts that were found rather than chosen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Name of the machine.
+    pub machine: String,
+    /// CPUs that may be used.
+    pub cpus: u32,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// Everything else by name: `cpu.model`, `kernel`, `clock_source`, `governor`, `filesystem` …
+    pub facts: BTreeMap<String, String>,
+}

@@ -1,0 +1,182 @@
+//! `summary.json` of a trial: all that analysis needs, written once, when the trial has ended.
+//!
+//! Its presence is what marks a trial as ended. Per-second values are stored as columns; the full
+//! histograms of every second are in the interval logs beside it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::EncodedHistogram;
+
+/// One ended trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialSummary {
+    /// Its number.
+    pub number: u32,
+    /// Index of its variant.
+    pub variant: usize,
+    /// Counted from 1.
+    pub repetition: u32,
+    /// Counted from 1.
+    pub block: u32,
+    /// How it ended.
+    pub outcome: TrialOutcome,
+    /// Milliseconds since 1970 UTC.
+    pub began_unix_ms: u64,
+    /// Milliseconds since 1970 UTC.
+    pub ended_unix_ms: u64,
+    /// The server it ran on.
+    pub server: ServerFacts,
+    /// The data it ran on.
+    pub data: DataSet,
+    /// Its steps, as far as they were done.
+    pub steps: Vec<StepSummary>,
+    /// What the probes cost, in CPU seconds, and over how many seconds.
+    pub probes_cpu_s: f64,
+    /// Seconds over which `probes_cpu_s` was spent.
+    pub probes_wall_s: f64,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum TrialOutcome {
+    /// All steps were done.
+    Finished,
+    /// It could not be done.
+    Failed {
+        /// Why.
+        message: String,
+        /// Last lines of the server's log.
+        server_log: Vec<String>,
+    },
+}
+
+/// What the server said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Product name.
+    pub product: String,
+    /// Full version text.
+    pub version: String,
+    /// Where it was reached: `unix`, `tcp`, `in process`, `simulated`.
+    pub transport: String,
+    /// Whether TLS was used.
+    pub tls: bool,
+    /// Settings in force, read from the server, by name.
+    pub settings: BTreeMap<String, String>,
+    /// What a commit survives, from the settings: `every commit is synced`, `synced once a second`,
+    /// `not synced`, or `unknown`.
+    pub durability: String,
+}
+
+/// The data set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// Rows populated.
+    pub rows: u64,
+    /// Seconds to populate, indexes included.
+    pub populate_s: f64,
+    /// Bytes on disk after populating, where known.
+    pub bytes: Option<u64>,
+    /// Bytes on disk after the last step, where known.
+    pub bytes_after: Option<u64>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepSummary {
+    /// Index into the manifest's steps.
+    pub step: usize,
+    /// Length of the measure phase, in seconds, as it really was.
+    pub measured_s: f64,
+    /// By kind of transaction.
+    pub kinds: Vec<KindSummary>,
+    /// Statements that returned rows and changed none.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements.
+    pub others: u64,
+    /// Rows received.
+    pub rows_received: u64,
+    /// Rows changed.
+    pub rows_changed: u64,
+    /// Warnings the server attached.
+    pub warnings: u64,
+    /// Arrivals that were due in the measure phase.
+    pub due: u64,
+    /// Arrivals that were due and never sent.
+    pub missed: u64,
+    /// Retries.
+    pub retries: u64,
+    /// Reconnects.
+    pub reconnects: u64,
+    /// Lag, sent − due, of all attempts.
+    pub lag: EncodedHistogram,
+    /// What the load generator used.
+    pub generator: GeneratorSummary,
+    /// CPU seconds of the server's processes, or none (in process, or on another host).
+    pub server_cpu_s: Option<f64>,
+    /// First message of each kind of error, by its name.
+    pub error_examples: BTreeMap<String, String>,
+    /// One value per second of warm-up and measure phase.
+    pub intervals: IntervalColumns,
+    /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing.
+    pub readings: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// One kind of transaction in one step, measure phase only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindSummary {
+    /// The kind.
+    pub name: String,
+    /// How attempts ended, by word: `committed`, `rolled_back`, `deadlock`, `serialization`,
+    /// `lock_timeout`, `duplicate_key`, `disconnected`, `timed_out`, `refused`.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Response times, done − due, of committed transactions.
+    pub response: EncodedHistogram,
+    /// Service times, done − sent, of committed transactions.
+    pub service: EncodedHistogram,
+}
+
+/// What the load generator used in the measure phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorSummary {
+    /// Threads.
+    pub workers: u32,
+    /// User CPU seconds of its threads.
+    pub cpu_user_s: f64,
+    /// System CPU seconds of its threads.
+    pub cpu_system_s: f64,
+    /// Seconds its threads were ready to run and had to wait for a CPU, where the kernel tells.
+    pub run_queue_s: Option<f64>,
+    /// Busiest worker: CPU seconds per second of the measure phase, in [0, 1].
+    pub busiest_worker: f64,
+    /// Resident memory of the process, in bytes.
+    pub rss_bytes: u64,
+}
+
+/// Per-second columns of a step; all of the same length.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IntervalColumns {
+    /// Start of each interval, seconds since the measure phase began; negative in warm-up.
+    pub start_s: Vec<f64>,
+    /// Committed transactions per second.
+    pub throughput: Vec<f64>,
+    /// Attempts that did not commit, per second.
+    pub errors: Vec<f64>,
+    /// Missed arrivals per second.
+    pub missed: Vec<f64>,
+    /// Median response time in microseconds; 0 where nothing was done.
+    pub p50_us: Vec<f64>,
+    /// p95 response time in microseconds.
+    pub p95_us: Vec<f64>,
+    /// p99 response time in microseconds.
+    pub p99_us: Vec<f64>,
+    /// Longest response time in microseconds.
+    pub max_us: Vec<f64>,
+    /// p99 lag in microseconds.
+    pub lag_p99_us: Vec<f64>,
+}

@@ -1,0 +1,19 @@
+//! Study file → [`Study`] → [`Plan`], with diagnostics that point at the line.
+//!
+//! Pure: no file is read here, no host asked, no database known. What products, workloads and
+//! options exist is handed in as a [`Vocabulary`], so that a study can be checked in an editor.
+
+pub mod diagnostic;
+mod parse;
+mod plan;
+pub mod schema;
+mod study;
+mod vocabulary;
+
+pub use diagnostic::Diagnostic;
+pub use parse::parse;
+pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
+pub use study::{
+    Arrivals, Database, Design, Factor, LoadLevel, Order, Product, Study, WorkloadChoice,
+};
+pub use vocabulary::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};

@@ -1,0 +1,198 @@
+//! Time as a value: nanoseconds since an origin, and the clock that tells them.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A point in time since a clock's origin, or the time between two such points.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanoseconds(pub u64);
+
+impl Nanoseconds {
+    /// No time at all; also the origin of a clock.
+    pub const ZERO: Nanoseconds = Nanoseconds(0);
+    /// One second.
+    pub const SECOND: Nanoseconds = Nanoseconds(1_000_000_000);
+
+    /// Whole seconds.
+    pub const fn from_secs(seconds: u64) -> Nanoseconds {
+        Nanoseconds(seconds * 1_000_000_000)
+    }
+
+    /// Whole milliseconds.
+    pub const fn from_millis(millis: u64) -> Nanoseconds {
+        Nanoseconds(millis * 1_000_000)
+    }
+
+    /// Whole microseconds.
+    pub const fn from_micros(micros: u64) -> Nanoseconds {
+        Nanoseconds(micros * 1_000)
+    }
+
+    /// Seconds with a fraction; negative and non-finite values become zero.
+    pub fn from_secs_f64(seconds: f64) -> Nanoseconds {
+        // `as` saturates, and turns NaN and negative values into 0.
+        Nanoseconds((seconds * 1e9) as u64)
+    }
+
+    /// This time in seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// This time in microseconds.
+    pub fn as_micros_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// The difference, or zero where `earlier` is the later one.
+    pub fn saturating_sub(self, earlier: Nanoseconds) -> Nanoseconds {
+        Nanoseconds(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This time as the standard library's duration.
+    pub fn to_duration(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+impl From<Duration> for Nanoseconds {
+    fn from(duration: Duration) -> Nanoseconds {
+        Nanoseconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Add for Nanoseconds {
+    type Output = Nanoseconds;
+
+    fn add(self, other: Nanoseconds) -> Nanoseconds {
+        Nanoseconds(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanoseconds {
+    fn add_assign(&mut self, other: Nanoseconds) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanoseconds {
+    type Output = Nanoseconds;
+
+    fn sub(self, other: Nanoseconds) -> Nanoseconds {
+        debug_assert!(self.0 >= other.0, "time ran backwards: {} - {}", self.0, other.0);
+        self.saturating_sub(other)
+    }
+}
+
+impl fmt::Display for Nanoseconds {
+    /// Writes the value in the unit a person would choose: `850 ns`, `1.25 ms`, `2 h 5 min`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0;
+        let fraction = |out: &mut fmt::Formatter<'_>, per: f64, unit: &str| {
+            let text = format!("{:.2}", ns as f64 / per);
+            write!(out, "{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+        };
+        match ns {
+            0 => write!(out, "0 s"),
+            1..1_000 => write!(out, "{ns} ns"),
+            1_000..1_000_000 => fraction(out, 1e3, "µs"),
+            1_000_000..1_000_000_000 => fraction(out, 1e6, "ms"),
+            1_000_000_000..60_000_000_000 => fraction(out, 1e9, "s"),
+            60_000_000_000..3_600_000_000_000 => {
+                let s = ns / 1_000_000_000;
+                match s % 60 {
+                    0 => write!(out, "{} min", s / 60),
+                    rest => write!(out, "{} min {rest} s", s / 60),
+                }
+            }
+            _ => {
+                let min = ns / 60_000_000_000;
+                match min % 60 {
+                    0 => write!(out, "{} h", min / 60),
+                    rest => write!(out, "{} h {rest} min", min / 60),
+                }
+            }
+        }
+    }
+}
+
+/// Tells the time. Only the command line makes the real one; everyone else is handed one.
+pub trait Clock: Send + Sync {
+    /// Time since this clock's origin; never decreases.
+    fn now(&self) -> Nanoseconds;
+
+    /// Wall-clock time, as milliseconds since 1970-01-01 UTC. May jump; for stamping only.
+    fn unix_millis(&self) -> u64;
+
+    /// Blocks the calling thread until `now()` is at least `until`.
+    fn sleep_until(&self, until: Nanoseconds);
+}
+
+/// A clock that stands still until it is told, or until somebody sleeps on it.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ns: AtomicU64,
+}
+
+impl ManualClock {
+    /// A clock that stands at its origin.
+    pub fn new() -> ManualClock {
+        ManualClock::default()
+    }
+
+    /// Moves the clock to `now`, if that is later.
+    pub fn advance_to(&self, now: Nanoseconds) {
+        self.now_ns.fetch_max(now.0, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds(self.now_ns.load(Ordering::Relaxed))
+    }
+
+    fn unix_millis(&self) -> u64 {
+        // A fixed day, so that records made in a test are the same each time.
+        1_700_000_000_000 + self.now().0 / 1_000_000
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        self.advance_to(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(ns: u64, expected: &str) {
+        assert_eq!(Nanoseconds(ns).to_string(), expected);
+    }
+
+    #[test]
+    fn times_are_written_in_a_readable_unit() {
+        check(0, "0 s");
+        check(850, "850 ns");
+        check(1_250, "1.25 µs");
+        check(20_000_000, "20 ms");
+        check(1_500_000_000, "1.5 s");
+        check(90_000_000_000, "1 min 30 s");
+        check(7_500_000_000_000, "2 h 5 min");
+    }
+
+    #[test]
+    fn manual_clock_sleeps_by_moving() {
+        let clock = ManualClock::new();
+        clock.sleep_until(Nanoseconds::from_secs(3));
+        clock.sleep_until(Nanoseconds::from_secs(2));
+        assert_eq!(clock.now(), Nanoseconds::from_secs(3));
+    }
+}

@@ -1,0 +1,205 @@
+//! Sizes, counts, durations and percentages, as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanoseconds;
+
+/// A number of bytes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct ByteCount(pub u64);
+
+/// A quantity that could not be read; its text says why and shows the accepted forms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseQuantityError(String);
+
+impl fmt::Display for ParseQuantityError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseQuantityError {}
+
+/// Splits `12.5 GiB` into 12.5 and `GiB`.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let number: f64 = text[..end].replace('_', "").parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+/// `number × factor` as a whole number, refused when it does not fit.
+fn whole(text: &str, value: f64) -> Result<u64, ParseQuantityError> {
+    if value.is_finite() && (0.0..=9.0e18).contains(&value) {
+        Ok(value.round() as u64)
+    } else {
+        Err(ParseQuantityError(format!("`{text}` is too large")))
+    }
+}
+
+impl FromStr for ByteCount {
+    type Err = ParseQuantityError;
+
+    /// Reads `8GiB`, `8MB`, `512k`. `KiB MiB GiB TiB` are powers of 1024 and `kB MB GB TB` powers of
+    /// 1000; the bare letters `K M G T` are powers of 1024, as database servers read them.
+    fn from_str(text: &str) -> Result<ByteCount, ParseQuantityError> {
+        let refuse = || {
+            ParseQuantityError(format!("`{text}` is not a size; write it like \"8GiB\", \"500MB\""))
+        };
+        let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+        let factor = match unit {
+            "" | "B" => 1.0,
+            "kB" | "KB" => 1e3,
+            "MB" => 1e6,
+            "GB" => 1e9,
+            "TB" => 1e12,
+            "KiB" | "k" | "K" => 1024.0,
+            "MiB" | "m" | "M" => 1024.0 * 1024.0,
+            "GiB" | "g" | "G" => 1024.0 * 1024.0 * 1024.0,
+            "TiB" | "t" | "T" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+            _ => return Err(refuse()),
+        };
+        whole(text, number * factor).map(ByteCount)
+    }
+}
+
+impl fmt::Display for ByteCount {
+    /// Writes the largest binary unit that leaves a number of at least 1: `1.5 GiB`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        for (unit, shift) in units {
+            if self.0 >> shift > 0 {
+                let text = format!("{:.2}", self.0 as f64 / (1_u64 << shift) as f64);
+                return write!(out, "{} {unit}", text.trim_end_matches('0').trim_end_matches('.'));
+            }
+        }
+        write!(out, "{} B", self.0)
+    }
+}
+
+/// Reads a number of things: `250000`, `250_000`, `250k`, `20M`, `1.5B` (powers of 1000).
+pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
+    let refuse = || {
+        ParseQuantityError(format!("`{text}` is not a count; write it like \"250k\" or \"20M\""))
+    };
+    let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
+    let factor = match unit {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" | "m" => 1e6,
+        "B" | "G" => 1e9,
+        _ => return Err(refuse()),
+    };
+    whole(text, number * factor)
+}
+
+/// Reads a duration: `250ms`, `10s`, `5min`, `2h`, and sums of them such as `1h30min`.
+pub fn parse_duration(text: &str) -> Result<Nanoseconds, ParseQuantityError> {
+    let refuse = || {
+        ParseQuantityError(format!("`{text}` is not a duration; write it like \"30s\", \"5min\""))
+    };
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    if rest == "0" {
+        return Ok(Nanoseconds::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(refuse());
+    }
+    while !rest.is_empty() {
+        let (number, tail) = number_and_unit(rest).ok_or_else(refuse)?;
+        let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let factor = match tail[..end].trim() {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" | "sec" => 1e9,
+            "m" | "min" => 60e9,
+            "h" => 3600e9,
+            "d" => 86400e9,
+            _ => return Err(refuse()),
+        };
+        total += number * factor;
+        rest = &tail[end..];
+    }
+    whole(text, total).map(Nanoseconds)
+}
+
+/// Reads a percentage, `3%` or `2.5 %`, and returns 3 or 2.5.
+pub fn parse_percentage(text: &str) -> Result<f64, ParseQuantityError> {
+    match number_and_unit(text) {
+        Some((number, "%")) => Ok(number),
+        _ => Err(ParseQuantityError(format!(
+            "`{text}` is not a percentage; write it like \"3%\""
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(text.parse::<ByteCount>().ok().map(|b| b.0), expected, "{text}");
+        };
+        check("8GiB", Some(8 << 30));
+        check("8 MB", Some(8_000_000));
+        check("16k", Some(16 << 10));
+        check("1.5G", Some(3 << 29));
+        check("512", Some(512));
+        check("8GBit", None);
+        check("-1", None);
+        check("", None);
+        check("99999999999999999999TiB", None);
+    }
+
+    #[test]
+    fn counts() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(parse_count(text).ok(), expected, "{text}");
+        };
+        check("20M", Some(20_000_000));
+        check("250_000", Some(250_000));
+        check("1.5k", Some(1500));
+        check("many", None);
+    }
+
+    #[test]
+    fn durations() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(parse_duration(text).ok().map(|d| d.0), expected, "{text}");
+        };
+        check("250ms", Some(250_000_000));
+        check("1h30min", Some(5_400_000_000_000));
+        check("2 min", Some(120_000_000_000));
+        check("0", Some(0));
+        check("10", None);
+        check("", None);
+        check("s", None);
+        check("10 parsecs", None);
+    }
+
+    #[test]
+    fn percentages() {
+        assert_eq!(parse_percentage("2.5 %"), Ok(2.5));
+        assert!(parse_percentage("2.5").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(text in ".{0,24}") {
+            let _ = text.parse::<ByteCount>();
+            let _ = parse_count(&text);
+            let _ = parse_duration(&text);
+            let _ = parse_percentage(&text);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The value of a database setting, as a study gives it and before a product's spelling.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ByteCount;
+
+/// A setting's value. A product writes it in its own spelling (bytes, `8kB` units, `on`/`off`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingValue {
+    /// Passed on as it is.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Real(f64),
+    /// On or off.
+    Switch(bool),
+    /// A size with a unit.
+    Bytes(ByteCount),
+    /// A share of the host's memory, in percent; resolved when the server is deployed.
+    PercentOfMemory(f64),
+}
+
+impl SettingValue {
+    /// The same value, with a share of memory turned into bytes (rounded down to 1 MiB, at least
+    /// 1 MiB, so that every product accepts it).
+    pub fn resolve(&self, memory: ByteCount) -> SettingValue {
+        match self {
+            SettingValue::PercentOfMemory(percent) => {
+                let mebibytes = (memory.0 as f64 * percent / 100.0) as u64 >> 20;
+                SettingValue::Bytes(ByteCount(mebibytes.max(1) << 20))
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Text(text) => out.write_str(text),
+            SettingValue::Integer(number) => write!(out, "{number}"),
+            SettingValue::Real(number) => write!(out, "{number}"),
+            SettingValue::Switch(true) => out.write_str("on"),
+            SettingValue::Switch(false) => out.write_str("off"),
+            SettingValue::Bytes(bytes) => write!(out, "{bytes}"),
+            SettingValue::PercentOfMemory(percent) => write!(out, "{percent}%"),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a database is to a workload: statements go in, replies come out.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::{Dialect, Row};
+
+/// One connection to a server.
+///
+/// Two kinds of calls. *Cold* ones (`prepare`, `query`, `load_rows`) block until they are done and
+/// may allocate; they serve set-up, populating and checks. *Hot* ones (`send_*`, `poll_reply`)
+/// never block and never allocate once the connection is warm; they are what is measured.
+///
+/// At most one statement is in flight. A product that answers at once and has no descriptor to
+/// wait for (SQLite in the process) does all its work in `poll_reply`.
+pub trait Connection: Send {
+    /// The SQL this connection speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// The descriptor that becomes readable when a reply arrives, or none where a reply never has
+    /// to be waited for.
+    fn descriptor(&self) -> Option<RawFd>;
+
+    /// Prepares statements, in order; `send_execute` names them by their index. Cold. Replaces
+    /// what was prepared before.
+    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError>;
+
+    /// Sends prepared statement `statement` with its values. Hot.
+    ///
+    /// An error of sending is kept and told by `poll_reply`, so that there is one place that
+    /// deals with errors.
+    fn send_execute(&mut self, statement: usize, values: &[Value<'_>]);
+
+    /// Sends a text statement (BEGIN, COMMIT, a generated INSERT). Hot.
+    fn send_text(&mut self, sql: &str);
+
+    /// Goes on with the statement in flight: writes what is still to be written, reads once what
+    /// has arrived. Ready when the server has answered completely. Hot.
+    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
+
+    /// Whether bytes of the statement in flight are still to be written, so that writability has
+    /// to be waited for as well.
+    fn wants_write(&self) -> bool {
+        false
+    }
+
+    /// Whether reads and writes may block the thread. A worker with one single client asks for
+    /// that: a blocking read saves the wait for readiness. Cold.
+    ///
+    /// `timeout_ns` bounds one blocking read (0: no bound); a read that runs out of it makes
+    /// `poll_reply` return pending.
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
+
+    /// Runs a statement and returns all rows as text. Cold.
+    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;
+
+    /// Fills `table` (its name and column names are given) with the rows that `next_row` writes
+    /// until it returns false, by the fastest way the product has. Cold. Returns the rows stored.
+    fn load_rows(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError>;
+}
+
+/// Opens connections to one server; called from any thread. Blocks.
+pub type Connector = Arc<dyn Fn() -> Result<Box<dyn Connection>, ConnectError> + Send + Sync>;
+
+/// Rows of a cold query: each column as text, or none for NULL.
+pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// A statement to prepare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Its text, with the placeholders of the dialect (`?`, `$1`).
+    pub sql: String,
+    /// What it is counted as.
+    pub class: StatementClass,
+}
+
+/// What a statement is counted as (sysbench's read, write, other).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementClass {
+    /// Returns rows, changes none.
+    Read,
+    /// Changes rows.
+    Write,
+    /// Anything else: BEGIN, COMMIT, SET.
+    Other,
+}
+
+/// A value for a placeholder.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// SQL NULL.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// Text or bytes.
+    Text(&'a [u8]),
+}
+
+/// What a server answered to a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Rows received.
+    pub rows: u64,
+    /// Rows the statement changed, as the server tells it.
+    pub affected: u64,
+    /// Warnings the server attached, where it tells their number.
+    pub warnings: u64,
+}
+
+/// A statement that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct StatementError {
+    /// What to do about it.
+    pub class: ErrorClass,
+    /// The product's own code: `1213`, `40001`, `SQLITE_BUSY`.
+    pub code: String,
+    /// The product's own message.
+    pub message: String,
+}
+
+impl StatementError {
+    /// An error of this class, with the product's code and words.
+    pub fn new(
+        class: ErrorClass,
+        code: impl Into<String>,
+        message: impl Into<String>,
+    ) -> StatementError {
+        StatementError { class, code: code.into(), message: message.into() }
+    }
+}
+
+/// Kinds of failure, by what a client does about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorClass {
+    /// The server chose this transaction as a deadlock's victim: retry.
+    Deadlock,
+    /// The isolation level forbids it just now: retry.
+    Serialization,
+    /// A lock was not had in time: roll back, retry.
+    LockTimeout,
+    /// A key exists already.
+    DuplicateKey,
+    /// The connection is gone: reconnect.
+    Disconnected,
+    /// No reply within the statement's time limit: reconnect.
+    TimedOut,
+    /// The server refused for any other reason.
+    Refused,
+}
+
+impl ErrorClass {
+    /// All classes, in the order of their indexes.
+    pub const ALL: [ErrorClass; 7] = [
+        ErrorClass::Deadlock,
+        ErrorClass::Serialization,
+        ErrorClass::LockTimeout,
+        ErrorClass::DuplicateKey,
+        ErrorClass::Disconnected,
+        ErrorClass::TimedOut,
+        ErrorClass::Refused,
+    ];
+
+    /// The word for this class in records and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            ErrorClass::Deadlock => "deadlock",
+            ErrorClass::Serialization => "serialization",
+            ErrorClass::LockTimeout => "lock_timeout",
+            ErrorClass::DuplicateKey => "duplicate_key",
+            ErrorClass::Disconnected => "disconnected",
+            ErrorClass::TimedOut => "timed_out",
+            ErrorClass::Refused => "refused",
+        }
+    }
+
+    /// Whether the same transaction may succeed when it is tried again.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout
+        )
+    }
+
+    /// Whether the connection can be used no longer.
+    pub fn loses_connection(self) -> bool {
+        matches!(self, ErrorClass::Disconnected | ErrorClass::TimedOut)
+    }
+}
+
+/// A connection that could not be opened. The text names the address and never the password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot connect to {address}: {reason}")]
+pub struct ConnectError {
+    /// Where to: host and port, or socket path; no secret.
+    pub address: String,
+    /// Why not, and what to do.
+    pub reason: String,
+}

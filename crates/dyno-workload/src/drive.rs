@@ -1,0 +1,138 @@
+//! The loop that every client runs: wait until a transaction is due, do it, tell how it ended.
+//!
+//! The loop knows no clock. When a transaction is due, when it was sent and done, whether to try
+//! again, and for how long: all that is the load generator's, behind [`Pace`].
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use dyno_units::RandomStream;
+
+use crate::{ConnectError, Connection, Session, Statement, StatementError, Tally};
+
+/// Decides when a client acts, and is told how it went. Implemented by the load generator, one
+/// for each client; all methods take `&self` because the session and the loop share it.
+pub trait Pace {
+    /// Ready when the next transaction is due: true to do one, false to end.
+    fn poll_due(&self) -> Poll<bool>;
+
+    /// A transaction is about to be sent (again, after a retry).
+    fn sent(&self);
+
+    /// The transaction of this kind has ended; says what to do next.
+    fn done(&self, kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next;
+
+    /// Ready when the pause before a retry is over.
+    fn poll_pause(&self) -> Poll<()>;
+
+    /// The client now has this connection: wait for its descriptor from here on.
+    fn attach(&self, connection: &mut dyn Connection) -> Result<(), StatementError>;
+
+    /// The client's connection is about to be dropped.
+    fn detach(&self);
+
+    /// The statement in flight is not complete; it wants to write, too, or only to read.
+    fn awaits_reply(&self, wants_write: bool);
+
+    /// Whether the statement in flight has run out of its time limit.
+    fn is_overdue(&self) -> bool;
+
+    /// Ready when a new connection is open, or cannot be had.
+    fn poll_connect(&self) -> Poll<Result<Box<dyn Connection>, ConnectError>>;
+
+    /// A reconnect failed; false when the client should give up.
+    fn reconnect_failed(&self, error: &ConnectError) -> bool;
+}
+
+/// What a client does after a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Waits for the next transaction.
+    Proceed,
+    /// Rolls back, pauses, and tries the same kind again under the same due time.
+    Retry,
+    /// Rolls back and waits for the next transaction: the outcome was final.
+    GiveUp,
+    /// Gets a new connection, then waits for the next transaction.
+    Reconnect,
+    /// Ends.
+    Stop,
+}
+
+/// Everything one client is given.
+pub struct Seat {
+    /// Which client this is, counted from 0.
+    pub client_idx: usize,
+    /// How many clients there are in this step.
+    pub n_clients: usize,
+    /// The client's own random stream.
+    pub random: RandomStream,
+    /// Its connection, statements prepared.
+    pub session: Session,
+    /// The statements, to prepare again after a reconnect.
+    pub statements: Rc<[Statement]>,
+    /// Its pace.
+    pub pace: Rc<dyn Pace>,
+}
+
+/// The transactions of one client.
+pub trait Transactions {
+    /// Draws the kind of the next transaction.
+    fn draw(&mut self, random: &mut RandomStream) -> usize;
+
+    /// Does one transaction of this kind. After an error the loop rolls back.
+    fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> impl Future<Output = Result<(), StatementError>>;
+}
+
+/// Runs a client until its pace ends it.
+pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
+    let Seat { mut random, mut session, statements, pace, .. } = seat;
+    while poll_fn(|_| pace.poll_due()).await {
+        let kind = transactions.draw(&mut random);
+        loop {
+            pace.sent();
+            let result = transactions.perform(kind, &mut random, &mut session).await;
+            let next = pace.done(kind, session.take_tally(), result.as_ref().copied());
+            match next {
+                Next::Proceed => break,
+                Next::Stop => return,
+                Next::Reconnect => {
+                    if !reconnect(&mut session, &statements, pace.as_ref()).await {
+                        return;
+                    }
+                    break;
+                }
+                Next::Retry | Next::GiveUp => {
+                    // A rollback that fails has lost its connection or its transaction; either
+                    // way the connection's state is unknown, and a fresh one is not.
+                    if session.rollback().await.is_err()
+                        && !reconnect(&mut session, &statements, pace.as_ref()).await
+                    {
+                        return;
+                    }
+                    if next == Next::GiveUp {
+                        break;
+                    }
+                    poll_fn(|_| pace.poll_pause()).await;
+                }
+            }
+        }
+    }
+}
+
+/// Tries to get a new connection until there is one, or the pace gives up.
+async fn reconnect(session: &mut Session, statements: &[Statement], pace: &dyn Pace) -> bool {
+    loop {
+        match session.reconnect(statements).await {
+            Ok(()) => return true,
+            Err(error) if !pace.reconnect_failed(&error) => return false,
+            Err(_) => {}
+        }
+    }
+}

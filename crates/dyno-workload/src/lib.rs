@@ -1,0 +1,25 @@
+//! What clients ask: tables, data, transactions and mixes, and the connection they ask through.
+//!
+//! A workload is written once and runs on every database: it meets a server only through
+//! [`Connection`], which a product implements, and it meets time only through [`Pace`], which the
+//! load generator implements. It knows no driver, no clock and no host.
+//!
+//! To add a workload, copy the folder `sysbench` and name it in [`catalog`].
+
+pub mod catalog;
+mod connection;
+mod drive;
+pub mod options;
+mod row;
+mod session;
+pub mod sysbench;
+mod workload;
+
+pub use connection::{
+    ConnectError, Connection, Connector, ErrorClass, Reply, Statement, StatementClass,
+    StatementError, TextRows, Value,
+};
+pub use drive::{Next, Pace, Seat, Transactions, drive};
+pub use row::{Cell, Row};
+pub use session::{Session, Tally};
+pub use workload::{ClientFuture, Dialect, Table, Workload};

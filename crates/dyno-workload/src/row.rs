@@ -1,0 +1,136 @@
+//! One row on its way into a table, in memory that is used again for the next row.
+
+/// A cell of a row to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// SQL NULL.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Text: a range of the row's bytes.
+    Text {
+        /// First byte.
+        start: usize,
+        /// One past the last byte.
+        end: usize,
+    },
+}
+
+/// The cells of one row.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    cells: Vec<Cell>,
+    bytes: Vec<u8>,
+}
+
+impl Row {
+    /// An empty row.
+    pub fn new() -> Row {
+        Row::default()
+    }
+
+    /// Removes all cells and keeps the memory.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.bytes.clear();
+    }
+
+    /// Appends NULL.
+    pub fn push_null(&mut self) {
+        self.cells.push(Cell::Null);
+    }
+
+    /// Appends a whole number.
+    pub fn push_integer(&mut self, value: i64) {
+        self.cells.push(Cell::Integer(value));
+    }
+
+    /// Appends text.
+    pub fn push_text(&mut self, text: &[u8]) {
+        self.push_text_with(|bytes| bytes.extend_from_slice(text));
+    }
+
+    /// Appends the text that `write` appends to the row's bytes.
+    pub fn push_text_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.cells.push(Cell::Text { start, end: self.bytes.len() });
+    }
+
+    /// The cells, in column order.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The text of a cell that is text, else nothing.
+    pub fn text(&self, cell: Cell) -> &[u8] {
+        match cell {
+            Cell::Text { start, end } => &self.bytes[start..end],
+            _ => &[],
+        }
+    }
+
+    /// Appends this row as one line of tab-separated text, NULL as `\N` and tab, newline, carriage
+    /// return and backslash escaped: what both LOAD DATA and COPY read by default.
+    pub fn write_tab_separated(&self, out: &mut Vec<u8>) {
+        for (idx, cell) in self.cells.iter().enumerate() {
+            if idx > 0 {
+                out.push(b'\t');
+            }
+            match *cell {
+                Cell::Null => out.extend_from_slice(b"\\N"),
+                Cell::Integer(value) => push_decimal(out, value),
+                Cell::Text { .. } => {
+                    for &byte in self.text(*cell) {
+                        match byte {
+                            b'\t' => out.extend_from_slice(b"\\t"),
+                            b'\n' => out.extend_from_slice(b"\\n"),
+                            b'\r' => out.extend_from_slice(b"\\r"),
+                            b'\\' => out.extend_from_slice(b"\\\\"),
+                            other => out.push(other),
+                        }
+                    }
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Appends `value` in decimal without allocating.
+fn push_decimal(out: &mut Vec<u8>, value: i64) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tab_separated_text_is_escaped() {
+        let mut row = Row::new();
+        row.push_integer(i64::MIN);
+        row.push_null();
+        row.push_text(b"a\tb\\c\nd");
+        row.push_integer(0);
+        let mut out = Vec::new();
+        row.write_tab_separated(&mut out);
+        assert_eq!(out, b"-9223372036854775808\t\\N\ta\\tb\\\\c\\nd\t0\n");
+        row.clear();
+        assert!(row.cells().is_empty());
+    }
+}

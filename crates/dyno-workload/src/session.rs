@@ -1,0 +1,155 @@
+//! A client's connection, with the counting around it.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use crate::connection::{ConnectError, Connection, Reply, Statement, StatementClass};
+use crate::{Dialect, ErrorClass, Pace, StatementError, Value};
+
+/// What a client has asked and received, since the tally was last taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Statements that returned rows and changed none.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements (BEGIN, COMMIT …).
+    pub others: u64,
+    /// Rows received.
+    pub rows_received: u64,
+    /// Rows changed.
+    pub rows_changed: u64,
+    /// Warnings of the server.
+    pub warnings: u64,
+}
+
+impl Tally {
+    /// All statements.
+    pub fn statements(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    /// Adds another tally to this one.
+    pub fn add(&mut self, other: &Tally) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.others += other.others;
+        self.rows_received += other.rows_received;
+        self.rows_changed += other.rows_changed;
+        self.warnings += other.warnings;
+    }
+}
+
+/// A client's connection: sends statements, waits for their replies, counts both.
+///
+/// A statement is counted when its reply is complete, whether it succeeded or not.
+pub struct Session {
+    connection: Box<dyn Connection>,
+    classes: Vec<StatementClass>,
+    pace: Rc<dyn Pace>,
+    tally: Tally,
+}
+
+impl Session {
+    /// Takes an open connection and prepares the workload's statements on it.
+    pub fn open(
+        mut connection: Box<dyn Connection>,
+        statements: &[Statement],
+        pace: Rc<dyn Pace>,
+    ) -> Result<Session, StatementError> {
+        connection.prepare(statements)?;
+        pace.attach(connection.as_mut())?;
+        let classes = statements.iter().map(|statement| statement.class).collect();
+        Ok(Session { connection, classes, pace, tally: Tally::default() })
+    }
+
+    /// The SQL to speak.
+    pub fn dialect(&self) -> Dialect {
+        self.connection.dialect()
+    }
+
+    /// Executes prepared statement `statement`.
+    pub async fn execute(
+        &mut self,
+        statement: usize,
+        values: &[Value<'_>],
+    ) -> Result<Reply, StatementError> {
+        self.connection.send_execute(statement, values);
+        let class = self.classes[statement];
+        self.reply(class).await
+    }
+
+    /// Executes a text statement, counted as `class`.
+    pub async fn text(
+        &mut self,
+        sql: &str,
+        class: StatementClass,
+    ) -> Result<Reply, StatementError> {
+        self.connection.send_text(sql);
+        self.reply(class).await
+    }
+
+    /// Begins a transaction.
+    pub async fn begin(&mut self) -> Result<Reply, StatementError> {
+        self.text("BEGIN", StatementClass::Other).await
+    }
+
+    /// Commits the transaction.
+    pub async fn commit(&mut self) -> Result<Reply, StatementError> {
+        self.text("COMMIT", StatementClass::Other).await
+    }
+
+    /// Rolls the transaction back.
+    pub async fn rollback(&mut self) -> Result<Reply, StatementError> {
+        self.text("ROLLBACK", StatementClass::Other).await
+    }
+
+    /// Takes the tally and starts a new one.
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
+    /// Replaces a lost connection; waits without blocking the other clients of the worker.
+    pub async fn reconnect(&mut self, statements: &[Statement]) -> Result<(), ConnectError> {
+        self.pace.detach();
+        let pace = Rc::clone(&self.pace);
+        let mut connection = poll_fn(|_| pace.poll_connect()).await?;
+        let told = |error: StatementError| ConnectError {
+            address: "the server".to_owned(),
+            reason: error.to_string(),
+        };
+        connection.prepare(statements).map_err(told)?;
+        self.pace.attach(connection.as_mut()).map_err(told)?;
+        self.connection = connection;
+        Ok(())
+    }
+
+    async fn reply(&mut self, class: StatementClass) -> Result<Reply, StatementError> {
+        let Session { connection, pace, tally, .. } = self;
+        let result = poll_fn(|_| match connection.poll_reply() {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending if pace.is_overdue() => Poll::Ready(Err(StatementError::new(
+                ErrorClass::TimedOut,
+                "timeout",
+                "no reply within the statement's time limit",
+            ))),
+            Poll::Pending => {
+                pace.awaits_reply(connection.wants_write());
+                Poll::Pending
+            }
+        })
+        .await;
+        match class {
+            StatementClass::Read => tally.reads += 1,
+            StatementClass::Write => tally.writes += 1,
+            StatementClass::Other => tally.others += 1,
+        }
+        if let Ok(reply) = &result {
+            tally.rows_received += reply.rows;
+            tally.rows_changed += reply.affected;
+            tally.warnings += reply.warnings;
+        }
+        result
+    }
+}
