@@ -1,14 +1,320 @@
-//! One SQLite file of a run, for queries.
+//! One SQLite file of a run, for queries with any client.
+
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-/// A query that failed.
+
+use flate2::read::GzDecoder;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, Transaction, params};
+
+use crate::reader::trial_folders;
+use crate::{Run, StepSummary, TrialSummary, read_run};
+
+/// A query that failed, or a database that could not be built.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct QueryError(pub String);
-/// Column names and rows as text.
-pub struct QueryRows { /// Column names.
- pub columns: Vec<String>, /// Rows.
- pub rows: Vec<Vec<Option<String>>> }
-/// Builds `record.sqlite` in the run's folder from its files, replacing an older one; returns its path.
-pub fn build_database(_folder: &Path) -> Result<PathBuf, QueryError> { unimplemented!() }
-/// Runs one query, read-only, on the run's SQLite file (built if missing or older than the run).
-pub fn query(_folder: &Path, _sql: &str) -> Result<QueryRows, QueryError> { unimplemented!() }
+
+impl From<rusqlite::Error> for QueryError {
+    fn from(error: rusqlite::Error) -> QueryError {
+        QueryError(error.to_string())
+    }
+}
+
+/// The answer to a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryRows {
+    /// Column names.
+    pub columns: Vec<String>,
+    /// Rows, as text; none is NULL.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+const SCHEMA: &str = "
+CREATE TABLE run(name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE variant(variant INTEGER PRIMARY KEY, name TEXT, baseline INTEGER, product TEXT,
+  workload TEXT);
+CREATE TABLE variant_setting(variant INTEGER, name TEXT, value TEXT);
+CREATE TABLE step(step INTEGER PRIMARY KEY, name TEXT, clients INTEGER, rate REAL, arrivals TEXT,
+  warm_up_s REAL, duration_s REAL);
+CREATE TABLE trial(trial INTEGER PRIMARY KEY, variant INTEGER, repetition INTEGER, block INTEGER,
+  state TEXT, began_unix_ms INTEGER, ended_unix_ms INTEGER, server TEXT, durability TEXT,
+  rows INTEGER, populate_s REAL, bytes INTEGER);
+CREATE TABLE result(trial INTEGER, step INTEGER, kind TEXT, committed INTEGER, failed INTEGER,
+  measured_s REAL, throughput REAL, mean_us REAL, p50_us REAL, p95_us REAL, p99_us REAL,
+  p999_us REAL, max_us REAL, service_p95_us REAL, response_hdr TEXT,
+  PRIMARY KEY(trial, step, kind)) WITHOUT ROWID;
+CREATE TABLE outcome(trial INTEGER, step INTEGER, kind TEXT, outcome TEXT, attempts INTEGER);
+CREATE TABLE step_total(trial INTEGER, step INTEGER, reads INTEGER, writes INTEGER, others INTEGER,
+  rows_received INTEGER, rows_changed INTEGER, due INTEGER, missed INTEGER, retries INTEGER,
+  reconnects INTEGER, generator_user_s REAL, generator_system_s REAL, server_cpu_s REAL);
+CREATE TABLE interval(trial INTEGER, step INTEGER, start_s REAL, throughput REAL, errors REAL,
+  missed REAL, p50_us REAL, p95_us REAL, p99_us REAL, max_us REAL, lag_p99_us REAL,
+  PRIMARY KEY(trial, step, start_s)) WITHOUT ROWID;
+CREATE TABLE reading(trial INTEGER, step INTEGER, name TEXT, start_s REAL, value REAL,
+  PRIMARY KEY(trial, step, name, start_s)) WITHOUT ROWID;
+CREATE TABLE event(trial INTEGER, at_s REAL, unix_ms INTEGER, event TEXT, json TEXT);
+CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t.block, r.*
+  FROM result r JOIN trial t USING(trial) JOIN variant v USING(variant) JOIN step s USING(step);
+";
+
+/// Builds `record.sqlite` in the run's folder from its files, replacing an older one; returns its
+/// path.
+pub fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
+    let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
+    let path = folder.join("record.sqlite");
+    let part = folder.join("record.sqlite.part");
+    let io =
+        |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
+    if part.exists() {
+        std::fs::remove_file(&part).map_err(io)?;
+    }
+    let mut connection = Connection::open(&part)?;
+    // A file that is made anew whenever it is missing needs no journal.
+    connection.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    insert_design(&transaction, &run)?;
+    for trial in &run.trials {
+        insert_trial(&transaction, trial)?;
+    }
+    for (number, trial) in trial_folders(folder) {
+        insert_events(&transaction, number, &trial)?;
+    }
+    transaction.commit()?;
+    drop(connection);
+    std::fs::rename(&part, &path).map_err(io)?;
+    Ok(path)
+}
+
+fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
+    let manifest = &run.manifest;
+    let mut insert = to.prepare("INSERT INTO run VALUES(?, ?)")?;
+    for (name, value) in [
+        ("title", manifest.title.clone()),
+        ("dyno", manifest.dyno.clone()),
+        ("seed", manifest.seed.to_string()),
+        ("machine", manifest.environment.machine.clone()),
+        ("cpus", manifest.environment.cpus.to_string()),
+        ("memory_bytes", manifest.environment.memory_bytes.to_string()),
+        ("created_unix_ms", manifest.created_unix_ms.to_string()),
+        ("threshold", manifest.threshold.to_string()),
+    ] {
+        insert.execute(params![name, value])?;
+    }
+    for (name, value) in &manifest.environment.facts {
+        insert.execute(params![format!("environment.{name}"), value])?;
+    }
+    for (idx, variant) in manifest.variants.iter().enumerate() {
+        to.execute(
+            "INSERT INTO variant VALUES(?, ?, ?, ?, ?)",
+            params![idx, variant.name, variant.baseline, variant.product, variant.workload],
+        )?;
+        for (name, value) in &variant.settings {
+            to.execute("INSERT INTO variant_setting VALUES(?, ?, ?)", params![idx, name, value])?;
+        }
+    }
+    for (idx, step) in manifest.steps.iter().enumerate() {
+        to.execute(
+            "INSERT INTO step VALUES(?, ?, ?, ?, ?, ?, ?)",
+            params![
+                idx,
+                step.name,
+                step.clients,
+                step.rate,
+                step.arrivals,
+                step.warm_up_s,
+                step.duration_s
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary) -> Result<(), QueryError> {
+    let state = match &trial.outcome {
+        crate::TrialOutcome::Finished => "finished",
+        crate::TrialOutcome::Failed { .. } => "failed",
+    };
+    to.execute(
+        "INSERT INTO trial VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            trial.number,
+            trial.variant,
+            trial.repetition,
+            trial.block,
+            state,
+            trial.began_unix_ms,
+            trial.ended_unix_ms,
+            format!("{} {}", trial.server.product, trial.server.version),
+            trial.server.durability,
+            trial.data.rows,
+            trial.data.populate_s,
+            trial.data.bytes
+        ],
+    )?;
+    for step in &trial.steps {
+        insert_results(to, trial.number, step)?;
+        insert_columns(to, trial.number, step)?;
+    }
+    Ok(())
+}
+
+fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+    to.execute(
+        "INSERT INTO step_total VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            trial,
+            step.step,
+            step.reads,
+            step.writes,
+            step.others,
+            step.rows_received,
+            step.rows_changed,
+            step.due,
+            step.missed,
+            step.retries,
+            step.reconnects,
+            step.generator.cpu_user_s,
+            step.generator.cpu_system_s,
+            step.server_cpu_s
+        ],
+    )?;
+    for kind in &step.kinds {
+        let (Some(response), Some(service)) = (kind.response.decode(), kind.service.decode())
+        else {
+            return Err(QueryError(format!("trial {trial}: a histogram is damaged")));
+        };
+        let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
+        let attempts: u64 = kind.outcomes.values().sum();
+        let us = |quantile: f64| response.value_at_quantile(quantile) as f64 / 1e3;
+        to.execute(
+            "INSERT INTO result VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                trial,
+                step.step,
+                kind.name,
+                committed,
+                attempts - committed,
+                step.measured_s,
+                committed as f64 / step.measured_s.max(f64::MIN_POSITIVE),
+                response.mean() / 1e3,
+                us(0.5),
+                us(0.95),
+                us(0.99),
+                us(0.999),
+                response.max() as f64 / 1e3,
+                service.value_at_quantile(0.95) as f64 / 1e3,
+                kind.response.0
+            ],
+        )?;
+        for (outcome, count) in &kind.outcomes {
+            to.execute(
+                "INSERT INTO outcome VALUES(?, ?, ?, ?, ?)",
+                params![trial, step.step, kind.name, outcome, count],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+    let columns = &step.intervals;
+    let mut insert = to.prepare("INSERT INTO interval VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
+    for (idx, start) in columns.start_s.iter().enumerate() {
+        insert.execute(params![
+            trial,
+            step.step,
+            start,
+            columns.throughput[idx],
+            columns.errors[idx],
+            columns.missed[idx],
+            columns.p50_us[idx],
+            columns.p95_us[idx],
+            columns.p99_us[idx],
+            columns.max_us[idx],
+            columns.lag_p99_us[idx]
+        ])?;
+    }
+    let mut insert = to.prepare("INSERT INTO reading VALUES(?, ?, ?, ?, ?)")?;
+    for (name, values) in &step.readings {
+        for (start, value) in columns.start_s.iter().zip(values) {
+            if let Some(value) = value {
+                insert.execute(params![trial, step.step, name, start, value])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
+    let plain = folder.join("events.jsonl");
+    let packed = folder.join("events.jsonl.gz");
+    let open = |path: &Path| {
+        std::fs::File::open(path)
+            .map_err(|error| QueryError(format!("cannot read {}: {error}", path.display())))
+    };
+    let lines: Box<dyn BufRead> = if packed.exists() {
+        Box::new(BufReader::new(GzDecoder::new(open(&packed)?)))
+    } else if plain.exists() {
+        Box::new(BufReader::new(open(&plain)?))
+    } else {
+        return Ok(());
+    };
+    for line in lines.lines() {
+        // The last line of a trial that was killed may be cut short.
+        let Ok(line) = line else { break };
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(&line) else { break };
+        to.execute(
+            "INSERT INTO event VALUES(?, ?, ?, ?, ?)",
+            params![
+                trial,
+                value["at_ns"].as_f64().unwrap_or_default() / 1e9,
+                value["unix_ms"].as_i64(),
+                value["event"].as_str(),
+                line
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Runs one query, read-only, on the run's SQLite file (built if it is missing or older than a
+/// trial of the run).
+pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
+    let path = folder.join("record.sqlite");
+    if !is_current(folder, &path) {
+        build_database(folder)?;
+    }
+    let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut statement = connection.prepare(sql)?;
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let n_columns = columns.len();
+    let mut rows = statement.query([])?;
+    let mut out = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut cells = Vec::with_capacity(n_columns);
+        for idx in 0..n_columns {
+            cells.push(match row.get_ref(idx)? {
+                ValueRef::Null => None,
+                ValueRef::Integer(value) => Some(value.to_string()),
+                ValueRef::Real(value) => Some(value.to_string()),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                    Some(String::from_utf8_lossy(bytes).into_owned())
+                }
+            });
+        }
+        out.push(cells);
+    }
+    Ok(QueryRows { columns, rows: out })
+}
+
+/// Whether the database is at least as new as every trial's summary.
+fn is_current(folder: &Path, database: &Path) -> bool {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let Some(built) = modified(database) else { return false };
+    trial_folders(folder)
+        .iter()
+        .filter_map(|(_, trial)| modified(&trial.join("summary.json")))
+        .all(|summary| summary <= built)
+}

@@ -29,7 +29,8 @@ impl std::error::Error for ParseQuantityError {}
 /// Splits `12.5 GiB` into 12.5 and `GiB`.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     let number: f64 = text[..end].replace('_', "").parse().ok()?;
     Some((number, text[end..].trim()))
 }
@@ -135,9 +136,7 @@ pub fn parse_duration(text: &str) -> Result<Nanoseconds, ParseQuantityError> {
 pub fn parse_percentage(text: &str) -> Result<f64, ParseQuantityError> {
     match number_and_unit(text) {
         Some((number, "%")) => Ok(number),
-        _ => Err(ParseQuantityError(format!(
-            "`{text}` is not a percentage; write it like \"3%\""
-        ))),
+        _ => Err(ParseQuantityError(format!("`{text}` is not a percentage; write it like \"3%\""))),
     }
 }
 

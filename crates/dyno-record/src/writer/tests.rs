@@ -1,0 +1,225 @@
+//! A run is written, killed, resumed, read and queried.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::*;
+
+fn manifest(fingerprint: &str) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        dyno: "0.1.0".into(),
+        title: "Is it?".into(),
+        fingerprint: fingerprint.into(),
+        seed: 7,
+        created_unix_ms: 1,
+        threshold: 0.03,
+        order: "interleaved".into(),
+        variants: vec![VariantRecord {
+            name: "only · x=1".into(),
+            levels: vec![],
+            baseline: None,
+            database: "only".into(),
+            product: "sqlite".into(),
+            settings: BTreeMap::new(),
+            workload: "oltp_read_only".into(),
+            options: BTreeMap::new(),
+        }],
+        steps: vec![StepRecord {
+            name: "1 client".into(),
+            clients: 1,
+            rate: None,
+            arrivals: "closed".into(),
+            warm_up_s: 1.0,
+            duration_s: 2.0,
+        }],
+        trials: vec![trial(1), trial(2)],
+        environment: Environment::default(),
+        study_source: String::new(),
+    }
+}
+
+fn trial(number: u32) -> TrialPlan {
+    TrialPlan { number, variant: 0, repetition: number, block: number }
+}
+
+fn summary(number: u32) -> TrialSummary {
+    let mut histogram = new_histogram();
+    histogram.record_n(2_000_000, 10).unwrap();
+    let encoded = EncodedHistogram::encode(&histogram);
+    let column = vec![5.0, 5.0];
+    TrialSummary {
+        number,
+        variant: 0,
+        repetition: number,
+        block: number,
+        outcome: TrialOutcome::Finished,
+        began_unix_ms: 1,
+        ended_unix_ms: 2,
+        server: ServerFacts::default(),
+        data: DataSet::default(),
+        steps: vec![StepSummary {
+            step: 0,
+            measured_s: 2.0,
+            kinds: vec![KindSummary {
+                name: "oltp_read_only".into(),
+                outcomes: BTreeMap::from([("committed".into(), 10), ("deadlock".into(), 1)]),
+                response: encoded.clone(),
+                service: encoded,
+            }],
+            reads: 140,
+            writes: 0,
+            others: 20,
+            rows_received: 100,
+            rows_changed: 0,
+            warnings: 0,
+            due: 10,
+            missed: 0,
+            retries: 1,
+            reconnects: 0,
+            lag: EncodedHistogram::default(),
+            generator: GeneratorSummary::default(),
+            server_cpu_s: None,
+            error_examples: BTreeMap::new(),
+            intervals: IntervalColumns {
+                start_s: vec![0.0, 1.0],
+                throughput: column.clone(),
+                errors: column.clone(),
+                missed: column.clone(),
+                p50_us: column.clone(),
+                p95_us: column.clone(),
+                p99_us: column.clone(),
+                max_us: column.clone(),
+                lag_p99_us: column,
+            },
+            readings: BTreeMap::from([("cpu.user_pct".into(), vec![None, Some(12.5)])]),
+        }],
+        probes_cpu_s: 0.0,
+        probes_wall_s: 0.0,
+    }
+}
+
+fn write_trial(run: &mut RunWriter, number: u32) -> TrialWriter {
+    let mut writer = run.begin_trial(&trial(number), "only · x=1").unwrap();
+    let kind = EventKind::TrialBegan { trial: number, variant: "only".into(), repetition: 1 };
+    writer.event(&Event { at_ns: 5, unix_ms: 6, kind }).unwrap();
+    let mut histogram = new_histogram();
+    histogram.record(1_500_000).unwrap();
+    let kinds = vec![KindInterval { kind: "k", response: &histogram, service: &histogram }];
+    writer
+        .interval(&IntervalRecord {
+            step: 0,
+            phase: "measure",
+            start_ns: 1_000_000_000,
+            length_ns: 1_000_000_000,
+            kinds,
+        })
+        .unwrap();
+    writer.readings(1, &BTreeMap::from([("cpu.user_pct".into(), 1.0)])).unwrap();
+    writer
+}
+
+fn unpack(path: &Path) -> String {
+    use std::io::Read;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_killed_run_is_readable_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("run");
+    let mut run = RunWriter::create(&folder, &manifest("a")).unwrap();
+    write_trial(&mut run, 1).finish(&summary(1)).unwrap();
+    // The second trial is killed: no summary.
+    drop(write_trial(&mut run, 2));
+    drop(run);
+    let read = read_run(&folder).unwrap();
+    assert_eq!(read.trials, [summary(1)]);
+
+    let mut run = RunWriter::resume(&folder, &manifest("a")).unwrap();
+    assert_eq!(run.ended_trials(), [1]);
+    write_trial(&mut run, 2).finish(&summary(2)).unwrap();
+    assert_eq!(run.ended_trials(), [1, 2]);
+    assert_eq!(read_run(&folder).unwrap().trials.len(), 2);
+}
+
+#[test]
+fn another_studys_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    drop(RunWriter::create(&path, &manifest("a")).unwrap());
+    let error = RunWriter::resume(&path, &manifest("b")).err().unwrap().to_string();
+    assert!(error.contains("another study"), "{error}");
+    let error = RunWriter::create(&path, &manifest("b")).err().unwrap().to_string();
+    assert!(error.contains("not empty"), "{error}");
+}
+
+#[test]
+fn a_newer_record_is_refused_with_its_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let newer = Manifest { format: FORMAT + 1, dyno: "9.9".into(), ..manifest("a") };
+    drop(RunWriter::create(&folder.path().join("run"), &newer).unwrap());
+    let error = read_run(&folder.path().join("run")).unwrap_err().to_string();
+    assert!(error.contains("9.9") && error.contains("newer"), "{error}");
+}
+
+#[test]
+fn damage_is_an_error_and_not_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+    let mut damaged = summary(1);
+    damaged.steps[0].step = 9;
+    write_trial(&mut run, 1).finish(&damaged).unwrap();
+    assert!(read_run(&path).unwrap_err().to_string().contains("damaged"));
+    let mut damaged = summary(2);
+    damaged.steps[0].lag = EncodedHistogram("!".into());
+    fs::remove_dir_all(path.join("trials")).unwrap();
+    fs::create_dir(path.join("trials")).unwrap();
+    write_trial(&mut run, 2).finish(&damaged).unwrap();
+    assert!(read_run(&path).unwrap_err().to_string().contains("histogram"));
+}
+
+#[test]
+fn interval_logs_are_read_by_the_standard_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunWriter::create(&folder.path().join("run"), &manifest("a")).unwrap();
+    let writer = write_trial(&mut run, 1);
+    let trial = writer.folder().to_owned();
+    writer.finish(&summary(1)).unwrap();
+    let text = unpack(&trial.join("intervals.hlog.gz"));
+    // Comments and the header apart, each line is tag, start, length, maximum, histogram.
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("Tag=")).collect();
+    assert_eq!(lines.len(), 2);
+    let fields: Vec<&str> = lines[0].split(',').collect();
+    assert_eq!(fields[..3], ["Tag=response/k/step0/measure", "1.000", "1.000"]);
+    let histogram = EncodedHistogram(fields[4].into()).decode().unwrap();
+    assert_eq!(histogram.len(), 1);
+    assert!(!trial.join("events.jsonl").exists());
+}
+
+#[test]
+fn a_run_can_be_queried() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+    write_trial(&mut run, 1).finish(&summary(1)).unwrap();
+    let check = |sql: &str, expected: &[&str]| {
+        let answer = query(&path, sql).unwrap();
+        let first: Vec<&str> =
+            answer.rows[0].iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
+        assert_eq!(first, expected, "{sql}");
+    };
+    check(
+        "SELECT variant, step, committed, throughput FROM results",
+        &["only · x=1", "1 client", "10", "5"],
+    );
+    check("SELECT count(*), max(value) FROM reading", &["1", "12.5"]);
+    check("SELECT event FROM event", &["trial_began"]);
+    write_trial(&mut run, 2).finish(&summary(2)).unwrap();
+    assert!(query(&path, "DELETE FROM run").is_err());
+}
