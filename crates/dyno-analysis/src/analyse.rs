@@ -1,6 +1,22 @@
-//! Records → findings.
-use dyno_record::Run;
-use crate::Findings;
+//! Records → findings: the sequence of the analysis and the facts that need no statistics.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{Run, TrialOutcome, TrialSummary};
+use dyno_units::Seed;
+
+use crate::answer::answer;
+use crate::cells::{cells, measure_all};
+use crate::compare::{comparisons, concurrency};
+use crate::detect::caveats;
+use crate::join::{Joined, JoinedTrial, Kinship};
+use crate::settings::setting_differences;
+use crate::statistics::Rule;
+use crate::{Answer, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
+
+/// Version of the findings' format.
+const FORMAT: u32 = 1;
+
 /// How to analyse.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,8 +27,160 @@ pub struct Options {
     /// Seed of resampling.
     pub seed: u64,
 }
+
 impl Default for Options {
-    fn default() -> Options { Options { confidence: 0.95, threshold: None, seed: 1 } }
+    fn default() -> Options {
+        Options { confidence: 0.95, threshold: None, seed: 1 }
+    }
 }
+
 /// Analyses runs of one study together.
-pub fn analyse(_runs: &[Run], _options: &Options) -> Findings { unimplemented!() }
+///
+/// Variants that are the same thing on the same machine (name, levels, product, version, workload,
+/// options, settings asked for) are one variant with the repetitions of all runs. Others of the
+/// same name get a further level that tells them apart (`machine`, `version` or `run`), and a
+/// baseline among them is compared with its namesake in the first run that has one.
+pub fn analyse(runs: &[Run], options: &Options) -> Findings {
+    analyse_joined(runs, options, Kinship::Join)
+}
+
+/// Analyses `candidate` against `baseline`: every variant of the one is compared with the variant
+/// of the same name in the other, even if they seem to be the same thing. Variants of the
+/// baseline run are compared as its own study says.
+pub fn analyse_against(baseline: &Run, candidate: &Run, options: &Options) -> Findings {
+    let runs = [baseline.clone(), candidate.clone()];
+    analyse_joined(&runs, options, Kinship::Against)
+}
+
+fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings {
+    let joined = Joined::new(runs, kinship);
+    let first = runs.first().map(|run| &run.manifest);
+    let rule = Rule {
+        threshold: options.threshold.or(first.map(|m| m.threshold)).unwrap_or(0.0),
+        confidence: options.confidence,
+    };
+    let cpus = first.map_or(0, |manifest| manifest.environment.cpus);
+    let measured = measure_all(&joined);
+    let steps = step_facts(&joined, cpus);
+    let variants: Vec<VariantFacts> =
+        (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
+    let mut findings = Findings {
+        format: FORMAT,
+        title: first.map_or_else(String::new, |manifest| manifest.title.clone()),
+        answer: Answer { headline: String::new(), details: Vec::new() },
+        threshold: rule.threshold,
+        confidence: rule.confidence,
+        cells: cells(&joined, &measured, rule.confidence),
+        comparisons: comparisons(&joined, &measured, &rule, Seed(options.seed)),
+        concurrency: concurrency(&joined, &steps, &measured, &rule),
+        caveats: Vec::new(),
+        trials: joined.trials.iter().map(trial_facts).collect(),
+        setting_differences: setting_differences(&joined, &variants),
+        environment: environment(runs),
+        cpus,
+        variants,
+        steps,
+    };
+    findings.caveats = caveats(&joined, &measured, &findings);
+    findings.answer = answer(&findings);
+    findings
+}
+
+fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
+    let is_low = |clients: u64| clients <= u64::from(cpus);
+    let facts = |step: &dyno_record::StepRecord| StepFacts {
+        name: step.name.clone(),
+        clients: step.clients,
+        rate: step.rate,
+        concurrency: if is_low(step.clients) {
+            ConcurrencyGroup::Low
+        } else {
+            ConcurrencyGroup::High
+        },
+    };
+    joined.steps.iter().map(facts).collect()
+}
+
+fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
+    let record = &joined.variants[idx];
+    let ended: Vec<&TrialSummary> = joined
+        .trials
+        .iter()
+        .filter(|trial| trial.variant == idx)
+        .filter_map(|trial| trial.summary)
+        .collect();
+    let is_finished = |trial: &&&TrialSummary| trial.outcome == TrialOutcome::Finished;
+    let finished = ended.iter().filter(is_finished).count();
+    // A failed trial may have learnt the facts of its server before it failed.
+    let telling = ended.iter().find(is_finished).or(ended.first());
+    let server = telling.map(|trial| trial.server.clone()).unwrap_or_default();
+    let levels = record.levels.iter().map(|level| (level.factor.clone(), level.level.clone()));
+    VariantFacts {
+        name: record.name.clone(),
+        baseline: record.baseline,
+        levels: levels.collect(),
+        server: format!("{} {}", server.product, server.version).trim().to_owned(),
+        durability: server.durability,
+        workload: record.workload.clone(),
+        options: record.options.clone(),
+        settings: server.settings,
+        finished: finished as u32,
+        failed: (ended.len() - finished) as u32,
+    }
+}
+
+fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
+    let mut facts = TrialFacts {
+        number: trial.number,
+        variant: trial.variant,
+        repetition: trial.repetition,
+        block: trial.block,
+        state: "missing".to_owned(),
+        message: None,
+        server_log: Vec::new(),
+        rows: 0,
+        populate_s: 0.0,
+        bytes: None,
+        began_unix_ms: None,
+    };
+    if let Some(summary) = trial.summary {
+        facts.rows = summary.data.rows;
+        facts.populate_s = summary.data.populate_s;
+        facts.bytes = summary.data.bytes;
+        facts.began_unix_ms = Some(summary.began_unix_ms);
+        match &summary.outcome {
+            TrialOutcome::Finished => facts.state = "finished".to_owned(),
+            TrialOutcome::Failed { message, server_log } => {
+                facts.state = "failed".to_owned();
+                facts.message = Some(message.clone());
+                facts.server_log = server_log.clone();
+            }
+        }
+    }
+    facts
+}
+
+/// Facts of the machine; of several machines, all values that differ.
+fn environment(runs: &[Run]) -> BTreeMap<String, String> {
+    let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |name: &str, value: String| {
+        let known = values.entry(name.to_owned()).or_default();
+        if !value.is_empty() && !known.contains(&value) {
+            known.push(value);
+        }
+    };
+    for run in runs {
+        let environment = &run.manifest.environment;
+        add("machine", environment.machine.clone());
+        add("cpus", environment.cpus.to_string());
+        add("memory", dyno_units::ByteCount(environment.memory_bytes).to_string());
+        add("dyno", run.manifest.dyno.clone());
+        for (name, value) in &environment.facts {
+            add(name, value.clone());
+        }
+    }
+    values.into_iter().map(|(name, values)| (name, values.join("; "))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,14 +2,23 @@
 //!
 //! Pure: takes records, gives findings; no clock, no randomness but a seed, no runtime, no file.
 //! The numbers are a function of the record and nothing else, so old records and records from
-//! other machines are analysed by the same rules.
+//! other machines are analysed by the same rules. METHOD.md explains every formula.
 
 mod analyse;
+mod answer;
 pub mod caveat;
+mod cells;
+mod compare;
+mod detect;
 pub mod findings;
+#[cfg(test)]
+mod fixtures;
+mod join;
+mod settings;
 pub mod statistics;
+mod words;
 
-pub use analyse::{Options, analyse};
+pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,

@@ -1,7 +1,9 @@
 //! Where a server is reached, and as whom.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// Where a server is reached, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,17 +87,442 @@ impl fmt::Debug for Secret {
 #[error("{0}")]
 pub struct UrlError(pub String);
 
+impl Protocol {
+    /// The scheme that [`Endpoint`] writes.
+    fn scheme(self) -> &'static str {
+        match self {
+            Protocol::MySql => "mysql",
+            Protocol::PostgreSql => "postgresql",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Protocol::MySql => 3306,
+            Protocol::PostgreSql => 5432,
+        }
+    }
+
+    /// The query key that names a Unix socket (MySQL: the socket, PostgreSQL: its folder).
+    fn socket_key(self) -> &'static str {
+        match self {
+            Protocol::MySql => "socket",
+            Protocol::PostgreSql => "host",
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Protocol::MySql => "mysql://user:password@host:3306/catalog",
+            Protocol::PostgreSql => "postgresql://user:password@host:5432/catalog",
+        }
+    }
+}
+
 impl Endpoint {
     /// Reads `mysql://user:password@host:port/catalog`, `…/catalog?socket=/path`,
     /// `postgresql://…`, `…?host=/folder`, with `tls=off|encrypt|verify` and `tls_roots=FILE`.
-    pub fn from_url(_url: &str) -> Result<Endpoint, UrlError> {
-        unimplemented!()
+    ///
+    /// Special characters in any part are percent-encoded. What could be a part of a password is
+    /// never quoted in an error.
+    pub fn from_url(url: &str) -> Result<Endpoint, UrlError> {
+        let (protocol, rest) = split_scheme(url)?;
+        let (before_query, query) = match rest.split_once('?') {
+            Some((before, query)) => (before, query),
+            None => (rest, ""),
+        };
+        let (authority, path) = match before_query.split_once('/') {
+            Some((authority, path)) => (authority, path),
+            None => (before_query, ""),
+        };
+        // An `@` beyond the authority is most likely behind a password with `/` or `?` in it: to
+        // quote any part of the rest would show that password.
+        if path.contains('@') || query.contains('@') {
+            return refuse(
+                "an `@` stands behind the first `/` or `?` of the URL; percent-encode special \
+                 characters in user, password and catalog (`/` is %2F, `?` is %3F, `@` is %40)",
+            );
+        }
+        let (user, password, place) = split_authority(authority, protocol)?;
+        let options = read_query(query, protocol)?;
+        let catalog = text_of(decode(path)?, "catalog")?;
+        if catalog.is_empty() {
+            return refuse(format!(
+                "the URL names no catalog; write it like {}",
+                protocol.example()
+            ));
+        }
+        if path.contains('/') {
+            return refuse("the catalog holds a `/`; if it is a part of its name, write %2F");
+        }
+        let address = resolve_address(protocol, place, options.socket)?;
+        let tls = resolve_tls(options.tls, options.tls_roots)?;
+        Ok(Endpoint { protocol, address, user, password, catalog, tls })
     }
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T, UrlError> {
+    Err(UrlError(message.into()))
+}
+
+/// Splits the scheme off.
+fn split_scheme(url: &str) -> Result<(Protocol, &str), UrlError> {
+    let examples = format!(
+        "write it like {} or {}",
+        Protocol::MySql.example(),
+        Protocol::PostgreSql.example()
+    );
+    let Some((scheme, rest)) = url.trim().split_once("://") else {
+        return refuse(format!("this is not the URL of a database server; {examples}"));
+    };
+    match scheme {
+        "mysql" | "mariadb" => Ok((Protocol::MySql, rest)),
+        "postgresql" | "postgres" => Ok((Protocol::PostgreSql, rest)),
+        _ => refuse(format!("the URL's scheme is none that Dyno speaks; {examples}")),
+    }
+}
+
+/// Host and port as the URL gives them; both may be missing.
+struct Place {
+    host: String,
+    port: Option<u16>,
+}
+
+/// Splits `user:password@host:port`.
+fn split_authority(
+    authority: &str,
+    protocol: Protocol,
+) -> Result<(String, Option<Secret>, Place), UrlError> {
+    let Some((credentials, place)) = authority.rsplit_once('@') else {
+        return refuse(format!("the URL names no user; write it like {}", protocol.example()));
+    };
+    let (user, password) = match credentials.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (credentials, None),
+    };
+    let user = text_of(decode(user)?, "user")?;
+    if user.is_empty() {
+        return refuse(format!("the URL names no user; write it like {}", protocol.example()));
+    }
+    let password = match password {
+        Some(password) => Some(Secret::new(text_of(decode(password)?, "password")?)),
+        None => None,
+    };
+    Ok((user, password, split_place(place)?))
+}
+
+/// Splits `host:port`, `[::1]:port`, `host`, or nothing.
+fn split_place(place: &str) -> Result<Place, UrlError> {
+    let (host, port) = if let Some(bracketed) = place.strip_prefix('[') {
+        let Some((host, after)) = bracketed.split_once(']') else {
+            return refuse("the host begins with `[` and has no `]`; write it like [::1]:3306");
+        };
+        match after.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if after.is_empty() => (host, None),
+            None => return refuse("after the `]` of the host only `:port` may follow"),
+        }
+    } else {
+        match place.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return refuse("a host with colons is written in brackets: [::1]:3306");
+            }
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        }
+    };
+    let port = match port {
+        None | Some("") => None,
+        Some(text) => match text.parse::<u16>() {
+            Ok(port) if port > 0 => Some(port),
+            _ => return refuse("the URL's port is not a number between 1 and 65535"),
+        },
+    };
+    Ok(Place { host: text_of(decode(host)?, "host")?, port })
+}
+
+/// What the part behind the `?` says.
+#[derive(Default)]
+struct QueryOptions {
+    socket: Option<PathBuf>,
+    tls: Option<String>,
+    tls_roots: Option<PathBuf>,
+}
+
+fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError> {
+    let mut options = QueryOptions::default();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decode(value)?;
+        let is_repeated = match key {
+            "tls" => options.tls.replace(text_of(value, "tls")?).is_some(),
+            "tls_roots" => options.tls_roots.replace(path_of(value)).is_some(),
+            key if key == protocol.socket_key() => options.socket.replace(path_of(value)).is_some(),
+            _ => {
+                return refuse(format!(
+                    "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`",
+                    protocol.socket_key()
+                ));
+            }
+        };
+        if is_repeated {
+            return refuse(format!("the URL gives `{key}` twice"));
+        }
+    }
+    Ok(options)
+}
+
+fn resolve_address(
+    protocol: Protocol,
+    place: Place,
+    socket: Option<PathBuf>,
+) -> Result<Address, UrlError> {
+    let port = place.port.unwrap_or(protocol.default_port());
+    let Some(socket) = socket else {
+        let host = if place.host.is_empty() { "localhost".to_owned() } else { place.host };
+        return Ok(Address::Tcp { host, port });
+    };
+    let key = protocol.socket_key();
+    if !socket.is_absolute() {
+        return refuse(format!("`{key}` must be an absolute path, such as /run/server"));
+    }
+    if !matches!(place.host.as_str(), "" | "localhost") {
+        return refuse(format!("the URL gives both a host and `{key}`: leave one of them out"));
+    }
+    Ok(Address::Unix(match protocol {
+        Protocol::MySql => socket,
+        Protocol::PostgreSql => socket.join(format!(".s.PGSQL.{port}")),
+    }))
+}
+
+fn resolve_tls(mode: Option<String>, roots: Option<PathBuf>) -> Result<TlsMode, UrlError> {
+    match (mode.as_deref(), roots) {
+        (None | Some("off"), None) => Ok(TlsMode::Off),
+        (Some("encrypt"), None) => Ok(TlsMode::Encrypt),
+        (Some("verify"), Some(roots)) => Ok(TlsMode::Verify { roots }),
+        (Some("verify"), None) => refuse(
+            "`tls=verify` wants `tls_roots=FILE`, the root certificates (PEM) to verify against",
+        ),
+        (None | Some("off" | "encrypt"), Some(_)) => {
+            refuse("`tls_roots` takes effect only together with `tls=verify`")
+        }
+        (Some(_), _) => refuse("`tls` is one of `off`, `encrypt`, `verify`"),
+    }
+}
+
+/// Replaces `%41` by `A`.
+fn decode(text: &str) -> Result<Vec<u8>, UrlError> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte.unwrap_or(b'?')).to_digit(16);
+        match (digit(bytes.next()), digit(bytes.next())) {
+            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
+            _ => return refuse("a `%` in the URL wants two hexadecimal digits; write %25 for `%`"),
+        }
+    }
+    Ok(out)
+}
+
+fn text_of(bytes: Vec<u8>, part: &str) -> Result<String, UrlError> {
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => refuse(format!("the URL's {part} holds a zero byte")),
+        Ok(text) => Ok(text),
+        Err(_) => refuse(format!("the URL's {part} is not UTF-8 once its %xx are decoded")),
+    }
+}
+
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Writes `bytes` percent-encoded, but for letters, digits and the harmless among `keep`.
+struct Encoded<'a>(&'a [u8], &'static [u8]);
+
+impl fmt::Display for Encoded<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &byte in self.0 {
+            let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            if is_plain || self.1.contains(&byte) {
+                write!(out, "{}", char::from(byte))?;
+            } else {
+                write!(out, "%{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Address {
+    /// Writes `host:port`, or the path of the socket.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(out, "{}", path.display()),
+            Address::Tcp { host, port } if host.contains(':') => write!(out, "[{host}]:{port}"),
+            Address::Tcp { host, port } => write!(out, "{host}:{port}"),
+        }
+    }
+}
+
+/// The port in the name of a PostgreSQL socket, and its folder.
+fn split_postgresql_socket(socket: &Path) -> Option<(&Path, &str)> {
+    let port = socket.file_name().and_then(OsStr::to_str)?.strip_prefix(".s.PGSQL.")?;
+    port.parse::<u16>().ok()?;
+    Some((socket.parent()?, port))
 }
 
 impl fmt::Display for Endpoint {
     /// Writes the URL without the password.
-    fn fmt(&self, _out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        unimplemented!()
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = |path: &Path| Encoded(path.as_os_str().as_bytes(), b"/").to_string();
+        let mut options = Vec::new();
+        let place = match &self.address {
+            Address::Tcp { host, port } if host.contains(':') => {
+                format!("[{}]:{port}", Encoded(host.as_bytes(), b":"))
+            }
+            Address::Tcp { host, port } => format!("{}:{port}", Encoded(host.as_bytes(), b"")),
+            Address::Unix(socket) => {
+                let split = match self.protocol {
+                    Protocol::MySql => None,
+                    Protocol::PostgreSql => split_postgresql_socket(socket),
+                };
+                let (shown, port) = split.unwrap_or((socket, ""));
+                options.push(format!("{}={}", self.protocol.socket_key(), path(shown)));
+                if port.is_empty() { "localhost".to_owned() } else { format!("localhost:{port}") }
+            }
+        };
+        match &self.tls {
+            TlsMode::Off => {}
+            TlsMode::Encrypt => options.push("tls=encrypt".to_owned()),
+            TlsMode::Verify { roots } => {
+                options.push("tls=verify".to_owned());
+                options.push(format!("tls_roots={}", path(roots)));
+            }
+        }
+        let user = Encoded(self.user.as_bytes(), b"");
+        let catalog = Encoded(self.catalog.as_bytes(), b"");
+        write!(out, "{}://{user}@{place}/{catalog}", self.protocol.scheme())?;
+        if !options.is_empty() {
+            write!(out, "?{}", options.join("&"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a URL reads as: its text without password, and the password.
+    #[track_caller]
+    fn check(url: &str, expected: &str, password: Option<&str>) {
+        let endpoint = Endpoint::from_url(url).expect("a good URL");
+        assert_eq!(endpoint.to_string(), expected);
+        assert_eq!(endpoint.password.as_ref().map(Secret::reveal), password);
+    }
+
+    #[track_caller]
+    fn check_refused(url: &str, part: &str) {
+        let error = Endpoint::from_url(url).expect_err("a bad URL").0;
+        assert!(error.contains(part), "{error:?} lacks {part:?}");
+        assert!(!error.contains("hush"), "{error:?} shows the password");
+    }
+
+    #[test]
+    fn urls_are_read_and_written_without_password() {
+        check("mysql://me:hush@db1:3307/shop", "mysql://me@db1:3307/shop", Some("hush"));
+        check("mysql://me@db1/shop", "mysql://me@db1:3306/shop", None);
+        check("mariadb://me@/shop", "mysql://me@localhost:3306/shop", None);
+        check("postgres://me:@[::1]/shop", "postgresql://me@[::1]:5432/shop", Some(""));
+        check("mysql://m%40e:a%2Fb%3A@h/x%20y", "mysql://m%40e@h:3306/x%20y", Some("a/b:"));
+        check("mysql://me:p@ss:word@h/x", "mysql://me@h:3306/x", Some("p@ss:word"));
+    }
+
+    #[test]
+    fn sockets_are_named_in_the_query() {
+        let url = "mysql://me@localhost/shop?socket=/run/a b.sock";
+        let endpoint = Endpoint::from_url(url).unwrap();
+        assert_eq!(endpoint.address, Address::Unix("/run/a b.sock".into()));
+        check(url, "mysql://me@localhost/shop?socket=/run/a%20b.sock", None);
+        let url = "postgresql://me@:5433/shop?host=/run/pg";
+        let endpoint = Endpoint::from_url(url).unwrap();
+        assert_eq!(endpoint.address, Address::Unix("/run/pg/.s.PGSQL.5433".into()));
+        check(url, "postgresql://me@localhost:5433/shop?host=/run/pg", None);
+    }
+
+    #[test]
+    fn encryption_is_named_in_the_query() {
+        check("mysql://me@h/x?tls=off", "mysql://me@h:3306/x", None);
+        check("mysql://me@h/x?tls=encrypt", "mysql://me@h:3306/x?tls=encrypt", None);
+        let verified = "mysql://me@h:3306/x?tls=verify&tls_roots=/etc/ca.pem";
+        check(verified, verified, None);
+        check_refused("mysql://me:hush@h/x?tls=verify", "tls_roots=FILE");
+        check_refused("mysql://me:hush@h/x?tls_roots=/a", "only together with `tls=verify`");
+        check_refused("mysql://me:hush@h/x?tls=required", "`off`, `encrypt`, `verify`");
+    }
+
+    #[test]
+    fn bad_urls_are_told_with_an_example() {
+        check_refused("mysql://me:hush@h", "mysql://user:password@host:3306/catalog");
+        check_refused("mysql://me:hush@h/", "names no catalog");
+        check_refused("postgres://h/x", "postgresql://user:password@host:5432/catalog");
+        check_refused("me:hush@h/x", "write it like");
+        check_refused("hush://me:hush@h/x", "scheme");
+        check_refused("mysql://me:hush@h/x?host=/run", "accepted are `socket`, `tls`, `tls_roots`");
+        check_refused("postgres://me@h/x?socket=/a", "accepted are `host`, `tls`, `tls_roots`");
+        check_refused("mysql://me:hush@h:0/x", "between 1 and 65535");
+        check_refused("mysql://me:hush@::1/x", "brackets");
+        check_refused("mysql://me:hush@h/x?tls=off&tls=off", "twice");
+        check_refused("mysql://me:hush@h/x?socket=/run/s", "both a host and `socket`");
+        check_refused("mysql://me:hush@/x?socket=run/s", "absolute");
+        check_refused("mysql://me:hush%@h/x", "two hexadecimal digits");
+        check_refused("mysql://me:hush%ff@h/x", "not UTF-8");
+    }
+
+    #[test]
+    fn unencoded_passwords_are_not_shown() {
+        check_refused("mysql://me:hu/hush@h/x", "percent-encode");
+        check_refused("mysql://me:hu?hush@h/x", "percent-encode");
+        check_refused("mysql://me:hush", "names no user");
+        check_refused("mysql://me@h:hush/x", "port");
+    }
+
+    #[test]
+    fn debug_output_hides_the_password() {
+        let endpoint = Endpoint::from_url("mysql://me:hush@h/x").unwrap();
+        assert!(!format!("{endpoint:?}").contains("hush"));
+    }
+
+    proptest! {
+        #[test]
+        fn written_urls_read_back(
+            user in "[^\0]{1,8}",
+            catalog in "[^\0]{1,8}",
+            host in "[a-z]{1,8}|::1|fe80::2",
+            port in 1_u16..,
+            socket in proptest::option::of("/[^\0]{1,12}"),
+            is_mysql: bool,
+        ) {
+            let protocol = if is_mysql { Protocol::MySql } else { Protocol::PostgreSql };
+            let address = match socket {
+                None => Address::Tcp { host, port },
+                Some(path) if is_mysql => Address::Unix(path.into()),
+                Some(path) => Address::Unix(Path::new(&path).join(format!(".s.PGSQL.{port}"))),
+            };
+            let tls = TlsMode::Off;
+            let endpoint = Endpoint { protocol, address, user, password: None, catalog, tls };
+            prop_assert_eq!(Endpoint::from_url(&endpoint.to_string()), Ok(endpoint));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(url in "(mysql://)?.{0,60}") {
+            let _ = Endpoint::from_url(&url);
+        }
     }
 }

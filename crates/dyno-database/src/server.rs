@@ -77,7 +77,9 @@ pub struct ServerFacts {
     pub tls: bool,
     /// All settings in force that the server tells, by name.
     pub settings: BTreeMap<String, String>,
-    /// What a commit survives: `every commit is synced`, `synced once a second`, `not synced`,
+    /// What a commit survives: `every commit is synced`, `synced once a second`, `synced at
+    /// checkpoints`, `synced within three times 200ms` (PostgreSQL's `wal_writer_delay`), `every
+    /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`,
     /// `unknown`.
     pub durability: String,
 }

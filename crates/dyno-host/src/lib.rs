@@ -3,6 +3,21 @@
 //! Knows no database and no load. A process that Dyno starts is marked on disk in such a way that
 //! a later run can prove whose it is; nothing else is ever ended.
 
+mod cgroup;
+mod doctor;
+mod facts;
 mod keeper;
+mod own;
+mod probe;
+mod process_table;
+mod storage;
 
+pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
+pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
+pub use own::own_cpu;
+pub use probe::{
+    Probe, ProcessGroup, ReadingLegend, Readings, Sampler, reading_legend, readings_legend,
+    server_cpu_total,
+};
+pub use storage::{folder_bytes, free_bytes};

@@ -1,1 +1,20 @@
-//! x
+//! Runs a plan: deploy, prepare, warm up, measure, tear down, one trial after the other.
+//!
+//! The only impure stage of the pipeline. It writes the record and emits one ordered stream of
+//! events; it does not know who listens, nor what will be made of its record.
+
+mod deploy;
+mod disk;
+mod drive;
+mod manifest;
+mod observe;
+mod prepare;
+mod run;
+mod simulated;
+mod telling;
+mod trial;
+
+pub use deploy::products;
+pub use disk::{ExpectedData, expected_disk};
+pub use manifest::{fingerprint, make_manifest};
+pub use run::{Lab, RunEnd, RunOrder, run};

@@ -2,9 +2,43 @@
 //!
 //! The path between `due` and `done` allocates nothing, locks nothing and logs nothing. This crate
 //! knows no database, no host and no study: it is small enough to be read whole.
+//!
+//! How it works, from the outside in:
+//!
+//! - [`run_step`] starts the workers (OS threads), lets them open all connections, gives them one
+//!   common beginning, and merges what they hand over each second into [`Interval`]s.
+//! - A worker turns one loop: it wakes the clients whose time has come, polls them, and waits for
+//!   replies. A client is a future that the worker polls itself; there is no runtime.
+//! - Each client has a pace, which keeps `due`, `sent` and `done` and counts the outcome.
+//! - How a worker waits is behind one trait: with epoll on a real server, with a simulated clock in
+//!   [`simulation`], so that the code which measures is the code which is tested.
+//!
+//! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
+//! after the end of the measure phase belongs to none and is told as
+//! [`StepTotals::in_flight_at_end`]; an arrival that was due before the end and never sent is
+//! missed.
 
+mod abort;
+mod collector;
+mod engine;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod null_server;
+mod opener;
+mod pace;
+mod reactor;
+mod recorder;
+pub mod schedule;
+pub mod simulation;
 mod step;
+mod timeline;
+mod usage;
+mod worker;
+mod worker_state;
 
+pub use abort::AbortFlag;
+pub use engine::{Job, StepEvent, run_step};
 pub use step::{
     Arrivals, GeneratorUse, Interval, KindInterval, Load, LoadError, OUTCOMES, Outcomes, Phase,
     StepSpec, StepTotals,

@@ -35,7 +35,8 @@ pub enum Load {
         /// Clients.
         clients: usize,
     },
-    /// Arrivals by a schedule, whatever the server does.
+    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
+    /// for up to a minute, and are then given up as missed.
     Open {
         /// Offered rate, arrivals per second.
         rate: f64,
@@ -116,13 +117,14 @@ pub struct Interval {
     pub phase: Phase,
     /// Its start, by the clock.
     pub start: Nanoseconds,
-    /// Its length: one second, less only for the last one.
+    /// Its length: one second, less only for the last one of a phase.
     pub length: Nanoseconds,
     /// By kind of transaction.
     pub kinds: Vec<KindInterval>,
-    /// Lag, sent − due, of the attempts sent in it.
+    /// Lag, sent − due, of the transactions first sent in it. Empty under closed load, where due is
+    /// sent.
     pub lag: Histogram<u64>,
-    /// Arrivals that were due in it.
+    /// Arrivals that were due in it; under closed load, transactions begun.
     pub due: u64,
     /// Arrivals that will never be sent, counted in the interval in which they were given up.
     pub missed: u64,
@@ -158,7 +160,11 @@ pub struct StepTotals {
     pub generator: GeneratorUse,
     /// First message of each outcome that was an error.
     pub error_examples: BTreeMap<&'static str, String>,
-    /// Whether it was stopped before its time.
+    /// Attempts that had been sent and were not done when the measure phase ended. They are in no
+    /// interval.
+    pub in_flight_at_end: u64,
+    /// Whether it was stopped before its time; then all sums are those of the whole intervals
+    /// before the stop.
     pub aborted: bool,
 }
 

@@ -59,6 +59,18 @@ pub enum EventKind {
         /// The phase.
         phase: String,
     },
+    /// A second of a step ended. Told while it goes on, and not written among the events: the
+    /// interval log has it.
+    IntervalEnded {
+        /// The step's index.
+        step: usize,
+        /// Seconds since the measure phase began, at the interval's start; negative in warm-up.
+        second: i64,
+        /// Committed transactions per second.
+        throughput: f64,
+        /// p95 response time in microseconds.
+        p95_us: f64,
+    },
     /// A step ended.
     StepEnded {
         /// The step's index.

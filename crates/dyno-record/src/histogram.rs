@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct EncodedHistogram(pub String);
 
-/// An empty histogram with the bounds and the precision of all of Dyno's: 100 ns … 1 h, in
+/// An empty histogram with the bounds and the precision of all of Dyno's: 1 ns … 1 h, in
 /// nanoseconds, three significant digits.
 pub fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(100, 3_600_000_000_000, 3).expect("the bounds are valid")
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are valid")
 }
 
 impl EncodedHistogram {

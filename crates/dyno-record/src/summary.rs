@@ -150,6 +150,13 @@ pub struct GeneratorSummary {
     pub cpu_user_s: f64,
     /// System CPU seconds of its threads.
     pub cpu_system_s: f64,
+    /// User CPU seconds of the whole process: workers, the threads that collect and write the
+    /// record, probes; and of an embedded database. None in records of before this was kept.
+    #[serde(default)]
+    pub process_cpu_user_s: Option<f64>,
+    /// System CPU seconds of the whole process, likewise.
+    #[serde(default)]
+    pub process_cpu_system_s: Option<f64>,
     /// Seconds its threads were ready to run and had to wait for a CPU, where the kernel tells.
     pub run_queue_s: Option<f64>,
     /// Busiest worker: CPU seconds per second of the measure phase, in [0, 1].

@@ -1,1 +1,191 @@
-//! Renders findings as markdown.
+//! Findings → Markdown for a pull request: the answer, tables, caveats, and the rest folded.
+
+use dyno_analysis::{Findings, Metric};
+
+use crate::format::{self, Unit};
+use crate::view::View;
+use crate::words;
+
+#[cfg(test)]
+mod tests;
+
+/// Renders findings as GitHub-flavoured Markdown. Text from outside is escaped: it can neither
+/// break a table nor become markup.
+pub fn render(findings: &Findings) -> String {
+    let view = View::new(findings);
+    let mut out = String::new();
+    out += &format!("## {}\n\n", escape(&findings.title));
+    out += &format!("**{}**\n\n", escape(&findings.answer.headline));
+    for detail in &findings.answer.details {
+        out += &format!("- {}\n", escape(detail));
+    }
+    if !findings.answer.details.is_empty() {
+        out.push('\n');
+    }
+    caveats(&mut out, &view);
+    comparisons(&mut out, &view);
+    for metric in [Metric::Throughput, Metric::ResponseP95] {
+        numbers(&mut out, &view, metric);
+    }
+    failures(&mut out, &view);
+    settings(&mut out, &view);
+    environment(&mut out, &view);
+    out
+}
+
+/// Makes a text harmless: Markdown signs are escaped, HTML too, and line breaks become spaces.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A name behind an @ would be told about the pull request.
+            '@' => out.push_str("@\u{200b}"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// A row of a table.
+fn row(out: &mut String, cells: &[String]) {
+    *out += &format!("| {} |\n", cells.join(" | "));
+}
+
+/// The head of a table; the first `n_left` columns are left-aligned, the others right.
+fn head(out: &mut String, titles: &[String], n_left: usize) {
+    row(out, titles);
+    let rule = |i: usize| if i < n_left { "---" } else { "---:" };
+    let rules: Vec<&str> = (0..titles.len()).map(rule).collect();
+    *out += &format!("|{}|\n", rules.join("|"));
+}
+
+fn titles(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|t| (*t).to_owned()).collect()
+}
+
+fn caveats(out: &mut String, view: &View<'_>) {
+    for caveat in &view.findings.caveats {
+        *out += &format!(
+            "> **Caveat, {}.** {} {}\n>\n",
+            words::caveat(caveat.kind),
+            escape(&caveat.message),
+            escape(&caveat.advice)
+        );
+    }
+    if !view.findings.caveats.is_empty() {
+        // The last empty line of the quotation is the end of it.
+        out.truncate(out.len() - 2);
+        out.push('\n');
+    }
+}
+
+fn comparisons(out: &mut String, view: &View<'_>) {
+    if view.findings.comparisons.is_empty() {
+        return;
+    }
+    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    let threshold = Unit::Percent.tick(view.findings.threshold * 100.0);
+    *out += &format!(
+        "Effects against the baseline with {confidence} bounds; less than {threshold} does not \
+         matter.\n\n"
+    );
+    let titles =
+        titles(&["variant", "step", "verdict", "throughput", "bounds", "n", "p95", "bounds"]);
+    head(out, &titles, 3);
+    for (variant, step) in view.places() {
+        let throughput = view.comparison(variant, step, Metric::Throughput);
+        let p95 = view.comparison(variant, step, Metric::ResponseP95);
+        let Some(first) = throughput.or(p95) else { continue };
+        let effect = |c: Option<&dyno_analysis::Comparison>| match c {
+            Some(c) => [
+                Unit::Effect.show(c.relative.value),
+                format::bounds(&c.relative).unwrap_or_else(|| "none".to_owned()),
+            ],
+            None => ["–".to_owned(), "–".to_owned()],
+        };
+        let [value, bounds] = effect(throughput);
+        let [value_p95, bounds_p95] = effect(p95);
+        let verdict = throughput.map_or("–".to_owned(), |c| {
+            format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict))
+        });
+        let n = first.relative.n.to_string();
+        let (name, step) = (escape(view.variant(variant)), escape(view.step(step)));
+        row(out, &[name, step, verdict, value, bounds, n, value_p95, bounds_p95]);
+    }
+    out.push('\n');
+}
+
+fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
+    if !view.has(metric) {
+        return;
+    }
+    let mut titles = vec![words::metric(metric).to_owned()];
+    titles.extend(view.findings.steps.iter().map(|s| escape(&s.name)));
+    head(out, &titles, 1);
+    for variant in 0..view.findings.variants.len() {
+        let mut cells = vec![escape(view.variant(variant))];
+        cells.extend((0..view.findings.steps.len()).map(|step| {
+            view.estimate(variant, step, metric).map_or("–".to_owned(), format::plus_minus)
+        }));
+        row(out, &cells);
+    }
+    out.push('\n');
+}
+
+fn failures(out: &mut String, view: &View<'_>) {
+    let failed: Vec<_> = view.findings.trials.iter().filter(|t| t.state != "finished").collect();
+    for trial in &failed {
+        let message = trial.message.as_deref().unwrap_or("no message");
+        *out += &format!(
+            "- Trial {} ({}, repetition {}) {}: {}\n",
+            trial.number,
+            escape(view.variant(trial.variant)),
+            trial.repetition,
+            escape(&trial.state),
+            escape(message)
+        );
+    }
+    if !failed.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn settings(out: &mut String, view: &View<'_>) {
+    let differences = &view.findings.setting_differences;
+    if differences.is_empty() {
+        return;
+    }
+    *out += "<details><summary>Settings that differ</summary>\n\n";
+    let mut titles = titles(&["setting"]);
+    titles.extend(view.findings.variants.iter().map(|v| escape(&v.name)));
+    head(out, &titles, titles.len());
+    for difference in differences {
+        let mut cells = vec![escape(&difference.name)];
+        let value = |v: &Option<String>| v.as_deref().map_or("has none".to_owned(), escape);
+        cells.extend(difference.values.iter().map(value));
+        row(out, &cells);
+    }
+    *out += "\n</details>\n\n";
+}
+
+fn environment(out: &mut String, view: &View<'_>) {
+    *out += "<details><summary>Environment</summary>\n\n";
+    head(out, &titles(&["fact", "value"]), 2);
+    row(out, &titles(&["CPUs", &view.findings.cpus.to_string()]));
+    for (name, value) in &view.findings.environment {
+        row(out, &[escape(name), escape(value)]);
+    }
+    for variant in &view.findings.variants {
+        let value = format!("{}; {}", escape(&variant.server), escape(&variant.durability));
+        row(out, &[escape(&variant.name), value]);
+    }
+    *out += "\n</details>\n";
+}

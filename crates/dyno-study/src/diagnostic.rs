@@ -1,5 +1,11 @@
 //! What is wrong with a study file, and where.
 
+use annotate_snippets::{
+    AnnotationKind, Element, Level, Renderer, Snippet, normalize_untrusted_str,
+};
+
+use crate::redact::mask_urls;
+
 /// One problem, pointing at a stretch of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -13,7 +19,156 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
-/// Renders diagnostics as rustc does: file, line, caret, help.
-pub fn render(_file_name: &str, _source: &str, _diagnostics: &[Diagnostic]) -> String {
-    unimplemented!()
+impl Diagnostic {
+    /// A problem at `span`, without a label and without help.
+    pub fn new(span: std::ops::Range<usize>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span, message: message.into(), label: String::new(), help: None }
+    }
+
+    /// The same problem with a text beside the caret.
+    pub fn with_label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    /// The same problem with advice.
+    pub fn with_help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Renders diagnostics as rustc does: file, line, caret, help. Plain text without colour.
+///
+/// Passwords in URLs are shown as asterisks.
+pub fn render(file_name: &str, source: &str, diagnostics: &[Diagnostic]) -> String {
+    render_by(&Renderer::plain(), file_name, source, diagnostics)
+}
+
+/// The same as [`render`], with the colours of a terminal (ANSI escapes).
+pub fn render_coloured(file_name: &str, source: &str, diagnostics: &[Diagnostic]) -> String {
+    render_by(&Renderer::styled(), file_name, source, diagnostics)
+}
+
+fn render_by(
+    renderer: &Renderer,
+    file_name: &str,
+    source: &str,
+    diagnostics: &[Diagnostic],
+) -> String {
+    // As long as the source in bytes, so that the spans still fit.
+    let masked = mask_urls(source);
+    let parts: Vec<String> =
+        diagnostics.iter().map(|one| render_one(renderer, file_name, &masked, one)).collect();
+    let mut text = parts.join("\n\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn render_one(renderer: &Renderer, file_name: &str, masked: &str, one: &Diagnostic) -> String {
+    let annotation = AnnotationKind::Primary
+        .span(clamp(masked, &one.span))
+        .label((!one.label.is_empty()).then(|| normalize_untrusted_str(&one.label)));
+    let snippet = Snippet::source(masked).path(file_name).annotation(annotation);
+    let mut group = Level::ERROR
+        .primary_title(normalize_untrusted_str(&one.message))
+        .element(Element::from(snippet));
+    if let Some(help) = &one.help {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    }
+    renderer.render(&[group])
+}
+
+/// A span inside the text and on the borders of characters, whatever was asked for.
+fn clamp(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let is_border = |at: &usize| text.is_char_boundary(*at);
+    let start = (0..=span.start.min(text.len())).rev().find(is_border).unwrap_or(0);
+    let end = (span.end.min(text.len())..=text.len()).find(is_border).unwrap_or(text.len());
+    let end = end.max(start);
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(source: &str, diagnostic: Diagnostic, expected: Expect) {
+        expected.assert_eq(&render("study.toml", source, &[diagnostic]));
+    }
+
+    #[test]
+    fn line_caret_label_and_help() {
+        check(
+            "title = \"x\"\nprodct = 1\n",
+            Diagnostic::new(12..18, "unknown key `prodct`")
+                .with_label("no such key")
+                .with_help("did you mean `product`?"),
+            expect![[r#"
+                error: unknown key `prodct`
+                 --> study.toml:2:1
+                  |
+                2 | prodct = 1
+                  | ^^^^^^ no such key
+                  |
+                  = help: did you mean `product`?
+            "#]],
+        );
+    }
+
+    #[test]
+    fn password_in_the_line_is_masked_and_the_caret_stays() {
+        check(
+            "url = \"mysql://me:s3cret@host\" # x\nversion = 5",
+            Diagnostic::new(6..31, "bad").with_label("here"),
+            expect![[r#"
+                error: bad
+                 --> study.toml:1:7
+                  |
+                1 | url = "mysql://me:******@host" # x
+                  |       ^^^^^^^^^^^^^^^^^^^^^^^^^ here
+            "#]],
+        );
+    }
+
+    #[test]
+    fn span_outside_the_text_is_moved_into_it() {
+        check(
+            "é",
+            Diagnostic::new(1..9, "bad"),
+            expect![[r#"
+            error: bad
+             --> study.toml:1:1
+              |
+            1 | é
+              | ^
+        "#]],
+        );
+        check(
+            "",
+            Diagnostic::new(0..0, "missing"),
+            expect![[r#"
+            error: missing
+             --> study.toml:1:1
+              |
+            1 |
+              | ^
+        "#]],
+        );
+    }
+
+    #[test]
+    fn several_are_set_apart_and_none_is_nothing() {
+        let two = [Diagnostic::new(0..1, "first"), Diagnostic::new(2..3, "second")];
+        let text = render("study.toml", "a b", &two);
+        assert_eq!(text.matches("error: ").count(), 2);
+        assert!(text.contains("\n\nerror: second"), "{text}");
+        assert_eq!(render("study.toml", "a b", &[]), "");
+        assert!(render_coloured("study.toml", "a b", &two).contains('\u{1b}'));
+        assert!(!text.contains('\u{1b}'));
+    }
 }

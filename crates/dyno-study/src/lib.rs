@@ -4,16 +4,27 @@
 //! options exist is handed in as a [`Vocabulary`], so that a study can be checked in an editor.
 
 pub mod diagnostic;
+#[cfg(test)]
+mod fixture;
+mod keys;
+mod nearest;
 mod parse;
-mod plan;
+pub mod plan;
+mod redact;
 pub mod schema;
 mod study;
 mod vocabulary;
 
 pub use diagnostic::Diagnostic;
 pub use parse::parse;
+#[doc(inline)]
 pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
+pub use redact::redact_urls;
 pub use study::{
     Arrivals, Database, Design, Factor, LoadLevel, Order, Product, Study, WorkloadChoice,
+    setting_text,
 };
 pub use vocabulary::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};
+
+#[cfg(test)]
+mod studies_tests;

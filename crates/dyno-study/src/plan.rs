@@ -1,8 +1,16 @@
 //! The ordered list of trials that a study asks for.
 
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
 use dyno_units::{Nanoseconds, Seed};
 
-use crate::{Arrivals, Database, LoadLevel, Study, WorkloadChoice};
+pub use self::table::{TableContext, VariantSize, render_table};
+use crate::{Database, Design, Factor, LoadLevel, Order, Study, WorkloadChoice};
 
 /// What will be done, in order. A pure function of the study and the seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,12 +75,234 @@ pub struct PlannedTrial {
     pub variant: usize,
     /// Which repetition of the variant, counted from 1.
     pub repetition: u32,
-    /// The block, counted from 1.
+    /// The block, counted from 1. Under the sequential order it is the repetition.
     pub block: u32,
 }
 
+impl Plan {
+    /// Time of one trial under load: warm-up and measured time of each step, and the rests between
+    /// steps. Deploying and populating come on top.
+    pub fn trial_time(&self) -> Nanoseconds {
+        let mut total = Nanoseconds::ZERO;
+        for (index, step) in self.steps.iter().enumerate() {
+            if index > 0 {
+                total += self.rest;
+            }
+            total += step.warm_up + step.duration;
+        }
+        total
+    }
+
+    /// Time of the whole run under load and at rest. Deploying and populating come on top.
+    pub fn load_time(&self) -> Nanoseconds {
+        self.total_time(Nanoseconds::ZERO)
+    }
+
+    /// Time of the whole run when deploying and populating takes `prepare` in each trial.
+    pub fn total_time(&self, prepare: Nanoseconds) -> Nanoseconds {
+        let n_trials = self.trials.len() as u64;
+        let one = prepare + self.trial_time();
+        Nanoseconds(one.0.saturating_mul(n_trials))
+            + Nanoseconds(self.rest.0.saturating_mul(n_trials.saturating_sub(1)))
+    }
+}
+
 /// Makes the plan of a checked study. `seed` is used where the study fixes none.
-pub fn plan(_study: &Study, _seed: Seed) -> Plan {
-    let _ = Arrivals::Poisson;
-    unimplemented!()
+///
+/// # Panics
+/// When the study was not checked: its design names a database or a workload that it does not have.
+pub fn plan(study: &Study, seed: Seed) -> Plan {
+    let design = &study.design;
+    let seed = design.seed.unwrap_or(seed);
+    let variants = variants(study);
+    let trials = match design.order {
+        Order::Interleaved => interleaved(variants.len(), design.repetitions, seed),
+        Order::Sequential => sequential(variants.len(), design.repetitions),
+    };
+    let steps = steps(design);
+    Plan { title: study.title.clone(), seed, variants, steps, trials, rest: design.rest }
+}
+
+/// Each repetition is a block with every variant once, in random order.
+fn interleaved(n_variants: usize, repetitions: u32, seed: Seed) -> Vec<PlannedTrial> {
+    let mut trials = Vec::new();
+    for block in 1..=repetitions {
+        let mut order: Vec<usize> = (0..n_variants).collect();
+        seed.derive("order", u64::from(block)).stream().shuffle(&mut order);
+        for variant in order {
+            let number = trials.len() as u32 + 1;
+            trials.push(PlannedTrial { number, variant, repetition: block, block });
+        }
+    }
+    trials
+}
+
+/// All repetitions of a variant, then the next variant.
+fn sequential(n_variants: usize, repetitions: u32) -> Vec<PlannedTrial> {
+    let mut trials = Vec::new();
+    for variant in 0..n_variants {
+        for repetition in 1..=repetitions {
+            let number = trials.len() as u32 + 1;
+            trials.push(PlannedTrial { number, variant, repetition, block: repetition });
+        }
+    }
+    trials
+}
+
+/// A level of each factor, as an index.
+type Cell = Vec<usize>;
+
+/// Every combination of levels; the first factor changes last.
+fn cells(factors: &[Factor]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = vec![Vec::new()];
+    for factor in factors {
+        let n_levels = factor.levels().len();
+        cells = cells
+            .iter()
+            .flat_map(|cell| {
+                (0..n_levels).map(move |level| cell.iter().copied().chain([level]).collect())
+            })
+            .collect();
+    }
+    cells
+}
+
+fn variants(study: &Study) -> Vec<Variant> {
+    let design = &study.design;
+    let levels: Vec<Vec<String>> = design.factors.iter().map(Factor::levels).collect();
+    let fixed = fixed_levels(design, &levels);
+    let mut names = BTreeSet::new();
+    cells(&design.factors)
+        .iter()
+        .enumerate()
+        .map(|(index, cell)| {
+            let (database, workload) = chosen(study, cell);
+            let name = unique(name(design, cell, &levels, &database), &mut names);
+            let baseline = baseline_index(cell, &fixed, &levels);
+            let levels = design.factors.iter().zip(cell).zip(&levels);
+            Variant {
+                name,
+                levels: levels
+                    .map(|((factor, at), levels)| Level {
+                        factor: factor.name(),
+                        level: levels[*at].clone(),
+                    })
+                    .collect(),
+                baseline: (baseline != index).then_some(baseline),
+                database,
+                workload,
+            }
+        })
+        .collect()
+}
+
+/// The baseline's level of each factor, as an index; none where a variant keeps its own level.
+fn fixed_levels(design: &Design, levels: &[Vec<String>]) -> Vec<Option<usize>> {
+    let factors = design.factors.iter().zip(levels);
+    factors
+        .map(|(factor, levels)| {
+            if design.baseline.is_empty() {
+                return Some(0);
+            }
+            let level = design.baseline.get(&factor.name())?;
+            levels.iter().position(|other| other == level)
+        })
+        .collect()
+}
+
+/// The index of the variant that the one at `cell` is compared with: cells are numbered as the
+/// digits of a number whose bases are the numbers of levels.
+fn baseline_index(cell: &[usize], fixed: &[Option<usize>], levels: &[Vec<String>]) -> usize {
+    let digits = cell.iter().zip(fixed).map(|(own, fixed)| fixed.unwrap_or(*own));
+    digits.zip(levels).fold(0, |index, (digit, levels)| index * levels.len() + digit)
+}
+
+/// The database and the workload at `cell`, with the settings and options of its levels.
+fn chosen(study: &Study, cell: &[usize]) -> (Database, WorkloadChoice) {
+    let design = &study.design;
+    let mut database = design.database.as_ref();
+    let mut workload = design.workload.as_ref();
+    for (factor, at) in design.factors.iter().zip(cell) {
+        match factor {
+            Factor::Database(names) => database = Some(&names[*at]),
+            Factor::Workload(names) => workload = Some(&names[*at]),
+            Factor::Setting { .. } | Factor::Option { .. } => {}
+        }
+    }
+    let find_database = |name| study.databases.iter().find(|one| Some(&one.name) == name);
+    let find_workload = |name| study.workloads.iter().find(|one| Some(&one.name) == name);
+    let mut database = find_database(database).expect("the study was checked").clone();
+    let mut workload = find_workload(workload).expect("the study was checked").clone();
+    for (factor, at) in design.factors.iter().zip(cell) {
+        match factor {
+            Factor::Setting { name, levels } => {
+                database.settings.insert(name.clone(), levels[*at].clone());
+            }
+            Factor::Option { name, levels } => {
+                workload.options.insert(name.clone(), levels[*at].clone());
+            }
+            Factor::Database(_) | Factor::Workload(_) => {}
+        }
+    }
+    (database, workload)
+}
+
+/// The name of a variant: its levels, or its database where nothing is varied.
+fn name(design: &Design, cell: &[usize], levels: &[Vec<String>], database: &Database) -> String {
+    let parts: Vec<String> = design
+        .factors
+        .iter()
+        .zip(cell)
+        .zip(levels)
+        .map(|((factor, at), levels)| match factor {
+            Factor::Database(_) | Factor::Workload(_) => levels[*at].clone(),
+            Factor::Setting { name, .. } | Factor::Option { name, .. } => {
+                format!("{name}={}", levels[*at])
+            }
+        })
+        .collect();
+    if parts.is_empty() { database.name.clone() } else { parts.join(" · ") }
+}
+
+/// The name, with a number behind it where another variant has it already: texts of settings may
+/// contain what separates levels.
+fn unique(name: String, names: &mut BTreeSet<String>) -> String {
+    let mut candidate = name.clone();
+    let mut number = 2;
+    while !names.insert(candidate.clone()) {
+        candidate = format!("{name} ({number})");
+        number += 1;
+    }
+    candidate
+}
+
+fn steps(design: &Design) -> Vec<PlannedStep> {
+    let mut clients: BTreeSet<u64> = BTreeSet::new();
+    for load in &design.loads {
+        if let LoadLevel::Open { clients: most, .. } = load {
+            clients.insert(*most);
+        }
+    }
+    let is_clients_varied = clients.len() > 1;
+    let step = |load: &LoadLevel| PlannedStep {
+        name: step_name(load, is_clients_varied),
+        load: load.clone(),
+        warm_up: design.warm_up,
+        duration: design.duration,
+    };
+    design.loads.iter().map(step).collect()
+}
+
+fn step_name(load: &LoadLevel, is_clients_varied: bool) -> String {
+    let clients_text = |clients: u64| match clients {
+        1 => "1 client".to_owned(),
+        _ => format!("{clients} clients"),
+    };
+    match load {
+        LoadLevel::Closed { clients } => clients_text(*clients),
+        LoadLevel::Open { rate, clients, .. } if is_clients_varied => {
+            format!("{rate}/s, {}", clients_text(*clients))
+        }
+        LoadLevel::Open { rate, .. } => format!("{rate}/s"),
+    }
 }

@@ -1,4 +1,256 @@
-//! The JSON Schema of study files.
+//! The JSON Schema of study files, with which editors complete and check them.
+//!
+//! Made from the same key table that the parser reads by. It is kinder than the parser: what only
+//! several keys together make wrong is left to `dyno check`.
+
+use serde_json::{Map, Value, json};
+
 use crate::Vocabulary;
-/// The schema as a JSON value.
-pub fn schema(_vocabulary: &Vocabulary) -> serde_json::Value { unimplemented!() }
+use crate::keys::{BASELINE, DATABASE, DESIGN, Key, STUDY, Shape, VARY, WORKLOAD};
+use crate::vocabulary::{OptionWord, ProductWord, ValueKind, WorkloadWord};
+
+/// How durations are written.
+const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
+/// How numbers with a unit are written.
+const COUNT: &str = r"^\s*[0-9._]+\s*[kKmMBG]?\s*$";
+/// How percentages are written.
+const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
+
+/// The schema (JSON Schema draft 2020-12) as a JSON value.
+pub fn schema(vocabulary: &Vocabulary) -> Value {
+    let mut root = table(STUDY, vocabulary);
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("Dyno study");
+    root["description"] =
+        json!("A question about database performance, and the full design to answer it.");
+    root["required"] = json!(["title", "database", "workload"]);
+    let mut definitions = Map::new();
+    definitions.insert("database".to_owned(), database(vocabulary));
+    definitions.insert("workload".to_owned(), any_workload(vocabulary));
+    for word in &vocabulary.workloads {
+        definitions.insert(format!("workload-{}", word.name), workload(word, vocabulary));
+    }
+    root["$defs"] = Value::Object(definitions);
+    root
+}
+
+/// A table with exactly these keys.
+fn table(keys: &[Key], vocabulary: &Vocabulary) -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties(keys, vocabulary),
+    })
+}
+
+fn properties(keys: &[Key], vocabulary: &Vocabulary) -> Map<String, Value> {
+    keys.iter().map(|key| (key.name.to_owned(), property(key, vocabulary))).collect()
+}
+
+fn property(key: &Key, vocabulary: &Vocabulary) -> Value {
+    let mut value = shape(&key.shape, vocabulary);
+    value["description"] = json!(key.help);
+    if let Some(default) = key.default {
+        // TOML's texts, numbers and booleans are written as in JSON.
+        value["default"] = serde_json::from_str(default).unwrap_or_else(|_| json!(default));
+    }
+    value
+}
+
+fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
+    match shape {
+        Shape::Text => json!({ "type": "string", "minLength": 1 }),
+        Shape::Words(words) => json!({ "enum": words }),
+        Shape::Product => {
+            json!({ "enum": vocabulary.products.iter().map(|word| &word.name).collect::<Vec<_>>() })
+        }
+        Shape::Workload => json!({
+            "enum": vocabulary.workloads.iter().map(|word| &word.name).collect::<Vec<_>>()
+        }),
+        // The engines of one product are chosen by a condition on the whole table.
+        Shape::Engine => json!({ "type": "string", "examples": engines(vocabulary) }),
+        Shape::Switch => json!({ "type": "boolean" }),
+        Shape::Count(least, most) => number_or_text("integer", *least, *most),
+        Shape::Integer(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Shape::Rate => json!({ "anyOf": [
+            { "type": "number", "exclusiveMinimum": 0 },
+            { "type": "string", "pattern": COUNT },
+        ] }),
+        Shape::Duration | Shape::PositiveDuration => {
+            json!({ "type": "string", "pattern": DURATION, "examples": ["30s", "5min", "2h"] })
+        }
+        Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
+        Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),
+        Shape::Levels(inner) => levels(&self::shape(inner, vocabulary)),
+        _ => table_shape(shape, vocabulary),
+    }
+}
+
+/// The shapes whose values are tables.
+fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
+    let by_name = |inner: Value| json!({ "type": "object", "additionalProperties": inner });
+    match shape {
+        Shape::Settings | Shape::SettingValues => by_name(setting()),
+        Shape::SettingLevels => by_name(levels(&setting())),
+        Shape::OptionValues => option_table(vocabulary, |option| option),
+        Shape::OptionLevels => option_table(vocabulary, |option| levels(&option)),
+        Shape::Vary => table(VARY, vocabulary),
+        Shape::Baseline => baseline(vocabulary),
+        Shape::Design => table(DESIGN, vocabulary),
+        Shape::Databases => json!({
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": { "$ref": "#/$defs/database" },
+        }),
+        _ => workloads(vocabulary),
+    }
+}
+
+fn number_or_text(kind: &str, least: u64, most: u64) -> Value {
+    json!({ "anyOf": [
+        { "type": kind, "minimum": least, "maximum": most },
+        { "type": "string", "pattern": COUNT },
+    ] })
+}
+
+fn levels(inner: &Value) -> Value {
+    json!({ "type": "array", "items": inner, "minItems": 1, "uniqueItems": true })
+}
+
+fn setting() -> Value {
+    json!({ "type": ["string", "number", "boolean"] })
+}
+
+fn engines(vocabulary: &Vocabulary) -> Vec<&String> {
+    vocabulary.products.iter().flat_map(|word| &word.engines).collect()
+}
+
+fn baseline(vocabulary: &Vocabulary) -> Value {
+    let mut value = table(BASELINE, vocabulary);
+    value["minProperties"] = json!(1);
+    value["patternProperties"] = json!({
+        "^setting\\.": setting(),
+        "^option\\.": { "type": ["string", "number", "boolean"] },
+    });
+    value
+}
+
+fn database(vocabulary: &Vocabulary) -> Value {
+    let mut value = table(DATABASE, vocabulary);
+    value["description"] =
+        json!("A database: a product that Dyno starts, or the URL of a server that runs already.");
+    value["not"] = json!({ "required": ["product", "url"] });
+    value["allOf"] = vocabulary.products.iter().map(of_product).collect();
+    value
+}
+
+/// What holds for the databases of one product.
+fn of_product(word: &ProductWord) -> Value {
+    let is_product = json!({ "properties": { "product": { "const": word.name } } });
+    let engine = if word.engines.is_empty() {
+        json!(false)
+    } else {
+        // The parser does not distinguish case, so other spellings are not refused here.
+        json!({ "anyOf": [{ "enum": word.engines }, { "type": "string" }] })
+    };
+    let mut then = json!({ "properties": { "engine": engine } });
+    if word.is_embedded {
+        then["properties"]["version"] = json!(false);
+        then["properties"]["programs"] = json!(false);
+    }
+    json!({
+        "if": { "allOf": [is_product, { "required": ["product"] }] },
+        "then": then,
+        "description": word.summary,
+    })
+}
+
+fn workloads(vocabulary: &Vocabulary) -> Value {
+    let named: Map<String, Value> = vocabulary
+        .workloads
+        .iter()
+        .map(|word| {
+            let reference = format!("#/$defs/workload-{}", word.name);
+            (word.name.clone(), json!({ "$ref": reference, "description": word.summary }))
+        })
+        .collect();
+    json!({
+        "type": "object",
+        "minProperties": 1,
+        "properties": named,
+        "additionalProperties": { "$ref": "#/$defs/workload" },
+    })
+}
+
+/// A table named after its workload. Keys of other workloads are not refused, because `workload`
+/// in the table may name another one.
+fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
+    let mut properties = properties(WORKLOAD, vocabulary);
+    for option in &word.options {
+        properties.insert(option.name.clone(), self::option(option));
+    }
+    let mut names: Vec<&str> = WORKLOAD.iter().map(|key| key.name).collect();
+    names.extend(all_options(vocabulary).iter().map(|option| option.name.as_str()));
+    json!({
+        "type": "object",
+        "description": word.summary,
+        "properties": properties,
+        "propertyNames": { "enum": names },
+    })
+}
+
+/// A table with a name of its own.
+fn any_workload(vocabulary: &Vocabulary) -> Value {
+    let mut value = table(WORKLOAD, vocabulary);
+    for option in all_options(vocabulary) {
+        value["properties"][&option.name] = self::option(option);
+    }
+    value["anyOf"] = json!([{ "required": ["workload"] }, { "required": ["like"] }]);
+    value
+}
+
+/// The options of all workloads, each name once.
+fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionWord> {
+    let mut all: Vec<&OptionWord> = Vec::new();
+    for option in vocabulary.workloads.iter().flat_map(|word| &word.options) {
+        if !all.iter().any(|other| other.name == option.name) {
+            all.push(option);
+        }
+    }
+    all
+}
+
+fn option_table(vocabulary: &Vocabulary, wrap: impl Fn(Value) -> Value) -> Value {
+    let properties: Map<String, Value> = all_options(vocabulary)
+        .into_iter()
+        .map(|option| (option.name.clone(), wrap(self::option(option))))
+        .collect();
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn option(option: &OptionWord) -> Value {
+    let mut value = match &option.kind {
+        ValueKind::Count => number_or_text("integer", 0, i64::MAX as u64),
+        ValueKind::Real => json!({ "type": ["number", "string"] }),
+        ValueKind::Switch => json!({ "enum": [true, false, "on", "off", "true", "false"] }),
+        ValueKind::Word(words) => json!({ "enum": words }),
+    };
+    value["description"] = json!(option.help);
+    value["default"] = default(option);
+    value
+}
+
+fn default(option: &OptionWord) -> Value {
+    let text = &option.default;
+    let number = match option.kind {
+        ValueKind::Count => text.parse::<u64>().ok().map(Value::from),
+        ValueKind::Real => text.parse::<f64>().ok().map(Value::from),
+        ValueKind::Switch | ValueKind::Word(_) => None,
+    };
+    number.unwrap_or_else(|| json!(text))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

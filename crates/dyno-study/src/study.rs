@@ -1,8 +1,11 @@
 //! A study as it was written, checked and with every `like` resolved.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use dyno_units::{Nanoseconds, Seed, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+
+use crate::redact::redact_urls;
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +40,22 @@ pub struct Database {
 }
 
 /// What kind of server a database is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Product {
     /// Dyno starts it: the product's name from the vocabulary.
     Private(String),
     /// It runs already: a URL, which may hold a password.
     Url(String),
+}
+
+impl fmt::Debug for Product {
+    /// Writes a URL without its password.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Product::Private(name) => out.debug_tuple("Private").field(name).finish(),
+            Product::Url(url) => out.debug_tuple("Url").field(&redact_urls(url)).finish(),
+        }
+    }
 }
 
 /// One `[workload.NAME]`.
@@ -61,9 +74,14 @@ pub struct WorkloadChoice {
 pub struct Design {
     /// Factors that make variants, in file order: databases, workloads, settings, options.
     pub factors: Vec<Factor>,
+    /// The database of all variants; none where databases are a factor.
+    pub database: Option<String>,
+    /// The workload of all variants; none where workloads are a factor.
+    pub workload: Option<String>,
     /// Load levels, which are steps inside each trial, in file order.
     pub loads: Vec<LoadLevel>,
-    /// Levels of the baseline by factor name; the first level of each factor where not given.
+    /// Levels of the baseline by factor name; factors not named keep their level. When empty, the
+    /// variant with the first level of every factor is the one baseline.
     pub baseline: BTreeMap<String, String>,
     /// Trials of each variant, at least 1.
     pub repetitions: u32,
@@ -118,6 +136,54 @@ pub enum Factor {
     },
 }
 
+impl Factor {
+    /// Its name in plans, records and baselines: `database`, `workload`, `setting.NAME`,
+    /// `option.NAME`.
+    pub fn name(&self) -> String {
+        match self {
+            Factor::Database(_) => "database".to_owned(),
+            Factor::Workload(_) => "workload".to_owned(),
+            Factor::Setting { name, .. } => format!("setting.{name}"),
+            Factor::Option { name, .. } => format!("option.{name}"),
+        }
+    }
+
+    /// Its levels as text, in the order of the file.
+    pub fn levels(&self) -> Vec<String> {
+        match self {
+            Factor::Database(names) | Factor::Workload(names) => names.clone(),
+            Factor::Setting { levels, .. } => levels.iter().map(setting_text).collect(),
+            Factor::Option { levels, .. } => levels.clone(),
+        }
+    }
+}
+
+/// A setting's value as the text of a level: sizes exactly, in the unit with the shortest number.
+pub fn setting_text(value: &SettingValue) -> String {
+    match value {
+        SettingValue::Bytes(bytes) => exact_size(*bytes),
+        other => other.to_string(),
+    }
+}
+
+fn exact_size(bytes: ByteCount) -> String {
+    const UNITS: [(&str, u64); 8] = [
+        ("TiB", 1 << 40),
+        ("TB", 1_000_000_000_000),
+        ("GiB", 1 << 30),
+        ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("KiB", 1 << 10),
+        ("kB", 1_000),
+    ];
+    let fitting = UNITS.iter().filter(|(_, size)| bytes.0 > 0 && bytes.0.is_multiple_of(*size));
+    match fitting.min_by_key(|(_, size)| bytes.0 / size) {
+        Some((unit, size)) => format!("{}{unit}", bytes.0 / size),
+        None => format!("{}B", bytes.0),
+    }
+}
+
 /// How hard the load is in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadLevel {
@@ -153,4 +219,26 @@ pub enum Order {
     Interleaved,
     /// All repetitions of a variant, then the next variant, as written.
     Sequential,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_exactly() {
+        let check = |bytes: u64, expected: &str| assert_eq!(exact_size(ByteCount(bytes)), expected);
+        check(8 << 30, "8GiB");
+        check(500_000_000, "500MB");
+        check(1_500_000_000, "1500MB");
+        check(1536 << 20, "1536MiB");
+        check(1234, "1234B");
+        check(0, "0B");
+    }
+
+    #[test]
+    fn debug_output_hides_the_password() {
+        let product = Product::Url("mysql://me:pw@host".to_owned());
+        assert_eq!(format!("{product:?}"), "Url(\"mysql://me:***@host\")");
+    }
 }

@@ -16,8 +16,11 @@ pub struct WorkloadSpec {
     pub summary: &'static str,
     /// Its options.
     pub options: Vec<OptionSpec>,
-    make: fn(&'static str, Options, Seed) -> Result<Arc<dyn Workload>, OptionError>,
+    make: Make,
 }
+
+/// Makes the workload of a name, its options resolved.
+type Make = fn(&'static str, Options, Seed) -> Result<Arc<dyn Workload>, OptionError>;
 
 impl WorkloadSpec {
     /// Makes the workload. `seed` decides the data it populates.

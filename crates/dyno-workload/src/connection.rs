@@ -1,6 +1,6 @@
 //! What a database is to a workload: statements go in, replies come out.
 
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -19,8 +19,8 @@ pub trait Connection: Send {
     fn dialect(&self) -> Dialect;
 
     /// The descriptor that becomes readable when a reply arrives, or none where a reply never has
-    /// to be waited for.
-    fn descriptor(&self) -> Option<RawFd>;
+    /// to be waited for. It stays the same one for the connection's life.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Prepares statements, in order; `send_execute` names them by their index. Cold. Replaces
     /// what was prepared before.
@@ -37,10 +37,15 @@ pub trait Connection: Send {
 
     /// Goes on with the statement in flight: writes what is still to be written, reads once what
     /// has arrived. Ready when the server has answered completely. Hot.
+    ///
+    /// Where there is a descriptor and nothing is left to write, this is called only once the
+    /// descriptor is readable: a read right after a send would find nothing, and cost a system
+    /// call.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
 
     /// Whether bytes of the statement in flight are still to be written, so that writability has
-    /// to be waited for as well.
+    /// to be waited for as well; also true where sending has failed, so that
+    /// [`Connection::poll_reply`] is called and can tell.
     fn wants_write(&self) -> bool {
         false
     }
@@ -184,10 +189,7 @@ impl ErrorClass {
 
     /// Whether the same transaction may succeed when it is tried again.
     pub fn is_transient(self) -> bool {
-        matches!(
-            self,
-            ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout
-        )
+        matches!(self, ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout)
     }
 
     /// Whether the connection can be used no longer.

@@ -32,8 +32,16 @@ pub trait Pace {
     /// The client's connection is about to be dropped.
     fn detach(&self);
 
-    /// The statement in flight is not complete; it wants to write, too, or only to read.
-    fn awaits_reply(&self, wants_write: bool);
+    /// A statement has been sent. True when its reply is worth waiting for before the connection
+    /// is polled the first time; false when polling finds it, or blocks until it is there.
+    fn statement_sent(&self, connection: &dyn Connection) -> bool {
+        let _ = connection;
+        false
+    }
+
+    /// The statement in flight is not complete: poll again when the connection's descriptor is
+    /// readable, or writable where [`Connection::wants_write`].
+    fn awaits_reply(&self, connection: &dyn Connection);
 
     /// Whether the statement in flight has run out of its time limit.
     fn is_overdue(&self) -> bool;

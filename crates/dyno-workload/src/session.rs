@@ -127,16 +127,23 @@ impl Session {
 
     async fn reply(&mut self, class: StatementClass) -> Result<Reply, StatementError> {
         let Session { connection, pace, tally, .. } = self;
-        let result = poll_fn(|_| match connection.poll_reply() {
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending if pace.is_overdue() => Poll::Ready(Err(StatementError::new(
-                ErrorClass::TimedOut,
-                "timeout",
-                "no reply within the statement's time limit",
-            ))),
-            Poll::Pending => {
-                pace.awaits_reply(connection.wants_write());
-                Poll::Pending
+        let mut waits_first = pace.statement_sent(connection.as_ref()) && !connection.wants_write();
+        let result = poll_fn(|_| {
+            if std::mem::take(&mut waits_first) {
+                pace.awaits_reply(connection.as_ref());
+                return Poll::Pending;
+            }
+            match connection.poll_reply() {
+                Poll::Ready(result) => Poll::Ready(result),
+                Poll::Pending if pace.is_overdue() => Poll::Ready(Err(StatementError::new(
+                    ErrorClass::TimedOut,
+                    "timeout",
+                    "no reply within the statement's time limit",
+                ))),
+                Poll::Pending => {
+                    pace.awaits_reply(connection.as_ref());
+                    Poll::Pending
+                }
             }
         })
         .await;

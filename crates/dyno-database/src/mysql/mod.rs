@@ -1,7 +1,38 @@
 //! MariaDB and MySQL.
+//!
+//! The connection is Dyno's own, from framing up; it shares one event loop with thousands of
+//! others and costs less than the server's own client library. Only the arithmetic of the
+//! authentication plug-ins comes from elsewhere.
+
+mod attached;
+mod channel;
+mod connection;
+mod facts;
+mod load;
+mod login;
+mod option_file;
+mod private;
+mod protocol;
+
 use std::sync::Arc;
-use dyno_host::Keeper;
-use dyno_units::Clock;
-use crate::{DeployError, Endpoint, Server, ServerSpec};
-pub(crate) fn start(_: &ServerSpec, _: &Arc<Keeper>, _: &Arc<dyn Clock>) -> Result<Box<dyn Server>, DeployError> { unimplemented!() }
-pub(crate) fn attach(_: &Endpoint, _: bool) -> Result<Box<dyn Server>, DeployError> { unimplemented!() }
+
+use dyno_workload::{ConnectError, Connector};
+
+pub(crate) use attached::attach;
+pub use connection::MySqlConnection;
+pub(crate) use private::start;
+
+use crate::Endpoint;
+
+/// Opens connections to the endpoint's catalog.
+pub fn connector(endpoint: Endpoint) -> Connector {
+    Arc::new(move || {
+        let connection = connect(&endpoint)?;
+        Ok(Box::new(connection) as Box<dyn dyno_workload::Connection>)
+    })
+}
+
+/// Opens one connection to the endpoint's catalog. Blocks.
+pub fn connect(endpoint: &Endpoint) -> Result<MySqlConnection, ConnectError> {
+    MySqlConnection::open(endpoint, Some(&endpoint.catalog))
+}

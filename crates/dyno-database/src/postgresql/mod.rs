@@ -1,7 +1,48 @@
-//! PostgreSQL.
+//! PostgreSQL: a private server from the programs on this machine, or one that runs already.
+
+mod attached;
+mod connection;
+mod facts;
+mod private;
+mod programs;
+mod protocol;
+mod settings;
+mod startup;
+#[cfg(test)]
+mod tests;
+mod wire;
+
 use std::sync::Arc;
-use dyno_host::Keeper;
-use dyno_units::Clock;
-use crate::{DeployError, Endpoint, Server, ServerSpec};
-pub(crate) fn start(_: &ServerSpec, _: &Arc<Keeper>, _: &Arc<dyn Clock>) -> Result<Box<dyn Server>, DeployError> { unimplemented!() }
-pub(crate) fn attach(_: &Endpoint, _: bool) -> Result<Box<dyn Server>, DeployError> { unimplemented!() }
+
+use dyno_workload::{ConnectError, Connection, Connector};
+
+pub(crate) use attached::attach;
+pub use connection::PgConnection;
+pub(crate) use private::start;
+
+use crate::{DeployError, Endpoint};
+use protocol::ScramCache;
+
+/// Opens one connection; blocks. [`connector`] is better for many.
+pub fn connect(endpoint: &Endpoint) -> Result<PgConnection, ConnectError> {
+    startup::open(endpoint, &ScramCache::default()).map_err(|failure| failure.error)
+}
+
+/// Opens connections to one endpoint, which derive the keys of its password only once.
+pub fn connector(endpoint: Endpoint) -> Connector {
+    let cache = ScramCache::default();
+    Arc::new(move || match startup::open(&endpoint, &cache) {
+        Ok(connection) => Ok(Box::new(connection) as Box<dyn Connection>),
+        Err(failure) => Err(failure.error),
+    })
+}
+
+/// An error of a statement that Dyno needed for itself.
+fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
+    DeployError::new(format!("PostgreSQL: cannot {what}: {error}"))
+}
+
+/// A name as SQL takes it, whatever characters are in it.
+fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,5 +1,31 @@
-//! SQLite, in the process.
-use std::sync::Arc;
-use dyno_host::Keeper;
-use crate::{DeployError, Server, ServerSpec};
-pub(crate) fn start(_: &ServerSpec, _: &Arc<Keeper>) -> Result<Box<dyn Server>, DeployError> { unimplemented!() }
+//! SQLite, in Dyno's own process: nothing to install, and nothing between a client and the engine.
+//!
+//! What an expert must know to read its numbers:
+//!
+//! - All work is done on the client's own thread, inside `poll_reply`: a client that waits for a
+//!   lock, or for the disk, blocks its worker. So each client wants a worker of its own.
+//! - Waiting for a lock is SQLite's busy handler: it sleeps, for 1 ms first and for up to 100 ms
+//!   later, and tries again. There is no queue: who comes later may win. Response times of
+//!   several writers show these steps.
+//! - A transaction that begins with a read and then writes may fail at once, however long the busy
+//!   timeout: another client has written meanwhile (`SQLITE_BUSY_SNAPSHOT` in WAL mode, counted as
+//!   `serialization`), or waiting would be a deadlock (`SQLITE_BUSY`, counted as `lock_timeout`).
+//!   An application would send BEGIN IMMEDIATE; a workload that sends BEGIN sends BEGIN here, too.
+//! - SQLite is built with its default of counting memory (`MEMSTATUS`), so allocations of all
+//!   clients pass one mutex. The facts list the options it was compiled with.
+
+mod connection;
+mod pragma;
+mod server;
+
+pub(crate) use server::start;
+
+#[cfg(test)]
+mod tests;
+
+/// A connection to a database that lives in memory and goes with it.
+#[cfg(test)]
+pub(crate) fn connection_in_memory() -> Box<dyn dyno_workload::Connection> {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    Box::new(connection::SqliteConnection::over(database))
+}

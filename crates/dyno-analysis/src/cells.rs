@@ -1,0 +1,259 @@
+//! Estimates: one variant at one step, all its repetitions.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{EncodedHistogram, StepSummary, new_histogram};
+use hdrhistogram::Histogram;
+
+use crate::join::{Joined, JoinedTrial};
+use crate::statistics::{bounds_of_mean, mean};
+use crate::{Cell, Estimate, Metric};
+
+/// All metrics, in the order in which they are estimated.
+pub(crate) const METRICS: [Metric; 12] = [
+    Metric::Throughput,
+    Metric::ResponseMean,
+    Metric::ResponseP50,
+    Metric::ResponseP95,
+    Metric::ResponseP99,
+    Metric::ResponseP999,
+    Metric::ResponseMax,
+    Metric::ServiceP95,
+    Metric::ServerCpuPerTransaction,
+    Metric::GeneratorCpuPerStatement,
+    Metric::DiskReadPerTransaction,
+    Metric::DiskWrittenPerTransaction,
+];
+
+/// What one trial measured at one step, in numbers.
+pub(crate) struct Measured {
+    /// Index of the variant.
+    pub(crate) variant: usize,
+    /// Index of the step.
+    pub(crate) step: usize,
+    /// The block.
+    pub(crate) block: u32,
+    /// Values by metric, or why there is none.
+    pub(crate) values: BTreeMap<Metric, Result<f64, String>>,
+    /// Committed transactions.
+    pub(crate) committed: u64,
+}
+
+impl Measured {
+    /// The value of a metric, if it was measured.
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        self.values.get(&metric)?.as_ref().ok().copied()
+    }
+}
+
+/// Reads the numbers out of every finished trial, in the order of the trials.
+pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
+    let mut all = Vec::new();
+    for trial in &joined.trials {
+        for step in 0..joined.steps.len() {
+            if let Some(summary) = trial.step(step) {
+                all.push(measure(trial, step, summary));
+            }
+        }
+    }
+    all
+}
+
+fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measured {
+    let committed = committed(summary);
+    let response = merged(summary.kinds.iter().map(|kind| &kind.response));
+    let service = merged(summary.kinds.iter().map(|kind| &kind.service));
+    let transport = trial.summary.map_or("", |summary| summary.server.transport.as_str());
+    let mut values = BTreeMap::new();
+    values.insert(Metric::Throughput, Ok(committed as f64 / summary.measured_s));
+    for metric in METRICS.into_iter().filter(|metric| *metric != Metric::Throughput) {
+        let value = match metric {
+            Metric::ServerCpuPerTransaction => server_cpu(summary, transport, committed),
+            Metric::GeneratorCpuPerStatement => generator_cpu(summary, transport),
+            Metric::DiskReadPerTransaction => {
+                disk_bytes(summary, "disk.read_bytes_per_s", committed)
+            }
+            Metric::DiskWrittenPerTransaction => {
+                disk_bytes(summary, "disk.write_bytes_per_s", committed)
+            }
+            Metric::ServiceP95 => time(&service, metric),
+            _ => time(&response, metric),
+        };
+        values.insert(metric, value);
+    }
+    Measured { variant: trial.variant, step, block: trial.block, values, committed }
+}
+
+/// Committed transactions of all kinds.
+pub(crate) fn committed(summary: &StepSummary) -> u64 {
+    let of_kind = |kind: &dyno_record::KindSummary| kind.outcomes.get("committed").copied();
+    summary.kinds.iter().filter_map(of_kind).sum()
+}
+
+fn merged<'a>(
+    encoded: impl Iterator<Item = &'a EncodedHistogram>,
+) -> Result<Histogram<u64>, String> {
+    let mut total = new_histogram();
+    total.auto(true);
+    for one in encoded {
+        let unreadable = || "the record's histogram cannot be decoded".to_owned();
+        let one = one.decode().ok_or_else(unreadable)?;
+        total.add(&one).map_err(|_| unreadable())?;
+    }
+    Ok(total)
+}
+
+/// A statistic of a histogram, in µs.
+fn time(histogram: &Result<Histogram<u64>, String>, metric: Metric) -> Result<f64, String> {
+    let histogram = histogram.as_ref().map_err(Clone::clone)?;
+    if histogram.is_empty() {
+        return Err("no transaction committed".to_owned());
+    }
+    let ns = match (metric.quantile(), metric) {
+        (Some(quantile), _) => histogram.value_at_quantile(quantile) as f64,
+        (None, Metric::ResponseMax) => histogram.max() as f64,
+        (None, _) => histogram.mean(),
+    };
+    Ok(ns / 1e3)
+}
+
+fn server_cpu(summary: &StepSummary, transport: &str, committed: u64) -> Result<f64, String> {
+    let Some(cpu_s) = summary.server_cpu_s else {
+        return Err(match transport {
+            "in process" => "the database runs inside the load generator's own process",
+            "simulated" => "there was no server: it was a simulation",
+            _ => "the server's processes could not be watched from this machine",
+        }
+        .to_owned());
+    };
+    if committed == 0 {
+        return Err("no transaction committed".to_owned());
+    }
+    Ok(cpu_s * 1e6 / committed as f64)
+}
+
+fn generator_cpu(summary: &StepSummary, transport: &str) -> Result<f64, String> {
+    let statements = summary.reads + summary.writes + summary.others;
+    let generator = &summary.generator;
+    match transport {
+        "in process" => {
+            Err("the database does its work on the load generator's own threads".to_owned())
+        }
+        "simulated" => Err("there was no load generator: it was a simulation".to_owned()),
+        _ if statements == 0 => Err("no statement was answered".to_owned()),
+        _ => Ok((generator.cpu_user_s + generator.cpu_system_s) * 1e6 / statements as f64),
+    }
+}
+
+/// The mean of a reading over the measured intervals, times the measured time, by transaction.
+fn disk_bytes(summary: &StepSummary, reading: &str, committed: u64) -> Result<f64, String> {
+    let Some(column) = summary.readings.get(reading) else {
+        return Err(format!("there is no reading `{reading}`"));
+    };
+    let measured: Vec<f64> = summary
+        .intervals
+        .start_s
+        .iter()
+        .zip(column)
+        .filter_map(|(&start_s, value)| value.filter(|_| start_s >= -1e-9))
+        .collect();
+    if measured.is_empty() {
+        return Err(format!("the reading `{reading}` has no value in measured time"));
+    }
+    if committed == 0 {
+        return Err("no transaction committed".to_owned());
+    }
+    Ok(mean(&measured) * summary.measured_s / committed as f64)
+}
+
+/// An estimate of the mean of these values. All metrics are of quantities that cannot be negative,
+/// so the lower bound is cut at zero.
+pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
+    let bounds = bounds_of_mean(&values, confidence);
+    Estimate {
+        value: mean(&values),
+        low: bounds.map(|(low, _)| low.max(0.0)),
+        high: bounds.map(|(_, high)| high),
+        n: values.len() as u32,
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        unit: unit.to_owned(),
+        values,
+    }
+}
+
+/// The cells: one for each variant and step that a finished trial measured.
+pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], confidence: f64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for variant in 0..joined.variants.len() {
+        for step in 0..joined.steps.len() {
+            let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
+            let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
+            if !here.is_empty() {
+                cells.push(cell(joined, &here, confidence));
+            }
+        }
+    }
+    cells
+}
+
+fn cell(joined: &Joined<'_>, here: &[&Measured], confidence: f64) -> Cell {
+    let (variant, step) = (here[0].variant, here[0].step);
+    let mut cell = Cell {
+        variant,
+        step,
+        metrics: BTreeMap::new(),
+        absent: BTreeMap::new(),
+        outcomes: BTreeMap::new(),
+        missed: 0,
+        retries: 0,
+        kinds: BTreeMap::new(),
+        spectrum: Vec::new(),
+    };
+    for metric in METRICS {
+        let values: Vec<f64> = here.iter().filter_map(|m| m.value(metric)).collect();
+        if values.is_empty() {
+            let reason = here.iter().find_map(|m| m.values.get(&metric)?.as_ref().err());
+            cell.absent.insert(metric, reason.cloned().unwrap_or_default());
+        } else {
+            cell.metrics.insert(metric, estimate(values, metric.unit(), confidence));
+        }
+    }
+    let trials = joined.trials.iter().filter(|trial| trial.variant == variant);
+    let summaries: Vec<&StepSummary> = trials.filter_map(|trial| trial.step(step)).collect();
+    for summary in &summaries {
+        cell.missed += summary.missed;
+        cell.retries += summary.retries;
+        for kind in &summary.kinds {
+            for (outcome, n) in &kind.outcomes {
+                *cell.outcomes.entry(outcome.clone()).or_default() += n;
+            }
+            let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
+            *cell.kinds.entry(kind.name.clone()).or_default() += committed;
+        }
+    }
+    cell.spectrum = spectrum(&summaries);
+    cell
+}
+
+/// Quantiles and response times in µs of all repetitions together: ten points for each power of
+/// ten that 1 − quantile falls, as far as an observation lies beyond, and the extremes. Empty where
+/// nothing committed or a histogram cannot be decoded.
+fn spectrum(summaries: &[&StepSummary]) -> Vec<(f64, f64)> {
+    let kinds = summaries.iter().flat_map(|summary| &summary.kinds);
+    let total = match merged(kinds.map(|kind| &kind.response)) {
+        Ok(total) if !total.is_empty() => total,
+        _ => return Vec::new(),
+    };
+    let mut quantiles = vec![0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.95];
+    quantiles.extend((1..=50).map(|i| 1.0 - 10_f64.powf(-f64::from(i) / 10.0)));
+    quantiles.retain(|q| (1.0 - q) * total.len() as f64 >= 1.0);
+    quantiles.push(1.0);
+    quantiles.sort_by(f64::total_cmp);
+    let at = |q: f64| match q {
+        0.0 => total.min(),
+        1.0 => total.max(),
+        _ => total.value_at_quantile(q),
+    };
+    quantiles.into_iter().map(|q| (q, at(q) as f64 / 1e3)).collect()
+}

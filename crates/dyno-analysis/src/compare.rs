@@ -1,0 +1,396 @@
+//! Comparisons: a variant against its baseline, step by step, metric by metric.
+
+use dyno_record::new_histogram;
+use dyno_units::Seed;
+
+use crate::cells::Measured;
+use crate::join::Joined;
+use crate::statistics::{
+    Call, Decision, Effect, Rule, decide, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
+};
+use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, StepFacts, Verdict};
+
+/// The metrics that are compared; each is a family of its own.
+pub(crate) const COMPARED: [Metric; 6] = [
+    Metric::Throughput,
+    Metric::ResponseMean,
+    Metric::ResponseP50,
+    Metric::ResponseP95,
+    Metric::ResponseP99,
+    Metric::ServerCpuPerTransaction,
+];
+
+/// Two samples of one metric, ours against theirs.
+struct Samples {
+    ours: Vec<f64>,
+    theirs: Vec<f64>,
+    /// Values of the blocks that have both; none where blocks do not pair them.
+    pairs: Option<Vec<(f64, f64)>>,
+}
+
+impl Samples {
+    /// From values with their blocks. Pairs are used if trials were interleaved and at least two
+    /// blocks have both, or if there is nothing better.
+    fn new(ours: &[(u32, f64)], theirs: &[(u32, f64)], interleaved: bool) -> Samples {
+        let partner = |block: u32| theirs.iter().find(|(other, _)| *other == block);
+        let pairs: Vec<(f64, f64)> = ours
+            .iter()
+            .filter_map(|&(block, our)| partner(block).map(|&(_, their)| (our, their)))
+            .collect();
+        let unpaired_n = ours.len().min(theirs.len());
+        let enough = pairs.len() >= 2 || (pairs.len() == 1 && unpaired_n == 1);
+        let values = |sample: &[(u32, f64)]| sample.iter().map(|&(_, value)| value).collect();
+        Samples {
+            ours: values(ours),
+            theirs: values(theirs),
+            pairs: (interleaved && enough).then_some(pairs),
+        }
+    }
+
+    /// The values that take part: of the pairs, if there are any.
+    fn taking_part(&self) -> (Vec<f64>, Vec<f64>) {
+        match &self.pairs {
+            Some(pairs) => pairs.iter().copied().unzip(),
+            None => (self.ours.clone(), self.theirs.clone()),
+        }
+    }
+
+    /// The same samples on the scale of natural logarithms; none where a value is not above zero.
+    fn logs(&self) -> Option<Samples> {
+        let (ours, theirs) = self.taking_part();
+        if ours.iter().chain(&theirs).any(|&value| value <= 0.0) {
+            return None;
+        }
+        let logs = |values: Vec<f64>| values.into_iter().map(f64::ln).collect();
+        let ln_both = |&(our, their): &(f64, f64)| (our.ln(), their.ln());
+        Some(Samples {
+            ours: logs(ours),
+            theirs: logs(theirs),
+            pairs: self.pairs.as_ref().map(|pairs| pairs.iter().map(ln_both).collect()),
+        })
+    }
+
+    fn effect(&self, resolution: f64) -> Option<Effect> {
+        match self.differences() {
+            Some(differences) => Effect::paired(&differences, resolution),
+            None => Effect::welch(&self.ours, &self.theirs, resolution),
+        }
+    }
+
+    fn differences(&self) -> Option<Vec<f64>> {
+        self.pairs.as_ref().map(|pairs| pairs.iter().map(|(our, their)| our - their).collect())
+    }
+
+    /// Each repetition's own difference; without pairs, to the mean of theirs.
+    fn own_differences(&self) -> Vec<f64> {
+        self.differences().unwrap_or_else(|| {
+            let center = mean(&self.theirs);
+            self.ours.iter().map(|our| our - center).collect()
+        })
+    }
+
+    /// The p-value by permutation; none with fewer than three repetitions.
+    fn permutation_p(&self, seed: Seed) -> Option<f64> {
+        let mut random = seed.stream();
+        match self.differences() {
+            Some(differences) => {
+                (differences.len() >= 3).then(|| sign_flip_p(&differences, &mut random))
+            }
+            None => (self.ours.len().min(self.theirs.len()) >= 3)
+                .then(|| two_sample_p(&self.ours, &self.theirs, &mut random)),
+        }
+    }
+
+    fn n(&self) -> u32 {
+        let unpaired = self.ours.len().min(self.theirs.len());
+        self.pairs.as_ref().map_or(unpaired, Vec::len) as u32
+    }
+}
+
+/// An estimate of a difference: the value and the bounds of `effect` where there is one.
+fn difference_estimate(
+    samples: &Samples,
+    effect: Option<Effect>,
+    confidence: f64,
+    unit: &str,
+) -> Estimate {
+    let values = samples.own_differences();
+    let bounds = effect.map(|effect| effect.bounds(confidence));
+    Estimate {
+        value: mean(&values),
+        low: bounds.map(|(low, _)| low),
+        high: bounds.map(|(_, high)| high),
+        n: samples.n(),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        unit: unit.to_owned(),
+        values,
+    }
+}
+
+/// A difference of logarithms told as a percentage of the baseline.
+fn in_percent(logarithmic: Estimate) -> Estimate {
+    let percent = |log: f64| log.exp_m1() * 100.0;
+    Estimate {
+        value: percent(logarithmic.value),
+        low: logarithmic.low.map(percent),
+        high: logarithmic.high.map(percent),
+        min: percent(logarithmic.min),
+        max: percent(logarithmic.max),
+        unit: "%".to_owned(),
+        values: logarithmic.values.into_iter().map(percent).collect(),
+        n: logarithmic.n,
+    }
+}
+
+/// The effect in percent where a value is zero, so that there is no logarithm: the ratio of the
+/// means, without bounds. None where the baseline's mean is zero.
+fn without_logs(samples: &Samples) -> Option<Estimate> {
+    let (ours, theirs) = samples.taking_part();
+    let base = mean(&theirs);
+    if base <= 0.0 {
+        return None;
+    }
+    let values: Vec<f64> = ours.iter().map(|our| (our / base - 1.0) * 100.0).collect();
+    Some(Estimate {
+        value: mean(&values),
+        low: None,
+        high: None,
+        n: samples.n(),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        unit: "%".to_owned(),
+        values,
+    })
+}
+
+/// The standard deviation that a class of the histogram alone gives to the logarithm of a quantile
+/// of this size in µs: that of a value anywhere in the class, width / √12.
+fn resolution(metric: Metric, typical_us: f64) -> f64 {
+    let is_exact = metric.quantile().is_none();
+    let ns = (typical_us * 1e3) as u64;
+    if is_exact || ns == 0 {
+        return 0.0;
+    }
+    let histogram = new_histogram();
+    let width = histogram.highest_equivalent(ns) - histogram.lowest_equivalent(ns) + 1;
+    width as f64 / ns as f64 / 12_f64.sqrt()
+}
+
+/// What is decided about one comparison before its family is known.
+struct Draft {
+    comparison: Comparison,
+    effect: Option<Effect>,
+    is_total_loss: bool,
+}
+
+/// Compares every variant that has a baseline with it, at every step that both measured.
+pub(crate) fn comparisons(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    rule: &Rule,
+    seed: Seed,
+) -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for (family, metric) in COMPARED.into_iter().enumerate() {
+        let seed = seed.derive("permutation", family as u64);
+        let mut drafts = Vec::new();
+        for (variant, record) in joined.variants.iter().enumerate() {
+            let Some(baseline) = record.baseline else { continue };
+            for step in 0..joined.steps.len() {
+                let values = |variant| values_of(measured, variant, step, metric);
+                let (ours, theirs) = (values(variant), values(baseline));
+                let samples = Samples::new(&ours, &theirs, joined.interleaved);
+                let seed = seed.derive("comparison", drafts.len() as u64);
+                let draft = draft(&samples, metric, rule, seed).map(|mut draft| {
+                    let comparison = &mut draft.comparison;
+                    (comparison.variant, comparison.baseline) = (variant, baseline);
+                    comparison.step = step;
+                    draft
+                });
+                drafts.extend(draft);
+            }
+        }
+        all.extend(decide_family(drafts, rule));
+    }
+    all
+}
+
+/// Values of a variant at a step, with their blocks.
+fn values_of(
+    measured: &[Measured],
+    variant: usize,
+    step: usize,
+    metric: Metric,
+) -> Vec<(u32, f64)> {
+    let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
+    let value = |m: &Measured| m.value(metric).map(|value| (m.block, value));
+    measured.iter().filter(is_here).filter_map(value).collect()
+}
+
+/// One comparison without its place and its verdict; none where nothing can be compared.
+fn draft(samples: &Samples, metric: Metric, rule: &Rule, seed: Seed) -> Option<Draft> {
+    let (ours, theirs) = samples.taking_part();
+    if ours.is_empty() || theirs.is_empty() {
+        return None;
+    }
+    let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
+    let logs = samples.logs();
+    let effect = logs
+        .as_ref()
+        .and_then(|logs| logs.effect(center.map_or(0.0, |center| resolution(metric, center))));
+    let relative = match &logs {
+        Some(logs) => in_percent(difference_estimate(logs, effect, rule.confidence, "")),
+        None => without_logs(samples)?,
+    };
+    let unit = metric.unit();
+    let absolute = difference_estimate(samples, samples.effect(0.0), rule.confidence, unit);
+    let is_total_loss = ours.iter().all(|&value| value == 0.0)
+        && theirs.iter().all(|&value| value > 0.0)
+        && samples.n() >= 3;
+    let comparison = Comparison {
+        variant: 0,
+        baseline: 0,
+        step: 0,
+        metric,
+        relative,
+        absolute,
+        p_value: logs.as_ref().and_then(|logs| logs.permutation_p(seed)),
+        p_value_corrected: None,
+        paired: samples.pairs.is_some(),
+        verdict: Verdict::Inconclusive,
+        repetitions_needed: None,
+    };
+    Some(Draft { comparison, effect, is_total_loss })
+}
+
+/// Decides the comparisons of one metric together.
+fn decide_family(drafts: Vec<Draft>, rule: &Rule) -> Vec<Comparison> {
+    let effects: Vec<Option<Effect>> = drafts.iter().map(|draft| draft.effect).collect();
+    let p_values: Vec<f64> = drafts.iter().filter_map(|draft| draft.comparison.p_value).collect();
+    let mut corrected = holm(&p_values).into_iter();
+    let mut decided = Vec::new();
+    for (draft, decision) in drafts.into_iter().zip(decide(&effects, rule)) {
+        let mut comparison = draft.comparison;
+        comparison.p_value_corrected = comparison.p_value.and_then(|_| corrected.next());
+        comparison.verdict = verdict(comparison.metric, decision);
+        comparison.repetitions_needed = decision.repetitions_needed;
+        if draft.effect.is_none() && comparison.relative.n >= 3 {
+            // A value of zero, not too few repetitions, is why there are no bounds.
+            comparison.repetitions_needed = None;
+        }
+        if draft.is_total_loss {
+            let more_is_better = comparison.metric.more_is_better();
+            comparison.verdict = if more_is_better { Verdict::Worse } else { Verdict::Better };
+        }
+        decided.push(comparison);
+    }
+    decided
+}
+
+fn verdict(metric: Metric, decision: Decision) -> Verdict {
+    match (decision.call, metric.more_is_better()) {
+        (Call::Higher, true) | (Call::Lower, false) => Verdict::Better,
+        (Call::Lower, true) | (Call::Higher, false) => Verdict::Worse,
+        (Call::Inside, _) => Verdict::NoDifference,
+        (Call::Undecided, _) => Verdict::Inconclusive,
+    }
+}
+
+/// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
+/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial.
+pub(crate) fn concurrency(
+    joined: &Joined<'_>,
+    steps: &[StepFacts],
+    measured: &[Measured],
+    rule: &Rule,
+) -> Vec<GroupComparison> {
+    let steps_of = |group: ConcurrencyGroup| -> Vec<usize> {
+        let is_in = |step: &usize| steps[*step].concurrency == group && steps[*step].rate.is_none();
+        (0..steps.len()).filter(is_in).collect()
+    };
+    let groups = [ConcurrencyGroup::Low, ConcurrencyGroup::High].map(|g| (g, steps_of(g)));
+    if groups.iter().any(|(_, steps)| steps.is_empty()) {
+        return Vec::new();
+    }
+    let mut drafts: Vec<(GroupComparison, Option<Effect>)> = Vec::new();
+    for (variant, record) in joined.variants.iter().enumerate() {
+        let Some(baseline) = record.baseline else { continue };
+        for (group, steps) in &groups {
+            let means = |variant| group_means(measured, variant, steps);
+            let samples = Samples::new(&means(variant), &means(baseline), joined.interleaved);
+            let Some(logs) = samples.logs().filter(|logs| logs.n() > 0) else { continue };
+            let effect = logs.effect(0.0);
+            let relative = in_percent(difference_estimate(&logs, effect, rule.confidence, ""));
+            let verdict = Verdict::Inconclusive;
+            let group = *group;
+            drafts.push((GroupComparison { variant, baseline, group, relative, verdict }, effect));
+        }
+    }
+    let effects: Vec<Option<Effect>> = drafts.iter().map(|(_, effect)| *effect).collect();
+    let decided = drafts.into_iter().zip(decide(&effects, rule));
+    decided
+        .map(|((mut comparison, _), decision)| {
+            comparison.verdict = verdict(Metric::Throughput, decision);
+            comparison
+        })
+        .collect()
+}
+
+/// The geometric mean of each trial's throughput over these steps; only of trials that have them
+/// all and committed in each.
+fn group_means(measured: &[Measured], variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
+    let mut blocks: Vec<u32> =
+        measured.iter().filter(|m| m.variant == variant).map(|m| m.block).collect();
+    blocks.dedup();
+    let mut means = Vec::new();
+    for block in blocks {
+        let values: Vec<f64> = measured
+            .iter()
+            .filter(|m| (m.variant, m.block) == (variant, block) && steps.contains(&m.step))
+            .filter_map(|m| m.value(Metric::Throughput))
+            .collect();
+        if values.len() == steps.len() {
+            means.extend(geometric_mean(&values).map(|value| (block, value)));
+        }
+    }
+    means
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resolution_is_that_of_the_histogram() {
+        let width = |metric, us: f64| resolution(metric, us) * 12_f64.sqrt() * us * 1e3;
+        // Classes of 1 ns up to 2.048 µs; above, of 1/1024 of their power of two.
+        for us in [0.5, 1.0, 2.0] {
+            assert!((width(Metric::ResponseP50, us) - 1.0).abs() < 1e-6);
+        }
+        assert!((width(Metric::ResponseP99, 140.0) - 128.0).abs() < 1e-6);
+        for us in [140.0, 1e3, 1e6, 1e9] {
+            assert!(width(Metric::ResponseP99, us) / us / 1e3 < 0.001);
+        }
+        assert_eq!(resolution(Metric::Throughput, 1000.0), 0.0);
+        assert_eq!(resolution(Metric::ResponseMean, 1000.0), 0.0);
+        assert_eq!(resolution(Metric::ResponseP50, 0.0), 0.0);
+    }
+
+    #[track_caller]
+    fn check(ours: &[(u32, f64)], theirs: &[(u32, f64)], expected: Option<&[(f64, f64)]>) {
+        let samples = Samples::new(ours, theirs, true);
+        assert_eq!(samples.pairs.as_deref(), expected);
+    }
+
+    #[test]
+    fn blocks_pair_what_they_both_have() {
+        let ours = [(1, 10.0), (2, 20.0), (4, 40.0)];
+        check(&ours, &[(4, 4.0), (2, 2.0)], Some(&[(20.0, 2.0), (40.0, 4.0)]));
+        // One pair is less than what two samples of two tell.
+        check(&ours, &[(1, 1.0), (3, 3.0)], None);
+        check(&ours[..1], &[(1, 1.0), (3, 3.0)], Some(&[(10.0, 1.0)]));
+        check(&ours, &[], None);
+        assert!(Samples::new(&ours, &ours, false).pairs.is_none());
+    }
+}

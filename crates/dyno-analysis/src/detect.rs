@@ -1,0 +1,399 @@
+//! Finds the reasons to trust the findings less, and says what to do about each.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{StepSummary, TrialSummary};
+
+use crate::cells::Measured;
+use crate::join::Joined;
+use crate::words::{count, list, quantity, share};
+use crate::{Caveat, CaveatKind, Findings, Metric};
+
+/// Fewest repetitions that are thought enough.
+const REPETITIONS_ENOUGH: u32 = 3;
+/// A worker that is busy more than this share of the time delays what it measures.
+const BUSY_MOST: f64 = 0.7;
+/// Workers that wait for a CPU more than this share of the time delay what they measure.
+const RUN_QUEUE_MOST: f64 = 0.05;
+/// Transient errors below this share of attempts are part of ordinary operation.
+const TRANSIENT_MOST: f64 = 0.001;
+/// Outcomes that a retry may mend, and those that a workload with random keys produces by itself.
+const TRANSIENT: [&str; 4] = ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
+/// Outcomes that are no failures.
+const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
+/// Fewest observations beyond a quantile that make it an estimate and not an anecdote.
+const BEYOND_LEAST: f64 = 20.0;
+
+/// All caveats, in the order of their kinds.
+pub(crate) fn caveats(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    findings: &Findings,
+) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    caveats.extend(too_few_repetitions(joined, findings));
+    caveats.extend(generator_limit(joined, findings));
+    caveats.extend(errors(joined, findings));
+    caveats.extend(missed_arrivals(joined, findings));
+    caveats.extend(unlike_durability(joined, findings));
+    caveats.extend(missing_trials(findings));
+    caveats.extend(short_measurements(measured));
+    caveats.extend(simulated(joined));
+    caveats
+}
+
+/// A step of a finished trial, with its place.
+struct Place<'a> {
+    variant: usize,
+    step: usize,
+    trial: &'a TrialSummary,
+    summary: &'a StepSummary,
+}
+
+fn places<'a>(joined: &Joined<'a>) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
+    for trial in &joined.trials {
+        for step in 0..joined.steps.len() {
+            if let (Some(summary), Some(ended)) = (trial.step(step), trial.summary) {
+                places.push(Place { variant: trial.variant, step, trial: ended, summary });
+            }
+        }
+    }
+    places
+}
+
+fn sorted(indexes: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut indexes: Vec<usize> = indexes.collect();
+    indexes.sort_unstable();
+    indexes.dedup();
+    indexes
+}
+
+/// Where it was: `a at 4 clients`.
+fn place_name(findings: &Findings, variant: usize, step: usize) -> String {
+    format!("{} at {}", findings.variants[variant].name, findings.steps[step].name)
+}
+
+fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let few: Vec<usize> = (0..findings.variants.len())
+        .filter(|&idx| findings.variants[idx].finished < REPETITIONS_ENOUGH)
+        .collect();
+    if few.is_empty() {
+        return None;
+    }
+    let planned = |idx: usize| joined.trials.iter().filter(|t| t.variant == idx).count() as u32;
+    let told = |&idx: &usize| {
+        let variant = &findings.variants[idx];
+        format!("{} has {}", variant.name, variant.finished)
+    };
+    let told: Vec<String> = few.iter().map(told).collect();
+    let advice = if few.iter().all(|&idx| planned(idx) >= REPETITIONS_ENOUGH) {
+        "Enough repetitions are planned: let the run go on with the trials that are missing, and \
+         see below why trials failed, if any did."
+    } else {
+        "Set `repetitions` in `[design]` to 3 or more: the spread between repetitions is the only \
+         measure of chance there is."
+    };
+    Some(Caveat {
+        kind: CaveatKind::TooFewRepetitions,
+        message: format!("Fewer than 3 finished repetitions: {}.", list(&told)),
+        advice: advice.to_owned(),
+        variants: few,
+        steps: Vec::new(),
+    })
+}
+
+fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let queue_share = |place: &Place<'_>| {
+        let generator = &place.summary.generator;
+        let time = f64::from(generator.workers.max(1)) * place.summary.measured_s;
+        generator.run_queue_s.map_or(0.0, |waited| waited / time)
+    };
+    let busy = |place: &Place<'_>| place.summary.generator.busiest_worker;
+    // In the generator's own process the workers' time is the database's time, too: no limit of
+    // the generator can be told from a limit of the database.
+    let limited: Vec<Place<'_>> = places(joined)
+        .into_iter()
+        .filter(|place| {
+            !matches!(place.trial.server.transport.as_str(), "in process" | "simulated")
+        })
+        .filter(|place| busy(place) > BUSY_MOST || queue_share(place) > RUN_QUEUE_MOST)
+        .collect();
+    let worst = |of: &dyn Fn(&Place<'_>) -> f64| {
+        let most = limited.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
+        Some((of(most), place_name(findings, most.variant, most.step)))
+    };
+    let mut parts = Vec::new();
+    let mut advice = Vec::new();
+    if let Some((most, place)) = worst(&busy).filter(|(most, _)| *most > BUSY_MOST) {
+        parts.push(format!("its busiest worker used {} of a CPU ({place})", share(most)));
+        advice.push("give the generator more `workers`, or spread the load over fewer clients");
+    }
+    if let Some((most, place)) = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST) {
+        parts.push(format!("its workers waited for a CPU {} of the time ({place})", share(most)));
+        advice.push(
+            "keep generator and server apart with `generator_cpus` and `server_cpus`, or run the \
+             server on another machine: where they share CPUs such waits are usual, and they are \
+             part of the response times above",
+        );
+    }
+    let advice: Vec<String> = advice.into_iter().map(crate::words::capital).collect();
+    (!parts.is_empty()).then(|| Caveat {
+        kind: CaveatKind::GeneratorLimit,
+        message: format!("The load generator may have been a limit: {}.", list(&parts)),
+        advice: format!("{}.", advice.join(". ")),
+        variants: sorted(limited.iter().map(|place| place.variant)),
+        steps: sorted(limited.iter().map(|place| place.step)),
+    })
+}
+
+/// Attempts at one step, those that failed by outcome.
+#[derive(Default)]
+struct Attempts<'a> {
+    all: u64,
+    failed: BTreeMap<&'a str, u64>,
+}
+
+fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    // By variant and step.
+    let mut attempts: BTreeMap<(usize, usize), Attempts<'_>> = BTreeMap::new();
+    let mut examples: BTreeMap<&str, &str> = BTreeMap::new();
+    for place in places(joined) {
+        let Attempts { all, failed } = attempts.entry((place.variant, place.step)).or_default();
+        for (outcome, &n) in place.summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
+            *all += n;
+            if n > 0 && !DESIGNED.contains(&outcome.as_str()) {
+                *failed.entry(outcome).or_default() += n;
+            }
+        }
+        for (name, message) in &place.summary.error_examples {
+            examples.entry(name).or_insert(message);
+        }
+    }
+    attempts.retain(|_, Attempts { all, failed }| {
+        let of = |is_transient: bool| -> u64 {
+            let is_asked = |o: &&str| TRANSIENT.contains(o) == is_transient;
+            failed.iter().filter(|(outcome, _)| is_asked(outcome)).map(|(_, n)| n).sum()
+        };
+        of(false) > 0 || of(true) as f64 > TRANSIENT_MOST * *all as f64
+    });
+    let failed_share = |Attempts { all, failed }: &Attempts<'_>| {
+        failed.values().sum::<u64>() as f64 / (*all).max(1) as f64
+    };
+    let (worst, counts) =
+        attempts.iter().max_by(|(_, a), (_, b)| failed_share(a).total_cmp(&failed_share(b)))?;
+    let mut outcomes: Vec<&str> =
+        attempts.values().flat_map(|attempts| attempts.failed.keys().copied()).collect();
+    outcomes.sort_unstable();
+    outcomes.dedup();
+    let told = |outcome: &&str| match examples.get(outcome) {
+        Some(example) => format!("{} (“{example}”)", outcome.replace('_', " ")),
+        None => outcome.replace('_', " "),
+    };
+    let told: Vec<String> = outcomes.iter().map(told).collect();
+    let place = place_name(findings, worst.0, worst.1);
+    Some(Caveat {
+        kind: CaveatKind::Errors,
+        message: format!(
+            "Attempts failed, at most {} of them ({place}). Outcomes: {}.",
+            share(failed_share(counts)),
+            list(&told)
+        ),
+        advice: errors_advice(&outcomes),
+        variants: sorted(attempts.keys().map(|(variant, _)| *variant)),
+        steps: sorted(attempts.keys().map(|(_, step)| *step)),
+    })
+}
+
+fn errors_advice(outcomes: &[&str]) -> String {
+    let hard: Vec<&&str> = outcomes.iter().filter(|o| !TRANSIENT.contains(o)).collect();
+    let advice = if hard.is_empty() {
+        "Only committed transactions count in throughput and response times, but conflicts cost \
+         work: compare the rates of retries and errors of the variants, too."
+    } else if hard.iter().any(|outcome| **outcome == "timed_out") {
+        "Statements ran out of `statement_timeout`: they are not in the response times, which \
+         look better than they were. Raise the limit or lower the load."
+    } else {
+        "Errors can be faster than work. See to it that the server does what it is asked, then \
+         run again."
+    };
+    advice.to_owned()
+}
+
+fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let mut by_place: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
+    for place in places(joined) {
+        let (missed, due) = by_place.entry((place.variant, place.step)).or_default();
+        *missed += place.summary.missed;
+        *due += place.summary.due;
+    }
+    by_place.retain(|_, (missed, _)| *missed > 0);
+    let part = |(missed, due): &(u64, u64)| *missed as f64 / (*due).max(*missed) as f64;
+    let (worst, counts) = by_place.iter().max_by(|(_, a), (_, b)| part(a).total_cmp(&part(b)))?;
+    Some(Caveat {
+        kind: CaveatKind::MissedArrivals,
+        message: format!(
+            "Arrivals were due and never sent, at most {} of them ({}: {} of {}). They have no \
+             response time, so quantiles look better than they were.",
+            share(part(counts)),
+            place_name(findings, worst.0, worst.1),
+            counts.0,
+            counts.1,
+        ),
+        advice: "The offered rate is more than this variant can serve with so many clients: \
+                 lower the rate, or raise `clients` if the server still had room."
+            .to_owned(),
+        variants: sorted(by_place.keys().map(|(variant, _)| *variant)),
+        steps: sorted(by_place.keys().map(|(_, step)| *step)),
+    })
+}
+
+/// Settings that decide what a commit survives.
+const DURABILITY_SETTINGS: [&str; 12] = [
+    "synchronous",
+    "journal_mode",
+    "fullfsync",
+    "synchronous_commit",
+    "fsync",
+    "wal_sync_method",
+    "full_page_writes",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_doublewrite",
+    "sync_binlog",
+    "rocksdb_flush_log_at_trx_commit",
+];
+
+fn unlike_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let mut pairs = Vec::new();
+    let mut variants = Vec::new();
+    let mut is_asked_for = true;
+    for (idx, variant) in findings.variants.iter().enumerate() {
+        let Some(baseline) = variant.baseline else { continue };
+        let (ours, theirs) = (&variant.durability, &findings.variants[baseline].durability);
+        if ours == theirs || ours.is_empty() || theirs.is_empty() {
+            continue;
+        }
+        let baseline_name = &findings.variants[baseline].name;
+        pairs.push(format!("{}: {ours}; {baseline_name}: {theirs}", variant.name));
+        variants.extend([idx, baseline]);
+        let (a, b) = (&joined.variants[idx].settings, &joined.variants[baseline].settings);
+        is_asked_for &= DURABILITY_SETTINGS.iter().any(|name| a.get(*name) != b.get(*name));
+    }
+    if pairs.is_empty() {
+        return None;
+    }
+    let advice = if is_asked_for {
+        "The study varies this on purpose: read the effect as the price of durability, and not as \
+         one server being better than the other."
+    } else {
+        "Give both the same durability by their settings, or state beside the result that they \
+         promise different things."
+    };
+    Some(Caveat {
+        kind: CaveatKind::UnlikeDurability,
+        message: format!("What a commit survives is not the same. {}.", pairs.join(". ")),
+        advice: advice.to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: Vec::new(),
+    })
+}
+
+fn missing_trials(findings: &Findings) -> Option<Caveat> {
+    let of = |state: &str| -> Vec<_> {
+        findings.trials.iter().filter(|trial| trial.state == state).collect()
+    };
+    let (failed, missing) = (of("failed"), of("missing"));
+    if failed.is_empty() && missing.is_empty() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    if let Some(first) = failed.first() {
+        let variant = &findings.variants[first.variant].name;
+        let why = first.message.as_deref().unwrap_or("for an unknown reason").trim_end_matches('.');
+        parts.push(format!("{} failed (trial {}, {variant}: {why})", failed.len(), first.number));
+    }
+    if !missing.is_empty() {
+        let have = if missing.len() == 1 { "has" } else { "have" };
+        parts.push(format!("{} {have} not ended", missing.len()));
+    }
+    let planned = count(findings.trials.len() as u64, "planned trial");
+    let advice = match (failed.is_empty(), missing.is_empty()) {
+        (true, _) => "Start the same run again: it goes on with the trials that are missing.",
+        (false, true) => {
+            "Read the server's log of the failed trials. If a variant fails more often than \
+             another, what is left of it may be its lucky trials."
+        }
+        (false, false) => {
+            "Read the server's log of the failed trials, then start the same run again: it goes \
+             on with the trials that are missing."
+        }
+    };
+    let unfinished = || failed.iter().chain(&missing);
+    Some(Caveat {
+        kind: CaveatKind::MissingTrials,
+        message: format!("Of {planned}, {}.", list(&parts)),
+        advice: advice.to_owned(),
+        variants: sorted(unfinished().map(|trial| trial.variant)),
+        steps: Vec::new(),
+    })
+}
+
+/// One caveat for each reported quantile that too few observations lie beyond, in some trial.
+fn short_measurements(measured: &[Measured]) -> Vec<Caveat> {
+    let quantiles = [Metric::ResponseP95, Metric::ResponseP99, Metric::ResponseP999];
+    quantiles.into_iter().filter_map(|metric| short_measurement(measured, metric)).collect()
+}
+
+fn short_measurement(measured: &[Measured], metric: Metric) -> Option<Caveat> {
+    let quantile = metric.quantile()?;
+    let beyond = |m: &Measured| m.committed as f64 * (1.0 - quantile);
+    // Half an observation of room, for 1 − 0.95 is not quite 0.05.
+    let is_short = |m: &&Measured| m.committed > 0 && beyond(m) < BEYOND_LEAST - 0.5;
+    let short: Vec<&Measured> = measured.iter().filter(is_short).collect();
+    let least = short.iter().min_by_key(|m| m.committed)?;
+    let needed = (BEYOND_LEAST / (1.0 - quantile)).round();
+    // Throughput is transactions over measured time, so this is the time that would do.
+    let throughput = least.value(Metric::Throughput).unwrap_or(0.0);
+    let seconds = needed / throughput;
+    Some(Caveat {
+        kind: CaveatKind::ShortMeasurement,
+        message: format!(
+            "The {} rests on few observations: a trial with {} has only about {:.0} beyond it.",
+            metric.name(),
+            count(least.committed, "transaction"),
+            beyond(least).floor(),
+        ),
+        advice: format!(
+            "Measure until each trial has {needed:.0} transactions a step: at {}, a `duration` of \
+             about {:.0} s. Until then trust lower quantiles more.",
+            quantity(Metric::Throughput, throughput),
+            seconds.ceil(),
+        ),
+        variants: sorted(short.iter().map(|m| m.variant)),
+        steps: sorted(short.iter().map(|m| m.step)),
+    })
+}
+
+fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
+    let is_simulated = |trial: &TrialSummary| trial.server.transport == "simulated";
+    let variants = sorted(
+        joined
+            .trials
+            .iter()
+            .filter(|trial| trial.summary.is_some_and(is_simulated))
+            .map(|trial| trial.variant),
+    );
+    (!variants.is_empty()).then(|| Caveat {
+        kind: CaveatKind::Simulated,
+        message: "This was a simulation: no database was measured.".to_owned(),
+        advice: "Use it to see what a study would do; run the study for numbers that mean \
+                 something."
+            .to_owned(),
+        variants,
+        steps: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+use dyno_record::Run;
+
+use super::*;
+use crate::fixtures::{fail, run};
+use crate::{Options, analyse};
+
+/// A run that gives no reason to trust it less.
+fn sound() -> Run {
+    run(&["a", "b"], &[4], 3, |_, _, _| 5_000.0)
+}
+
+fn caveats_of(run: Run) -> Vec<Caveat> {
+    analyse(&[run], &Options::default()).caveats
+}
+
+/// Spoils a sound run, and returns its one caveat.
+#[track_caller]
+fn only(kind: CaveatKind, spoil: impl FnOnce(&mut Run)) -> Caveat {
+    let mut run = sound();
+    spoil(&mut run);
+    let mut caveats = caveats_of(run);
+    let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
+    assert_eq!(kinds, [kind], "{caveats:?}");
+    caveats.remove(0)
+}
+
+#[track_caller]
+fn contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in {text:?}");
+}
+
+#[test]
+fn a_sound_run_has_none() {
+    assert_eq!(caveats_of(sound()), []);
+}
+
+#[test]
+fn too_few_repetitions() {
+    let caveats = caveats_of(run(&["a"], &[4], 2, |_, _, _| 5_000.0));
+    assert_eq!(caveats[0].kind, CaveatKind::TooFewRepetitions);
+    contains(&caveats[0].message, "a has 2");
+    contains(&caveats[0].advice, "Set `repetitions`");
+}
+
+#[test]
+fn repetitions_that_are_planned_need_only_be_run() {
+    let mut run = sound();
+    run.trials.truncate(3);
+    let caveats = caveats_of(run);
+    assert_eq!(caveats[0].kind, CaveatKind::TooFewRepetitions);
+    contains(&caveats[0].message, "a has 2 and b has 1");
+    contains(&caveats[0].advice, "let the run go on");
+}
+
+#[test]
+fn a_busy_worker() {
+    let caveat = only(CaveatKind::GeneratorLimit, |run| {
+        run.trials[1].steps[0].generator.busiest_worker = 0.91;
+    });
+    contains(&caveat.message, "used 91 % of a CPU (b at 4 clients)");
+    contains(&caveat.advice, "workers");
+    assert_eq!((caveat.variants, caveat.steps), (vec![1], vec![0]));
+}
+
+#[test]
+fn workers_that_wait_for_a_cpu() {
+    // 4 s of two workers' 20 s.
+    let caveat = only(CaveatKind::GeneratorLimit, |run| {
+        run.trials[0].steps[0].generator.run_queue_s = Some(4.0);
+    });
+    contains(&caveat.message, "waited for a CPU 20 % of the time (a at 4 clients)");
+    contains(&caveat.advice, "generator_cpus");
+}
+
+#[test]
+fn in_one_process_busy_workers_are_the_database() {
+    let mut run = sound();
+    for trial in &mut run.trials {
+        trial.server.transport = "in process".to_owned();
+        trial.steps[0].generator.busiest_worker = 1.0;
+        trial.steps[0].generator.run_queue_s = Some(15.0);
+    }
+    assert_eq!(caveats_of(run), []);
+}
+
+fn add_outcome(run: &mut Run, outcome: &str, n: u64) {
+    let step = &mut run.trials[0].steps[0];
+    step.kinds[0].outcomes.insert(outcome.to_owned(), n);
+    step.error_examples.insert(outcome.to_owned(), format!("no luck with {outcome}"));
+}
+
+#[test]
+fn errors_of_the_server() {
+    let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "refused", 150_000));
+    // Half of all attempts of variant a: 150,000 of 300,000.
+    contains(&caveat.message, "at most 50 % of them (a at 4 clients)");
+    contains(&caveat.message, "refused (“no luck with refused”)");
+    contains(&caveat.advice, "run again");
+    let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "timed_out", 3));
+    contains(&caveat.advice, "statement_timeout");
+}
+
+#[test]
+fn transient_errors_count_when_they_are_many() {
+    let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "deadlock", 1_000));
+    contains(&caveat.advice, "retries");
+    let mut few = sound();
+    add_outcome(&mut few, "deadlock", 10);
+    add_outcome(&mut few, "rolled_back", 50_000);
+    assert_eq!(caveats_of(few), []);
+}
+
+#[test]
+fn missed_arrivals_are_told() {
+    let caveat = only(CaveatKind::MissedArrivals, |run| {
+        run.trials[3].steps[0].missed = 15_000;
+    });
+    contains(&caveat.message, "at most 10 % of them (b at 4 clients: 15000 of 150000)");
+    assert_eq!(caveat.variants, [1]);
+}
+
+fn forget_durability(run: &mut Run) {
+    for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+        trial.server.durability = "not synced".to_owned();
+    }
+}
+
+#[test]
+fn unlike_durability_by_accident() {
+    let caveat = only(CaveatKind::UnlikeDurability, forget_durability);
+    contains(&caveat.message, "b: not synced; a: every commit is synced");
+    contains(&caveat.advice, "the same durability");
+    assert_eq!(caveat.variants, [0, 1]);
+}
+
+#[test]
+fn unlike_durability_on_purpose() {
+    let caveat = only(CaveatKind::UnlikeDurability, |run| {
+        forget_durability(run);
+        let settings = &mut run.manifest.variants[1].settings;
+        settings.insert("innodb_flush_log_at_trx_commit".to_owned(), "0".to_owned());
+    });
+    contains(&caveat.advice, "the price of durability");
+}
+
+#[test]
+fn failed_trials() {
+    let mut run = run(&["a", "b"], &[4], 4, |_, _, _| 5_000.0);
+    fail(&mut run, 2, "the server ended.");
+    let caveats = caveats_of(run.clone());
+    assert_eq!(caveats[0].kind, CaveatKind::MissingTrials);
+    contains(&caveats[0].message, "Of 8 planned trials, 1 failed (trial 2, b: the server ended).");
+    contains(&caveats[0].advice, "log");
+    run.trials.retain(|trial| trial.number != 3);
+    let caveats = caveats_of(run);
+    contains(&caveats[0].message, "and 1 has not ended");
+    contains(&caveats[0].advice, "start the same run again");
+    assert_eq!(caveats[0].variants, [0, 1]);
+}
+
+#[test]
+fn a_measurement_too_short_for_its_quantile() {
+    // 1500 transactions: 15 beyond p99, one beyond p99.9.
+    let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 150.0));
+    let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
+    assert_eq!(kinds, [CaveatKind::ShortMeasurement; 2]);
+    contains(&caveats[0].message, "p99 response time");
+    contains(&caveats[0].message, "with 1500 transactions has only about 15 beyond it");
+    contains(&caveats[0].advice, "2000 transactions a step: at 150/s, a `duration` of about 14 s");
+    contains(&caveats[1].message, "p99.9 response time");
+    // 20,000 transactions are just enough for p99.9.
+    assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
+}
+
+#[test]
+fn a_simulation_says_so() {
+    let caveat = only(CaveatKind::Simulated, |run| {
+        for trial in &mut run.trials {
+            trial.server.transport = "simulated".to_owned();
+        }
+    });
+    contains(&caveat.message, "no database was measured");
+}

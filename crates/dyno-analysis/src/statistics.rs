@@ -1,1 +1,0 @@
-//! Resampling, quantiles and tests.

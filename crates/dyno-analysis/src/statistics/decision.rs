@@ -1,0 +1,117 @@
+//! From a family of effects to what may be said of each.
+
+use super::correction::holm;
+use super::effect::Effect;
+
+/// No more repetitions than these are ever asked for.
+pub const REPETITIONS_CAP: u32 = 1_000;
+
+/// Fewest repetitions that are ever asked for.
+const REPETITIONS_LEAST: u32 = 3;
+
+/// When a difference is called one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Smallest effect that matters, as a fraction: 0.03 for 3 %.
+    pub threshold: f64,
+    /// Confidence, as a fraction: 0.95.
+    pub confidence: f64,
+}
+
+impl Rule {
+    /// Half the width of the band in which an effect does not matter, on the scale of natural
+    /// logarithms: ln(1 + threshold). The band is symmetric there, so that exchanging variant and
+    /// baseline exchanges "better" and "worse" and changes nothing else.
+    pub fn band(&self) -> f64 {
+        self.threshold.max(0.0).ln_1p()
+    }
+}
+
+/// What may be said of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It is above zero by more than chance explains, and not sure to be too small to matter.
+    Higher,
+    /// It is below zero, likewise.
+    Lower,
+    /// It is inside the band.
+    Inside,
+    /// The data do not decide.
+    Undecided,
+}
+
+/// What may be said, and what it would take to say more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// What may be said.
+    pub call: Call,
+    /// Repetitions that would probably decide it, at most [`REPETITIONS_CAP`]; none where it is
+    /// decided.
+    pub repetitions_needed: Option<u32>,
+}
+
+/// Decides a family of effects (logarithms of ratios) together; none is an effect without bounds.
+///
+/// * `Inside`: the bounds at the rule's confidence lie wholly inside the band. Each such call
+///   errs with a probability of at most (1 − confidence) / 2.
+/// * `Higher`, `Lower`: not `Inside`, and the p-value of no effect, corrected by Holm over the
+///   family, is at most 1 − confidence. Any such call in a family without effects has a
+///   probability of at most 1 − confidence.
+/// * `Undecided` otherwise.
+pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
+    let known: Vec<f64> = effects.iter().flatten().map(Effect::p_value).collect();
+    let mut corrected = holm(&known).into_iter();
+    let decide_one = |effect: &Option<Effect>| {
+        let Some(effect) = effect else {
+            return Decision { call: Call::Undecided, repetitions_needed: Some(REPETITIONS_LEAST) };
+        };
+        let p = corrected.next().expect("one corrected value for each known effect");
+        let call = if is_inside(effect, rule) {
+            Call::Inside
+        } else if p > 1.0 - rule.confidence {
+            Call::Undecided
+        } else if effect.value > 0.0 {
+            Call::Higher
+        } else {
+            Call::Lower
+        };
+        let repetitions_needed =
+            (call == Call::Undecided).then(|| repetitions_needed(effect, rule, known.len()));
+        Decision { call, repetitions_needed }
+    };
+    effects.iter().map(decide_one).collect()
+}
+
+/// Whether the bounds lie wholly inside the band: whether the nearer edge of the band is further
+/// from the value than half their width. Asked by way of the p-value, which is the cheaper way.
+fn is_inside(effect: &Effect, rule: &Rule) -> bool {
+    let room = rule.band() - effect.value.abs();
+    room > 0.0 && Effect { value: room, ..*effect }.p_value() < 1.0 - rule.confidence
+}
+
+/// The fewest repetitions, more than there were, with which this value and this spread would be
+/// decided; exclusion of zero at Bonferroni's level, which is Holm's strictest.
+fn repetitions_needed(effect: &Effect, rule: &Rule, family: usize) -> u32 {
+    let strict = (1.0 - rule.confidence) / family as f64;
+    let is_decided = |n: u32| {
+        let grown = effect.with_repetitions(n);
+        is_inside(&grown, rule) || grown.p_value() <= strict
+    };
+    let (mut low, mut high) = (effect.n + 1, REPETITIONS_CAP);
+    if low >= high || !is_decided(high) {
+        return REPETITIONS_CAP;
+    }
+    // Half widths shrink with n, so once decided it stays decided.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_decided(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low.max(REPETITIONS_LEAST)
+}
+
+#[cfg(test)]
+mod tests;

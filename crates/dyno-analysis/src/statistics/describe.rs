@@ -1,0 +1,92 @@
+//! A sample described: mean, variance, bounds of the mean.
+
+use super::student::t_quantile;
+
+/// The arithmetic mean; 0 of an empty sample.
+pub fn mean(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    // The mean of the distances from the first value: exact where all values are the same.
+    let first = values[0];
+    first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64
+}
+
+/// The unbiased variance, Σ(x − x̄)² / (n − 1); 0 of fewer than two values.
+pub fn variance(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let center = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - center).powi(2)).sum();
+    squares / (values.len() - 1) as f64
+}
+
+/// The geometric mean, exp of the mean logarithm; none where a value is not above zero.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|&value| value <= 0.0) {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    Some(mean(&logs).exp())
+}
+
+/// Bounds of the mean by Student (1908): x̄ ± t(n − 1) · s / √n. None of fewer than two values.
+pub fn bounds_of_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
+    if values.len() < 2 {
+        return None;
+    }
+    let n = values.len() as f64;
+    let half_width = t_quantile(0.5 + confidence / 2.0, n - 1.0) * (variance(values) / n).sqrt();
+    let center = mean(values);
+    Some((center - half_width, center + half_width))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn known_answers() {
+        let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
+        assert_eq!(mean(&values), 5.0);
+        assert!((variance(&values) - 32.0 / 7.0).abs() < 1e-12);
+        assert!((geometric_mean(&[1.0, 10.0, 100.0]).expect("positive") - 10.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!((mean(&[]), variance(&[3.0])), (0.0, 0.0));
+    }
+
+    #[test]
+    fn bounds_as_in_a_textbook() {
+        // 10, 12, 14: mean 12, s = 2, t(2) = 4.303, half width 4.303 · 2 / √3 = 4.968.
+        let (low, high) = bounds_of_mean(&[10.0, 12.0, 14.0], 0.95).expect("three values");
+        assert!((low - 7.032).abs() < 0.001 && (high - 16.968).abs() < 0.001, "{low} {high}");
+        assert_eq!(bounds_of_mean(&[10.0], 0.95), None);
+    }
+
+    proptest! {
+        #[test]
+        fn mean_is_between_the_extremes(values in prop::collection::vec(1e-3..1e6_f64, 1..20)) {
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let center = mean(&values);
+            prop_assert!(least * (1.0 - 1e-12) <= center && center <= most * (1.0 + 1e-12));
+        }
+
+        #[test]
+        fn bounds_shift_and_scale_with_the_values(
+            values in prop::collection::vec(1.0..100.0_f64, 2..10),
+            shift in -50.0..50.0_f64,
+            scale in 0.1..10.0_f64,
+        ) {
+            let moved: Vec<f64> = values.iter().map(|value| value * scale + shift).collect();
+            let (low, high) = bounds_of_mean(&values, 0.95).expect("two values");
+            let (moved_low, moved_high) = bounds_of_mean(&moved, 0.95).expect("two values");
+            prop_assert!((moved_low - (low * scale + shift)).abs() < 1e-6);
+            prop_assert!((moved_high - (high * scale + shift)).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The statistics: means with bounds, effects, permutation tests, corrections, verdicts.
+//!
+//! Pure functions of slices of numbers; they know nothing of trials, metrics or records. METHOD.md
+//! names each of them beside its formula. Everything random takes a stream as an argument.
+
+mod correction;
+mod decision;
+mod describe;
+mod effect;
+mod permutation;
+mod special;
+mod student;
+
+pub use correction::holm;
+pub use decision::{Call, Decision, REPETITIONS_CAP, Rule, decide};
+pub use describe::{bounds_of_mean, geometric_mean, mean, variance};
+pub use effect::Effect;
+pub use permutation::{sign_flip_p, two_sample_p};
+pub use special::{incomplete_beta, ln_gamma};
+pub use student::{t_quantile, t_two_sided_p};

@@ -1,0 +1,119 @@
+//! What one statement costs the client: point selects on one blocking connection over a Unix
+//! socket to a private PostgreSQL.
+//!
+//! `cargo run --release -p dyno-database --example pg_point_select [STATEMENTS]`
+
+#![expect(clippy::print_stdout, reason = "an example tells its result")]
+
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use dyno_database::{ServerSpec, start};
+use dyno_host::Keeper;
+use dyno_units::{Clock, Nanoseconds, SettingValue};
+use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
+
+/// Rows of the table.
+const ROWS: i64 = 10_000;
+
+/// The real time, as the command line has it.
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds::from(self.0.elapsed())
+    }
+
+    fn unix_millis(&self) -> u64 {
+        0
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        std::thread::sleep(until.saturating_sub(self.now()).to_duration());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "an example makes the real clock")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let n_statements: u64 = std::env::args().nth(1).map_or(Ok(200_000), |text| text.parse())?;
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let keeper = Arc::new(Keeper::new(folder.path())?);
+    let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
+    let spec = ServerSpec {
+        product: "postgresql".to_owned(),
+        version: None,
+        engine: None,
+        programs: None,
+        settings: [("fsync".to_owned(), SettingValue::Switch(false))].into(),
+        cpus: Vec::new(),
+    };
+    let server = start(&spec, &keeper, &clock)?;
+    let mut connection = (server.connector())()?;
+    populate(connection.as_mut())?;
+    select(connection.as_mut(), 20_000)?;
+
+    let began = clock.now();
+    let (user, system) = cpu_ticks()?;
+    select(connection.as_mut(), n_statements)?;
+    let (user_after, system_after) = cpu_ticks()?;
+    let elapsed = clock.now() - began;
+
+    // The kernel tells this process's time in ticks of 1/100 s.
+    let micros = |ticks: u64| ticks as f64 * 10_000.0 / n_statements as f64;
+    println!("{n_statements} point selects in {elapsed}");
+    println!("response  {:>6.2} µs", elapsed.as_micros_f64() / n_statements as f64);
+    println!("user CPU  {:>6.2} µs per statement", micros(user_after - user));
+    println!("system    {:>6.2} µs per statement", micros(system_after - system));
+    drop(connection);
+    server.stop()?;
+    Ok(())
+}
+
+fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
+    connection.query("CREATE TABLE point (id int PRIMARY KEY, c text)")?;
+    let mut number = 0;
+    connection.load_rows("point", &["id", "c"], &mut |row: &mut Row| {
+        number += 1;
+        row.push_integer(number);
+        row.push_text(&[b'c'; 120]);
+        number <= ROWS
+    })?;
+    connection.query("VACUUM ANALYZE point")?;
+    connection.prepare(&[Statement {
+        sql: "SELECT c FROM point WHERE id = $1".to_owned(),
+        class: StatementClass::Read,
+    }])?;
+    connection.set_blocking(true, 0)?;
+    Ok(())
+}
+
+fn select(connection: &mut dyn Connection, n_statements: u64) -> Result<(), Box<dyn Error>> {
+    let mut id = 1;
+    for _ in 0..n_statements {
+        // Any order without a pattern that a cache would like.
+        id = id * 7919 % ROWS + 1;
+        connection.send_execute(0, &[Value::Integer(id)]);
+        let reply = loop {
+            if let Poll::Ready(reply) = connection.poll_reply() {
+                break reply?;
+            }
+        };
+        assert_eq!(reply.rows, 1);
+    }
+    Ok(())
+}
+
+/// User and system time of this process, in ticks.
+fn cpu_ticks() -> Result<(u64, u64), Box<dyn Error>> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The name in parentheses may hold spaces; what follows it does not.
+    let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat is malformed")?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut next = || fields.next().ok_or("/proc/self/stat is cut off");
+    Ok((next()?.parse()?, next()?.parse()?))
+}

@@ -1,0 +1,145 @@
+//! Claiming and dropping, on SQLite.
+
+use super::*;
+
+/// A database in memory that holds these tables, made by somebody else.
+fn catalog_with(tables: &[&str]) -> Box<dyn Connection> {
+    let mut connection = crate::sqlite::connection_in_memory();
+    for table in tables {
+        connection.query(&format!("CREATE TABLE {table} (id INTEGER)")).unwrap();
+    }
+    connection
+}
+
+fn make(connection: &mut dyn Connection, tables: &[&str]) -> Result<(), CatalogError> {
+    let names: Vec<String> = tables.iter().map(|table| (*table).to_owned()).collect();
+    note_tables(connection, &names)?;
+    for table in tables {
+        connection.query(&format!("CREATE TABLE IF NOT EXISTS {table} (id INTEGER)"))?;
+    }
+    Ok(())
+}
+
+fn tables_of(connection: &mut dyn Connection) -> Vec<String> {
+    existing_tables(connection).unwrap()
+}
+
+#[test]
+fn an_empty_catalog_is_claimed_and_left_empty() {
+    let mut connection = catalog_with(&[]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, false).unwrap();
+    make(connection, &["sbtest1", "sbtest2"]).unwrap();
+    assert_eq!(tables_of(connection), ["dyno_tables", "sbtest1", "sbtest2"]);
+    // A second run finds it as its own.
+    claim_catalog(connection, false).unwrap();
+    make(connection, &["sbtest2", "sbtest3"]).unwrap();
+    drop_claimed_tables(connection).unwrap();
+    assert!(tables_of(connection).is_empty());
+    // And again, with nothing to drop.
+    drop_claimed_tables(connection).unwrap();
+    make(connection, &["sbtest1"]).unwrap();
+    assert_eq!(tables_of(connection), ["dyno_tables", "sbtest1"]);
+}
+
+#[test]
+fn statistics_tables_of_sqlite_are_nobodys() {
+    let mut connection = catalog_with(&[]);
+    claim_catalog(connection.as_mut(), false).unwrap();
+    make(connection.as_mut(), &["a"]).unwrap();
+    connection.query("CREATE INDEX i ON a (id)").unwrap();
+    connection.query("INSERT INTO a VALUES (1)").unwrap();
+    connection.query("ANALYZE a").unwrap();
+    claim_catalog(connection.as_mut(), false).unwrap();
+}
+
+#[test]
+fn foreign_tables_are_refused_and_named() {
+    let names = ["t1", "t2", "t3", "t4", "t5", "t6", "t7"];
+    let mut connection = catalog_with(&names);
+    let error = claim_catalog(connection.as_mut(), false).unwrap_err();
+    assert!(matches!(error, CatalogError::Foreign(_)));
+    let message = error.to_string();
+    assert!(message.contains("t1, t2, t3, t4, t5 and 2 more"), "{message}");
+    assert_eq!(tables_of(connection.as_mut()), names);
+}
+
+#[test]
+fn a_foreign_table_added_later_is_refused_too() {
+    let mut connection = catalog_with(&[]);
+    claim_catalog(connection.as_mut(), false).unwrap();
+    connection.query("CREATE VIEW report AS SELECT 1").unwrap();
+    assert!(claim_catalog(connection.as_mut(), false).is_err());
+}
+
+#[test]
+fn allowed_foreign_tables_stay() {
+    let mut connection = catalog_with(&["customers"]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, true).unwrap();
+    make(connection, &["sbtest1"]).unwrap();
+    drop_claimed_tables(connection).unwrap();
+    assert_eq!(tables_of(connection), ["customers"]);
+}
+
+#[test]
+fn a_foreign_table_is_never_taken_over() {
+    let mut connection = catalog_with(&["SBTEST1"]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, true).unwrap();
+    let error = make(connection, &["sbtest0", "sbtest1"]).unwrap_err();
+    assert!(error.to_string().contains("`sbtest1`"), "{error}");
+    // Nothing was noted, so nothing is dropped.
+    drop_claimed_tables(connection).unwrap();
+    assert_eq!(tables_of(connection), ["SBTEST1"]);
+}
+
+#[test]
+fn the_last_made_is_dropped_first() {
+    let mut connection = catalog_with(&[]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, false).unwrap();
+    note_tables(connection, &["parent".to_owned(), "child".to_owned()]).unwrap();
+    connection.query("PRAGMA foreign_keys = on").unwrap();
+    connection.query("CREATE TABLE parent (id INTEGER PRIMARY KEY)").unwrap();
+    connection.query("CREATE TABLE child (id INTEGER REFERENCES parent (id))").unwrap();
+    connection.query("INSERT INTO parent VALUES (1)").unwrap();
+    connection.query("INSERT INTO child VALUES (1)").unwrap();
+    drop_claimed_tables(connection).unwrap();
+    assert!(tables_of(connection).is_empty());
+}
+
+#[test]
+fn a_note_without_its_table_does_no_harm() {
+    let mut connection = catalog_with(&[]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, false).unwrap();
+    note_tables(connection, &["never_made".to_owned()]).unwrap();
+    claim_catalog(connection, false).unwrap();
+    drop_claimed_tables(connection).unwrap();
+    assert!(tables_of(connection).is_empty());
+}
+
+#[test]
+fn names_that_need_quotes_are_refused() {
+    let check = |name: &str, is_accepted: bool| {
+        assert_eq!(check_name(name).is_ok(), is_accepted, "{name}");
+    };
+    check("sbtest1", true);
+    check("_x", true);
+    check("1x", false);
+    check("a b", false);
+    check("a'; DROP TABLE b; --", false);
+    check("", false);
+    check(&"a".repeat(64), false);
+}
+
+#[test]
+fn a_forged_note_is_not_executed() {
+    let mut connection = catalog_with(&["customers"]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, true).unwrap();
+    connection.query("INSERT INTO dyno_tables VALUES (1, 'x; DROP TABLE customers')").unwrap();
+    assert!(matches!(drop_claimed_tables(connection), Err(CatalogError::Name(_))));
+    assert_eq!(tables_of(connection), ["customers", "dyno_tables"]);
+}

@@ -1,0 +1,104 @@
+//! A server that runs already, reached by its URL.
+
+use dyno_workload::{Connection, Connector, Dialect, StatementError};
+
+use super::{MySqlConnection, facts};
+use crate::catalog::{claim_catalog, drop_claimed_tables};
+use crate::{DeployError, Endpoint, Server, ServerFacts};
+
+/// The server's error for a catalog that does not exist.
+const UNKNOWN_CATALOG: &str = "1049";
+
+/// A server that somebody else started.
+struct AttachedServer {
+    endpoint: Endpoint,
+    // Whether Dyno made the catalog, and may drop it.
+    made_catalog: bool,
+}
+
+/// Uses a running server: makes the catalog where it is missing, and claims it.
+pub(crate) fn attach(
+    endpoint: &Endpoint,
+    allow_foreign_tables: bool,
+) -> Result<Box<dyn Server>, DeployError> {
+    let mut connection = MySqlConnection::open(endpoint, None)
+        .map_err(|error| DeployError::new(error.to_string()))?;
+    let made_catalog = use_catalog(&mut connection, &endpoint.catalog)
+        .map_err(|error| DeployError::new(format!("the catalog cannot be used: {error}")))?;
+    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog };
+    claim_catalog(&mut connection, allow_foreign_tables)
+        .map_err(|error| DeployError::new(error.to_string()))?;
+    Ok(Box::new(server))
+}
+
+/// Makes a catalog the connection's default. True where it had to be made.
+fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, StatementError> {
+    let quoted = format!("`{}`", catalog.replace('`', "``"));
+    match connection.query(&format!("USE {quoted}")) {
+        Ok(_) => return Ok(false),
+        Err(error) if error.code == UNKNOWN_CATALOG => {}
+        Err(error) => return Err(error),
+    }
+    connection.query(&format!("CREATE DATABASE {quoted}"))?;
+    connection.query(&format!("USE {quoted}"))?;
+    Ok(true)
+}
+
+/// Drops the connection's catalog, unless somebody else has put tables into it.
+fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
+    if connection.query("SHOW TABLES")?.is_empty() {
+        connection.query(&format!("DROP DATABASE `{}`", catalog.replace('`', "``")))?;
+    }
+    Ok(())
+}
+
+impl Server for AttachedServer {
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql
+    }
+
+    fn connector(&self) -> Connector {
+        super::connector(self.endpoint.clone())
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        let mut connection =
+            super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+        facts::ask(&mut connection, &self.endpoint).map_err(|error| {
+            DeployError::new(format!("the server does not tell its facts: {error}"))
+        })
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn down(&mut self) -> Option<String> {
+        None
+    }
+
+    fn log_tail(&self, _lines: usize) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        let told = |error: String| {
+            DeployError::new(format!(
+                "Dyno's tables on {} were not dropped: {error}",
+                self.endpoint
+            ))
+        };
+        let mut connection =
+            super::connect(&self.endpoint).map_err(|error| told(error.to_string()))?;
+        drop_claimed_tables(&mut connection).map_err(|error| told(error.to_string()))?;
+        if self.made_catalog {
+            drop_catalog(&mut connection, &self.endpoint.catalog)
+                .map_err(|error| told(error.to_string()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Packets to and from a server, waited for: the cold path beside the connection's hot one.
+
+use std::io;
+
+use dyno_workload::{ErrorClass, StatementError};
+
+use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
+use crate::transport::{ReadBuffer, Transport};
+
+/// The longest payload, all its packets together: servers take at most 1 GiB.
+const MAX_TOTAL: usize = 1 << 31;
+
+/// A stream of packets, blocking.
+pub(super) struct Channel {
+    pub(super) transport: Transport,
+    pub(super) buffer: ReadBuffer,
+    // Sequence number of the next packet of either side.
+    sequence: u8,
+}
+
+impl Channel {
+    pub(super) fn new(transport: Transport) -> Channel {
+        Channel { transport, buffer: ReadBuffer::new(), sequence: 0 }
+    }
+
+    /// Sends a command: the first packet of an exchange.
+    pub(super) fn command(&mut self, command: u8, body: &[u8]) -> Result<(), StatementError> {
+        self.sequence = 0;
+        self.packet_out(&[&[command], body].concat())
+    }
+
+    /// Sends a packet that goes on with an exchange.
+    pub(super) fn packet_out(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+        let mut out = Vec::with_capacity(HEADER_LEN + payload.len());
+        self.sequence = push_packets(&mut out, payload, self.sequence);
+        self.write_all(&out)
+    }
+
+    /// Writes `packet`, whose first bytes are free for its header.
+    pub(super) fn framed_out(&mut self, packet: &mut [u8]) -> Result<(), StatementError> {
+        let len = packet.len() - HEADER_LEN;
+        assert!(len < MAX_PAYLOAD, "the packet has to be split");
+        packet[..3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
+        packet[3] = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+        self.write_all(packet)
+    }
+
+    /// Receives a payload, put together where it came in several packets.
+    pub(super) fn packet_in(&mut self) -> Result<Vec<u8>, StatementError> {
+        let mut payload = Vec::new();
+        loop {
+            let &[a, b, c, sequence] = self.wait_for(HEADER_LEN)? else {
+                return Err(not_understood("a packet without a header"));
+            };
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let packet = &self.wait_for(HEADER_LEN + len)?[HEADER_LEN..];
+            payload.extend_from_slice(packet);
+            // An error may come unasked, with a sequence of its own.
+            let is_error = payload.first() == Some(&packets::ERROR);
+            self.buffer.consume(HEADER_LEN + len);
+            if sequence != self.sequence && !is_error {
+                return Err(not_understood("packets are out of order"));
+            }
+            self.sequence = sequence.wrapping_add(1);
+            if len < MAX_PAYLOAD {
+                return Ok(payload);
+            }
+            if payload.len() > MAX_TOTAL {
+                return Err(not_understood("a packet is longer than any server sends"));
+            }
+        }
+    }
+
+    /// The first `n` unread bytes, waited for.
+    fn wait_for(&mut self, n: usize) -> Result<&[u8], StatementError> {
+        while self.buffer.unread().len() < n {
+            match self.transport.read_some(&mut self.buffer) {
+                Ok(0) => return Err(closed()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(lost("the server does not answer"));
+                }
+                Err(error) => return Err(lost(&error.to_string())),
+            }
+        }
+        Ok(&self.buffer.unread()[..n])
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StatementError> {
+        while !bytes.is_empty() || self.transport.wants_write() {
+            match self.transport.write_some(bytes) {
+                Ok(0) if !bytes.is_empty() => return Err(lost("the socket takes no bytes")),
+                Ok(n_taken) => bytes = &bytes[n_taken..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(lost("the server does not read what it is sent"));
+                }
+                Err(error) => return Err(self.last_words(lost(&error.to_string()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// A server that hung up may have said why before: its error, else the one that was noticed.
+    fn last_words(&mut self, noticed: StatementError) -> StatementError {
+        match self.packet_in() {
+            Ok(payload) if payload.first() == Some(&packets::ERROR) => {
+                let said = packets::read_error(&payload);
+                StatementError { class: ErrorClass::Disconnected, ..said }
+            }
+            _ => noticed,
+        }
+    }
+}
+
+/// The error for a connection that ended.
+#[cold]
+pub(super) fn lost(reason: &str) -> StatementError {
+    StatementError::new(
+        ErrorClass::Disconnected,
+        "disconnected",
+        format!("the connection to the server is lost: {reason}"),
+    )
+}
+
+/// The error for a connection that the server ended.
+#[cold]
+pub(super) fn closed() -> StatementError {
+    lost("the server closed it")
+}

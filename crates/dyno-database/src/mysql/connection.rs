@@ -1,0 +1,492 @@
+//! A connection to MariaDB or MySQL: the path that is measured, and the cold calls beside it.
+//!
+//! A statement costs one write and one read of the socket and no memory: the request is copied
+//! from a template into a buffer that is used again, and the reply is followed by its packet
+//! lengths. Whatever cannot happen on that path is kept out of it, in functions marked cold.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::task::Poll;
+
+use dyno_workload::{
+    ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError, TextRows,
+    Value,
+};
+
+use super::channel::{Channel, closed, lost};
+use super::protocol::execute::ExecuteTemplate;
+use super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
+use super::protocol::reply::{Progress, ReplyReader, file_refused};
+use super::protocol::{
+    Fields, HEADER_LEN, MAX_PAYLOAD, Negotiated, command, not_understood, push_header,
+    push_packets, status,
+};
+use super::{load, login};
+use crate::Endpoint;
+
+/// Room that the request buffer has from the start, in bytes: enough for most statements.
+const REQUEST_ROOM: usize = 4 * 1024;
+
+/// A connection to MariaDB or MySQL.
+pub struct MySqlConnection {
+    channel: Channel,
+    negotiated: Negotiated,
+    version: String,
+    reader: ReplyReader,
+    // The request in flight, and how much of it is written.
+    request: Vec<u8>,
+    n_written: usize,
+    templates: Vec<ExecuteTemplate>,
+    // The prepared statement in flight.
+    executing: Option<usize>,
+    // An error of sending, which `poll_reply` tells.
+    kept: Option<StatementError>,
+    // Sent and not polled since: without blocking, a reply cannot be there yet.
+    is_fresh: bool,
+    is_blocking: bool,
+    timeout_ns: u64,
+    // Why the connection is of no use any more.
+    down: Option<String>,
+    // Status bits of the last cold reply.
+    status: u16,
+}
+
+impl MySqlConnection {
+    /// Connects and authenticates. Blocks.
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        catalog: Option<&str>,
+    ) -> Result<MySqlConnection, ConnectError> {
+        let mut login = login::open(endpoint, catalog)?;
+        login.channel.transport.set_blocking(true, 0).map_err(|error| ConnectError {
+            address: endpoint.address.to_string(),
+            reason: error.to_string(),
+        })?;
+        Ok(MySqlConnection {
+            channel: login.channel,
+            negotiated: login.negotiated,
+            version: login.version,
+            reader: ReplyReader::new(login.negotiated),
+            request: Vec::with_capacity(REQUEST_ROOM),
+            n_written: 0,
+            templates: Vec::new(),
+            executing: None,
+            kept: None,
+            is_fresh: false,
+            is_blocking: true,
+            timeout_ns: 0,
+            down: None,
+            status: 0,
+        })
+    }
+
+    /// The server's version, as its greeting tells it.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.channel.transport.is_tls()
+    }
+
+    /// Whether a request may be sent now; else keeps the reason for `poll_reply`.
+    #[inline]
+    fn may_send(&mut self) -> bool {
+        if !self.reader.is_waiting() && self.down.is_none() && self.kept.is_none() {
+            return true;
+        }
+        self.keep_why_not();
+        false
+    }
+
+    #[cold]
+    fn keep_why_not(&mut self) {
+        if self.kept.is_none() {
+            self.kept = Some(match &self.down {
+                Some(reason) => lost(reason),
+                None => misuse("a statement is in flight already"),
+            });
+        }
+    }
+
+    /// Sends the request, whose reply begins with this sequence number.
+    #[inline]
+    fn send(&mut self, sequence: u8) {
+        self.n_written = 0;
+        self.is_fresh = !self.is_blocking;
+        self.reader.begin(sequence);
+        if let Err(error) = self.flush() {
+            self.kept = Some(error);
+        }
+    }
+
+    /// Writes what is still to be written, until the socket takes no more.
+    #[inline]
+    fn flush(&mut self) -> Result<(), StatementError> {
+        while self.wants_write() {
+            match self.channel.transport.write_some(&self.request[self.n_written..]) {
+                Ok(n_taken) => {
+                    self.n_written += n_taken;
+                    if n_taken == 0 && self.n_written < self.request.len() {
+                        return Err(lost("the socket takes no bytes"));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(lost(&error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the reply through what has been received.
+    #[inline]
+    fn follow(&mut self) -> Option<Result<Reply, StatementError>> {
+        loop {
+            let (n_used, progress) = self.reader.advance(self.channel.buffer.unread());
+            self.channel.buffer.consume(n_used);
+            match progress {
+                Progress::Partial => return None,
+                Progress::Complete(result) => return Some(result),
+                Progress::FileWanted(sequence) => {
+                    self.request.clear();
+                    self.n_written = 0;
+                    push_header(&mut self.request, 0, sequence);
+                    if let Err(error) = self.flush() {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// An error ends the statement in flight: notes what it means for the connection.
+    #[cold]
+    fn failed(&mut self, error: StatementError) -> StatementError {
+        self.reader = ReplyReader::new(self.negotiated);
+        if let Some(template) = self.executing.and_then(|idx| self.templates.get_mut(idx)) {
+            template.unbind();
+        }
+        if error.class == ErrorClass::Disconnected && self.down.is_none() {
+            self.down = Some(error.message.clone());
+        }
+        error
+    }
+
+    /// Tells the kept error; where the server hung up, in the server's own words if it left any.
+    #[cold]
+    fn tell_kept(&mut self) -> StatementError {
+        let Some(kept) = self.kept.take() else { return misuse("no statement is in flight") };
+        if kept.class == ErrorClass::Disconnected && self.reader.is_waiting() {
+            let said = match self.channel.transport.read_some(&mut self.channel.buffer) {
+                Ok(n_read) if n_read > 0 => self.follow(),
+                _ => None,
+            };
+            if let Some(Err(error)) = said {
+                return self.failed(StatementError { class: ErrorClass::Disconnected, ..error });
+            }
+        }
+        if kept.class == ErrorClass::Disconnected {
+            return self.failed(kept);
+        }
+        kept
+    }
+
+    /// Reads until the reply is complete, or nothing more is there.
+    #[inline]
+    fn receive(&mut self) -> Poll<Result<Reply, StatementError>> {
+        loop {
+            match self.channel.transport.read_some(&mut self.channel.buffer) {
+                Ok(0) => return Poll::Ready(Err(self.failed(closed()))),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => {
+                    return Poll::Ready(Err(self.failed(lost(&error.to_string()))));
+                }
+            }
+            match self.follow() {
+                Some(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
+                None if self.is_blocking || self.channel.transport.has_buffered() => {}
+                None => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Runs a cold exchange with the socket blocking, and restores the mode after it.
+    pub(super) fn cold<T>(
+        &mut self,
+        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
+    ) -> Result<T, StatementError> {
+        if let Some(reason) = &self.down {
+            return Err(lost(reason));
+        }
+        if self.reader.is_waiting() {
+            return Err(misuse("a statement is in flight already"));
+        }
+        let mode = (self.is_blocking, self.timeout_ns);
+        self.set_blocking(true, 0)?;
+        self.executing = None;
+        let result = exchange(self).map_err(|error| self.failed(error));
+        self.set_blocking(mode.0, mode.1)?;
+        result
+    }
+
+    /// Sends a statement and receives all its results, row by row. Only inside `cold`.
+    pub(super) fn exchange_text(
+        &mut self,
+        sql: &str,
+        on_row: &mut dyn FnMut(Vec<Option<String>>),
+    ) -> Result<Reply, StatementError> {
+        self.channel.command(command::QUERY, sql.as_bytes())?;
+        let mut reply = Reply::default();
+        loop {
+            let first = self.channel.packet_in()?;
+            let outcome = match first.first() {
+                Some(&packets::OK) => Outcome::from_ok(&first),
+                Some(&packets::ERROR) => return Err(packets::read_error(&first)),
+                Some(&packets::LOCAL_FILE) => return Err(self.refuse_file(&first)?),
+                _ => {
+                    let Some(count) = ColumnCount::read(&first, self.negotiated) else {
+                        return Err(not_understood("neither OK nor error nor a column count"));
+                    };
+                    Some(self.receive_rows(count, &mut reply, on_row)?)
+                }
+            };
+            let Some(outcome) = outcome else { return Err(not_understood("a short OK packet")) };
+            self.status = outcome.status;
+            reply.affected = reply.affected.saturating_add(outcome.affected);
+            reply.warnings += u64::from(outcome.warnings);
+            if outcome.status & status::MORE_RESULTS == 0 {
+                return Ok(reply);
+            }
+        }
+    }
+
+    /// Refuses a file that the server asks for; the error to tell.
+    fn refuse_file(&mut self, request: &[u8]) -> Result<StatementError, StatementError> {
+        let name = String::from_utf8_lossy(Fields(&request[1..]).rest()).into_owned();
+        self.channel.packet_out(&[])?;
+        self.channel.packet_in()?;
+        Ok(file_refused(&name))
+    }
+
+    /// Receives the definitions and rows of one result.
+    fn receive_rows(
+        &mut self,
+        count: ColumnCount,
+        reply: &mut Reply,
+        on_row: &mut dyn FnMut(Vec<Option<String>>),
+    ) -> Result<Outcome, StatementError> {
+        if count.has_definitions {
+            self.skip_definitions(count.n_columns)?;
+        }
+        let short = || not_understood("a row or the end of a result is too short");
+        loop {
+            let packet = self.channel.packet_in()?;
+            let is_end = match self.negotiated.deprecates_eof {
+                true => packet.len() < MAX_PAYLOAD,
+                false => packet.len() < 9,
+            };
+            match packet.first() {
+                Some(&packets::END) if is_end => {
+                    return Outcome::from_end(&packet, self.negotiated).ok_or_else(short);
+                }
+                Some(&packets::ERROR) => return Err(packets::read_error(&packet)),
+                _ => {
+                    on_row(packets::read_text_row(&packet, count.n_columns).ok_or_else(short)?);
+                    reply.rows += 1;
+                }
+            }
+        }
+    }
+
+    /// Passes over column or parameter definitions, and the EOF packet behind them.
+    fn skip_definitions(&mut self, n: u64) -> Result<(), StatementError> {
+        let n_packets = n + u64::from(!self.negotiated.deprecates_eof && n > 0);
+        for _ in 0..n_packets {
+            let packet = self.channel.packet_in()?;
+            if packet.first() == Some(&packets::ERROR) {
+                return Err(packets::read_error(&packet));
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare_one(&mut self, sql: &str) -> Result<ExecuteTemplate, StatementError> {
+        self.channel.command(command::STMT_PREPARE, sql.as_bytes())?;
+        let answer = self.channel.packet_in()?;
+        if answer.first() == Some(&packets::ERROR) {
+            let error = packets::read_error(&answer);
+            let message = format!("{} (when preparing `{sql}`)", error.message);
+            return Err(StatementError { message, ..error });
+        }
+        let Some(prepared) = Prepared::read(&answer) else {
+            return Err(not_understood("the answer to a prepare"));
+        };
+        self.skip_definitions(u64::from(prepared.n_parameters))?;
+        self.skip_definitions(u64::from(prepared.n_columns))?;
+        Ok(ExecuteTemplate::new(prepared))
+    }
+
+    /// The channel, for exchanges inside `cold`.
+    pub(super) fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    /// Whether the session takes a backslash in a literal for itself.
+    pub(super) fn escapes_by_backslash(&self) -> bool {
+        self.status & status::NO_BACKSLASH_ESCAPES == 0
+    }
+}
+
+impl Connection for MySqlConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.channel.transport.descriptor())
+    }
+
+    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        self.cold(|connection| {
+            for template in std::mem::take(&mut connection.templates) {
+                connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
+            }
+            for statement in statements {
+                let template = connection.prepare_one(&statement.sql)?;
+                connection.templates.push(template);
+            }
+            Ok(())
+        })
+    }
+
+    fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
+        if !self.may_send() {
+            return;
+        }
+        let Some(template) = self.templates.get_mut(statement) else {
+            self.kept = Some(misuse(&format!("statement {statement} was not prepared")));
+            return;
+        };
+        if template.n_parameters() != values.len() {
+            let (n_parameters, n_values) = (template.n_parameters(), values.len());
+            self.kept = Some(misuse(&format!(
+                "statement {statement} takes {n_parameters} values and was given {n_values}"
+            )));
+            return;
+        }
+        self.executing = Some(statement);
+        let mut sequence = 1;
+        if !template.write(values, &mut self.request) {
+            let payload = self.request.split_off(HEADER_LEN);
+            self.request.clear();
+            sequence = push_packets(&mut self.request, &payload, 0);
+        }
+        self.send(sequence);
+    }
+
+    fn send_text(&mut self, sql: &str) {
+        if !self.may_send() {
+            return;
+        }
+        self.executing = None;
+        self.request.clear();
+        let len = 1 + sql.len();
+        let mut sequence = 1;
+        if len < MAX_PAYLOAD {
+            push_header(&mut self.request, len, 0);
+            self.request.push(command::QUERY);
+            self.request.extend_from_slice(sql.as_bytes());
+        } else {
+            let payload = [&[command::QUERY], sql.as_bytes()].concat();
+            sequence = push_packets(&mut self.request, &payload, 0);
+        }
+        self.send(sequence);
+    }
+
+    /// Without blocking, the first call after sending does not read: a read that finds nothing
+    /// would cost as much as the write did. Readiness has to be waited for by level, not by edge.
+    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+        if self.kept.is_some() {
+            return Poll::Ready(Err(self.tell_kept()));
+        }
+        if !self.reader.is_waiting() {
+            return Poll::Ready(Err(misuse("no statement is in flight")));
+        }
+        if let Err(error) = self.flush() {
+            self.kept = Some(error);
+            return Poll::Ready(Err(self.tell_kept()));
+        }
+        if self.is_fresh {
+            self.is_fresh = false;
+            if self.channel.buffer.unread().is_empty() && !self.channel.transport.has_buffered() {
+                return Poll::Pending;
+            }
+        }
+        if !self.channel.buffer.unread().is_empty() {
+            match self.follow() {
+                Some(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
+                None => {}
+            }
+        }
+        self.receive()
+    }
+
+    #[inline]
+    fn wants_write(&self) -> bool {
+        self.n_written < self.request.len() || self.channel.transport.wants_write()
+    }
+
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
+        let result = self.channel.transport.set_blocking(blocking, timeout_ns);
+        result.map_err(|error| lost(&error.to_string()))?;
+        self.is_blocking = blocking;
+        self.timeout_ns = timeout_ns;
+        Ok(())
+    }
+
+    /// Text that is not UTF-8 is shown with replacement characters. The rows of several results
+    /// follow one another.
+    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+        self.cold(|connection| {
+            let mut rows = TextRows::new();
+            connection.exchange_text(sql, &mut |row| rows.push(row))?;
+            Ok(rows)
+        })
+    }
+
+    /// Streams the rows by LOAD DATA LOCAL INFILE, in pieces that are each committed; where the
+    /// server has that turned off, by INSERT statements of many rows. A row that is not stored, or
+    /// stored otherwise than given, is an error.
+    fn load_rows(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        self.cold(|connection| load::load_rows(connection, table, columns, next_row))
+    }
+}
+
+impl Drop for MySqlConnection {
+    /// Says goodbye, so that the server does not count the connection as aborted.
+    fn drop(&mut self) {
+        let is_idle = !self.reader.is_waiting() && self.down.is_none() && !self.wants_write();
+        if is_idle && self.channel.transport.set_blocking(false, 0).is_ok() {
+            // A server that is gone needs no goodbye.
+            let _ = self.channel.transport.write_some(&[1, 0, 0, 0, command::QUIT]);
+        }
+    }
+}
+
+/// An error for calls that no server could have answered.
+#[cold]
+fn misuse(what: &str) -> StatementError {
+    StatementError::new(ErrorClass::Refused, "usage", what)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! A connection to a server that follows a script, where a real one would be too quick or too
+//! polite.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Address, Protocol, TlsMode};
+
+const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
+
+/// A connection that does not block, and the server's end of it.
+fn pair() -> (MySqlConnection, UnixStream, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let endpoint = Endpoint {
+        protocol: Protocol::MySql,
+        address: Address::Unix(path),
+        user: "me".to_owned(),
+        password: None,
+        catalog: "c".to_owned(),
+        tls: TlsMode::Off,
+    };
+    let server = std::thread::spawn(move || {
+        let mut peer = listener.accept().unwrap().0;
+        let mut greeting =
+            b"\x0a8.0.36\0\x07\0\0\0abcdefgh\0\xff\xf7\x2d\x02\0\xff\x81\x15".to_vec();
+        greeting.extend_from_slice(&[0; 10]);
+        greeting.extend_from_slice(b"ijklmnopqrst\0mysql_native_password\0");
+        let mut out = Vec::new();
+        push_packets(&mut out, &greeting, 0);
+        peer.write_all(&out).unwrap();
+        read_packet(&mut peer);
+        peer.write_all(&[7, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+        peer
+    });
+    let mut connection = MySqlConnection::open(&endpoint, None).unwrap();
+    connection.set_blocking(false, 0).unwrap();
+    (connection, server.join().unwrap(), folder)
+}
+
+fn read_packet(peer: &mut UnixStream) -> Vec<u8> {
+    let mut header = [0; HEADER_LEN];
+    peer.read_exact(&mut header).unwrap();
+    let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+    let mut payload = vec![0; len];
+    peer.read_exact(&mut payload).unwrap();
+    payload
+}
+
+fn error_of(progress: Poll<Result<Reply, StatementError>>) -> StatementError {
+    match progress {
+        Poll::Ready(Err(error)) => error,
+        other => panic!("no error: {other:?}"),
+    }
+}
+
+#[test]
+fn requests_too_long_for_the_socket_want_to_write() {
+    let (mut connection, mut peer, _folder) = pair();
+    let sql = "x".repeat(3_000_000);
+    connection.send_text(&sql);
+    assert!(connection.wants_write());
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    let reader = std::thread::spawn(move || {
+        let payload = read_packet(&mut peer);
+        peer.write_all(OK).unwrap();
+        (payload, peer)
+    });
+    let reply = loop {
+        if let Poll::Ready(reply) = connection.poll_reply() {
+            break reply;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(reply, Ok(Reply { affected: 1, ..Reply::default() }));
+    assert!(!connection.wants_write());
+    let (payload, _peer) = reader.join().unwrap();
+    assert_eq!(payload[0], command::QUERY);
+    assert!(payload[1..] == *sql.as_bytes());
+}
+
+#[test]
+fn the_first_poll_after_sending_does_not_read() {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.send_text("SELECT 1");
+    read_packet(&mut peer);
+    peer.write_all(OK).unwrap();
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    assert!(connection.poll_reply().is_ready());
+}
+
+#[test]
+fn a_server_that_hangs_up_is_quoted() {
+    let (mut connection, mut peer, _folder) = pair();
+    let mut out = Vec::new();
+    push_packets(&mut out, b"\xff\x87\x07#70100Connection was killed", 0);
+    peer.write_all(&out).unwrap();
+    drop(peer);
+    connection.send_text("SELECT 1");
+    let error = error_of(connection.poll_reply());
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("1927", "Connection was killed"));
+    connection.send_text("SELECT 1");
+    let error = error_of(connection.poll_reply());
+    assert!(error.message.contains("Connection was killed"), "{error}");
+}
+
+#[test]
+fn a_server_that_hangs_up_without_a_word_is_told() {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.send_text("SELECT 1");
+    read_packet(&mut peer);
+    drop(peer);
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    let error = error_of(connection.poll_reply());
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert!(error.message.contains("the server closed it"), "{error}");
+}
+
+#[test]
+fn files_are_refused_in_mid_reply() {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.send_text("LOAD DATA …");
+    read_packet(&mut peer);
+    peer.write_all(b"\x02\0\0\x01\xfbf").unwrap();
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    assert_eq!(read_packet(&mut peer), b"");
+    peer.write_all(&[7, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+    let error = error_of(connection.poll_reply());
+    assert_eq!(error.class, ErrorClass::Refused);
+    connection.send_text("SELECT 1");
+    read_packet(&mut peer);
+    peer.write_all(OK).unwrap();
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    assert!(matches!(connection.poll_reply(), Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn a_dropped_connection_says_goodbye() {
+    let (connection, mut peer, _folder) = pair();
+    drop(connection);
+    assert_eq!(read_packet(&mut peer), [command::QUIT]);
+}

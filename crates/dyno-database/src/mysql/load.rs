@@ -1,0 +1,281 @@
+//! Filling a table: LOAD DATA LOCAL INFILE without a file, or INSERT where that is turned off.
+
+use dyno_workload::{Cell, ErrorClass, Row, StatementError};
+
+use super::connection::MySqlConnection;
+use super::protocol::{HEADER_LEN, MAX_PAYLOAD, command, not_understood, packets};
+
+/// Bytes of rows sent in one packet.
+const PACKET_LEN: usize = 256 * 1024;
+
+/// A LOAD statement ends, and commits, with this many rows or bytes: engines keep locks and undo
+/// for every row of a transaction (RocksDB refuses more than a million).
+const MAX_ROWS: u64 = 200_000;
+const MAX_BYTES: usize = 64 << 20;
+
+/// Bytes of one INSERT statement: below the smallest default of `max_allowed_packet` (1 MiB).
+const INSERT_LEN: usize = 512 * 1024;
+
+/// Codes of a server that has local files turned off: MariaDB, later MariaDB, MySQL.
+const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
+
+/// Turns the checks off for this session, and remembers what they were.
+const CHECKS_OFF: &str = "SET @dyno_unique_checks = @@unique_checks, \
+    @dyno_foreign_key_checks = @@foreign_key_checks, unique_checks = 0, foreign_key_checks = 0";
+const CHECKS_AS_BEFORE: &str =
+    "SET unique_checks = @dyno_unique_checks, foreign_key_checks = @dyno_foreign_key_checks";
+
+/// The rows to store: one is always looked ahead, so that no statement is begun for nothing.
+struct Source<'a> {
+    row: Row,
+    has_row: bool,
+    next_row: &'a mut dyn FnMut(&mut Row) -> bool,
+}
+
+impl Source<'_> {
+    fn advance(&mut self) {
+        self.row.clear();
+        self.has_row = (self.next_row)(&mut self.row);
+    }
+}
+
+/// Stores rows until there are no more. Only inside a cold exchange.
+pub(super) fn load_rows(
+    connection: &mut MySqlConnection,
+    table: &str,
+    columns: &[&str],
+    next_row: &mut dyn FnMut(&mut Row) -> bool,
+) -> Result<u64, StatementError> {
+    let mut source = Source { row: Row::new(), has_row: false, next_row };
+    source.advance();
+    run(connection, CHECKS_OFF)?;
+    let result = store_all(connection, &Target::new(table, columns), &mut source);
+    match &result {
+        Err(error) if error.class.loses_connection() => {}
+        _ => run(connection, CHECKS_AS_BEFORE)?,
+    }
+    result
+}
+
+fn store_all(
+    connection: &mut MySqlConnection,
+    target: &Target,
+    source: &mut Source<'_>,
+) -> Result<u64, StatementError> {
+    let mut n_stored = 0;
+    while source.has_row {
+        match load_piece(connection, target, source) {
+            Ok(n_rows) => n_stored += n_rows,
+            Err(error) if LOCAL_FILES_OFF.contains(&error.code.as_str()) => {
+                return Ok(n_stored + insert_all(connection, target, source)?);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n_stored)
+}
+
+/// Where rows go, quoted for SQL.
+struct Target {
+    /// `` `t` ``
+    table: String,
+    /// `` `a`, `b` ``
+    columns: String,
+}
+
+impl Target {
+    fn new(table: &str, columns: &[&str]) -> Target {
+        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        Target { table: quoted(table), columns: columns.join(", ") }
+    }
+}
+
+/// Runs a statement whose rows, if any, do not matter.
+fn run(connection: &mut MySqlConnection, sql: &str) -> Result<(), StatementError> {
+    connection.exchange_text(sql, &mut |_| {}).map(|_| ())
+}
+
+/// Stores rows by one LOAD statement. An error of `LOCAL_FILES_OFF` has used up no row.
+fn load_piece(
+    connection: &mut MySqlConnection,
+    target: &Target,
+    source: &mut Source<'_>,
+) -> Result<u64, StatementError> {
+    let Target { table, columns } = target;
+    // Binary: bytes are stored as they are. The separators are spelled out because the session's
+    // SQL mode can change their defaults.
+    let sql = format!(
+        "LOAD DATA LOCAL INFILE 'dyno' INTO TABLE {table} CHARACTER SET binary FIELDS TERMINATED \
+         BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A ({columns})"
+    );
+    connection.channel().command(command::QUERY, sql.as_bytes())?;
+    let answer = connection.channel().packet_in()?;
+    match answer.first() {
+        Some(&packets::LOCAL_FILE) => {}
+        Some(&packets::ERROR) => return Err(packets::read_error(&answer)),
+        _ => return Err(not_understood("LOAD DATA was answered by no request for data")),
+    }
+    let n_sent = send_rows(connection, source)?;
+    let answer = connection.channel().packet_in()?;
+    if answer.first() == Some(&packets::ERROR) {
+        return Err(packets::read_error(&answer));
+    }
+    let Some(outcome) = packets::Outcome::from_ok(&answer) else {
+        return Err(not_understood("the answer to the end of the data"));
+    };
+    if outcome.warnings > 0 || outcome.affected != n_sent {
+        refuse_changed(connection, n_sent, outcome.affected)?;
+    }
+    Ok(outcome.affected)
+}
+
+/// Sends rows, and the empty packet behind them.
+fn send_rows(
+    connection: &mut MySqlConnection,
+    source: &mut Source<'_>,
+) -> Result<u64, StatementError> {
+    let mut packet = Vec::with_capacity(PACKET_LEN + PACKET_LEN / 4);
+    packet.resize(HEADER_LEN, 0);
+    let (mut n_rows, mut n_bytes) = (0, 0);
+    while source.has_row && n_rows < MAX_ROWS && n_bytes < MAX_BYTES {
+        source.row.write_tab_separated(&mut packet);
+        n_rows += 1;
+        source.advance();
+        if packet.len() >= PACKET_LEN {
+            n_bytes += packet.len();
+            send_data(connection, &mut packet)?;
+        }
+    }
+    if packet.len() > HEADER_LEN {
+        send_data(connection, &mut packet)?;
+    }
+    connection.channel().packet_out(&[])?;
+    Ok(n_rows)
+}
+
+/// Sends and clears a packet of rows, as several where a row is too long for one.
+fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(), StatementError> {
+    if packet.len() - HEADER_LEN < MAX_PAYLOAD {
+        connection.channel().framed_out(packet)?;
+    } else {
+        for part in packet[HEADER_LEN..].chunks(PACKET_LEN) {
+            connection.channel().packet_out(part)?;
+        }
+    }
+    packet.truncate(HEADER_LEN);
+    Ok(())
+}
+
+/// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be what it
+/// says. Notes are let pass.
+fn refuse_changed(
+    connection: &mut MySqlConnection,
+    n_sent: u64,
+    n_stored: u64,
+) -> Result<(), StatementError> {
+    let mut told = None;
+    connection.exchange_text("SHOW WARNINGS", &mut |row| {
+        let is_note = row.first().is_some_and(|level| level.as_deref() == Some("Note"));
+        if !is_note && told.is_none() {
+            told = Some(row);
+        }
+    })?;
+    if told.is_none() && n_sent == n_stored {
+        return Ok(());
+    }
+    let mut cells = told.unwrap_or_default().into_iter().skip(1).map(Option::unwrap_or_default);
+    let code = cells.next().unwrap_or_else(|| "rows".to_owned());
+    let reason = cells.next().unwrap_or_else(|| "the server gives no reason".to_owned());
+    let class = match code.as_str() {
+        "1062" => ErrorClass::DuplicateKey,
+        _ => ErrorClass::Refused,
+    };
+    let message = format!("of {n_sent} rows {n_stored} were stored, some changed: {reason}");
+    Err(StatementError::new(class, code, message))
+}
+
+/// Stores all rows by INSERT statements.
+fn insert_all(
+    connection: &mut MySqlConnection,
+    target: &Target,
+    source: &mut Source<'_>,
+) -> Result<u64, StatementError> {
+    let head = format!("INSERT INTO {} ({}) VALUES ", target.table, target.columns);
+    let mut n_stored = 0;
+    while source.has_row {
+        let mut sql = head.clone().into_bytes();
+        while source.has_row && sql.len() < INSERT_LEN {
+            if sql.len() > head.len() {
+                sql.push(b',');
+            }
+            push_row(&source.row, connection.escapes_by_backslash(), &mut sql);
+            source.advance();
+        }
+        connection.channel().command(command::QUERY, &sql)?;
+        let answer = connection.channel().packet_in()?;
+        if answer.first() == Some(&packets::ERROR) {
+            return Err(packets::read_error(&answer));
+        }
+        match packets::Outcome::from_ok(&answer) {
+            Some(outcome) => n_stored += outcome.affected,
+            None => return Err(not_understood("the answer to an INSERT")),
+        }
+    }
+    Ok(n_stored)
+}
+
+/// Appends `(1,'text',NULL)`.
+fn push_row(row: &Row, escapes_by_backslash: bool, sql: &mut Vec<u8>) {
+    for (idx, &cell) in row.cells().iter().enumerate() {
+        sql.push(if idx == 0 { b'(' } else { b',' });
+        match cell {
+            Cell::Null => sql.extend_from_slice(b"NULL"),
+            Cell::Integer(number) => sql.extend_from_slice(number.to_string().as_bytes()),
+            Cell::Text { .. } => {
+                let text = row.text(cell);
+                if std::str::from_utf8(text).is_err() {
+                    sql.extend_from_slice(b"_binary");
+                }
+                sql.push(b'\'');
+                for &byte in text {
+                    if byte == b'\'' || (byte == b'\\' && escapes_by_backslash) {
+                        sql.push(byte);
+                    }
+                    sql.push(byte);
+                }
+                sql.push(b'\'');
+            }
+        }
+    }
+    sql.push(b')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &[u8], escapes_by_backslash: bool, expected: &[u8]) {
+        let mut row = Row::new();
+        row.push_integer(-5);
+        row.push_null();
+        row.push_text(text);
+        let mut sql = Vec::new();
+        push_row(&row, escapes_by_backslash, &mut sql);
+        assert_eq!(sql, expected, "{}", String::from_utf8_lossy(&sql));
+    }
+
+    #[test]
+    fn literals_are_quoted_for_the_sessions_mode() {
+        check(b"it's \\n", true, br"(-5,NULL,'it''s \\n')");
+        check(b"it's \\n", false, br"(-5,NULL,'it''s \n')");
+        check(b"\xff\0", true, b"(-5,NULL,_binary'\xff\0')");
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        let target = Target::new("a`b", &["c", "d e"]);
+        assert_eq!((target.table.as_str(), target.columns.as_str()), ("`a``b`", "`c`, `d e`"));
+    }
+}

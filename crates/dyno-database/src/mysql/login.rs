@@ -1,0 +1,315 @@
+//! Opening a connection: greeting, encryption, authentication.
+
+use std::io;
+
+use dyno_workload::{ConnectError, StatementError};
+use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
+use mysql_common::crypto::rsa::PublicKey;
+use mysql_common::packets::AuthPlugin;
+
+use super::channel::Channel;
+use super::protocol::greeting::{Answer, Greeting, wanted};
+use super::protocol::packets::{ERROR, OK, read_error};
+use super::protocol::{Fields, Negotiated, capability, not_understood};
+use crate::transport::Transport;
+use crate::{Address, Endpoint, Secret, TlsMode};
+
+/// First byte of a request for another plug-in.
+const SWITCH: u8 = 0xfe;
+/// First byte of a plug-in's further data.
+const MORE: u8 = 0x01;
+/// No plug-in needs more packets than this.
+const MAX_PACKETS: usize = 16;
+
+/// An authenticated channel.
+pub(super) struct Login {
+    pub(super) channel: Channel,
+    pub(super) negotiated: Negotiated,
+    /// The version as the greeting tells it.
+    pub(super) version: String,
+}
+
+/// Opens a connection with `catalog` as its default, or with none.
+pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, ConnectError> {
+    let told = |reason: String| ConnectError { address: endpoint.address.to_string(), reason };
+    let transport = Transport::open(endpoint).map_err(|error| told(unreached(&error, endpoint)))?;
+    let mut channel = Channel::new(transport);
+    let greeting = greet(&mut channel).map_err(told)?;
+    let (capabilities, mariadb_capabilities) =
+        wanted(&greeting, catalog.is_some(), endpoint.tls != TlsMode::Off);
+    check(&greeting, capabilities).map_err(told)?;
+    let mut answer = Answer {
+        capabilities,
+        mariadb_capabilities,
+        user: &endpoint.user,
+        catalog,
+        plugin: b"",
+        response: b"",
+    };
+    if endpoint.tls != TlsMode::Off {
+        encrypt(&mut channel, &answer, endpoint).map_err(told)?;
+    }
+    let mut proof = Proof::new(endpoint, &channel, &greeting);
+    let response = proof.first_response().map_err(told)?;
+    answer.plugin = &proof.plugin;
+    answer.response = &response;
+    let payload = answer.payload();
+    channel
+        .packet_out(&payload)
+        .and_then(|()| channel.packet_in())
+        .map_err(|error| told(error.to_string()))
+        .and_then(|packet| authenticate(&mut channel, &mut proof, packet).map_err(told))?;
+    let negotiated = Negotiated {
+        deprecates_eof: capabilities & capability::DEPRECATE_EOF != 0,
+        caches_metadata: mariadb_capabilities & capability::MARIADB_CACHE_METADATA != 0,
+    };
+    Ok(Login { channel, negotiated, version: greeting.version })
+}
+
+/// Why a server was not reached, and what to do.
+fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
+    let advice = match (&endpoint.address, error.kind()) {
+        (Address::Unix(_), io::ErrorKind::NotFound) => {
+            "there is no such socket; is the server up, and does its setting `socket` name it?"
+        }
+        (_, io::ErrorKind::ConnectionRefused) => "nobody listens there; is the server up?",
+        (_, io::ErrorKind::PermissionDenied) => "this user may not use that socket",
+        (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            "no answer within ten seconds; is it the right host, and does a firewall stand between?"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {advice}")
+}
+
+/// Reads the greeting.
+fn greet(channel: &mut Channel) -> Result<Greeting, String> {
+    let packet = channel.packet_in().map_err(|error| {
+        format!("{}; is it a MariaDB or MySQL server that listens there?", error.message)
+    })?;
+    if packet.first() == Some(&ERROR) {
+        return Err(refusal(&read_error(&packet)));
+    }
+    Greeting::read(&packet).ok_or_else(|| {
+        "what listens there does not greet like a MariaDB or MySQL server (protocol version 10)"
+            .to_owned()
+    })
+}
+
+/// A server's refusal in its own words.
+fn refusal(error: &StatementError) -> String {
+    let advice = match error.code.as_str() {
+        "1040" => "; raise the server's `max_connections`, or use fewer clients",
+        "1045" | "1698" => "; check user and password",
+        "1044" => "; grant the user rights on the catalog",
+        "1049" => "; create the catalog first",
+        "1130" => "; grant the user access from this host",
+        _ => "",
+    };
+    format!("the server refuses: {error}{advice}")
+}
+
+/// Refuses servers that cannot be spoken to.
+fn check(greeting: &Greeting, capabilities: u32) -> Result<(), String> {
+    let needed = capability::PROTOCOL_41 | capability::SECURE_CONNECTION | capability::PLUGIN_AUTH;
+    if capabilities & needed != needed {
+        return Err(format!(
+            "the server's version {} is too old: Dyno needs pluggable authentication (MySQL 5.5, \
+             MariaDB 5.5 and later)",
+            greeting.version
+        ));
+    }
+    Ok(())
+}
+
+/// Goes on encrypted, or not at all.
+fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> Result<(), String> {
+    if answer.capabilities & capability::SSL == 0 {
+        return Err(
+            "the server offers no encryption; give it a key and a certificate, or connect \
+                    with `tls=off`"
+                .to_owned(),
+        );
+    }
+    channel.packet_out(&answer.tls_request()).map_err(|error| error.to_string())?;
+    // Bytes that came before encryption could be anybody's: they must not count as the server's.
+    if !channel.buffer.unread().is_empty() {
+        return Err("bytes followed the greeting before encryption began".to_owned());
+    }
+    let host = match &endpoint.address {
+        Address::Unix(_) => "localhost",
+        Address::Tcp { host, .. } => host,
+    };
+    channel.transport.start_tls(&endpoint.tls, host).map_err(|error| error.to_string())
+}
+
+/// The client's side of a plug-in's conversation.
+struct Proof {
+    plugin: Vec<u8>,
+    nonce: Vec<u8>,
+    password: Secret,
+    is_local: bool,
+    is_encrypted: bool,
+    procedure: Option<AuthProc>,
+}
+
+impl Proof {
+    fn new(endpoint: &Endpoint, channel: &Channel, greeting: &Greeting) -> Proof {
+        Proof {
+            plugin: greeting.plugin.clone(),
+            nonce: greeting.nonce.clone(),
+            password: endpoint.password.clone().unwrap_or_else(|| Secret::new("")),
+            is_local: matches!(endpoint.address, Address::Unix(_)),
+            is_encrypted: channel.transport.is_tls(),
+            procedure: None,
+        }
+    }
+
+    /// The answer to the greeting. A plug-in that is not known, or whose nonce is not, is answered
+    /// with nothing: the server then asks for the one that the user has.
+    fn first_response(&mut self) -> Result<Vec<u8>, String> {
+        let is_native = matches!(
+            AuthPlugin::from_bytes(&self.plugin),
+            AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password
+        );
+        if !is_native || self.nonce.len() != 20 {
+            self.plugin = b"mysql_native_password".to_vec();
+            return Ok(Vec::new());
+        }
+        let nonce = self.nonce.clone();
+        self.begin()?;
+        Ok(self.respond(&nonce)?.unwrap_or_default())
+    }
+
+    /// Begins the conversation of the current plug-in.
+    fn begin(&mut self) -> Result<(), String> {
+        let plugin = AuthPlugin::from_bytes(&self.plugin);
+        match plugin {
+            AuthPlugin::MysqlOldPassword => {
+                return Err(
+                    "the user has a password of the kind of MySQL 4.0, which is not safe; \
+                            give it a new one"
+                        .to_owned(),
+                );
+            }
+            AuthPlugin::MysqlClearPassword if !self.is_local && !self.is_encrypted => {
+                return Err("the server wants the password in clear text; connect with \
+                            `tls=verify` or through its socket"
+                    .to_owned());
+            }
+            _ => {}
+        }
+        let procedure = plugin.init().map_err(|_| self.unknown())?;
+        self.procedure = Some(procedure);
+        Ok(())
+    }
+
+    fn unknown(&self) -> String {
+        format!(
+            "the server wants the authentication plug-in `{}`, which Dyno does not speak; use a \
+             user with mysql_native_password, caching_sha2_password, ed25519 or unix_socket",
+            String::from_utf8_lossy(&self.plugin)
+        )
+    }
+
+    /// The plug-in's answer to a challenge; none where it sends no packet.
+    fn respond(&mut self, challenge: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        check_key(challenge)?;
+        let Some(mut procedure) = self.procedure.take() else {
+            return Err(not_understood("a challenge of no plug-in").message);
+        };
+        let result = procedure.run(&*self, challenge);
+        self.procedure = Some(procedure);
+        match result {
+            Ok(Response::Next { packet } | Response::Last { packet }) => Ok(packet),
+            Err(error) => {
+                let plugin = String::from_utf8_lossy(&self.plugin);
+                Err(format!("authentication by `{plugin}` failed: {error}"))
+            }
+        }
+    }
+}
+
+/// Refuses public keys too short to encrypt anything, which the arithmetic does not expect.
+fn check_key(challenge: &[u8]) -> Result<(), String> {
+    // A nonce or a state is never as long as the shortest key in PEM.
+    if challenge.len() <= 64 {
+        return Ok(());
+    }
+    match PublicKey::from_pem(challenge) {
+        Ok(key) if key.num_octets() < 128 => Err(format!(
+            "the server's public key has {} bits, which is not safe",
+            key.num_octets() * 8
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Context for &Proof {
+    fn pass(&self) -> &[u8] {
+        self.password.reveal().as_bytes()
+    }
+
+    fn is_ipc_transport(&self) -> bool {
+        self.is_local
+    }
+
+    fn is_tls_transport(&self) -> bool {
+        self.is_encrypted
+    }
+
+    fn scramble(&self) -> &[u8] {
+        &self.nonce
+    }
+
+    fn server_key_pem(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Answers the server until it says OK or no.
+fn authenticate(
+    channel: &mut Channel,
+    proof: &mut Proof,
+    mut packet: Vec<u8>,
+) -> Result<(), String> {
+    for _ in 0..MAX_PACKETS {
+        let response = match packet.first() {
+            Some(&OK) => return Ok(()),
+            Some(&ERROR) => return Err(refusal(&read_error(&packet))),
+            Some(&SWITCH) => {
+                switch(proof, &packet)?;
+                let nonce = proof.nonce.clone();
+                proof.respond(&nonce)?
+            }
+            Some(&MORE) => proof.respond(&packet[1..])?,
+            _ => return Err(not_understood("an unknown packet while authenticating").message),
+        };
+        if let Some(response) = response {
+            channel.packet_out(&response).map_err(|error| error.to_string())?;
+        }
+        packet = channel.packet_in().map_err(|error| error.to_string())?;
+    }
+    Err(not_understood("authentication does not end").message)
+}
+
+/// Takes the plug-in and nonce that the server asks for.
+fn switch(proof: &mut Proof, packet: &[u8]) -> Result<(), String> {
+    let mut fields = Fields(&packet[1..]);
+    // A lone byte asks for the password of MySQL 4.0.
+    match fields.until_zero() {
+        Some(plugin) => proof.plugin = plugin.to_vec(),
+        None => proof.plugin = b"mysql_old_password".to_vec(),
+    }
+    // Texts of 20 bytes end with a zero byte; the 32 random ones of ed25519 may happen to.
+    let nonce = if fields.0.len() == 32 { fields.0 } else { fields.rest() };
+    proof.nonce = nonce.to_vec();
+    if proof.nonce.is_empty() {
+        // Plug-ins without a challenge; the nonce is a divisor's length elsewhere.
+        proof.nonce = vec![0; 20];
+    }
+    proof.begin()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Follows a reply to its end without decoding it: the path that is measured.
+//!
+//! Rows and column definitions are passed over by their lengths, even where they have not arrived
+//! completely, so that the longest row takes no more memory than a short one. Only the packets
+//! that frame them are read: OK, errors, column counts, ends.
+
+use dyno_workload::{ErrorClass, Reply, StatementError};
+
+use super::packets::{self, ColumnCount, Outcome};
+use super::{Fields, HEADER_LEN, MAX_CONTROL, MAX_PAYLOAD, Negotiated, not_understood, status};
+
+/// Follows the reply to one statement.
+#[derive(Debug)]
+pub(crate) struct ReplyReader {
+    negotiated: Negotiated,
+    state: State,
+    // Sequence number of the next packet.
+    sequence: u8,
+    // Bytes of the current packet that are still to be passed over.
+    n_skip: usize,
+    // Whether the packet that is passed over goes on in the next one.
+    continues: bool,
+    reply: Reply,
+    // The file the server asked for and was refused.
+    refused_file: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// An OK packet, an error, a column count or a request for a file comes next.
+    First,
+    /// So many column definitions come next; at least one.
+    Definitions(u64),
+    /// The EOF packet behind the definitions comes next.
+    DefinitionsEnd,
+    /// Rows, or their end.
+    Rows,
+    /// The reply is complete.
+    Done,
+}
+
+/// How far a reply has come.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More has to arrive.
+    Partial,
+    /// It is complete.
+    Complete(Result<Reply, StatementError>),
+    /// The server asked for a local file; it waits for a packet with this sequence number, and an
+    /// empty one refuses. The reply goes on after that.
+    FileWanted(u8),
+}
+
+impl ReplyReader {
+    /// A reader for a connection; it waits for no reply yet.
+    pub(crate) fn new(negotiated: Negotiated) -> ReplyReader {
+        ReplyReader {
+            negotiated,
+            state: State::Done,
+            sequence: 0,
+            n_skip: 0,
+            continues: false,
+            reply: Reply::default(),
+            refused_file: None,
+        }
+    }
+
+    /// A statement was sent; the reply begins with a packet of this sequence number.
+    #[inline]
+    pub(crate) fn begin(&mut self, sequence: u8) {
+        self.state = State::First;
+        self.sequence = sequence;
+        self.n_skip = 0;
+        self.continues = false;
+        self.reply = Reply::default();
+    }
+
+    /// Whether a reply has begun and is not complete.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state != State::Done
+    }
+
+    /// Reads on. Returns how many bytes were used; the others have to be offered again, together
+    /// with more.
+    pub(crate) fn advance(&mut self, bytes: &[u8]) -> (usize, Progress) {
+        let mut at = 0;
+        while self.state != State::Done {
+            let n_passed = self.n_skip.min(bytes.len() - at);
+            at += n_passed;
+            self.n_skip -= n_passed;
+            // Rows and ends alike are known by their first byte.
+            let rest = &bytes[at..];
+            let &[a, b, c, sequence, ref payload @ ..] = rest else {
+                return (at, Progress::Partial);
+            };
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let is_passed = self.continues || {
+                let Some(&first) = payload.first().or((len == 0).then_some(&0)) else {
+                    return (at, Progress::Partial);
+                };
+                self.is_passed(first, len)
+            };
+            if is_passed {
+                if let Err(error) = self.pass(len, sequence) {
+                    return (at, self.complete(Err(error)));
+                }
+                at += HEADER_LEN;
+                continue;
+            }
+            if len > MAX_CONTROL {
+                let error = not_understood("a packet is far longer than its kind can be");
+                return (at, self.complete(Err(error)));
+            }
+            let Some(payload) = payload.get(..len) else { return (at, Progress::Partial) };
+            at += HEADER_LEN + len;
+            if let Some(progress) = self.control(payload, sequence) {
+                return (at, progress);
+            }
+        }
+        (at, Progress::Partial)
+    }
+
+    /// Whether a packet that begins like this is a row or a column definition.
+    #[inline]
+    fn is_passed(&self, first: u8, len: usize) -> bool {
+        match self.state {
+            State::Rows => match first {
+                packets::ERROR => false,
+                packets::END if self.negotiated.deprecates_eof => len == MAX_PAYLOAD,
+                packets::END => len >= 9,
+                _ => true,
+            },
+            State::Definitions(_) => first != packets::ERROR,
+            State::First | State::DefinitionsEnd | State::Done => false,
+        }
+    }
+
+    /// Passes over a packet of this length.
+    #[inline]
+    fn pass(&mut self, len: usize, sequence: u8) -> Result<(), StatementError> {
+        if sequence != self.sequence {
+            return Err(out_of_order());
+        }
+        self.sequence = sequence.wrapping_add(1);
+        if !self.continues {
+            if len == 0 {
+                return Err(not_understood("a row without any bytes"));
+            }
+            match self.state {
+                State::Definitions(left) if left > 1 => self.state = State::Definitions(left - 1),
+                State::Definitions(_) if self.negotiated.deprecates_eof => self.state = State::Rows,
+                State::Definitions(_) => self.state = State::DefinitionsEnd,
+                _ => self.reply.rows += 1,
+            }
+        }
+        self.n_skip = len;
+        self.continues = len == MAX_PAYLOAD;
+        Ok(())
+    }
+
+    /// Reads a packet that is neither row nor column definition; none where the reply goes on.
+    fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
+        // An error may come unasked, with a sequence of its own, from a server that hangs up.
+        if payload.first() == Some(&packets::ERROR) {
+            return Some(self.complete(Err(packets::read_error(payload))));
+        }
+        if sequence != self.sequence {
+            return Some(self.complete(Err(out_of_order())));
+        }
+        self.sequence = sequence.wrapping_add(1);
+        match self.state {
+            State::First => self.first(payload),
+            State::Rows => {
+                let outcome = Outcome::from_end(payload, self.negotiated);
+                self.result_ended(outcome, "the end of a result")
+            }
+            State::DefinitionsEnd if payload.first() == Some(&packets::END) => {
+                self.state = State::Rows;
+                None
+            }
+            State::DefinitionsEnd | State::Definitions(_) | State::Done => {
+                Some(self.complete(Err(not_understood("no end of the column definitions"))))
+            }
+        }
+    }
+
+    /// Reads the first packet of a result.
+    fn first(&mut self, payload: &[u8]) -> Option<Progress> {
+        match payload.first() {
+            Some(&packets::OK) => self.result_ended(Outcome::from_ok(payload), "an OK packet"),
+            Some(&packets::LOCAL_FILE) => Some(self.file_wanted(&payload[1..])),
+            _ => {
+                let Some(count) = ColumnCount::read(payload, self.negotiated) else {
+                    let error = not_understood("neither OK nor error nor a column count");
+                    return Some(self.complete(Err(error)));
+                };
+                self.state = match count.has_definitions {
+                    true => State::Definitions(count.n_columns),
+                    false if self.negotiated.deprecates_eof => State::Rows,
+                    false => State::DefinitionsEnd,
+                };
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn result_ended(&mut self, outcome: Option<Outcome>, what: &str) -> Option<Progress> {
+        let Some(outcome) = outcome else {
+            let error = not_understood(&format!("{what} is too short"));
+            return Some(self.complete(Err(error)));
+        };
+        self.reply.affected = self.reply.affected.saturating_add(outcome.affected);
+        self.reply.warnings += u64::from(outcome.warnings);
+        if outcome.status & status::MORE_RESULTS != 0 {
+            self.state = State::First;
+            return None;
+        }
+        Some(self.complete(Ok(self.reply)))
+    }
+
+    #[cold]
+    fn file_wanted(&mut self, name: &[u8]) -> Progress {
+        self.refused_file = Some(String::from_utf8_lossy(Fields(name).rest()).into_owned());
+        // Ours is the next number; the reply goes on with the one behind it.
+        let ours = self.sequence;
+        self.sequence = ours.wrapping_add(1);
+        Progress::FileWanted(ours)
+    }
+
+    fn complete(&mut self, result: Result<Reply, StatementError>) -> Progress {
+        self.state = State::Done;
+        if let Some(name) = self.refused_file.take() {
+            return Progress::Complete(Err(file_refused(&name)));
+        }
+        Progress::Complete(result)
+    }
+}
+
+/// The error for a statement that made the server ask for a file.
+#[cold]
+pub(crate) fn file_refused(name: &str) -> StatementError {
+    StatementError::new(
+        ErrorClass::Refused,
+        "local file",
+        format!("the server asked for the local file `{name}`; Dyno sends no files"),
+    )
+}
+
+#[cold]
+fn out_of_order() -> StatementError {
+    not_understood("packets are out of order")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,508 @@
+//! A connection to PostgreSQL.
+//!
+//! The hot path is one write and one read for each statement: Bind, Execute and Sync come from a
+//! template into a buffer that is used again, and the reply is scanned where it was received.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::task::Poll;
+
+use bytes::BytesMut;
+use dyno_workload::{
+    Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError, TextRows, Value,
+};
+use postgres_protocol::message::frontend;
+
+use super::protocol::{
+    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, command_rows,
+    parameter_types, row_texts, write_query,
+};
+use super::wire::{Wire, WireError, closed};
+
+/// Rows of a COPY go out in pieces of about this size, in bytes.
+const COPY_PIECE: usize = 128 * 1024;
+
+/// Is handed the kind and the body of a message.
+type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
+
+/// A connection to a PostgreSQL server.
+pub struct PgConnection {
+    wire: Wire,
+    scanner: ReplyScanner,
+    templates: Vec<ExecuteTemplate>,
+    // The message being sent; the first `n_written` bytes are on their way.
+    out: Vec<u8>,
+    n_written: usize,
+    is_in_flight: bool,
+    // An error to be told by the next `poll_reply`.
+    failure: Option<StatementError>,
+    // Why writing failed: the reason that the server gave may still be there to be read.
+    write_failure: Option<String>,
+    // Why the connection can be used no longer.
+    lost: Option<String>,
+    // Whether the statement in flight is a COMMIT, which a failed transaction turns into a
+    // rollback without an error.
+    is_commit: bool,
+    is_blocking: bool,
+    timeout_ns: u64,
+}
+
+impl PgConnection {
+    /// Takes over a wire on which the server is ready. It does not block its thread from here on.
+    pub(super) fn new(wire: Wire, scanner: ReplyScanner) -> io::Result<PgConnection> {
+        let mut connection = PgConnection {
+            wire,
+            scanner,
+            templates: Vec::new(),
+            out: Vec::with_capacity(4096),
+            n_written: 0,
+            is_in_flight: false,
+            failure: None,
+            write_failure: None,
+            lost: None,
+            is_commit: false,
+            is_blocking: false,
+            timeout_ns: 0,
+        };
+        connection.wire.transport.set_blocking(false, 0)?;
+        Ok(connection)
+    }
+
+    /// Takes the last notices of the server, oldest first, and the number of older ones that were
+    /// not kept.
+    pub fn take_notices(&mut self) -> (Vec<String>, u64) {
+        self.scanner.notices().take()
+    }
+
+    /// Why the connection is gone, as far as that can be seen without asking the server.
+    pub fn lost(&mut self) -> Option<String> {
+        if self.lost.is_none()
+            && !self.is_in_flight
+            && let Err(error) = self.look()
+        {
+            self.lost = Some(error.0);
+        }
+        self.lost.clone()
+    }
+
+    /// Whether it is encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.wire.transport.is_tls()
+    }
+
+    /// Reads what came without having been asked for, and whether the server says goodbye.
+    fn look(&mut self) -> Result<(), WireError> {
+        let read = self.wire.read_now();
+        self.wire.transport.set_blocking(self.is_blocking, self.timeout_ns)?;
+        match self.take_asides()? {
+            Some(failure) => Err(WireError(failure.to_line())),
+            None => read,
+        }
+    }
+
+    /// Removes messages that may come at any time from the front of what was received. Returns
+    /// the error behind them, which stays there.
+    fn take_asides(&mut self) -> Result<Option<ServerMessage>, WireError> {
+        while let Some((tag, n_bytes)) = self.wire.peek()? {
+            let body = &self.wire.received.unread()[HEADER_BYTES..n_bytes];
+            match tag {
+                b'E' => return Ok(Some(ServerMessage::parse(body)?)),
+                b'N' => self.scanner.keep_notice(body)?,
+                b'S' | b'A' => {}
+                _ => break,
+            }
+            self.wire.received.consume(n_bytes);
+        }
+        Ok(None)
+    }
+
+    /// Whether a statement may be sent; else the next `poll_reply` says why not.
+    fn begin(&mut self) -> bool {
+        if self.lost.is_none() && !self.is_in_flight && self.failure.is_none() {
+            self.out.clear();
+            self.n_written = 0;
+            self.is_commit = false;
+            return true;
+        }
+        self.failure = Some(match &self.lost {
+            Some(reason) => WireError(reason.clone()).into(),
+            None => refused("HY010", "the statement before this one is still in flight"),
+        });
+        false
+    }
+
+    /// Sends what is in `out`.
+    fn start(&mut self) {
+        self.scanner.begin();
+        self.is_in_flight = true;
+        self.write_out();
+    }
+
+    fn write_out(&mut self) {
+        while self.n_written < self.out.len() || self.wire.transport.wants_write() {
+            match self.wire.transport.write_some(&self.out[self.n_written..]) {
+                Ok(n_taken) => self.n_written += n_taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    self.n_written = self.out.len();
+                    self.write_failure = Some(error.to_string());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads and scans until the reply is complete or nothing more is there.
+    fn read_reply(&mut self) -> Result<Poll<()>, WireError> {
+        loop {
+            let wire = &mut self.wire;
+            let n_read = match wire.transport.read_some(&mut wire.received) {
+                Ok(0) => return Err(closed()),
+                Ok(n_read) => n_read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Poll::Pending);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let (n_done, scan) = self.scanner.scan(wire.received.unread())?;
+            wire.received.consume(n_done);
+            match scan {
+                Scan::Done => return Ok(Poll::Ready(())),
+                Scan::CopyIn => self.refuse_copy(),
+                // A short read has emptied the socket: another one would only be told so.
+                Scan::More
+                    if !self.is_blocking && n_read < SHORT_READ && !wire.transport.is_tls() =>
+                {
+                    return Ok(Poll::Pending);
+                }
+                Scan::More => {}
+            }
+        }
+    }
+
+    /// Answers a COPY that came in as an ordinary statement.
+    #[cold]
+    fn refuse_copy(&mut self) {
+        self.out.clear();
+        self.n_written = 0;
+        self.out.extend_from_slice(COPY_FAIL);
+        self.write_out();
+    }
+
+    /// The reply, after it was scanned to its end.
+    fn complete(&mut self) -> Result<Reply, StatementError> {
+        self.is_in_flight = false;
+        if self.scanner.is_fatal() {
+            let error = self.scanner.finish();
+            self.lost = error.as_ref().err().map(|error| error.message.clone());
+            return error;
+        }
+        let reply = self.scanner.finish()?;
+        if self.is_commit && self.scanner.has_rolled_back() {
+            return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
+        }
+        Ok(reply)
+    }
+
+    #[cold]
+    fn lose(&mut self, error: WireError) -> StatementError {
+        self.is_in_flight = false;
+        let reason = match self.write_failure.take() {
+            Some(write_failure) if write_failure != error.0 => {
+                format!("{} (while sending: {write_failure})", error.0)
+            }
+            _ => error.0,
+        };
+        self.lost = Some(reason.clone());
+        WireError(reason).into()
+    }
+
+    /// Does cold work with a transport that blocks without limit.
+    fn blocking<T>(
+        &mut self,
+        work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
+    ) -> Result<T, StatementError> {
+        if !self.begin() {
+            return Err(self.failure.take().expect("`begin` says why not"));
+        }
+        self.wire.transport.set_blocking(true, 0).map_err(WireError::from)?;
+        let result = work(self);
+        // What was sent is no statement in flight.
+        self.out.clear();
+        if let Err(error) = &result
+            && error.class == ErrorClass::Disconnected
+        {
+            self.lost = Some(error.message.clone());
+        }
+        let restored = self.wire.transport.set_blocking(self.is_blocking, self.timeout_ns);
+        restored.map_err(WireError::from)?;
+        result
+    }
+
+    /// Hands the server's messages to `on_message` until the server is ready or sends `stop`.
+    /// The first error in between is returned when the server is ready again. True for `stop`.
+    fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool, StatementError> {
+        let mut failure = None;
+        loop {
+            let tag = self.wire.next_message()?;
+            let body = self.wire.body();
+            match tag {
+                b'E' => {
+                    let message = ServerMessage::parse(body).map_err(WireError::from)?;
+                    let error = failure.get_or_insert_with(|| message.to_error());
+                    if message.is_fatal() {
+                        return Err(error.clone());
+                    }
+                }
+                b'N' => self.scanner.keep_notice(body).map_err(WireError::from)?,
+                b'Z' => break,
+                tag if tag == stop => return Ok(true),
+                b'G' => self.wire.send(COPY_FAIL)?,
+                b'D' | b'C' | b't' => on_message(tag, body).map_err(WireError::from)?,
+                b'T' | b'n' | b'1' | b'2' | b'3' | b'I' | b's' | b'S' | b'A' | b'H' | b'd'
+                | b'c' => {}
+                other => return Err(WireError::from(ProtocolError::unexpected(other)).into()),
+            }
+        }
+        self.wire.finish_message();
+        failure.map_or(Ok(false), Err)
+    }
+
+    /// Runs a statement by the simple protocol.
+    fn simple(&mut self, sql: &str, on_message: OnMessage<'_>) -> Result<(), StatementError> {
+        check_text(sql)?;
+        self.out.clear();
+        write_query(sql, &mut self.out);
+        self.wire.send(&self.out)?;
+        self.converse(b'Z', on_message).map(|_| ())
+    }
+
+    /// Prepares one statement under `name`.
+    fn prepare_one(&mut self, name: &str, sql: &str) -> Result<ExecuteTemplate, StatementError> {
+        check_text(sql)?;
+        let mut out = BytesMut::new();
+        let too_long = |_| refused("54000", "the statement is too long");
+        frontend::parse(name, sql, [], &mut out).map_err(too_long)?;
+        frontend::describe(b'S', name, &mut out).map_err(too_long)?;
+        frontend::sync(&mut out);
+        self.wire.send(&out)?;
+        let mut types = Vec::new();
+        self.converse(b'Z', &mut |tag, body| {
+            if tag == b't' {
+                types = parameter_types(body)?;
+            }
+            Ok(())
+        })?;
+        Ok(ExecuteTemplate::new(name, &types))
+    }
+
+    fn copy_rows(
+        &mut self,
+        sql: &str,
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        check_text(sql)?;
+        self.out.clear();
+        write_query(sql, &mut self.out);
+        self.wire.send(&self.out)?;
+        if !self.converse(b'G', &mut |_, _| Ok(()))? {
+            return Err(WireError("the server does not begin the COPY".to_owned()).into());
+        }
+        self.wire.finish_message();
+        let mut row = Row::new();
+        let mut has_rows = true;
+        while has_rows && !self.has_failed()? {
+            self.out.clear();
+            self.out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+            while has_rows && self.out.len() < COPY_PIECE {
+                row.clear();
+                has_rows = next_row(&mut row);
+                if has_rows {
+                    row.write_tab_separated(&mut self.out);
+                }
+            }
+            let length = u32::try_from(self.out.len() - 1).ok().filter(|&length| length < 1 << 30);
+            let length =
+                length.ok_or_else(|| WireError("a row is longer than 1 GiB".to_owned()))?;
+            self.out[1..5].copy_from_slice(&length.to_be_bytes());
+            if let Err(error) = self.wire.send(&self.out) {
+                // The server's own reason, where it gave one before it went away, is better.
+                self.converse(b'Z', &mut |_, _| Ok(()))?;
+                return Err(error.into());
+            }
+        }
+        // CopyDone; a server that has failed already ignores it.
+        self.wire.send(&[b'c', 0, 0, 0, 4])?;
+        let mut n_stored = 0;
+        self.converse(b'Z', &mut |tag, body| {
+            if tag == b'C' {
+                n_stored = command_rows(body)?;
+            }
+            Ok(())
+        })?;
+        Ok(n_stored)
+    }
+
+    /// Whether the server has failed in the middle of a COPY: then more rows are of no use.
+    fn has_failed(&mut self) -> Result<bool, WireError> {
+        self.wire.read_now()?;
+        self.wire.transport.set_blocking(true, 0)?;
+        Ok(self.take_asides()?.is_some())
+    }
+}
+
+/// A read of fewer bytes than a transport's least room has emptied the socket.
+const SHORT_READ: usize = 8 * 1024;
+
+/// CopyFail with a reason.
+const COPY_FAIL: &[u8] = b"f\0\0\0\x27COPY FROM STDIN is not a statement\0";
+
+fn refused(code: &str, message: &str) -> StatementError {
+    StatementError::new(ErrorClass::Refused, code, message)
+}
+
+/// A zero byte would end the statement early on the wire.
+fn check_text(sql: &str) -> Result<(), StatementError> {
+    if sql.as_bytes().contains(&0) {
+        return Err(refused("22021", "a statement may not hold a zero byte"));
+    }
+    if sql.len() >= 1 << 30 {
+        return Err(refused("54000", "the statement is longer than 1 GiB"));
+    }
+    Ok(())
+}
+
+fn is_commit(sql: &str) -> bool {
+    sql.get(..6).is_some_and(|verb| verb.eq_ignore_ascii_case("commit"))
+}
+
+impl Connection for PgConnection {
+    fn dialect(&self) -> Dialect {
+        Dialect::PostgreSql
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wire.transport.descriptor())
+    }
+
+    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        self.blocking(|connection| {
+            if !connection.templates.is_empty() {
+                connection.templates.clear();
+                connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
+            }
+            for (idx, statement) in statements.iter().enumerate() {
+                match connection.prepare_one(&format!("s{idx}"), &statement.sql) {
+                    Ok(template) => connection.templates.push(template),
+                    Err(mut error) => {
+                        error.message = format!("{}, in: {}", error.message, statement.sql);
+                        // What was prepared before it is of no use alone.
+                        connection.templates.clear();
+                        if !error.class.loses_connection() {
+                            connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
+        if !self.begin() {
+            return;
+        }
+        let encoded = match self.templates.get(statement) {
+            Some(template) => template.encode(values, &mut self.out),
+            None => Err(refused("26000", "no statement was prepared under this index")),
+        };
+        match encoded {
+            Ok(()) => self.start(),
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn send_text(&mut self, sql: &str) {
+        if !self.begin() {
+            return;
+        }
+        match check_text(sql) {
+            Ok(()) => {
+                write_query(sql, &mut self.out);
+                self.is_commit = is_commit(sql);
+                self.start();
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Err(failure));
+        }
+        if !self.is_in_flight {
+            return Poll::Ready(Err(refused("HY010", "no statement is in flight")));
+        }
+        if self.wants_write() {
+            self.write_out();
+            if self.wants_write() {
+                return Poll::Pending;
+            }
+        }
+        match self.read_reply() {
+            Ok(Poll::Ready(())) => Poll::Ready(self.complete()),
+            Ok(Poll::Pending) if self.write_failure.is_some() => {
+                let reason = "the server does not take the statement".to_owned();
+                Poll::Ready(Err(self.lose(WireError(reason))))
+            }
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(self.lose(error))),
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        self.n_written < self.out.len() || self.wire.transport.wants_write()
+    }
+
+    fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
+        self.wire.transport.set_blocking(blocking, timeout_ns).map_err(WireError::from)?;
+        self.is_blocking = blocking;
+        self.timeout_ns = timeout_ns;
+        Ok(())
+    }
+
+    fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+        let mut rows = TextRows::new();
+        self.blocking(|connection| {
+            connection.simple(sql, &mut |tag, body| {
+                if tag == b'D' {
+                    rows.push(row_texts(body)?);
+                }
+                Ok(())
+            })
+        })?;
+        Ok(rows)
+    }
+
+    fn load_rows(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+        self.blocking(|connection| connection.copy_rows(&sql, next_row))
+    }
+}
+
+impl Drop for PgConnection {
+    /// Says goodbye, so that the server does not note a lost client. That it may not arrive
+    /// changes nothing.
+    fn drop(&mut self) {
+        if self.lost.is_none() && !self.is_in_flight {
+            let _ = self.wire.transport.set_blocking(false, 0);
+            let _ = self.wire.transport.write_some(&[b'X', 0, 0, 0, 4]);
+        }
+    }
+}

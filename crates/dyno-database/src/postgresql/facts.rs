@@ -1,0 +1,94 @@
+//! What a PostgreSQL server says of itself.
+
+use std::collections::BTreeMap;
+
+use dyno_workload::{Connection, StatementError};
+
+use super::{connect, statement_failed};
+use crate::{Address, DeployError, Endpoint, ServerFacts};
+
+/// Asks the server behind an endpoint, on a connection of its own.
+pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+    let version = version(&mut connection)?;
+    let settings =
+        settings(&mut connection).map_err(|error| statement_failed("read its settings", error))?;
+    Ok(ServerFacts {
+        product: "PostgreSQL".to_owned(),
+        version,
+        transport: match endpoint.address {
+            Address::Unix(_) => "unix",
+            Address::Tcp { .. } => "tcp",
+        },
+        tls: connection.is_tls(),
+        durability: durability(&settings),
+        settings,
+    })
+}
+
+/// The full version text without the product's name: `15.14 (Debian …) on x86_64-pc-linux-gnu …`.
+pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
+    let rows = connection
+        .query("SELECT version()")
+        .map_err(|error| statement_failed("ask its version", error))?;
+    let text = rows
+        .into_iter()
+        .flatten()
+        .next()
+        .flatten()
+        .ok_or_else(|| DeployError::new("PostgreSQL does not tell its version"))?;
+    Ok(text.strip_prefix("PostgreSQL ").map_or(text.clone(), str::to_owned))
+}
+
+fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>, StatementError> {
+    let rows = connection.query("SHOW ALL")?;
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| {
+            let mut columns = row.into_iter().flatten();
+            Some((columns.next()?, columns.next().unwrap_or_default()))
+        })
+        .collect())
+}
+
+/// What a commit survives, by the settings that decide it.
+fn durability(settings: &BTreeMap<String, String>) -> String {
+    let setting = |name: &str| settings.get(name).map(String::as_str);
+    match (setting("fsync"), setting("synchronous_commit")) {
+        (Some("off"), _) => "not synced".to_owned(),
+        (Some("on"), Some("off")) => {
+            // PostgreSQL documentation, "Asynchronous Commit": the time at risk is at most three
+            // times `wal_writer_delay`.
+            let delay = setting("wal_writer_delay").unwrap_or("wal_writer_delay");
+            format!("synced within three times {delay}")
+        }
+        (Some("on"), Some("on" | "local" | "remote_write" | "remote_apply")) => {
+            "every commit is synced".to_owned()
+        }
+        _ => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(settings: &[(&str, &str)], expected: &str) {
+        let settings =
+            settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        assert_eq!(durability(&settings), expected);
+    }
+
+    #[test]
+    fn durability_follows_the_settings() {
+        check(&[("fsync", "on"), ("synchronous_commit", "on")], "every commit is synced");
+        check(&[("fsync", "on"), ("synchronous_commit", "remote_write")], "every commit is synced");
+        check(&[("fsync", "off"), ("synchronous_commit", "on")], "not synced");
+        check(
+            &[("fsync", "on"), ("synchronous_commit", "off"), ("wal_writer_delay", "200ms")],
+            "synced within three times 200ms",
+        );
+        check(&[("synchronous_commit", "on")], "unknown");
+    }
+}

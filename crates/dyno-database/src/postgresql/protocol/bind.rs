@@ -1,0 +1,231 @@
+//! Bind, Execute and Sync of a prepared statement, from a template.
+
+use std::io::Write;
+
+use dyno_workload::{ErrorClass, StatementError, Value};
+
+/// How a parameter goes over the wire, by its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Int2,
+    Int4,
+    Int8,
+    Oid,
+    Float4,
+    Float8,
+    Bool,
+    /// Types whose binary form is their bytes.
+    Raw,
+    /// All others, as text: the server reads it like a literal.
+    Text,
+}
+
+impl Encoding {
+    /// The encoding of a type id (`pg_type.oid`).
+    fn of_type(id: u32) -> Encoding {
+        match id {
+            16 => Encoding::Bool,
+            20 => Encoding::Int8,
+            21 => Encoding::Int2,
+            23 => Encoding::Int4,
+            26 => Encoding::Oid,
+            700 => Encoding::Float4,
+            701 => Encoding::Float8,
+            // bytea, name, text, json, unknown, bpchar, varchar.
+            17 | 19 | 25 | 114 | 705 | 1042 | 1043 => Encoding::Raw,
+            _ => Encoding::Text,
+        }
+    }
+
+    fn format_code(self) -> u16 {
+        u16::from(self != Encoding::Text)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Encoding::Int2 => "smallint",
+            Encoding::Int4 => "integer",
+            Encoding::Int8 => "bigint",
+            Encoding::Oid => "oid",
+            Encoding::Float4 => "real",
+            Encoding::Float8 => "double precision",
+            Encoding::Bool => "boolean",
+            Encoding::Raw | Encoding::Text => "text",
+        }
+    }
+}
+
+/// What a prepared statement's execution looks like on the wire, but for its values.
+#[derive(Debug)]
+pub(in crate::postgresql) struct ExecuteTemplate {
+    // Bind up to the number of values.
+    head: Box<[u8]>,
+    encodings: Box<[Encoding]>,
+}
+
+/// The end of Bind (all results in binary), Execute (all rows), Sync.
+const TAIL: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+impl ExecuteTemplate {
+    /// The template of the statement prepared under `name`, which holds no zero byte.
+    pub(in crate::postgresql) fn new(name: &str, types: &[u32]) -> ExecuteTemplate {
+        let encodings: Box<[Encoding]> = types.iter().map(|&id| Encoding::of_type(id)).collect();
+        let n_values = u16::try_from(types.len()).expect("the server counts them in 16 bits");
+        // The length is patched later; the portal has no name.
+        let mut head = vec![b'B', 0, 0, 0, 0, 0];
+        head.extend_from_slice(name.as_bytes());
+        head.push(0);
+        head.extend_from_slice(&n_values.to_be_bytes());
+        for encoding in &encodings {
+            head.extend_from_slice(&encoding.format_code().to_be_bytes());
+        }
+        head.extend_from_slice(&n_values.to_be_bytes());
+        ExecuteTemplate { head: head.into_boxed_slice(), encodings }
+    }
+
+    /// Writes the execution with these values into `out`, which is empty.
+    pub(in crate::postgresql) fn encode(
+        &self,
+        values: &[Value<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), StatementError> {
+        if values.len() != self.encodings.len() {
+            return Err(wrong_count(values.len(), self.encodings.len()));
+        }
+        out.extend_from_slice(&self.head);
+        for (idx, (value, encoding)) in values.iter().zip(&self.encodings).enumerate() {
+            if !push_value(*value, *encoding, out) {
+                return Err(misfit(idx, value, *encoding));
+            }
+        }
+        // Bind ends with the first four bytes of the tail.
+        let length = u32::try_from(out.len() - 1 + 4).ok().filter(|&length| length < 1 << 30);
+        let length = length.ok_or_else(too_long)?;
+        out[1..5].copy_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(&TAIL);
+        Ok(())
+    }
+}
+
+/// Appends a value with its length; false where the type cannot hold it.
+fn push_value(value: Value<'_>, encoding: Encoding, out: &mut Vec<u8>) -> bool {
+    match (value, encoding) {
+        (Value::Null, _) => {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            true
+        }
+        (Value::Integer(number), _) => push_integer(number, encoding, out),
+        (Value::Real(number), _) => push_real(number, encoding, out),
+        (Value::Text(text), Encoding::Raw | Encoding::Text) => push_bytes(text, out),
+        (Value::Text(text), _) => push_parsed(text, encoding, out),
+    }
+}
+
+fn push_integer(number: i64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
+    match encoding {
+        Encoding::Int4 => match i32::try_from(number) {
+            Ok(number) => push_bytes(&number.to_be_bytes(), out),
+            Err(_) => false,
+        },
+        Encoding::Int8 => push_bytes(&number.to_be_bytes(), out),
+        Encoding::Int2 => match i16::try_from(number) {
+            Ok(number) => push_bytes(&number.to_be_bytes(), out),
+            Err(_) => false,
+        },
+        Encoding::Oid => match u32::try_from(number) {
+            Ok(number) => push_bytes(&number.to_be_bytes(), out),
+            Err(_) => false,
+        },
+        Encoding::Bool => matches!(number, 0 | 1) && push_bytes(&[u8::from(number == 1)], out),
+        Encoding::Float4 | Encoding::Float8 => push_real(number as f64, encoding, out),
+        Encoding::Raw | Encoding::Text => push_written(format_args!("{number}"), out),
+    }
+}
+
+fn push_real(number: f64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
+    match encoding {
+        Encoding::Float8 => push_bytes(&number.to_be_bytes(), out),
+        Encoding::Float4 => push_bytes(&(number as f32).to_be_bytes(), out),
+        Encoding::Raw | Encoding::Text => push_written(format_args!("{number}"), out),
+        // Only a whole number fits a whole number: nothing is rounded behind the caller's back.
+        // The bounds are powers of two, so that they are exact.
+        _ if number.fract() == 0.0
+            && (-9.223372036854776e18..9.223372036854776e18).contains(&number) =>
+        {
+            push_integer(number as i64, encoding, out)
+        }
+        _ => false,
+    }
+}
+
+/// A text for a type that goes over in binary.
+fn push_parsed(text: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return false;
+    };
+    let text = text.trim();
+    match encoding {
+        Encoding::Bool => match text {
+            "t" | "true" | "on" | "yes" | "1" => push_bytes(&[1], out),
+            "f" | "false" | "off" | "no" | "0" => push_bytes(&[0], out),
+            _ => false,
+        },
+        Encoding::Float4 | Encoding::Float8 => {
+            text.parse().is_ok_and(|number| push_real(number, encoding, out))
+        }
+        _ => text.parse().is_ok_and(|number| push_integer(number, encoding, out)),
+    }
+}
+
+fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    let Ok(length) = i32::try_from(bytes.len()) else {
+        return false;
+    };
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+    true
+}
+
+fn push_written(text: std::fmt::Arguments<'_>, out: &mut Vec<u8>) -> bool {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.write_fmt(text).expect("a vector takes all bytes");
+    let length = u32::try_from(out.len() - at - 4).expect("a number is short");
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    true
+}
+
+#[cold]
+fn wrong_count(n_given: usize, n_wanted: usize) -> StatementError {
+    StatementError::new(
+        ErrorClass::Refused,
+        "08P01",
+        format!("the statement takes {n_wanted} values and was given {n_given}"),
+    )
+}
+
+#[cold]
+fn too_long() -> StatementError {
+    StatementError::new(ErrorClass::Refused, "54000", "the values are longer than 1 GiB together")
+}
+
+#[cold]
+fn misfit(idx: usize, value: &Value<'_>, encoding: Encoding) -> StatementError {
+    let position = idx + 1;
+    let message = match value {
+        Value::Text(text) if text.len() > 40 => {
+            format!("a text of {} bytes does not fit ${position}", text.len())
+        }
+        Value::Text(text) => {
+            format!("the text `{}` does not fit ${position}", String::from_utf8_lossy(text))
+        }
+        Value::Integer(number) => format!("{number} does not fit ${position}"),
+        Value::Real(number) => format!("{number} does not fit ${position}"),
+        Value::Null => format!("NULL does not fit ${position}"),
+    };
+    StatementError::new(
+        ErrorClass::Refused,
+        "22003",
+        format!("{message} of type {}", encoding.name()),
+    )
+}

@@ -1,0 +1,110 @@
+//! What the server tells in words: errors and notices.
+
+use std::collections::VecDeque;
+
+use dyno_workload::{ErrorClass, StatementError};
+
+use super::frame::{ProtocolError, cut_text};
+
+/// How many notices are kept.
+const NOTICES_KEPT: usize = 16;
+
+/// An `ErrorResponse` or a `NoticeResponse`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::postgresql) struct ServerMessage {
+    severity: String,
+    /// SQLSTATE.
+    pub(in crate::postgresql) code: String,
+    text: String,
+}
+
+impl ServerMessage {
+    /// Reads the fields: message, detail, hint and (for COPY) where, in one text.
+    pub(in crate::postgresql) fn parse(mut body: &[u8]) -> Result<ServerMessage, ProtocolError> {
+        let what = "an error message";
+        let mut message = ServerMessage::default();
+        let mut details = String::new();
+        loop {
+            let (&kind, rest) = body.split_first().ok_or_else(|| ProtocolError::cut_off(what))?;
+            if kind == 0 {
+                break;
+            }
+            body = rest;
+            let value = String::from_utf8_lossy(cut_text(&mut body, what)?);
+            match kind {
+                b'S' if message.severity.is_empty() => message.severity = value.into_owned(),
+                // Not translated, so better than `S`; servers before 9.6 do not send it.
+                b'V' => message.severity = value.into_owned(),
+                b'C' => message.code = value.into_owned(),
+                b'M' => message.text = value.into_owned(),
+                b'D' => details.push_str(&format!("; detail: {value}")),
+                b'H' => details.push_str(&format!("; hint: {value}")),
+                b'W' if value.starts_with("COPY ") => {
+                    details.push_str(&format!("; in {}", value.lines().next().unwrap_or_default()));
+                }
+                _ => {}
+            }
+        }
+        message.text.push_str(&details);
+        Ok(message)
+    }
+
+    /// Whether the server ends the connection with it.
+    pub(in crate::postgresql) fn is_fatal(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+
+    /// What a client does about it.
+    fn class(&self) -> ErrorClass {
+        if self.is_fatal() {
+            return ErrorClass::Disconnected;
+        }
+        match self.code.as_str() {
+            "40P01" => ErrorClass::Deadlock,
+            "40001" => ErrorClass::Serialization,
+            "55P03" => ErrorClass::LockTimeout,
+            "23505" => ErrorClass::DuplicateKey,
+            // `query_canceled`: by a time limit of the server, or because somebody asked for it.
+            "57014" if self.text.contains("lock timeout") => ErrorClass::LockTimeout,
+            "57014" if self.text.contains("statement timeout") => ErrorClass::TimedOut,
+            "57P01" | "57P02" | "57P03" => ErrorClass::Disconnected,
+            code if code.starts_with("08") => ErrorClass::Disconnected,
+            _ => ErrorClass::Refused,
+        }
+    }
+
+    /// The same as an error of a statement.
+    pub(in crate::postgresql) fn to_error(&self) -> StatementError {
+        StatementError::new(self.class(), self.code.as_str(), self.text.as_str())
+    }
+
+    /// The same as one line.
+    pub(in crate::postgresql) fn to_line(&self) -> String {
+        format!("{}: {} ({})", self.severity, self.text, self.code)
+    }
+}
+
+/// The last notices of a connection, oldest first.
+#[derive(Debug, Default)]
+pub(in crate::postgresql) struct Notices {
+    kept: VecDeque<String>,
+    n_dropped: u64,
+}
+
+impl Notices {
+    /// Keeps the notice in this `NoticeResponse`; the oldest goes where there are too many.
+    pub(super) fn keep(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
+        let line = ServerMessage::parse(body)?.to_line();
+        if self.kept.len() == NOTICES_KEPT {
+            self.kept.pop_front();
+            self.n_dropped += 1;
+        }
+        self.kept.push_back(line);
+        Ok(())
+    }
+
+    /// Takes those that were kept, and how many older ones were not.
+    pub(in crate::postgresql) fn take(&mut self) -> (Vec<String>, u64) {
+        (self.kept.drain(..).collect(), std::mem::take(&mut self.n_dropped))
+    }
+}

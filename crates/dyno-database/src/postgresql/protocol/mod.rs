@@ -1,0 +1,21 @@
+//! The PostgreSQL protocol, version 3, without input or output: bytes in, meaning out.
+//!
+//! What is measured (statements and their replies) is written and read here by hand; what happens
+//! once a connection uses the messages of `postgres-protocol`. All lengths are checked: whatever a
+//! server sends ends in a meaning or in a [`ProtocolError`].
+
+mod bind;
+mod frame;
+mod message;
+mod reply;
+mod scram;
+#[cfg(test)]
+mod tests;
+
+pub(super) use bind::ExecuteTemplate;
+pub(super) use frame::{
+    HEADER_BYTES, ProtocolError, cut_text, header, parameter_types, row_texts, write_query,
+};
+pub(super) use message::ServerMessage;
+pub(super) use reply::{ReplyScanner, Scan, command_rows};
+pub(super) use scram::{Binding, ScramCache, ScramExchange, endpoint_hash};

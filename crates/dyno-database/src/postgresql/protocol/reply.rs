@@ -1,0 +1,155 @@
+//! A statement's reply, scanned by kind and length: rows are counted and stepped over, never
+//! decoded and never kept.
+
+use dyno_workload::{ErrorClass, Reply, StatementError};
+
+use super::frame::{HEADER_BYTES, ProtocolError, header};
+use super::message::{Notices, ServerMessage};
+
+/// Longest message that has to be seen whole (an error, a notice), in bytes.
+const WHOLE_MAX: usize = 16 << 20;
+
+/// How far a scan came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::postgresql) enum Scan {
+    /// The reply goes on.
+    More,
+    /// The reply is complete.
+    Done,
+    /// The server waits for rows of a COPY; they have to be refused.
+    CopyIn,
+}
+
+/// Scans the replies of one connection, one after the other.
+#[derive(Debug, Default)]
+pub(in crate::postgresql) struct ReplyScanner {
+    // Bytes of the current message that are still to be stepped over.
+    n_skip: usize,
+    reply: Reply,
+    error: Option<ServerMessage>,
+    has_rolled_back: bool,
+    notices: Notices,
+}
+
+impl ReplyScanner {
+    /// Begins the next reply.
+    pub(in crate::postgresql) fn begin(&mut self) {
+        self.reply = Reply::default();
+        self.error = None;
+        self.has_rolled_back = false;
+    }
+
+    /// Scans what has arrived; returns how many bytes it is done with, and how far it came.
+    pub(in crate::postgresql) fn scan(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<(usize, Scan), ProtocolError> {
+        let mut at = self.n_skip.min(bytes.len());
+        self.n_skip -= at;
+        while let Some((tag, length)) = header(&bytes[at..])? {
+            let end = at + HEADER_BYTES + length;
+            match tag {
+                b'D' => self.reply.rows += 1,
+                // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
+                // ParameterDescription, EmptyQueryResponse, PortalSuspended, ParameterStatus,
+                // NotificationResponse, CopyOutResponse, CopyData, CopyDone.
+                b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b'I' | b's' | b'S' | b'A' | b'H'
+                | b'd' | b'c' => {}
+                b'C' | b'Z' | b'E' | b'N' | b'G' if end > bytes.len() => {
+                    if length > WHOLE_MAX {
+                        return Err(ProtocolError(format!("a message of {length} bytes")));
+                    }
+                    return Ok((at, Scan::More));
+                }
+                b'C' | b'Z' | b'E' | b'N' | b'G' => {
+                    let scan = self.take_whole(tag, &bytes[at + HEADER_BYTES..end])?;
+                    if scan != Scan::More {
+                        return Ok((end, scan));
+                    }
+                }
+                other => return Err(ProtocolError::unexpected(other)),
+            }
+            if end > bytes.len() {
+                self.n_skip = end - bytes.len();
+                return Ok((bytes.len(), Scan::More));
+            }
+            at = end;
+        }
+        Ok((at, Scan::More))
+    }
+
+    /// The reply that was scanned, or the error in it.
+    pub(in crate::postgresql) fn finish(&mut self) -> Result<Reply, StatementError> {
+        match self.error.take() {
+            Some(error) => Err(error.to_error()),
+            None => Ok(self.reply),
+        }
+    }
+
+    /// Whether the statement ended with a rollback: what COMMIT does in a failed transaction.
+    pub(in crate::postgresql) fn has_rolled_back(&self) -> bool {
+        self.has_rolled_back
+    }
+
+    /// Whether the server ends the connection with this reply.
+    pub(in crate::postgresql) fn is_fatal(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| {
+            error.is_fatal() || error.to_error().class == ErrorClass::Disconnected
+        })
+    }
+
+    /// The notices.
+    pub(in crate::postgresql) fn notices(&mut self) -> &mut Notices {
+        &mut self.notices
+    }
+
+    /// Keeps a notice that came outside a reply.
+    pub(in crate::postgresql) fn keep_notice(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
+        self.notices.keep(body)
+    }
+
+    fn take_whole(&mut self, tag: u8, body: &[u8]) -> Result<Scan, ProtocolError> {
+        match tag {
+            b'C' => {
+                self.reply.affected += command_rows(body)?;
+                self.has_rolled_back |= body == b"ROLLBACK\0";
+            }
+            b'Z' if body.len() == 1 => return Ok(Scan::Done),
+            b'Z' => return Err(ProtocolError("ReadyForQuery has a wrong length".to_owned())),
+            b'E' => {
+                let message = ServerMessage::parse(body)?;
+                let error = self.error.get_or_insert(message);
+                if error.is_fatal() {
+                    return Ok(Scan::Done);
+                }
+            }
+            b'N' => {
+                self.reply.warnings += 1;
+                self.notices.keep(body)?;
+            }
+            _ => return Ok(Scan::CopyIn),
+        }
+        Ok(Scan::More)
+    }
+}
+
+/// The rows that a command changed, by its `CommandComplete`: `INSERT 0 5`, `UPDATE 3`.
+pub(in crate::postgresql) fn command_rows(body: &[u8]) -> Result<u64, ProtocolError> {
+    let Some((0, tag)) = body.split_last() else {
+        return Err(ProtocolError::cut_off("CommandComplete"));
+    };
+    let changes_rows = [b"INSERT ".as_slice(), b"UPDATE ", b"DELETE ", b"MERGE ", b"COPY "]
+        .iter()
+        .any(|verb| tag.starts_with(verb));
+    if !changes_rows {
+        return Ok(0);
+    }
+    let digits = tag.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    let number = digits.iter().try_fold(0_u64, |number, byte| match byte {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    });
+    number
+        .filter(|_| !digits.is_empty())
+        .ok_or_else(|| ProtocolError(format!("CommandComplete `{}`", String::from_utf8_lossy(tag))))
+}

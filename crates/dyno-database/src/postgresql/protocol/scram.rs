@@ -1,0 +1,213 @@
+//! SCRAM-SHA-256 with keys that are kept, so that a thousand connections pay for the slow key
+//! derivation once.
+//!
+//! Sources: RFC 5802 (the exchange), RFC 7677 (SHA-256), RFC 5929 (`tls-server-end-point`).
+
+use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::{digest, hmac, pbkdf2};
+
+/// Most rounds of key derivation that a server may ask for: bounds what a hostile one can cost.
+const ITERATIONS_MAX: u32 = 10_000_000;
+
+/// The keys of one password, salt and number of iterations.
+#[derive(Clone)]
+struct Keys {
+    client: [u8; 32],
+    server: [u8; 32],
+}
+
+/// The keys of one endpoint's password, derived once. Never shown.
+#[derive(Default)]
+pub(in crate::postgresql) struct ScramCache {
+    derived: Mutex<Option<Derived>>,
+}
+
+struct Derived {
+    salt: Vec<u8>,
+    iterations: u32,
+    keys: Keys,
+}
+
+impl ScramCache {
+    /// The keys; derives them where salt or iterations differ from last time. Callers that come
+    /// at the same time wait for the first.
+    fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Keys {
+        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*derived {
+            Some(known) if known.salt == salt && known.iterations == iterations.get() => {
+                known.keys.clone()
+            }
+            _ => {
+                let keys = derive(password, salt, iterations);
+                let salt = salt.to_vec();
+                *derived = Some(Derived { salt, iterations: iterations.get(), keys: keys.clone() });
+                keys
+            }
+        }
+    }
+}
+
+fn derive(password: &str, salt: &[u8], iterations: NonZeroU32) -> Keys {
+    // PostgreSQL takes passwords that SASLprep forbids, as they are.
+    let prepared = stringprep::saslprep(password).unwrap_or(password.into());
+    let mut salted = [0; 32];
+    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, prepared.as_bytes(), &mut salted);
+    Keys { client: sign(&salted, b"Client Key"), server: sign(&salted, b"Server Key") }
+}
+
+fn sign(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message);
+    tag.as_ref().try_into().expect("SHA-256 gives 32 bytes")
+}
+
+/// How the exchange is bound to the TLS channel under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::postgresql) enum Binding {
+    /// No TLS, or a certificate that has no hash to bind to.
+    Unsupported,
+    /// TLS, but the server offers no binding.
+    NotOffered,
+    /// `tls-server-end-point`: the hash of the server's certificate.
+    EndPoint(Vec<u8>),
+}
+
+impl Binding {
+    /// The name of the mechanism to ask for.
+    pub(in crate::postgresql) fn mechanism(&self) -> &'static str {
+        match self {
+            Binding::EndPoint(_) => "SCRAM-SHA-256-PLUS",
+            Binding::Unsupported | Binding::NotOffered => "SCRAM-SHA-256",
+        }
+    }
+
+    fn header(&self) -> &'static str {
+        match self {
+            Binding::Unsupported => "n,,",
+            Binding::NotOffered => "y,,",
+            Binding::EndPoint(_) => "p=tls-server-end-point,,",
+        }
+    }
+}
+
+/// The client's side of one exchange.
+pub(in crate::postgresql) struct ScramExchange {
+    binding: Binding,
+    // Of our first message, what is signed: `n=…,r=…`.
+    first: String,
+    nonce: String,
+    // What the server has to prove, once its first message was answered.
+    server_signature: Option<[u8; 32]>,
+}
+
+impl ScramExchange {
+    /// An exchange for `user` (PostgreSQL wants it empty) with a nonce that is used once.
+    pub(in crate::postgresql) fn new(user: &str, nonce: String, binding: Binding) -> ScramExchange {
+        let first = format!("n={user},r={nonce}");
+        ScramExchange { binding, first, nonce, server_signature: None }
+    }
+
+    /// A nonce.
+    pub(in crate::postgresql) fn make_nonce() -> Result<String, String> {
+        let bytes: [u8; 18] = ring::rand::generate(&ring::rand::SystemRandom::new())
+            .map_err(|_| "the system gives no random bytes".to_owned())?
+            .expose();
+        Ok(STANDARD.encode(bytes))
+    }
+
+    /// The first message to send.
+    pub(in crate::postgresql) fn first_message(&self) -> String {
+        format!("{}{}", self.binding.header(), self.first)
+    }
+
+    /// Answers the server's first message with the proof of the password.
+    pub(in crate::postgresql) fn answer(
+        &mut self,
+        challenge: &[u8],
+        password: &str,
+        cache: &ScramCache,
+    ) -> Result<String, String> {
+        let malformed = || "the server's SCRAM challenge is malformed".to_owned();
+        let challenge = std::str::from_utf8(challenge).map_err(|_| malformed())?;
+        let mut fields = challenge.split(',');
+        let mut field =
+            |name| fields.next().and_then(|f| f.strip_prefix(name)).ok_or_else(malformed);
+        let nonce = field("r=")?;
+        let salt = STANDARD.decode(field("s=")?).map_err(|_| malformed())?;
+        let iterations: NonZeroU32 = field("i=")?.parse().map_err(|_| malformed())?;
+        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
+            return Err("the server's SCRAM nonce does not continue ours".to_owned());
+        }
+        if iterations.get() > ITERATIONS_MAX {
+            return Err(format!(
+                "the server asks for {iterations} SCRAM iterations, over the limit"
+            ));
+        }
+        let keys = cache.keys(password, &salt, iterations);
+        let mut bound = self.binding.header().as_bytes().to_vec();
+        if let Binding::EndPoint(hash) = &self.binding {
+            bound.extend_from_slice(hash);
+        }
+        let last = format!("c={},r={nonce}", STANDARD.encode(bound));
+        let signed = format!("{},{challenge},{last}", self.first);
+        let stored = digest::digest(&digest::SHA256, &keys.client);
+        let mut proof = sign(stored.as_ref(), signed.as_bytes());
+        for (byte, key) in proof.iter_mut().zip(keys.client) {
+            *byte ^= key;
+        }
+        self.server_signature = Some(sign(&keys.server, signed.as_bytes()));
+        Ok(format!("{last},p={}", STANDARD.encode(proof)))
+    }
+
+    /// Checks that the server knows the password too.
+    pub(in crate::postgresql) fn verify(self, message: &[u8]) -> Result<(), String> {
+        let proof = message.strip_prefix(b"v=").and_then(|text| STANDARD.decode(text).ok());
+        match (proof, self.server_signature) {
+            (Some(proof), Some(expected)) if proof == expected => Ok(()),
+            _ => Err("the server does not prove that it knows the password".to_owned()),
+        }
+    }
+}
+
+/// The hash of a certificate (DER) that `tls-server-end-point` binds to, or none for signature
+/// algorithms that leave it open (Ed25519).
+pub(in crate::postgresql) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>> {
+    // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { OID, … }, … }
+    let (0x30, body, _) = cut_der(certificate)? else { return None };
+    let (_, _, rest) = cut_der(body)?;
+    let (0x30, algorithm, _) = cut_der(rest)? else { return None };
+    let (0x06, id, _) = cut_der(algorithm)? else { return None };
+    let hash = match id {
+        // 1.2.840.113549.1.1.x: RSA with MD5, SHA-1 (both replaced by SHA-256), SHA-256, 384, 512.
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4 | 5 | 11] => &digest::SHA256,
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 12] => &digest::SHA384,
+        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 13] => &digest::SHA512,
+        // 1.2.840.10045.4.x: ECDSA with SHA-1 (replaced), SHA-256, 384, 512.
+        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 1] | [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2] => {
+            &digest::SHA256
+        }
+        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3] => &digest::SHA384,
+        [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4] => &digest::SHA512,
+        _ => return None,
+    };
+    Some(digest::digest(hash, certificate).as_ref().to_vec())
+}
+
+/// Cuts one DER element: its tag, its contents, what follows it.
+fn cut_der(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let [tag, first, rest @ ..] = bytes else { return None };
+    let (length, rest) = match *first {
+        short @ 0..=0x7f => (usize::from(short), rest),
+        long @ 0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
+            let length = digits.iter().fold(0_usize, |sum, &digit| sum << 8 | usize::from(digit));
+            (length, rest)
+        }
+        _ => return None,
+    };
+    let (contents, rest) = rest.split_at_checked(length)?;
+    Some((*tag, contents, rest))
+}

@@ -1,0 +1,250 @@
+//! Opening a connection: TLS, startup message, authentication.
+
+use bytes::BytesMut;
+use dyno_workload::ConnectError;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::message::frontend;
+
+use super::connection::PgConnection;
+use super::protocol::{
+    Binding, ProtocolError, ReplyScanner, ScramCache, ScramExchange, ServerMessage, cut_text,
+    endpoint_hash,
+};
+use super::wire::{Wire, WireError};
+use crate::transport::Transport;
+use crate::{Address, Endpoint, TlsMode};
+
+/// SQLSTATE `too_many_connections`.
+const TOO_MANY: &str = "53300";
+
+/// A connection that could not be opened, with the server's code where it was the server's will.
+#[derive(Debug)]
+pub(super) struct OpenError {
+    pub(super) error: ConnectError,
+    pub(super) code: Option<String>,
+}
+
+/// Why it could not be opened.
+enum Refusal {
+    Server(ServerMessage),
+    Other(String),
+}
+
+impl From<WireError> for Refusal {
+    fn from(error: WireError) -> Refusal {
+        Refusal::Other(error.0)
+    }
+}
+
+impl From<ProtocolError> for Refusal {
+    fn from(error: ProtocolError) -> Refusal {
+        Refusal::Other(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Refusal {
+        Refusal::Other(error.to_string())
+    }
+}
+
+/// Opens a connection; blocks, and gives up where the server is silent for ten seconds.
+pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
+    begin(endpoint, cache).map_err(|refusal| {
+        let (reason, code) = match refusal {
+            Refusal::Server(message) if message.code == TOO_MANY => {
+                let reason = format!("{}; raise its `max_connections`", message.to_line());
+                (reason, Some(message.code))
+            }
+            Refusal::Server(message) => (message.to_line(), Some(message.code)),
+            Refusal::Other(reason) => (reason, None),
+        };
+        OpenError { error: ConnectError { address: endpoint.address.to_string(), reason }, code }
+    })
+}
+
+fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusal> {
+    let mut wire = Wire::new(Transport::open(endpoint)?);
+    if endpoint.tls != TlsMode::Off {
+        start_tls(&mut wire, endpoint)?;
+    }
+    let mut out = BytesMut::new();
+    let parameters = [
+        ("user", endpoint.user.as_str()),
+        ("database", endpoint.catalog.as_str()),
+        ("application_name", "dyno"),
+        ("client_encoding", "UTF8"),
+    ];
+    frontend::startup_message(parameters, &mut out)?;
+    wire.send(&out)?;
+    let scanner = authenticate(&mut wire, endpoint, cache)?;
+    Ok(PgConnection::new(wire, scanner)?)
+}
+
+/// Asks for TLS, and does the handshake.
+fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
+    let mut out = BytesMut::new();
+    frontend::ssl_request(&mut out);
+    wire.send(&out)?;
+    wire.read()?;
+    match wire.received.unread() {
+        b"S" => wire.received.clear(),
+        // Bytes after the answer were sent by somebody who could not encrypt them.
+        [b'S', ..] => return Err(Refusal::Other("unencrypted bytes before TLS".to_owned())),
+        [b'N', ..] => {
+            return Err(Refusal::Other(
+                "the server offers no TLS here; turn its setting `ssl` on (TCP only), or use \
+                 tls=off"
+                    .to_owned(),
+            ));
+        }
+        _ => return Err(Refusal::Other("the server does not understand TLS".to_owned())),
+    }
+    let host = match &endpoint.address {
+        Address::Tcp { host, .. } => host.as_str(),
+        Address::Unix(_) => "localhost",
+    };
+    Ok(wire.transport.start_tls(&endpoint.tls, host)?)
+}
+
+/// Answers what the server asks until it is ready for statements.
+fn authenticate(
+    wire: &mut Wire,
+    endpoint: &Endpoint,
+    cache: &ScramCache,
+) -> Result<ReplyScanner, Refusal> {
+    let mut scanner = ReplyScanner::default();
+    let mut scram = None;
+    let mut is_trusted = false;
+    loop {
+        match wire.next_message()? {
+            b'R' if !is_trusted => {
+                let (kind, data) = wire
+                    .body()
+                    .split_first_chunk::<4>()
+                    .ok_or_else(|| ProtocolError("a cut off authentication".to_owned()))?;
+                let kind = u32::from_be_bytes(*kind);
+                if kind == 0 {
+                    if scram.is_some() {
+                        return Err(Refusal::Other(
+                            "the server ends SCRAM without proving itself".to_owned(),
+                        ));
+                    }
+                    is_trusted = true;
+                    continue;
+                }
+                let data = data.to_vec();
+                let answer =
+                    Asked { kind, data: &data, endpoint, cache }.answer(wire, &mut scram)?;
+                wire.send(&answer)?;
+            }
+            b'E' => return Err(Refusal::Server(ServerMessage::parse(wire.body())?)),
+            b'N' => scanner.keep_notice(wire.body())?,
+            // ParameterStatus, BackendKeyData, NegotiateProtocolVersion.
+            b'S' | b'K' | b'v' => {}
+            b'Z' if is_trusted => {
+                wire.finish_message();
+                return Ok(scanner);
+            }
+            tag => return Err(ProtocolError::unexpected(tag).into()),
+        }
+    }
+}
+
+/// One request of the server for proof of who we are.
+struct Asked<'a> {
+    kind: u32,
+    data: &'a [u8],
+    endpoint: &'a Endpoint,
+    cache: &'a ScramCache,
+}
+
+impl Asked<'_> {
+    /// The message that answers it; empty where none is due.
+    fn answer(&self, wire: &Wire, scram: &mut Option<ScramExchange>) -> Result<BytesMut, Refusal> {
+        let mut out = BytesMut::new();
+        match self.kind {
+            3 => frontend::password_message(self.password()?.as_bytes(), &mut out)?,
+            5 => {
+                let salt = self
+                    .data
+                    .try_into()
+                    .map_err(|_| ProtocolError("an MD5 salt of a wrong length".to_owned()))?;
+                let user = self.endpoint.user.as_bytes();
+                let hash = md5_hash(user, self.password()?.as_bytes(), salt);
+                frontend::password_message(hash.as_bytes(), &mut out)?;
+            }
+            10 => {
+                self.password()?;
+                let binding = choose_binding(self.data, wire)?;
+                let nonce = ScramExchange::make_nonce().map_err(Refusal::Other)?;
+                let mechanism = binding.mechanism();
+                // The startup message names the user; here PostgreSQL wants it empty.
+                let exchange = ScramExchange::new("", nonce, binding);
+                let first = exchange.first_message();
+                frontend::sasl_initial_response(mechanism, first.as_bytes(), &mut out)?;
+                *scram = Some(exchange);
+            }
+            11 => {
+                let exchange = scram.as_mut().ok_or_else(out_of_turn)?;
+                let last = exchange
+                    .answer(self.data, self.password()?, self.cache)
+                    .map_err(Refusal::Other)?;
+                frontend::sasl_response(last.as_bytes(), &mut out)?;
+            }
+            12 => {
+                let exchange = scram.take().ok_or_else(out_of_turn)?;
+                exchange.verify(self.data).map_err(Refusal::Other)?;
+            }
+            other => return Err(Refusal::Other(unknown_method(other))),
+        }
+        Ok(out)
+    }
+
+    fn password(&self) -> Result<&str, Refusal> {
+        match &self.endpoint.password {
+            Some(password) => Ok(password.reveal()),
+            None => Err(Refusal::Other(format!(
+                "the server asks for the password of user `{}`; put it into the URL",
+                self.endpoint.user
+            ))),
+        }
+    }
+}
+
+fn out_of_turn() -> Refusal {
+    Refusal::Other("the server goes on with SCRAM out of turn".to_owned())
+}
+
+fn unknown_method(kind: u32) -> String {
+    let name = match kind {
+        2 => "Kerberos 5",
+        7 | 8 => "GSSAPI",
+        9 => "SSPI",
+        _ => "an unknown kind of",
+    };
+    format!(
+        "the server asks for {name} authentication; let Dyno's user in by trust, password, md5 or \
+         scram-sha-256"
+    )
+}
+
+/// Binds to the TLS channel where both sides can.
+fn choose_binding(mut offered: &[u8], wire: &Wire) -> Result<Binding, Refusal> {
+    let mut has_plain = false;
+    let mut has_bound = false;
+    loop {
+        match cut_text(&mut offered, "a list of SASL mechanisms")? {
+            b"" => break,
+            b"SCRAM-SHA-256" => has_plain = true,
+            b"SCRAM-SHA-256-PLUS" => has_bound = true,
+            _ => {}
+        }
+    }
+    match wire.transport.server_certificate().and_then(endpoint_hash) {
+        Some(hash) if has_bound => Ok(Binding::EndPoint(hash)),
+        Some(_) if has_plain => Ok(Binding::NotOffered),
+        None if has_plain => Ok(Binding::Unsupported),
+        _ => Err(Refusal::Other("the server offers no SCRAM-SHA-256".to_owned())),
+    }
+}

@@ -1,0 +1,137 @@
+//! Connections to servers that say anything: each ends in words, none in a panic or a wait.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixListener;
+use std::task::Poll;
+
+use dyno_workload::{ErrorClass, Reply, Row, Statement, StatementClass, StatementError};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Address, Protocol, Secret, TlsMode};
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap();
+    [&[tag], &length.to_be_bytes()[..], body].concat()
+}
+
+/// What a server says that lets anybody in.
+fn welcome() -> Vec<u8> {
+    [message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'Z', b"I")].concat()
+}
+
+/// A server that says `bytes` to its first client, whatever that one says.
+fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // The client may be gone already; then it has heard enough.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let endpoint = Endpoint {
+        protocol: Protocol::PostgreSql,
+        address: Address::Unix(path),
+        user: "u".to_owned(),
+        password: Some(Secret::new("hidden")),
+        catalog: "c".to_owned(),
+        tls,
+    };
+    (folder, endpoint)
+}
+
+#[track_caller]
+fn check_refused(bytes: &[u8], tls: TlsMode, part: &str) {
+    let (_folder, endpoint) = server_saying(bytes.to_vec(), tls);
+    let error = connect(&endpoint).err().expect("refused").to_string();
+    assert!(error.contains(part) && !error.contains("hidden"), "{error}");
+}
+
+#[test]
+fn broken_logins_are_told() {
+    let check = |bytes: &[u8], part: &str| check_refused(bytes, TlsMode::Off, part);
+    check(b"", "the server closed the connection");
+    check(b"R\0\0", "the server closed the connection");
+    check(b"HTTP/1.1 400 Bad Request\r\n", "impossible length");
+    check(&message(b'R', b"\0"), "cut off authentication");
+    check(&message(b'R', &[0, 0, 0, 7]), "GSSAPI authentication");
+    check(&message(b'R', &[0, 0, 0, 5, 1]), "MD5 salt of a wrong length");
+    check(&message(b'R', &[0, 0, 0, 11]), "out of turn");
+    check(&message(b'R', &[0, 0, 0, 12]), "out of turn");
+    check(&message(b'R', b"\0\0\0\x0aOTHER\0\0"), "offers no SCRAM-SHA-256");
+    check(&message(b'R', b"\0\0\0\x0aSCRAM"), "cut off");
+    // Not yet let in.
+    check(&message(b'Z', b"I"), "unexpected message `Z`");
+    // A server that skips its own proof.
+    let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    check(&[scram, welcome()].concat(), "without proving itself");
+    let full = message(b'E', b"VFATAL\0C53300\0Msorry, too many clients already\0\0");
+    check(&full, "raise its `max_connections`");
+}
+
+#[test]
+fn tls_begins_cleanly_or_not_at_all() {
+    check_refused(b"N", TlsMode::Encrypt, "offers no TLS");
+    check_refused(b"E", TlsMode::Encrypt, "does not understand TLS");
+    check_refused(b"SR\0\0\0\x08\0\0\0\0", TlsMode::Encrypt, "unencrypted bytes before TLS");
+}
+
+/// What becomes of a statement whose reply begins with these bytes.
+fn reply_of(bytes: &[u8]) -> Result<Reply, StatementError> {
+    let (_folder, endpoint) = server_saying([welcome(), bytes.to_vec()].concat(), TlsMode::Off);
+    let mut connection = connect(&endpoint).unwrap();
+    connection.set_blocking(true, 0).unwrap();
+    connection.send_text("SELECT 1");
+    loop {
+        if let Poll::Ready(reply) = connection.poll_reply() {
+            return reply;
+        }
+    }
+}
+
+#[test]
+fn broken_replies_lose_the_connection() {
+    let check = |bytes: &[u8], part: &str| {
+        let error = reply_of(bytes).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Disconnected);
+        assert!(error.message.contains(part), "{error}");
+    };
+    check(b"", "the server closed the connection");
+    check(b"D\0\0\0\xffabc", "the server closed the connection");
+    check(b"?\0\0\0\x04", "unexpected message `?`");
+    check(b"Z\0\0\0\x04", "wrong length");
+    check(&message(b'E', b"VFATAL\0C57P01\0Mbye\0\0"), "bye");
+    let fine = [message(b'D', b"\0\0"), message(b'C', b"SELECT 1\0"), message(b'Z', b"I")];
+    assert_eq!(reply_of(&fine.concat()), Ok(Reply { rows: 1, ..Reply::default() }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever a server says, every cold call ends.
+    #[test]
+    fn cold_calls_end(parts in prop::collection::vec(
+        (prop::sample::select(b"DCZENGtTR?".to_vec()), prop::collection::vec(any::<u8>(), 0..12)),
+        0..6,
+    )) {
+        let said: Vec<Vec<u8>> = parts.iter().map(|(tag, body)| message(*tag, body)).collect();
+        let (_folder, endpoint) = server_saying([welcome(), said.concat()].concat(), TlsMode::Off);
+        let mut connection = connect(&endpoint).unwrap();
+        let statement = Statement { sql: "SELECT $1".to_owned(), class: StatementClass::Read };
+        let _ = connection.query("SELECT 1");
+        let _ = connection.prepare(&[statement]);
+        let _ = connection.load_rows("t", &["a"], &mut |row: &mut Row| {
+            row.push_null();
+            true
+        });
+        // At the latest the end of the stream was noticed.
+        prop_assert!(connection.query("SELECT 1").is_err());
+        prop_assert!(connection.lost().is_some());
+        let (_folder, endpoint) = server_saying(said.concat(), TlsMode::Off);
+        let _ = connect(&endpoint);
+    }
+}

@@ -1,0 +1,166 @@
+//! The server that is none: a folder with a database file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_host::Keeper;
+use dyno_workload::{Connection, Connector, Dialect};
+
+use super::connection::SqliteConnection;
+use super::pragma::{self, Pragma};
+use crate::{DeployError, Server, ServerFacts, ServerSpec};
+
+/// Name of the database file in its folder.
+const DATABASE_FILE: &str = "dyno.db";
+
+/// What SQLite puts beside the database file.
+const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Makes a folder with an empty database and proves that all settings are accepted.
+pub(crate) fn start(
+    spec: &ServerSpec,
+    keeper: &Arc<Keeper>,
+) -> Result<Box<dyn Server>, DeployError> {
+    check_spec(spec)?;
+    let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
+    let folder = keeper.make_folder("sqlite").map_err(|error| DeployError::new(error.0))?;
+    match Database::create(&folder, pragmas) {
+        Ok(database) => Ok(Box::new(SqliteServer { database, folder, keeper: Arc::clone(keeper) })),
+        Err(error) => {
+            // The first error is the one to tell; a folder that stays is found as a leftover.
+            let _ = keeper.remove_folder(&folder);
+            Err(error)
+        }
+    }
+}
+
+/// Refuses what cannot be had from a database in the process.
+fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+    let version = rusqlite::version();
+    if let Some(wanted) = &spec.version
+        && !version.starts_with(wanted.as_str())
+    {
+        return Err(DeployError::new(format!(
+            "SQLite is built into Dyno in version {version}; version {wanted} cannot be had"
+        )));
+    }
+    let refused = |what: &str, instead: &str| {
+        Err(DeployError::new(format!("SQLite runs inside Dyno: {what}; {instead}")))
+    };
+    if let Some(engine) = &spec.engine {
+        return refused(&format!("it has no storage engine `{engine}`"), "leave `engine` out");
+    }
+    if spec.programs.is_some() {
+        return refused("there are no programs to find", "leave `programs` out");
+    }
+    if !spec.cpus.is_empty() {
+        return refused("it runs on the workers' CPUs", "leave its `cpus` out");
+    }
+    Ok(())
+}
+
+/// A database file with the settings of its connections.
+pub(super) struct Database {
+    path: PathBuf,
+    pragmas: Arc<[Pragma]>,
+    // Taken once: the settings are the same on every connection, and under `locking_mode =
+    // EXCLUSIVE` no further connection could ask while a client has one.
+    facts: ServerFacts,
+}
+
+impl Database {
+    /// Makes the file in `folder`.
+    pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+        let path = folder.join(DATABASE_FILE);
+        let told = |error: rusqlite::Error| {
+            DeployError::new(format!("cannot make the SQLite database {}: {error}", path.display()))
+        };
+        let database = rusqlite::Connection::open(&path).map_err(told)?;
+        pragma::check_names(&database, &pragmas).map_err(DeployError::new)?;
+        pragma::apply(&database, &pragmas).map_err(DeployError::new)?;
+        // Writes the file's header, which makes page size, encoding and WAL mode lasting.
+        database.execute_batch("VACUUM").map_err(told)?;
+        drop(database);
+        // Asked on a second connection: these are the settings that clients will have.
+        let connection = SqliteConnection::open(&path, &pragmas)
+            .map_err(|error| DeployError::new(error.to_string()))?;
+        let settings = pragma::facts(connection.database()).map_err(told)?;
+        let facts = ServerFacts {
+            product: "SQLite".to_owned(),
+            version: rusqlite::version().to_owned(),
+            transport: "in process",
+            tls: false,
+            durability: pragma::durability(&settings).to_owned(),
+            settings,
+        };
+        Ok(Database { path, pragmas: pragmas.into(), facts })
+    }
+
+    /// Opens connections to it.
+    pub(super) fn connector(&self) -> Connector {
+        let (path, pragmas) = (self.path.clone(), Arc::clone(&self.pragmas));
+        Arc::new(move || {
+            let connection = SqliteConnection::open(&path, &pragmas)?;
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        })
+    }
+
+    /// Its facts.
+    pub(super) fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    /// Bytes of the file and of those beside it.
+    pub(super) fn bytes(&self) -> u64 {
+        let size = |suffix: &str| {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+        };
+        SIDE_FILES.iter().map(|suffix| size(suffix)).sum()
+    }
+}
+
+struct SqliteServer {
+    database: Database,
+    folder: PathBuf,
+    keeper: Arc<Keeper>,
+}
+
+impl Server for SqliteServer {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn connector(&self) -> Connector {
+        self.database.connector()
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(self.database.facts().clone())
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn down(&mut self) -> Option<String> {
+        None
+    }
+
+    fn log_tail(&self, _lines: usize) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        Some(self.database.bytes())
+    }
+
+    fn blocks_worker(&self) -> bool {
+        true
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        self.keeper.remove_folder(&self.folder).map_err(|error| DeployError::new(error.0))
+    }
+}

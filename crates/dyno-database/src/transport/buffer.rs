@@ -1,0 +1,79 @@
+//! Bytes received and not yet consumed.
+
+/// Room a new buffer has, in bytes.
+const INITIAL_ROOM: usize = 16 * 1024;
+
+/// Bytes received and not yet consumed; grows when it must and never shrinks.
+///
+/// All memory is initialised when it is allocated, once, so that a read can go straight into it.
+/// Bytes are moved only when a read would find too little room behind them; a buffer that is
+/// emptied before the next read, as after every complete reply, never moves a byte.
+pub(crate) struct ReadBuffer {
+    bytes: Box<[u8]>,
+    // Unread are `start..end`; start <= end <= bytes.len().
+    start: usize,
+    end: usize,
+}
+
+impl Default for ReadBuffer {
+    fn default() -> ReadBuffer {
+        ReadBuffer::new()
+    }
+}
+
+impl ReadBuffer {
+    /// An empty buffer.
+    pub(crate) fn new() -> ReadBuffer {
+        ReadBuffer { bytes: vec![0; INITIAL_ROOM].into_boxed_slice(), start: 0, end: 0 }
+    }
+
+    /// The bytes received and not yet consumed.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Removes the first `n` unread bytes.
+    pub(crate) fn consume(&mut self, n: usize) {
+        assert!(n <= self.end - self.start, "consumed more than was received");
+        self.start += n;
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Removes all unread bytes.
+    pub(crate) fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// The room behind the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] tells
+    /// how much of it was used.
+    pub(crate) fn room(&mut self, min: usize) -> &mut [u8] {
+        if self.bytes.len() - self.end < min {
+            self.make_room(min);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// Notes that `n` bytes were written to the start of the room.
+    pub(crate) fn filled(&mut self, n: usize) {
+        assert!(n <= self.bytes.len() - self.end, "filled more than there was room");
+        self.end += n;
+    }
+
+    #[cold]
+    fn make_room(&mut self, min: usize) {
+        let n_unread = self.end - self.start;
+        if self.bytes.len() - n_unread >= min {
+            self.bytes.copy_within(self.start..self.end, 0);
+        } else {
+            let mut larger = vec![0; (n_unread + min).next_power_of_two()].into_boxed_slice();
+            larger[..n_unread].copy_from_slice(self.unread());
+            self.bytes = larger;
+        }
+        self.start = 0;
+        self.end = n_unread;
+    }
+}

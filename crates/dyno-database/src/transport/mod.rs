@@ -1,0 +1,103 @@
+//! Bytes to and from a server: Unix socket or TCP, plain or TLS, blocking or not.
+//!
+//! Knows no database protocol. A product's connection owns one [`Transport`] and one
+//! [`ReadBuffer`].
+
+mod buffer;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+pub(crate) use buffer::ReadBuffer;
+use socket::Socket;
+use tls::TlsStream;
+
+use crate::{Endpoint, TlsMode};
+
+/// Least room that a read is given, in bytes.
+const READ_ROOM: usize = 8 * 1024;
+
+/// An open stream to a server.
+pub(crate) struct Transport {
+    socket: Socket,
+    tls: Option<Box<TlsStream>>,
+    is_blocking: bool,
+}
+
+impl Transport {
+    /// Opens a plain stream, blocking, TCP_NODELAY set. Gives up after ten seconds.
+    ///
+    /// Reads and writes of the new stream give up after ten seconds too (with `WouldBlock`), so
+    /// that a silent server cannot hold up a handshake, until `set_blocking` says otherwise.
+    pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Transport> {
+        let socket = Socket::open(&endpoint.address)?;
+        socket.set_blocking(true, socket::OPEN_LIMIT_NS)?;
+        Ok(Transport { socket, tls: None, is_blocking: true })
+    }
+
+    /// Wraps the stream in TLS and finishes the handshake; blocks. `host` is the name to verify.
+    pub(crate) fn start_tls(&mut self, mode: &TlsMode, host: &str) -> io::Result<()> {
+        self.set_blocking(true, socket::OPEN_LIMIT_NS)?;
+        if let Some(tls) = TlsStream::handshake(mode, host, &mut self.socket)? {
+            self.tls = Some(Box::new(tls));
+        }
+        Ok(())
+    }
+
+    /// Whether it is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The server's certificate (DER), for channel binding; none without TLS.
+    pub(crate) fn server_certificate(&self) -> Option<&[u8]> {
+        self.tls.as_ref()?.server_certificate()
+    }
+
+    /// The descriptor.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Blocking or not; a blocking read or write gives up after `timeout_ns` (0: never) with
+    /// `WouldBlock`.
+    pub(crate) fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> io::Result<()> {
+        self.is_blocking = blocking;
+        self.socket.set_blocking(blocking, timeout_ns)
+    }
+
+    /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
+    /// `WouldBlock` where a record is incomplete (a blocking stream waits for the rest of it).
+    pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
+        if let Some(tls) = &mut self.tls {
+            return tls.read_some(&mut self.socket, buffer, self.is_blocking);
+        }
+        let n_read = self.socket.read(buffer.room(READ_ROOM))?;
+        buffer.filled(n_read);
+        Ok(n_read)
+    }
+
+    /// Writes as much as it can and returns how much was taken. With TLS and no bytes: writes
+    /// encrypted bytes that wait inside.
+    pub(crate) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.write_some(&mut self.socket, bytes),
+            None if bytes.is_empty() => Ok(0),
+            None => self.socket.write(bytes),
+        }
+    }
+
+    /// Whether encrypted bytes wait inside (TLS only) for the socket to take them.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Whether decrypted bytes wait inside (TLS only) that a poll of the descriptor cannot see.
+    pub(crate) fn has_buffered(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_buffered())
+    }
+}

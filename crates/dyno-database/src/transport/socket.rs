@@ -1,0 +1,133 @@
+//! A plain stream socket, Unix or TCP.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::Address;
+
+/// How long opening a stream may take, in ns, all addresses of a host together.
+pub(super) const OPEN_LIMIT_NS: u64 = 10_000_000_000;
+
+/// A plain stream socket.
+pub(super) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    /// Connects within [`OPEN_LIMIT_NS`].
+    pub(super) fn open(address: &Address) -> io::Result<Socket> {
+        match address {
+            Address::Unix(path) => open_unix(path).map(Socket::Unix),
+            Address::Tcp { host, port } => open_tcp(host, *port).map(Socket::Tcp),
+        }
+    }
+
+    /// Blocking with a limit for one read or write (0: none), or not blocking.
+    pub(super) fn set_blocking(&self, blocking: bool, timeout_ns: u64) -> io::Result<()> {
+        rustix::io::ioctl_fionbio(self, !blocking)?;
+        if blocking {
+            let limit = kernel_limit(timeout_ns);
+            sockopt::set_socket_timeout(self, Timeout::Recv, limit)?;
+            sockopt::set_socket_timeout(self, Timeout::Send, limit)?;
+        }
+        Ok(())
+    }
+}
+
+/// A limit as the kernel takes it, in whole microseconds: a limit below one must not become zero,
+/// which means none.
+fn kernel_limit(timeout_ns: u64) -> Option<Duration> {
+    (timeout_ns > 0).then(|| Duration::from_micros(timeout_ns.div_ceil(1_000)))
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(stream) => stream.as_fd(),
+            Socket::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Socket {
+    /// Reads once; tries again where only a signal interrupted.
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let result = match self {
+                Socket::Unix(stream) => stream.read(room),
+                Socket::Tcp(stream) => stream.read(room),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Write for Socket {
+    /// Writes once; tries again where only a signal interrupted.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let result = match self {
+                Socket::Unix(stream) => stream.write(bytes),
+                Socket::Tcp(stream) => stream.write(bytes),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The standard library cannot bound the wait for a full backlog; a send timeout on the socket can.
+fn open_unix(path: &Path) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, kernel_limit(OPEN_LIMIT_NS))?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Tries a host's addresses in order; each gets its share of the time. Tells the last failure.
+fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let Some(n_addresses) = u64::try_from(addresses.len()).ok().filter(|&n| n > 0) else {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("the host name `{host}` has no address"),
+        ));
+    };
+    let limit = Duration::from_nanos(OPEN_LIMIT_NS / n_addresses);
+    let mut failure = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => {
+                failure = Some(io::Error::new(error.kind(), format!("{address}: {error}")))
+            }
+        }
+    }
+    Err(failure.expect("there was at least one address"))
+}

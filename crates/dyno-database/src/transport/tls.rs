@@ -1,0 +1,216 @@
+//! TLS over a socket, by rustls.
+//!
+//! Rustls does no input or output of its own, so one object serves blocking and non-blocking
+//! sockets alike. It allocates for each record; the measured cost of TLS includes that.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+
+use super::ReadBuffer;
+use super::socket::Socket;
+use crate::TlsMode;
+
+/// A TLS session whose handshake is done.
+pub(super) struct TlsStream {
+    session: ClientConnection,
+    // Decrypted bytes that are still inside the session.
+    n_buffered: usize,
+}
+
+impl TlsStream {
+    /// Finishes the handshake on a blocking socket; none where `mode` is off.
+    pub(super) fn handshake(
+        mode: &TlsMode,
+        host: &str,
+        socket: &mut Socket,
+    ) -> io::Result<Option<TlsStream>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = match mode {
+            TlsMode::Off => return Ok(None),
+            TlsMode::Encrypt => Arc::new(AnyCertificate { provider: Arc::clone(&provider) }),
+            TlsMode::Verify { roots } => WebPkiServerVerifier::builder_with_provider(
+                Arc::new(read_roots(roots)?),
+                Arc::clone(&provider),
+            )
+            .build()
+            .map_err(io::Error::other)?,
+        };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        let mut session = ClientConnection::new(Arc::new(config), server_name(mode, host)?)
+            .map_err(io::Error::other)?;
+        while session.is_handshaking() || session.wants_write() {
+            session.complete_io(socket).map_err(told)?;
+        }
+        Ok(Some(TlsStream { session, n_buffered: 0 }))
+    }
+
+    pub(super) fn server_certificate(&self) -> Option<&[u8]> {
+        self.session.peer_certificates()?.first().map(|certificate| certificate.as_ref())
+    }
+
+    pub(super) fn wants_write(&self) -> bool {
+        self.session.wants_write()
+    }
+
+    pub(super) fn has_buffered(&self) -> bool {
+        self.n_buffered > 0
+    }
+
+    /// Reads encrypted bytes and appends all that can be decrypted. Where that is nothing yet, a
+    /// blocking socket is read again: only its own time limit ends the wait.
+    pub(super) fn read_some(
+        &mut self,
+        socket: &mut Socket,
+        buffer: &mut ReadBuffer,
+        is_blocking: bool,
+    ) -> io::Result<usize> {
+        while self.n_buffered == 0 {
+            self.decrypt(socket)?;
+            if self.n_buffered == 0 {
+                // Tells the end of the stream, and whether it was a proper one.
+                match self.session.reader().read(buffer.room(1)) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_blocking => {}
+                    other => return other,
+                }
+            }
+        }
+        let mut n_total = 0;
+        while self.n_buffered > 0 {
+            let n_read = self.session.reader().read(buffer.room(self.n_buffered))?;
+            buffer.filled(n_read);
+            n_total += n_read;
+            self.n_buffered = self.n_buffered.saturating_sub(n_read);
+        }
+        Ok(n_total)
+    }
+
+    /// Reads encrypted bytes once, and decrypts what is complete.
+    fn decrypt(&mut self, socket: &mut Socket) -> io::Result<()> {
+        self.session.read_tls(socket)?;
+        let state = self.session.process_new_packets().map_err(|error| {
+            // An alert tells the peer why; that it may not arrive changes nothing.
+            let _ = self.session.write_tls(socket);
+            io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}"))
+        })?;
+        self.n_buffered = state.plaintext_bytes_to_read();
+        Ok(())
+    }
+
+    /// Encrypts what the session has room for, and writes as much as the socket takes.
+    pub(super) fn write_some(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        let n_taken = self.session.writer().write(bytes)?;
+        while self.session.wants_write() {
+            match self.session.write_tls(socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && n_taken > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(n_taken)
+    }
+}
+
+/// A handshake error in words that fit after "cannot connect to …:".
+fn told(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, "the server did not finish the TLS handshake")
+        }
+        kind => io::Error::new(kind, format!("the TLS handshake failed: {error}")),
+    }
+}
+
+/// The name to verify. Where nothing is verified, a name that TLS cannot carry (a Unix socket's)
+/// is replaced by `localhost`.
+fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
+    match ServerName::try_from(host.to_owned()) {
+        Ok(name) => Ok(name),
+        Err(_) if *mode == TlsMode::Encrypt => {
+            Ok(ServerName::try_from("localhost").expect("`localhost` is a valid name"))
+        }
+        Err(_) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("`{host}` is not a host name that a certificate can be verified for"),
+        )),
+    }
+}
+
+/// Reads a file of root certificates.
+fn read_roots(path: &Path) -> io::Result<RootCertStore> {
+    let refuse = |reason: String| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("cannot read root certificates from {}: {reason}", path.display()),
+        )
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+        roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(refuse("there is no certificate (PEM) in it".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// Accepts any certificate, but only from a peer that proves to hold its key.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _stapled: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,140 @@
+//! A private server for tests, in a folder that vanishes.
+
+use std::cell::{Ref, RefCell};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dyno_database::{
+    Address, DeployError, Endpoint, Protocol, Secret, Server, ServerSpec, TlsMode, start,
+};
+use dyno_host::Keeper;
+use dyno_units::{Clock, Nanoseconds, SettingValue};
+use dyno_workload::Connection;
+use tempfile::TempDir;
+
+/// The time of this machine.
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds(u64::try_from(self.0.elapsed().as_nanos()).unwrap())
+    }
+
+    fn unix_millis(&self) -> u64 {
+        0
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        thread::sleep(Duration::from_nanos(until.0.saturating_sub(self.now().0)));
+    }
+}
+
+/// A running server and its folder.
+pub(crate) struct Fixture {
+    server: RefCell<Box<dyn Server>>,
+    root: TempDir,
+}
+
+/// A MariaDB with these settings.
+pub(crate) fn spec(settings: &[(&str, &str)]) -> ServerSpec {
+    let settings = settings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), SettingValue::Text((*value).to_owned())));
+    ServerSpec {
+        product: "mariadb".to_owned(),
+        version: None,
+        engine: None,
+        programs: None,
+        settings: settings.collect(),
+        cpus: Vec::new(),
+    }
+}
+
+/// A folder that vanishes and that any user can read: the server may run as another one.
+pub(crate) fn open_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// A file beside the tests, copied into an open folder; its path.
+pub(crate) fn fixture_file(folder: &TempDir, name: &str) -> String {
+    let copy = folder.path().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    fs::copy(source, &copy).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).unwrap();
+    copy.to_str().unwrap().to_owned()
+}
+
+/// The name of the user who runs the tests.
+pub(crate) fn user_name() -> String {
+    let output = Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+impl Fixture {
+    pub(crate) fn start(spec: &ServerSpec) -> Fixture {
+        match Fixture::try_start(spec) {
+            Ok(fixture) => fixture,
+            Err(error) => panic!("{error}\n{}", error.log.join("\n")),
+        }
+    }
+
+    pub(crate) fn try_start(spec: &ServerSpec) -> Result<Fixture, DeployError> {
+        let root = open_folder();
+        let keeper = Arc::new(Keeper::new(root.path()).unwrap());
+        #[allow(clippy::disallowed_methods)] // The one place that makes the tests' clock.
+        let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
+        let started = start(spec, &keeper, &clock);
+        if started.is_err() {
+            let left: Vec<_> = fs::read_dir(root.path()).unwrap().collect();
+            assert!(left.is_empty(), "a failed start left {left:?}");
+        }
+        Ok(Fixture { server: RefCell::new(started?), root })
+    }
+
+    pub(crate) fn server(&self) -> Ref<'_, Box<dyn Server>> {
+        self.server.borrow()
+    }
+
+    pub(crate) fn server_mut<T>(&self, act: impl FnOnce(&mut dyn Server) -> T) -> T {
+        act(self.server.borrow_mut().as_mut())
+    }
+
+    pub(crate) fn connect(&self) -> Box<dyn Connection> {
+        let connector = self.server().connector();
+        connector().unwrap()
+    }
+
+    /// A setting in force.
+    pub(crate) fn setting(&self, name: &str) -> String {
+        self.server().facts().unwrap().settings[name].clone()
+    }
+
+    pub(crate) fn socket_endpoint(&self, user: &str, password: Option<&str>) -> Endpoint {
+        Endpoint {
+            protocol: Protocol::MySql,
+            address: Address::Unix(self.setting("socket").into()),
+            user: user.to_owned(),
+            password: password.map(Secret::new),
+            catalog: "dyno".to_owned(),
+            tls: TlsMode::Off,
+        }
+    }
+
+    /// Stops the server; nothing of it may be left.
+    pub(crate) fn stop(self) {
+        let processes = self.server().processes();
+        self.server.into_inner().stop().unwrap();
+        for process in processes {
+            assert!(!Path::new(&format!("/proc/{process}")).exists(), "process {process} runs on");
+        }
+        let left: Vec<_> = fs::read_dir(self.root.path()).unwrap().collect();
+        assert!(left.is_empty(), "the server left {left:?}");
+    }
+}

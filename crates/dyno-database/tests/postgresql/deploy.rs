@@ -1,0 +1,164 @@
+//! Starting, asking, attaching and stopping servers.
+
+use dyno_database::postgresql::connect;
+use dyno_database::{CatalogError, DeployError, Endpoint, Server, attach, note_tables, start};
+use dyno_units::{ByteCount, SettingValue};
+use dyno_workload::Connection;
+
+use crate::server::{Laboratory, TestServer, server, spec};
+
+fn start_with(
+    laboratory: &Laboratory,
+    settings: &[(&str, SettingValue)],
+) -> Result<Box<dyn Server>, DeployError> {
+    start(&spec(settings), &laboratory.keeper, &laboratory.clock)
+}
+
+/// Names in the laboratory's folder: what a server left behind.
+fn leftovers(laboratory: &Laboratory) -> Vec<String> {
+    let entries = std::fs::read_dir(laboratory.path()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn is_alive(pid: i32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn a_private_server_lives_and_leaves_nothing() {
+    let laboratory = Laboratory::new();
+    let settings = [
+        ("shared_buffers", SettingValue::Bytes(ByteCount(24 << 20))),
+        ("synchronous_commit", SettingValue::Switch(false)),
+        ("work_mem", SettingValue::Text("3MB".to_owned())),
+        ("checkpoint_completion_target", SettingValue::Real(0.25)),
+        ("max_connections", SettingValue::Integer(17)),
+    ];
+    let mut server = start_with(&laboratory, &settings).unwrap();
+    let facts = server.facts().unwrap();
+    assert_eq!((facts.product.as_str(), facts.transport, facts.tls), ("PostgreSQL", "unix", false));
+    assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
+    assert_eq!(facts.durability, "synced within three times 200ms");
+    let told = |name: &str| facts.settings[name].as_str();
+    assert_eq!(told("shared_buffers"), "24MB");
+    assert_eq!(told("work_mem"), "3MB");
+    assert_eq!(told("checkpoint_completion_target"), "0.25");
+    assert_eq!(told("max_connections"), "17");
+    assert_eq!(told("server_encoding"), "UTF8");
+    assert!(server.data_bytes().unwrap() > 10 << 20);
+    assert!(server.log_tail(50).iter().any(|line| line.contains("ready to accept connections")));
+    assert_eq!(server.log_tail(1).len(), 1);
+    assert_eq!(server.down(), None);
+    let pid = server.processes()[0];
+    assert!(is_alive(pid));
+    let mut connection = (server.connector())().unwrap();
+    assert_eq!(connection.query("SELECT 1").unwrap().len(), 1);
+    server.stop().unwrap();
+    assert!(!is_alive(pid));
+    assert_eq!(leftovers(&laboratory), [""; 0]);
+    assert!(connection.query("SELECT 1").unwrap_err().class.loses_connection());
+}
+
+#[test]
+fn refused_settings_are_told_in_the_servers_words() {
+    let laboratory = Laboratory::new();
+    let check = |name, value, part: &str| {
+        let error = start_with(&laboratory, &[(name, value)]).err().expect("refused");
+        assert!(error.message.contains(part), "{error}");
+        error
+    };
+    let number = SettingValue::Integer;
+    let error = check("no_such_setting", number(1), "unrecognized configuration parameter");
+    assert!(error.log.iter().any(|line| line.contains("FATAL")), "{:?}", error.log);
+    check("shared_buffers", number(1), "outside the valid range");
+    check("fsync", SettingValue::Text("perhaps".to_owned()), "requires a Boolean value");
+    check("port", number(5432), "made by Dyno");
+    let mut engine = spec(&[]);
+    engine.engine = Some("InnoDB".to_owned());
+    let error = start(&engine, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    assert!(error.message.contains("no storage engine `InnoDB`"), "{error}");
+    assert_eq!(leftovers(&laboratory), [""; 0]);
+}
+
+#[test]
+fn missing_programs_and_versions_are_told() {
+    let laboratory = Laboratory::new();
+    let mut spec = spec(&[]);
+    spec.version = Some("8.4".to_owned());
+    let error = start(&spec, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    assert!(error.message.contains("no PostgreSQL 8.4 here, only "), "{error}");
+    spec.programs = Some("/nowhere".into());
+    let error = start(&spec, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    assert!(error.message.contains("are not in /nowhere"), "{error}");
+    assert!(error.message.contains("package `postgresql`"), "{error}");
+}
+
+fn with_catalog(server: &TestServer, catalog: &str) -> Endpoint {
+    Endpoint { catalog: catalog.to_owned(), ..server.tcp() }
+}
+
+fn catalogs(server: &TestServer, name: &str) -> usize {
+    let sql = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
+    crate::open(server).query(&sql).unwrap().len()
+}
+
+#[test]
+fn a_missing_catalog_is_made_and_dropped() {
+    let server = server();
+    let name = "made \"by\" Dyno";
+    let attached = attach(&with_catalog(&server, name), false).unwrap();
+    assert_eq!(catalogs(&server, name), 1);
+    let facts = attached.facts().unwrap();
+    assert_eq!((facts.transport, facts.durability.as_str()), ("tcp", "not synced"));
+    assert!(attached.data_bytes().unwrap() > 1 << 20);
+    assert!(attached.processes().is_empty());
+    // A client that was forgotten does not keep it.
+    let forgotten = (attached.connector())().unwrap();
+    attached.stop().unwrap();
+    drop(forgotten);
+    assert_eq!(catalogs(&server, name), 0);
+}
+
+#[test]
+fn foreign_tables_are_safe() {
+    let server = server();
+    let mut connection = crate::open(&server);
+    connection.query("CREATE DATABASE precious").unwrap();
+    let endpoint = with_catalog(&server, "precious");
+    let mut owner = connect(&endpoint).unwrap();
+    owner.query("CREATE TABLE letters (id int)").unwrap();
+    assert!(attach(&endpoint, false).is_err());
+    let attached = attach(&endpoint, true).unwrap();
+    let mut client = (attached.connector())().unwrap();
+    let noted = note_tables(client.as_mut(), &["mine".to_owned()]);
+    noted.unwrap();
+    client.query("CREATE TABLE mine (id int)").unwrap();
+    let foreign = note_tables(client.as_mut(), &["letters".to_owned()]);
+    assert!(matches!(foreign, Err(CatalogError::Foreign(_))));
+    attached.stop().unwrap();
+    let sql = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'";
+    assert_eq!(owner.query(sql).unwrap(), [vec![Some("letters".to_owned())]]);
+}
+
+#[test]
+fn an_attached_server_that_ends_is_noticed() {
+    let laboratory = Laboratory::new();
+    let private = start_with(&laboratory, &[("fsync", SettingValue::Switch(false))]).unwrap();
+    let mut connection = (private.connector())().unwrap();
+    let port = connection.query("SHOW port").unwrap()[0][0].clone().unwrap();
+    let url = format!("postgresql://dyno@127.0.0.1:{port}/dyno");
+    let mut attached = attach(&Endpoint::from_url(&url).unwrap(), false).unwrap();
+    assert_eq!(attached.down(), None);
+    // An idle connection that is ended says nothing about the server.
+    connection
+        .query(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
+             WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        )
+        .unwrap();
+    assert_eq!(attached.down(), None);
+    private.stop().unwrap();
+    let reason = attached.down().expect("it is down");
+    assert!(reason.contains("terminating connection"), "{reason}");
+    assert!(reason.contains(&format!("cannot connect to 127.0.0.1:{port}")), "{reason}");
+}

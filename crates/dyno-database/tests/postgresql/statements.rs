@@ -1,0 +1,286 @@
+//! Statements of all kinds, and all the ways in which they fail.
+
+use std::task::Poll;
+
+use dyno_workload::{Connection, ErrorClass, Reply, Row, StatementError, Value};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::server::server;
+use crate::{affected, execute, finish, open, rows, statement, text};
+
+#[test]
+fn prepared_and_text_statements_are_counted() {
+    let server = server();
+    let mut connection = open(&server);
+    for is_blocking in [false, true] {
+        connection.set_blocking(is_blocking, 0).unwrap();
+        connection.query("CREATE TABLE counted (id int PRIMARY KEY, c text, n bigint)").unwrap();
+        let statements = [
+            statement("INSERT INTO counted VALUES ($1, $2, $3)"),
+            statement("SELECT * FROM counted WHERE id BETWEEN $1 AND $2"),
+            statement("UPDATE counted SET n = n + 1 WHERE id > $1"),
+            statement("SELECT 1"),
+        ];
+        connection.prepare(&statements).unwrap();
+        for id in 0..10 {
+            let values =
+                [Value::Integer(id), Value::Text("ü\t".as_bytes()), Value::Integer(id << 40)];
+            assert_eq!(execute(&mut connection, 0, &values), Ok(affected(1)));
+        }
+        let values = [Value::Integer(2), Value::Integer(5)];
+        assert_eq!(execute(&mut connection, 1, &values), Ok(rows(4)));
+        assert_eq!(execute(&mut connection, 2, &[Value::Integer(3)]), Ok(affected(6)));
+        assert_eq!(execute(&mut connection, 3, &[]), Ok(rows(1)));
+        assert_eq!(text(&mut connection, "BEGIN"), Ok(Reply::default()));
+        assert_eq!(text(&mut connection, "DELETE FROM counted WHERE id < 5"), Ok(affected(5)));
+        assert_eq!(text(&mut connection, "ROLLBACK"), Ok(Reply::default()));
+        assert_eq!(text(&mut connection, "SELECT * FROM counted; SELECT 1"), Ok(rows(11)));
+        assert_eq!(text(&mut connection, ""), Ok(Reply::default()));
+        let seen = connection.query("SELECT c, n, NULL FROM counted WHERE id = 9").unwrap();
+        let n = ((9_i64 << 40) + 1).to_string();
+        assert_eq!(seen, [vec![Some("ü\t".to_owned()), Some(n), None]]);
+        connection.query("DROP TABLE counted").unwrap();
+    }
+}
+
+#[test]
+fn misuse_is_told_and_harmless() {
+    let server = server();
+    let mut connection = open(&server);
+    connection.prepare(&[statement("SELECT $1::int")]).unwrap();
+    let check = |result: Result<Reply, StatementError>, part: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.class, ErrorClass::Refused);
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    check(execute(&mut connection, 7, &[]), "no statement was prepared");
+    check(execute(&mut connection, 0, &[]), "takes 1 values");
+    check(text(&mut connection, "SELECT '\0'"), "zero byte");
+    check(finish(&mut connection), "no statement is in flight");
+    connection.query("CREATE TEMP TABLE t (a int)").unwrap();
+    check(text(&mut connection, "COPY t FROM STDIN"), "COPY FROM STDIN is not a statement");
+    assert!(connection.query("COPY t FROM STDIN").is_err());
+    assert_eq!(text(&mut connection, "COPY (SELECT 1) TO STDOUT").map(|r| r.rows), Ok(0));
+    let error = connection.prepare(&[statement("SELECT 1"), statement("SELEC")]).unwrap_err();
+    assert!(error.message.contains("syntax error") && error.message.ends_with("in: SELEC"));
+    connection.prepare(&[statement("SELECT 2")]).unwrap();
+    connection.prepare(&[statement("SELECT 3")]).unwrap();
+    assert_eq!(execute(&mut connection, 0, &[]), Ok(rows(1)));
+}
+
+#[test]
+fn long_and_many_rows_are_skipped_in_bounded_memory() {
+    let server = server();
+    let mut connection = open(&server);
+    connection
+        .prepare(&[
+            statement("SELECT repeat('x', $1), generate_series(1, $2)"),
+            statement("SELECT length($1)"),
+        ])
+        .unwrap();
+    for is_blocking in [false, true] {
+        connection.set_blocking(is_blocking, 0).unwrap();
+        let long = [Value::Integer(20_000_000), Value::Integer(3)];
+        assert_eq!(execute(&mut connection, 0, &long), Ok(rows(3)));
+        let many = [Value::Integer(10), Value::Integer(300_000)];
+        assert_eq!(execute(&mut connection, 0, &many), Ok(rows(300_000)));
+        // More than a socket takes at once.
+        let text = vec![b'y'; 10_000_000];
+        assert_eq!(execute(&mut connection, 1, &[Value::Text(&text)]), Ok(rows(1)));
+    }
+    let seen = connection.query("SELECT repeat('z', 3000000)").unwrap();
+    assert_eq!(seen[0][0].as_deref().map(str::len), Some(3_000_000));
+}
+
+#[test]
+fn blocking_reads_give_up_in_time() {
+    let server = server();
+    let mut connection = open(&server);
+    connection.set_blocking(true, 1_000_000).unwrap();
+    connection.query("SELECT pg_advisory_lock(77)").unwrap();
+    let mut waiting = open(&server);
+    waiting.set_blocking(true, 1_000_000).unwrap();
+    waiting.send_text("SELECT pg_advisory_lock(77)");
+    assert_eq!(waiting.poll_reply(), Poll::Pending);
+    connection.query("SELECT pg_advisory_unlock(77)").unwrap();
+    assert_eq!(finish(&mut waiting), Ok(rows(1)));
+}
+
+#[test]
+fn notices_are_counted_and_kept() {
+    let server = server();
+    let mut connection = open(&server);
+    let sql = "DO $$ BEGIN RAISE WARNING 'first'; RAISE NOTICE 'second'; END $$";
+    assert_eq!(text(&mut connection, sql).unwrap().warnings, 2);
+    connection.query("DROP TABLE IF EXISTS no_such_table").unwrap();
+    let (lines, n_older) = connection.take_notices();
+    assert_eq!(n_older, 0);
+    assert_eq!(lines[0], "WARNING: first (01000)");
+    assert_eq!(lines[1], "NOTICE: second (00000)");
+    assert!(lines[2].contains("no_such_table"), "{lines:?}");
+    // A channel's news come between replies.
+    connection.query("LISTEN news").unwrap();
+    open(&server).query("NOTIFY news, 'x'").unwrap();
+    assert_eq!(text(&mut connection, "SELECT 1"), Ok(rows(1)));
+    assert_eq!(connection.lost(), None);
+    assert_eq!(text(&mut connection, "SELECT 1"), Ok(rows(1)));
+}
+
+#[track_caller]
+fn check_class(result: Result<Reply, StatementError>, class: ErrorClass, code: &str) {
+    let error = result.unwrap_err();
+    assert_eq!((error.class, error.code.as_str()), (class, code), "{error}");
+}
+
+#[test]
+fn duplicate_keys_and_failed_transactions() {
+    let server = server();
+    let mut connection = open(&server);
+    connection.query("CREATE TABLE twice (id int PRIMARY KEY)").unwrap();
+    connection.prepare(&[statement("INSERT INTO twice VALUES ($1)")]).unwrap();
+    let one = [Value::Integer(1)];
+    text(&mut connection, "BEGIN").unwrap();
+    assert_eq!(execute(&mut connection, 0, &one), Ok(affected(1)));
+    check_class(execute(&mut connection, 0, &one), ErrorClass::DuplicateKey, "23505");
+    check_class(text(&mut connection, "SELECT 1"), ErrorClass::Refused, "25P02");
+    // PostgreSQL answers this COMMIT with ROLLBACK and no error.
+    check_class(text(&mut connection, "COMMIT"), ErrorClass::Refused, "25P02");
+    assert_eq!(execute(&mut connection, 0, &one), Ok(affected(1)));
+    check_class(execute(&mut connection, 0, &[Value::Null]), ErrorClass::Refused, "23502");
+}
+
+#[test]
+fn a_real_deadlock_has_one_victim() {
+    let server = server();
+    let (mut first, mut second) = (open(&server), open(&server));
+    first.query("CREATE TABLE dead (id int PRIMARY KEY, n int)").unwrap();
+    first.query("INSERT INTO dead VALUES (1, 0), (2, 0)").unwrap();
+    for connection in [&mut first, &mut second] {
+        connection.query("SET deadlock_timeout = '20ms'").unwrap();
+        connection.prepare(&[statement("UPDATE dead SET n = n + 1 WHERE id = $1")]).unwrap();
+        text(connection, "BEGIN").unwrap();
+    }
+    execute(&mut first, 0, &[Value::Integer(1)]).unwrap();
+    execute(&mut second, 0, &[Value::Integer(2)]).unwrap();
+    first.send_execute(0, &[Value::Integer(2)]);
+    second.send_execute(0, &[Value::Integer(1)]);
+    // Whoever is the victim answers first; its rollback lets the other one go on.
+    let mut sockets = [
+        PollFd::from_borrowed_fd(first.descriptor().unwrap(), PollFlags::IN),
+        PollFd::from_borrowed_fd(second.descriptor().unwrap(), PollFlags::IN),
+    ];
+    poll(&mut sockets, None).unwrap();
+    let first_is_victim = sockets[0].revents().contains(PollFlags::IN);
+    let (victim, winner) =
+        if first_is_victim { (&mut first, &mut second) } else { (&mut second, &mut first) };
+    check_class(finish(victim), ErrorClass::Deadlock, "40P01");
+    text(victim, "ROLLBACK").unwrap();
+    assert_eq!(finish(winner), Ok(affected(1)));
+    text(winner, "COMMIT").unwrap();
+}
+
+#[test]
+fn serialization_failures_and_lock_timeouts() {
+    let server = server();
+    let (mut first, mut second) = (open(&server), open(&server));
+    first.query("CREATE TABLE serial (id int PRIMARY KEY, n int)").unwrap();
+    first.query("INSERT INTO serial VALUES (1, 0)").unwrap();
+    let update = "UPDATE serial SET n = n + 1";
+    text(&mut second, "BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    text(&mut second, "SELECT * FROM serial").unwrap();
+    text(&mut first, update).unwrap();
+    check_class(text(&mut second, update), ErrorClass::Serialization, "40001");
+    text(&mut second, "ROLLBACK").unwrap();
+
+    text(&mut first, "BEGIN").unwrap();
+    text(&mut first, update).unwrap();
+    second.query("SET lock_timeout = '5ms'").unwrap();
+    check_class(text(&mut second, update), ErrorClass::LockTimeout, "55P03");
+    second.query("SET lock_timeout = 0; SET statement_timeout = '5ms'").unwrap();
+    check_class(text(&mut second, update), ErrorClass::TimedOut, "57014");
+    text(&mut first, "COMMIT").unwrap();
+    let nowait = "SELECT * FROM serial FOR UPDATE NOWAIT";
+    text(&mut first, "BEGIN").unwrap();
+    text(&mut first, nowait).unwrap();
+    check_class(text(&mut second, nowait), ErrorClass::LockTimeout, "55P03");
+}
+
+#[test]
+fn an_ended_connection_says_why() {
+    let server = server();
+    for is_blocking in [false, true] {
+        let (mut first, mut second) = (open(&server), open(&server));
+        second.set_blocking(is_blocking, 0).unwrap();
+        assert_eq!(second.lost(), None);
+        let id = second.query("SELECT pg_backend_pid()").unwrap()[0][0].clone().unwrap();
+        let end = format!("SELECT pg_terminate_backend({id}, 10000)");
+        assert_eq!(first.query(&end).unwrap()[0][0].as_deref(), Some("t"));
+        // Written into the void or read first: the server's own words come either way.
+        let error = text(&mut second, "SELECT 1").unwrap_err();
+        assert_eq!(error.class, ErrorClass::Disconnected, "{error}");
+        assert!(error.message.contains("terminating connection"), "{error}");
+        for _ in 0..2 {
+            assert!(text(&mut second, "SELECT 1").unwrap_err().class.loses_connection());
+            assert!(second.query("SELECT 1").unwrap_err().class.loses_connection());
+        }
+        assert!(second.lost().unwrap().contains("terminating connection"));
+    }
+    // One that is ended while a statement runs, and one that is ended while it idles.
+    let (mut first, mut running, mut idle) = (open(&server), open(&server), open(&server));
+    running.query("SET application_name = 'to be ended'").unwrap();
+    idle.query("SET application_name = 'to be ended'").unwrap();
+    running.send_text("SELECT pg_sleep(600)");
+    let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity \
+               WHERE application_name = 'to be ended'";
+    assert_eq!(first.query(end).unwrap()[0][0].as_deref(), Some("2"));
+    check_class(finish(&mut running), ErrorClass::Disconnected, "57P01");
+    assert!(idle.lost().unwrap().contains("terminating connection"));
+}
+
+#[test]
+fn copy_stores_all_rows() {
+    let server = server();
+    let mut connection = open(&server);
+    connection.query("CREATE TABLE copied (id int, k bigint, c text)").unwrap();
+    let mut number = 0;
+    let stored = connection
+        .load_rows("copied", &["id", "k", "c"], &mut |row: &mut Row| {
+            number += 1;
+            row.push_integer(number);
+            if number % 10 == 0 {
+                row.push_null()
+            } else {
+                row.push_integer(-number)
+            }
+            row.push_text(format!("tab\t back\\slash \n{number}").as_bytes());
+            number <= 100_000
+        })
+        .unwrap();
+    assert_eq!(stored, 100_000);
+    let sql = "SELECT count(*), count(k), sum(k), count(DISTINCT c), max(c) FROM copied";
+    let seen = connection.query(sql).unwrap();
+    let expected = ["100000", "90000", "-4500000000", "100000", "tab\t back\\slash \n99999"];
+    assert_eq!(seen[0].iter().flatten().collect::<Vec<_>>(), expected);
+    assert_eq!(connection.load_rows("copied", &["id"], &mut |_| false), Ok(0));
+}
+
+#[test]
+fn a_failed_copy_is_told_and_the_connection_lives() {
+    let server = server();
+    let mut connection = open(&server);
+    connection.query("CREATE TABLE refused (id smallint)").unwrap();
+    let mut number = 0_i64;
+    let error = connection
+        .load_rows("refused", &["id"], &mut |row: &mut Row| {
+            number += 1;
+            row.push_integer(number);
+            number < 10_000_000
+        })
+        .unwrap_err();
+    assert_eq!(error.code, "22003");
+    assert!(error.message.contains("in COPY refused, line 32768"), "{error}");
+    assert!(number < 10_000_000, "rows were made to no use");
+    let error = connection.load_rows("missing", &["id"], &mut |_| false).unwrap_err();
+    assert_eq!(error.code, "42P01");
+    assert_eq!(text(&mut connection, "SELECT * FROM refused"), Ok(rows(0)));
+}

@@ -1,0 +1,157 @@
+//! What the control groups allow Dyno and its servers: CPU time and memory, in versions 1 and 2.
+//!
+//! A limit of any group above counts as well, so the tightest one is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The limits in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// CPU seconds per second; none for no limit.
+    pub(crate) cpus: Option<f64>,
+    /// None for no limit.
+    pub(crate) memory_bytes: Option<u64>,
+    /// Times that CPU time was refused so far; none where the kernel does not tell.
+    pub(crate) n_throttled: Option<u64>,
+}
+
+/// Version 1 has no word for "no limit", but a number near 2^63.
+const V1_MEMORY_UNLIMITED: u64 = 1 << 62;
+
+impl Limits {
+    /// Reads the limits of the calling process. `root` holds `proc` and `sys`.
+    pub(crate) fn read(root: &Path) -> Limits {
+        let memberships = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+        let mut found = Limits::default();
+        for line in memberships.lines() {
+            // `4:memory:/path` in version 1, `0::/path` in version 2.
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+            for folder in folders(&root.join("sys/fs/cgroup"), controllers, path) {
+                found.add(&folder);
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, folder: &Path) {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let number = |name: &str| read(name)?.trim().parse::<i64>().ok();
+        let v2_cpus = || parse_cpu_max(&read("cpu.max")?);
+        let v1_cpus = || quota(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
+        if let Some(cpus) = v2_cpus().or_else(v1_cpus) {
+            self.cpus = Some(self.cpus.map_or(cpus, |before| before.min(cpus)));
+        }
+        let memory = number("memory.max").or_else(|| number("memory.limit_in_bytes"));
+        let memory =
+            memory.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < V1_MEMORY_UNLIMITED);
+        if let Some(bytes) = memory {
+            self.memory_bytes = Some(self.memory_bytes.map_or(bytes, |before| before.min(bytes)));
+        }
+        if let Some(count) = read("cpu.stat").as_deref().and_then(parse_throttled) {
+            self.n_throttled = Some(self.n_throttled.unwrap_or(0).max(count));
+        }
+    }
+}
+
+/// The group's folder and those of all groups above it. In a container the path may be the host's
+/// and not be there; the topmost folder then is the container's own.
+fn folders(cgroup_root: &Path, controllers: &str, path: &str) -> Vec<PathBuf> {
+    let mounts: Vec<PathBuf> = if controllers.is_empty() {
+        vec![cgroup_root.to_owned(), cgroup_root.join("unified")]
+    } else if controllers.split(',').any(|name| name == "cpu" || name == "memory") {
+        let each = controllers.split(',').map(|name| cgroup_root.join(name));
+        each.chain([cgroup_root.join(controllers)]).collect()
+    } else {
+        return Vec::new();
+    };
+    let path = Path::new(path.trim_start_matches('/'));
+    mounts.iter().flat_map(|mount| path.ancestors().map(|part| mount.join(part))).collect()
+}
+
+/// Version 2: `50000 100000`, or `max 100000`.
+fn parse_cpu_max(text: &str) -> Option<f64> {
+    let (quota_us, period_us) = text.trim().split_once(' ')?;
+    quota(quota_us.parse().ok()?, period_us.parse().ok()?)
+}
+
+/// Version 1 writes -1 for no limit.
+fn quota(quota_us: i64, period_us: i64) -> Option<f64> {
+    (quota_us > 0 && period_us > 0).then(|| quota_us as f64 / period_us as f64)
+}
+
+fn parse_throttled(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(files: &[(&str, &str)], expected: Limits) {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+        assert_eq!(Limits::read(root.path()), expected, "{files:?}");
+    }
+
+    #[test]
+    fn version_2_takes_the_tightest_group() {
+        check(
+            &[
+                ("proc/self/cgroup", "0::/user.slice/dyno\n"),
+                ("sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n"),
+                ("sys/fs/cgroup/user.slice/dyno/cpu.max", "max 100000\n"),
+                ("sys/fs/cgroup/user.slice/memory.max", "1073741824\n"),
+                ("sys/fs/cgroup/user.slice/dyno/memory.max", "max\n"),
+                ("sys/fs/cgroup/user.slice/cpu.stat", "usage_usec 5\nnr_throttled 3\n"),
+            ],
+            Limits { cpus: Some(1.5), memory_bytes: Some(1 << 30), n_throttled: Some(3) },
+        );
+    }
+
+    #[test]
+    fn version_1_has_a_folder_for_each_controller() {
+        check(
+            &[
+                ("proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/a\n3:pids:/a\n"),
+                ("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n"),
+                ("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n"),
+                ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "536870912\n"),
+                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ],
+            Limits { cpus: Some(2.0), memory_bytes: Some(512 << 20), n_throttled: None },
+        );
+    }
+
+    #[test]
+    fn in_a_container_the_topmost_folder_counts() {
+        check(
+            &[
+                ("proc/self/cgroup", "4:cpu:/docker/0123\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+            ],
+            Limits { cpus: Some(0.5), ..Limits::default() },
+        );
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        check(&[], Limits::default());
+        check(
+            &[
+                ("proc/self/cgroup", "4:cpu:/\nbroken\n0::\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+                ("sys/fs/cgroup/cpu.max", "many\n"),
+            ],
+            Limits::default(),
+        );
+    }
+}

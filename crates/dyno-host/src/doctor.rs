@@ -1,0 +1,246 @@
+//! Examines a host as a laboratory: what makes measurements here noisy, slow or untrue.
+//!
+//! Main types: `Symptoms`, all that was found, and `Check`, what is to be thought of one of them.
+//! Everything between the two is pure; `Symptoms::read` is the thin part that reads files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::facts::{Host, mitigations_in_words};
+use crate::probe::{CpuCounters, busy, load_average, meminfo_bytes, stolen, sum};
+use crate::process_table::{ProcessStat, list_processes};
+use crate::storage::{free_bytes, nearest_existing};
+
+mod checks;
+
+/// What is to be thought of something that was examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// As a laboratory should be.
+    Good,
+    /// The kernel does not tell.
+    Unknown,
+    /// Can be lived with, if one knows it.
+    Notice,
+    /// Spoils measurements.
+    Bad,
+}
+
+/// One thing that was examined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was examined: `CPU governor`.
+    pub name: &'static str,
+    /// What is to be thought of it.
+    pub state: CheckState,
+    /// What was found, in words.
+    pub found: String,
+    /// Why it matters to measurements.
+    pub why: &'static str,
+    /// What to do about it; empty where there is nothing to do.
+    pub advice: String,
+}
+
+/// A process that takes CPU time beside the laboratory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BusyProcess {
+    /// Its process id.
+    pub pid: i32,
+    /// Its program's name.
+    pub name: String,
+    /// CPU seconds per second.
+    pub cpu_s_per_s: f64,
+}
+
+/// The counters of one moment. Two of them tell what happens on the host between.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    cpu: Option<CpuCounters>,
+    processes: Vec<ProcessStat>,
+    n_throttled: Option<u64>,
+}
+
+impl Snapshot {
+    /// Reads the counters. `root` is where `proc` and `sys` are: `/` but in tests.
+    pub fn read(root: &Path) -> Snapshot {
+        let host = Host::new(root);
+        Snapshot {
+            cpu: host.text("proc/stat").as_deref().and_then(CpuCounters::parse),
+            processes: list_processes(&root.join("proc")),
+            n_throttled: host.limits().n_throttled,
+        }
+    }
+}
+
+/// All that was found on a host. What the kernel does not tell is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Symptoms {
+    /// CPUs that Dyno may use.
+    pub cpus: u32,
+    /// How the clock of the CPUs is chosen: `performance`, `powersave`.
+    pub governor: Option<String>,
+    /// Who does it: `intel_pstate`, `acpi-cpufreq`.
+    pub governor_driver: Option<String>,
+    /// Whether CPUs may run faster than their base clock for a while.
+    pub has_turbo: Option<bool>,
+    /// Where the kernel takes the time from: `tsc`.
+    pub clock_source: Option<String>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<String>,
+    /// Memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Memory that programs could still get, in bytes.
+    pub available_bytes: Option<u64>,
+    /// Swap space and how much of it is used, in bytes.
+    pub swap: Option<(u64, u64)>,
+    /// How eagerly the kernel swaps, 0 to 200.
+    pub swappiness: Option<u32>,
+    /// Space left in the data folder, in bytes.
+    pub free_disk_bytes: Option<u64>,
+    /// Filesystem of the data folder: `ext4`.
+    pub filesystem: Option<String>,
+    /// Whether its disk has platters.
+    pub is_rotational: Option<bool>,
+    /// Soft and hard limit of open files; `u64::MAX` for no limit.
+    pub open_files: Option<(u64, u64)>,
+    /// What kind of virtual machine the host is, if it seems to be one.
+    pub virtualisation: Option<String>,
+    /// The load average of the last minute.
+    pub load_average: Option<f64>,
+    /// Share of all CPUs that did work between the two snapshots, in per cent.
+    pub busy_pct: Option<f64>,
+    /// Share of all CPUs that the hypervisor gave to others between the two snapshots, in per cent.
+    pub steal_pct: Option<f64>,
+    /// The processes, Dyno left out, that took the most CPU time between the two snapshots.
+    pub busiest: Vec<BusyProcess>,
+    /// CPU seconds per second that the control group allows, if it limits them.
+    pub cgroup_cpus: Option<f64>,
+    /// Memory that the control group allows, in bytes, if it limits it.
+    pub cgroup_memory_bytes: Option<u64>,
+    /// Times that CPU time was refused between the two snapshots.
+    pub n_throttled: Option<u64>,
+    /// What the kernel does about weaknesses of the CPU.
+    pub mitigations: Option<String>,
+}
+
+/// How many of the busiest processes are told.
+const BUSIEST_MAX: usize = 3;
+/// A process that takes less is not worth a name.
+const BUSY_CPU_MIN: f64 = 0.01;
+
+impl Symptoms {
+    /// Reads what is to be found. `before` and `after` are snapshots some seconds apart, with
+    /// Dyno idle between them. `root` is where `proc` and `sys` are: `/` but in tests.
+    pub fn read(root: &Path, data_folder: &Path, before: &Snapshot, after: &Snapshot) -> Symptoms {
+        let host = Host::new(root);
+        let mut found = Symptoms {
+            cpus: crate::facts::usable_cpus(),
+            governor: host.governor(),
+            governor_driver: host.governor_driver(),
+            has_turbo: host.has_turbo(),
+            clock_source: host.clock_source(),
+            transparent_huge_pages: host.transparent_huge_pages(),
+            virtualisation: host.virtualisation(),
+            mitigations: mitigations_in_words(&host),
+            load_average: host.text("proc/loadavg").as_deref().and_then(load_average),
+            ..Symptoms::default()
+        };
+        let no_limit = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        found.open_files = host.open_files().map(|(soft, hard)| (no_limit(soft), no_limit(hard)));
+        found.add_memory(&host);
+        found.add_storage(&host, data_folder);
+        found.add_between(before, after);
+        let limits = host.limits();
+        found.cgroup_cpus = limits.cpus;
+        found.cgroup_memory_bytes = limits.memory_bytes;
+        found
+    }
+
+    fn add_memory(&mut self, host: &Host) {
+        let text = host.text("proc/meminfo").unwrap_or_default();
+        self.memory_bytes = meminfo_bytes(&text, "MemTotal");
+        self.available_bytes = meminfo_bytes(&text, "MemAvailable");
+        let swap = (meminfo_bytes(&text, "SwapTotal"), meminfo_bytes(&text, "SwapFree"));
+        self.swap = match swap {
+            (Some(total), Some(free)) => Some((total, total.saturating_sub(free))),
+            _ => None,
+        };
+        self.swappiness = host.line("proc/sys/vm/swappiness").and_then(|text| text.parse().ok());
+    }
+
+    fn add_storage(&mut self, host: &Host, data_folder: &Path) {
+        self.free_disk_bytes =
+            nearest_existing(data_folder).and_then(|folder| free_bytes(&folder).ok());
+        if let Some((mount, disk)) = host.storage(data_folder) {
+            self.filesystem = Some(mount.filesystem);
+            self.is_rotational = disk.is_rotational;
+        }
+    }
+
+    /// What happened between two moments.
+    fn add_between(&mut self, before: &Snapshot, after: &Snapshot) {
+        if let (Some(before), Some(after)) = (before.n_throttled, after.n_throttled) {
+            self.n_throttled = Some(after.saturating_sub(before));
+        }
+        let (Some(cpu_before), Some(cpu_after)) = (&before.cpu, &after.cpu) else { return };
+        let grown = cpu_after.since(cpu_before);
+        let all = sum(&grown) as f64;
+        if all > 0.0 {
+            self.busy_pct = Some(100.0 * busy(&grown) as f64 / all);
+            self.steal_pct = Some(100.0 * stolen(&grown) as f64 / all);
+            // Each CPU counts the ticks that went by.
+            let ticks = all / cpu_after.n_cpus().max(1) as f64;
+            self.busiest = busiest(&before.processes, &after.processes, ticks);
+        }
+    }
+}
+
+/// The processes that took the most CPU time between two moments, `ticks` apart.
+fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<BusyProcess> {
+    let own_pid = rustix::process::getpid().as_raw_nonzero().get();
+    let earlier: BTreeMap<_, _> =
+        before.iter().map(|stat| (stat.identity(), stat.own_ticks)).collect();
+    let mut all: Vec<BusyProcess> = after
+        .iter()
+        .filter(|stat| stat.pid != own_pid)
+        .map(|stat| {
+            // One that was born meanwhile began at zero.
+            let began = earlier.get(&stat.identity()).copied().unwrap_or(0);
+            BusyProcess {
+                pid: stat.pid,
+                name: stat.name.clone(),
+                cpu_s_per_s: stat.own_ticks.saturating_sub(began) as f64 / ticks,
+            }
+        })
+        .filter(|process| process.cpu_s_per_s >= BUSY_CPU_MIN)
+        .collect();
+    all.sort_by(|a, b| b.cpu_s_per_s.total_cmp(&a.cpu_s_per_s).then(a.pid.cmp(&b.pid)));
+    all.truncate(BUSIEST_MAX);
+    all
+}
+
+/// Examines a host. The order is the one in which a person would put things right.
+pub fn examine(symptoms: &Symptoms) -> Vec<Check> {
+    vec![
+        checks::cpus(symptoms),
+        checks::other_load(symptoms),
+        checks::virtual_machine(symptoms),
+        checks::control_group(symptoms),
+        checks::governor(symptoms),
+        checks::turbo(symptoms),
+        checks::clock_source(symptoms),
+        checks::memory(symptoms),
+        checks::swap(symptoms),
+        checks::transparent_huge_pages(symptoms),
+        checks::filesystem(symptoms),
+        checks::free_disk(symptoms),
+        checks::open_files(symptoms),
+        checks::mitigations(symptoms),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! One function for each thing that is examined, from what was found to what to think of it.
+
+use dyno_units::ByteCount;
+
+use super::CheckState::{Bad, Good, Notice, Unknown};
+use super::{Check, CheckState, Symptoms};
+
+const GIB: u64 = 1 << 30;
+
+/// Puts a check together.
+fn check(
+    name: &'static str,
+    why: &'static str,
+    state: CheckState,
+    found: impl Into<String>,
+    advice: impl Into<String>,
+) -> Check {
+    Check { name, state, found: found.into(), why, advice: advice.into() }
+}
+
+pub(super) fn cpus(symptoms: &Symptoms) -> Check {
+    let n = symptoms.cpus;
+    let (state, advice) = match n {
+        0 | 1 => (
+            Bad,
+            "use a host with at least two CPUs, or load a server on another host: with one CPU \
+             every transaction waits for its own generator",
+        ),
+        2 | 3 => (
+            Notice,
+            "bind the server and the generator to different CPUs, and read the generator's share \
+             in the report",
+        ),
+        _ => (Good, ""),
+    };
+    let found = if n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") };
+    let why = "the server and the generator of the load compete for the same CPUs";
+    check("CPUs", why, state, found, advice)
+}
+
+pub(super) fn other_load(symptoms: &Symptoms) -> Check {
+    let (name, why) =
+        ("other load", "what others do on the host is measured as the server's doing");
+    let Some(busy_pct) = symptoms.busy_pct else {
+        return check(name, why, Unknown, "the kernel does not tell", "look with `top`");
+    };
+    let load = symptoms.load_average.unwrap_or(0.0);
+    let is_loaded = load > 0.5 * f64::from(symptoms.cpus.max(1));
+    let state = match busy_pct {
+        pct if pct >= 10.0 => Bad,
+        pct if pct >= 3.0 || is_loaded => Notice,
+        _ => Good,
+    };
+    let mut found = format!("CPUs {busy_pct:.1}% busy");
+    if let Some(load) = symptoms.load_average {
+        found.push_str(&format!(", load average {load:.2}"));
+    }
+    let top: Vec<String> = symptoms
+        .busiest
+        .iter()
+        .map(|p| format!("{} (process {}) {:.0}%", p.name, p.pid, 100.0 * p.cpu_s_per_s))
+        .collect();
+    if !top.is_empty() {
+        found.push_str(&format!("; most by {}", top.join(", ")));
+    }
+    let advice = match state {
+        Good => "",
+        _ if busy_pct < 3.0 => "wait until the load average has come down",
+        _ => "stop what else runs on the host, or wait until it has ended",
+    };
+    check(name, why, state, found, advice)
+}
+
+pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "virtual machine",
+        "neighbours on the same hardware take CPU time, disk and caches, unseen and at any time",
+    );
+    let steal = symptoms.steal_pct;
+    let stolen = steal.map_or(String::new(), |pct| format!(", {pct:.1}% of CPU time stolen"));
+    match (&symptoms.virtualisation, steal) {
+        (kind, Some(pct)) if pct >= 1.0 => {
+            let kind = kind.as_deref().unwrap_or("a virtual machine");
+            let advice = "use a host with CPUs of its own (dedicated, or metal), or many repetitions \
+                          in interleaved order";
+            check(name, why, Bad, format!("{kind}{stolen}"), advice)
+        }
+        (Some(kind), _) => {
+            let advice = "repeat trials in interleaved order, and watch `cpu.steal_pct`";
+            check(name, why, Notice, format!("{kind}{stolen}"), advice)
+        }
+        (None, _) => check(name, why, Good, "no hint of one", ""),
+    }
+}
+
+pub(super) fn control_group(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "control group",
+        "a limit on CPU time stops the server in the middle of a transaction; a limit on memory \
+         kills it",
+    );
+    let mut limits = Vec::new();
+    if let Some(cpus) = symptoms.cgroup_cpus {
+        limits.push(format!("{cpus} CPUs"));
+    }
+    if let Some(bytes) = symptoms.cgroup_memory_bytes {
+        limits.push(format!("{} of memory", ByteCount(bytes)));
+    }
+    if limits.is_empty() {
+        return check(name, why, Good, "no limit", "");
+    }
+    let found = format!("limited to {}", limits.join(" and "));
+    if let Some(n) = symptoms.n_throttled.filter(|n| *n > 0) {
+        let found = format!("{found}; CPU time refused {n} times just now");
+        let advice = "raise the CPU limit of the container or the unit, or bind it to whole CPUs";
+        return check(name, why, Bad, found, advice);
+    }
+    let advice = "size the server by these limits, not by the host, or raise them";
+    check(name, why, Notice, found, advice)
+}
+
+pub(super) fn governor(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "CPU governor",
+        "a CPU that slows down when idle makes light load look slow and heavy load fast",
+    );
+    let Some(governor) = &symptoms.governor else {
+        let advice = if symptoms.virtualisation.is_some() {
+            "nothing to do: in a virtual machine the hypervisor decides"
+        } else {
+            "look in the firmware for power saving, and choose performance"
+        };
+        return check(name, why, Unknown, "the kernel does not tell", advice);
+    };
+    // With these drivers `powersave` adapts to load; with all others it is the lowest clock.
+    let adapts = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
+    let is_adaptive = symptoms.governor_driver.as_deref().is_some_and(|d| adapts.contains(&d));
+    let state = match governor.as_str() {
+        "performance" => Good,
+        "powersave" if !is_adaptive => Bad,
+        _ => Notice,
+    };
+    let found = match &symptoms.governor_driver {
+        Some(driver) => format!("{governor} ({driver})"),
+        None => governor.clone(),
+    };
+    let advice = match state {
+        Good => "",
+        _ => "set it with `cpupower frequency-set -g performance`",
+    };
+    check(name, why, state, found, advice)
+}
+
+pub(super) fn turbo(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "turbo",
+        "a clock that depends on heat and on how many CPUs are busy makes one client look faster \
+         than it is, and the first minutes faster than the last",
+    );
+    match symptoms.has_turbo {
+        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        Some(false) => check(name, why, Good, "off", ""),
+        Some(true) => check(
+            name,
+            why,
+            Notice,
+            "on",
+            "for the steadiest results switch it off: `echo 1 > \
+             /sys/devices/system/cpu/intel_pstate/no_turbo`, or `echo 0 > \
+             /sys/devices/system/cpu/cpufreq/boost`",
+        ),
+    }
+}
+
+pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "clock source",
+        "each attempt reads the clock several times; a slow source costs microseconds each time",
+    );
+    let Some(source) = &symptoms.clock_source else {
+        return check(name, why, Unknown, "the kernel does not tell", "");
+    };
+    match source.as_str() {
+        "tsc" | "arch_sys_counter" | "timebase" | "tod" => check(name, why, Good, source, ""),
+        "kvm-clock" | "hyperv_clocksource_tsc_page" => check(
+            name,
+            why,
+            Notice,
+            source,
+            "read without a system call, but slower than `tsc`; if the CPU has a stable one, boot \
+             with `clocksource=tsc`",
+        ),
+        _ => check(
+            name,
+            why,
+            Bad,
+            source,
+            "each read is a system call or worse; boot with `clocksource=tsc`, or see in `dmesg` \
+             why the kernel refuses it",
+        ),
+    }
+}
+
+pub(super) fn memory(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "memory",
+        "a server that lacks memory reads from disk what its settings say it keeps in memory",
+    );
+    let (Some(total), Some(available)) = (symptoms.memory_bytes, symptoms.available_bytes) else {
+        return check(name, why, Unknown, "the kernel does not tell", "");
+    };
+    let state = match available {
+        n if n < GIB / 2 => Bad,
+        n if n < 2 * GIB || n < total / 2 => Notice,
+        _ => Good,
+    };
+    let advice =
+        if state == Good { "" } else { "stop what holds the memory, or use a larger host" };
+    let found = format!("{} of {} available", ByteCount(available), ByteCount(total));
+    check(name, why, state, found, advice)
+}
+
+pub(super) fn swap(symptoms: &Symptoms) -> Check {
+    let (name, why) =
+        ("swap", "memory that comes back from swap stalls the server for milliseconds");
+    let Some((total, used)) = symptoms.swap else {
+        return check(name, why, Unknown, "the kernel does not tell", "");
+    };
+    if total == 0 {
+        return check(name, why, Good, "none", "");
+    }
+    let swappiness = symptoms.swappiness;
+    let is_eager = swappiness.is_some_and(|n| n > 10);
+    let mut found = format!("{} of {} used", ByteCount(used), ByteCount(total));
+    if let Some(n) = swappiness {
+        found.push_str(&format!(", swappiness {n}"));
+    }
+    let memory = symptoms.memory_bytes.unwrap_or(u64::MAX);
+    let (state, advice) = match used {
+        n if n > memory / 20 => (Bad, "free memory, then `swapoff -a && swapon -a`"),
+        n if n > 0 || is_eager => {
+            (Notice, "switch it off with `swapoff -a`, or `sysctl vm.swappiness=1`")
+        }
+        _ => (Good, ""),
+    };
+    check(name, why, state, found, advice)
+}
+
+pub(super) fn transparent_huge_pages(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "transparent huge pages",
+        "the kernel puts small pages together while the server runs: stalls, and memory that grows",
+    );
+    match symptoms.transparent_huge_pages.as_deref() {
+        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        Some("always") => check(
+            name,
+            why,
+            Notice,
+            "always",
+            "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`, unless they are what \
+             you study",
+        ),
+        Some(other) => check(name, why, Good, other, ""),
+    }
+}
+
+pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
+    let (name, why) =
+        ("filesystem", "what a commit costs is for the most part what a sync costs here");
+    let Some(kind) = symptoms.filesystem.as_deref() else {
+        return check(name, why, Unknown, "the kernel does not tell", "");
+    };
+    let (state, advice) = match kind {
+        "tmpfs" | "ramfs" => (Bad, "a sync costs nothing in memory; choose a folder on a disk"),
+        "overlay" | "aufs" => {
+            (Notice, "choose a folder on a disk, past the layers of the container")
+        }
+        "nfs" | "nfs4" | "cifs" | "ceph" | "9p" | "virtiofs" | "fuse" => {
+            (Notice, "choose a folder on a local disk, unless this is what you study")
+        }
+        "btrfs" | "zfs" => (
+            Notice,
+            "it copies on write: expect other costs than on ext4 and xfs, and say so in the study",
+        ),
+        _ if symptoms.is_rotational == Some(true) && symptoms.virtualisation.is_none() => {
+            (Notice, "the disk has platters: expect a few hundred synced commits a second")
+        }
+        _ => (Good, ""),
+    };
+    check(name, why, state, kind, advice)
+}
+
+pub(super) fn free_disk(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "free disk",
+        "tables, logs and temporary files grow while a trial runs; a full disk ends it",
+    );
+    let Some(free) = symptoms.free_disk_bytes else {
+        return check(name, why, Unknown, "the data folder cannot be looked at", "choose another");
+    };
+    let state = match free {
+        n if n < GIB => Bad,
+        n if n < 10 * GIB => Notice,
+        _ => Good,
+    };
+    let advice = if state == Good { "" } else { "free space, or choose a folder on a larger disk" };
+    check(name, why, state, format!("{} free", ByteCount(free)), advice)
+}
+
+pub(super) fn open_files(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "open files",
+        "each client is a connection at both ends, and a server keeps its tables open",
+    );
+    let Some((soft, hard)) = symptoms.open_files else {
+        return check(name, why, Unknown, "the kernel does not tell", "");
+    };
+    let state = match soft {
+        n if n < 1024 => Bad,
+        n if n < 4096 => Notice,
+        _ => Good,
+    };
+    let words = |limit: u64| match limit {
+        u64::MAX => "no limit".to_owned(),
+        n => n.to_string(),
+    };
+    let found = format!("{} (at most {})", words(soft), words(hard));
+    let advice = match state {
+        Good => String::new(),
+        _ if hard > soft => format!("`ulimit -n {}` before starting Dyno", hard.min(65_536)),
+        _ => "raise it in /etc/security/limits.conf, or with LimitNOFILE= of the unit".to_owned(),
+    };
+    check(name, why, state, found, advice)
+}
+
+pub(super) fn mitigations(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "CPU mitigations",
+        "they make system calls and switches dearer; hosts compare only with the same ones",
+    );
+    match symptoms.mitigations.as_deref() {
+        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        Some("off") => {
+            let advice = "say so with the results: most servers run with them";
+            check(name, why, Notice, "off", advice)
+        }
+        Some(other) => check(name, why, Good, other, ""),
+    }
+}

@@ -1,0 +1,330 @@
+//! What a host is: its CPUs, memory, kernel and disks, as a record keeps them.
+//!
+//! Facts are found, not chosen. A fact that the kernel does not tell is left out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cgroup::Limits;
+use crate::probe::{load_average, meminfo_bytes};
+use crate::storage::{Disk, Mount, chosen, nearest_existing};
+
+/// The facts of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Name of the host.
+    pub machine: String,
+    /// CPUs that Dyno may use.
+    pub cpus: u32,
+    /// Memory, in bytes; 0 if the kernel does not tell.
+    pub memory_bytes: u64,
+    /// Everything else by name: `cpu.model`, `cpu.governor`, `kernel`, `clock_source`,
+    /// `filesystem`, `disk.scheduler` …
+    pub facts: BTreeMap<String, String>,
+}
+
+/// Finds the facts. `root` is where `proc`, `sys` and `etc` are: `/` but in tests. `data_folder`
+/// is where servers keep their data; it may not be there yet.
+pub fn environment(root: &Path, data_folder: &Path) -> Facts {
+    let host = Host::new(root);
+    let mut found = Found::default();
+    add_cpu(&host, &mut found);
+    add_kernel(&host, &mut found);
+    add_memory(&host, &mut found);
+    add_storage(&host, data_folder, &mut found);
+    add_limits(&host, &mut found);
+    Facts {
+        machine: host.line("proc/sys/kernel/hostname").unwrap_or_else(|| "unknown".into()),
+        cpus: usable_cpus(),
+        memory_bytes: host.memory_bytes().unwrap_or(0),
+        facts: found.0,
+    }
+}
+
+/// CPUs that this process may run on.
+pub(crate) fn usable_cpus() -> u32 {
+    // It fails only where there are more CPUs than fit a set; then the standard library knows.
+    let by_set = rustix::thread::sched_getaffinity(None).ok().map(|set| set.count());
+    by_set.unwrap_or_else(|| {
+        std::thread::available_parallelism()
+            .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
+    })
+}
+
+/// Reads single facts. What cannot be read is none.
+pub(crate) struct Host {
+    root: PathBuf,
+}
+
+impl Host {
+    pub(crate) fn new(root: &Path) -> Host {
+        Host { root: root.to_owned() }
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        let bytes = fs::read(self.root.join(path)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A file that holds one line.
+    pub(crate) fn line(&self, path: &str) -> Option<String> {
+        let text = self.text(path)?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        meminfo_bytes(&self.text("proc/meminfo")?, "MemTotal")
+    }
+
+    pub(crate) fn governor(&self) -> Option<String> {
+        self.line("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    }
+
+    pub(crate) fn governor_driver(&self) -> Option<String> {
+        self.line("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")
+    }
+
+    /// Whether a CPU may run faster than its base clock for a while.
+    pub(crate) fn has_turbo(&self) -> Option<bool> {
+        let cpu = "sys/devices/system/cpu";
+        match self.line(&format!("{cpu}/intel_pstate/no_turbo")).as_deref() {
+            Some("0") => return Some(true),
+            Some("1") => return Some(false),
+            _ => {}
+        }
+        match self.line(&format!("{cpu}/cpufreq/boost")).as_deref() {
+            Some("1") => Some(true),
+            Some("0") => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn clock_source(&self) -> Option<String> {
+        self.line("sys/devices/system/clocksource/clocksource0/current_clocksource")
+    }
+
+    pub(crate) fn transparent_huge_pages(&self) -> Option<String> {
+        let text = self.line("sys/kernel/mm/transparent_hugepage/enabled")?;
+        Some(chosen(&text).to_owned())
+    }
+
+    /// What kind of virtual machine it is, or none if nothing hints at one.
+    pub(crate) fn virtualisation(&self) -> Option<String> {
+        let product = self.line("sys/class/dmi/id/product_name");
+        let vendor = self.line("sys/class/dmi/id/sys_vendor");
+        let hypervisor = self.line("sys/hypervisor/type");
+        let flags = self.cpuinfo("flags");
+        let has_flag = flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+        let told: Vec<String> =
+            [hypervisor.clone(), vendor, product].into_iter().flatten().collect();
+        let is_known = [
+            "kvm",
+            "qemu",
+            "vmware",
+            "virtualbox",
+            "xen",
+            "amazon ec2",
+            "google compute",
+            "virtual machine",
+            "droplet",
+            "bhyve",
+        ];
+        let text = told.join(" ");
+        let is_named = is_known.iter().any(|name| text.to_lowercase().contains(name));
+        // A metal instance of a cloud has the cloud's name, but no hypervisor under it.
+        let is_metal = text.contains(".metal");
+        if has_flag || hypervisor.is_some() || (is_named && !is_metal) {
+            return Some(if text.is_empty() { "unnamed hypervisor".into() } else { text });
+        }
+        None
+    }
+
+    /// What kind of container Dyno runs in, or none if nothing hints at one.
+    pub(crate) fn container(&self) -> Option<&'static str> {
+        if self.exists(".dockerenv") {
+            return Some("docker");
+        }
+        if self.exists("run/.containerenv") {
+            return Some("podman");
+        }
+        let groups = self.text("proc/1/cgroup").unwrap_or_default();
+        ["docker", "kubepods", "lxc", "containerd"].into_iter().find(|kind| groups.contains(kind))
+    }
+
+    /// The first value of this key.
+    fn cpuinfo(&self, key: &str) -> Option<String> {
+        self.text("proc/cpuinfo")?.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            let value = value.trim();
+            (found.trim() == key && !value.is_empty()).then(|| value.to_owned())
+        })
+    }
+
+    /// Soft and hard limit of open files; none for no limit.
+    pub(crate) fn open_files(&self) -> Option<(Option<u64>, Option<u64>)> {
+        let limits = self.text("proc/self/limits")?;
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        let mut words = line.split_ascii_whitespace();
+        let mut next = || match words.next()? {
+            "unlimited" => Some(None),
+            number => number.parse().ok().map(Some),
+        };
+        Some((next()?, next()?))
+    }
+
+    /// How many weaknesses of the CPU the kernel works around, and how many are left open.
+    pub(crate) fn mitigations(&self) -> Option<(usize, usize)> {
+        let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
+        let texts: Vec<String> = fs::read_dir(folder)
+            .ok()?
+            .filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok())
+            .collect();
+        let count = |head: &str| texts.iter().filter(|text| text.starts_with(head)).count();
+        Some((count("Mitigation"), count("Vulnerable")))
+    }
+
+    /// Whether somebody has switched the mitigations off at boot.
+    pub(crate) fn has_mitigations_off(&self) -> bool {
+        let line = self.text("proc/cmdline").unwrap_or_default();
+        line.split_ascii_whitespace().any(|word| word == "mitigations=off")
+    }
+
+    /// The mount and the disk of a folder, or of its nearest parent that exists.
+    pub(crate) fn storage(&self, folder: &Path) -> Option<(Mount, Disk)> {
+        let folder = nearest_existing(folder)?;
+        let mount = Mount::of(&self.text("proc/self/mountinfo")?, &folder)?;
+        let disk = Disk::of(&self.root.join("sys"), &mount);
+        Some((mount, disk))
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::read(&self.root)
+    }
+
+    fn count_numa_nodes(&self) -> Option<usize> {
+        let entries = fs::read_dir(self.root.join("sys/devices/system/node")).ok()?;
+        let is_node =
+            |name: &str| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+        let count = entries
+            .filter(|entry| {
+                entry.as_ref().is_ok_and(|e| e.file_name().to_str().is_some_and(is_node))
+            })
+            .count();
+        (count > 0).then_some(count)
+    }
+}
+
+/// The facts found so far.
+#[derive(Default)]
+struct Found(BTreeMap<String, String>);
+
+impl Found {
+    fn add(&mut self, name: &str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.0.insert(name.into(), value.to_string());
+        }
+    }
+}
+
+fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+fn add_cpu(host: &Host, found: &mut Found) {
+    let model = ["model name", "cpu model", "Hardware", "CPU part", "cpu"];
+    found.add("cpu.model", model.into_iter().find_map(|key| host.cpuinfo(key)));
+    found.add("cpu.mhz", host.cpuinfo("cpu MHz"));
+    let max_khz = host.line("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+    let max_mhz = max_khz.and_then(|khz| khz.parse::<u64>().ok()).map(|khz| khz / 1000);
+    found.add("cpu.mhz_max", max_mhz);
+    found.add("cpu.governor", host.governor());
+    found.add("cpu.driver", host.governor_driver());
+    found.add("cpu.turbo", host.has_turbo().map(on_or_off));
+    found.add("cpu.online", host.line("sys/devices/system/cpu/online"));
+    let smt = host.line("sys/devices/system/cpu/smt/active");
+    found.add("cpu.threads_per_core", smt.map(|text| if text == "1" { "several" } else { "one" }));
+    found.add("cpu.cache", host.cpuinfo("cache size"));
+    found.add("cpu.numa_nodes", host.count_numa_nodes());
+    found.add("cpu.mitigations", mitigations_in_words(host));
+    found.add("architecture", Some(std::env::consts::ARCH));
+}
+
+/// `2 in force, 1 open`; `off` if somebody switched them off.
+pub(crate) fn mitigations_in_words(host: &Host) -> Option<String> {
+    if host.has_mitigations_off() {
+        return Some("off".into());
+    }
+    let (in_force, open) = host.mitigations()?;
+    Some(format!("{in_force} in force, {open} open"))
+}
+
+fn add_kernel(host: &Host, found: &mut Found) {
+    found.add("kernel", host.line("proc/sys/kernel/osrelease"));
+    found.add("os", os_name(&host.text("etc/os-release").unwrap_or_default()));
+    found.add("virtualisation", host.virtualisation());
+    found.add("container", host.container());
+    found.add("clock_source", host.clock_source());
+    let load = host.text("proc/loadavg").as_deref().and_then(load_average);
+    found.add("load_average", load);
+}
+
+/// The name for people in `/etc/os-release`.
+fn os_name(text: &str) -> Option<String> {
+    let field = |key: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
+    };
+    field("PRETTY_NAME").or_else(|| field("NAME"))
+}
+
+fn add_memory(host: &Host, found: &mut Found) {
+    let meminfo = host.text("proc/meminfo").unwrap_or_default();
+    found.add("memory.swap_bytes", meminfo_bytes(&meminfo, "SwapTotal"));
+    found.add("memory.huge_page_bytes", meminfo_bytes(&meminfo, "Hugepagesize"));
+    found.add("transparent_huge_pages", host.transparent_huge_pages());
+    for name in [
+        "swappiness",
+        "dirty_ratio",
+        "dirty_background_ratio",
+        "dirty_bytes",
+        "dirty_background_bytes",
+        "overcommit_memory",
+        "nr_hugepages",
+        "zone_reclaim_mode",
+    ] {
+        found.add(&format!("vm.{name}"), host.line(&format!("proc/sys/vm/{name}")));
+    }
+}
+
+fn add_storage(host: &Host, data_folder: &Path, found: &mut Found) {
+    let Some((mount, disk)) = host.storage(data_folder) else { return };
+    found.add("filesystem", Some(mount.filesystem));
+    found.add("filesystem.device", Some(mount.device));
+    found.add("filesystem.options", Some(mount.options));
+    found.add("filesystem.mount_point", Some(mount.point.display()));
+    found.add("disk.name", disk.name);
+    found.add("disk.model", disk.model);
+    found.add("disk.scheduler", disk.scheduler);
+    let kind = |is_rotational| if is_rotational { "yes" } else { "no" };
+    found.add("disk.rotational", disk.is_rotational.map(kind));
+    found.add("disk.write_cache", disk.write_cache);
+}
+
+fn add_limits(host: &Host, found: &mut Found) {
+    let limits = host.limits();
+    found.add("cgroup.cpus", limits.cpus);
+    found.add("cgroup.memory_bytes", limits.memory_bytes);
+    if let Some((soft, hard)) = host.open_files() {
+        let word = |limit: Option<u64>| limit.map_or("unlimited".into(), |n| n.to_string());
+        found.add("limit.open_files", Some(word(soft)));
+        found.add("limit.open_files_hard", Some(word(hard)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

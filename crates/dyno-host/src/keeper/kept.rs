@@ -1,0 +1,181 @@
+//! A process that Dyno started, from its start to the last of its children.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+
+use dyno_units::{Clock, Nanoseconds};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
+
+/// How often a process is asked whether it has ended.
+pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
+
+/// A family that still grows after so many rounds has a member that cannot be stopped.
+const FREEZE_ROUNDS_MAX: usize = 100;
+
+/// A process that Dyno started. Dropping it kills it, with all processes it started itself.
+#[derive(Debug)]
+pub struct KeptProcess {
+    child: Child,
+    pid: Pid,
+    /// How it ended, once it was waited for; from then on its id may be somebody else's.
+    ended: Option<String>,
+}
+
+impl KeptProcess {
+    pub(super) fn new(child: Child) -> KeptProcess {
+        let pid = Pid::from_child(&child);
+        KeptProcess { child, pid, ended: None }
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// How it ended, in words, or none while it runs.
+    pub fn ended(&mut self) -> Option<String> {
+        if self.ended.is_none() && self.is_over() {
+            self.collect();
+        }
+        self.ended.clone()
+    }
+
+    /// Asks it to end with this signal (`TERM`, `INT`, `QUIT`, `HUP` or `KILL`), waits up to
+    /// `limit`, then kills it. Any other name counts as `KILL`: it must end in every case.
+    pub fn stop(&mut self, signal: &str, clock: &dyn Clock, limit: Nanoseconds) {
+        if self.ended().is_some() {
+            return;
+        }
+        let signal = signal_named(signal).unwrap_or(Signal::KILL);
+        // It may end by itself just now: then there is nobody left to tell.
+        let _ = rustix::process::kill_process(self.pid, signal);
+        let until = clock.now() + limit;
+        while clock.now() < until {
+            if self.ended().is_some() {
+                return;
+            }
+            clock.sleep_until(clock.now() + POLL);
+        }
+        self.kill();
+    }
+
+    /// Whether it succeeded; none while it runs, or where it was not waited for here.
+    pub(super) fn status(&mut self) -> Option<ExitStatus> {
+        self.ended()?;
+        self.child.try_wait().ok()?
+    }
+
+    /// Whether it has ended, without collecting it: until it is collected, its id stays its own.
+    fn is_over(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // An error means that somebody else collected it, so it is over as well.
+        !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
+    }
+
+    /// Waits for it to end and takes note how; then ends what is left of its process group.
+    fn collect(&mut self) {
+        // Only now, while the uncollected leader pins the number, is the group surely its own.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = rustix::process::waitid(WaitId::Pid(self.pid), options);
+        let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+        self.ended = Some(match self.child.wait() {
+            Ok(status) => in_words(status),
+            Err(error) => format!("ended, nobody knows how: {error}"),
+        });
+    }
+
+    /// Kills it and all its descendants, and waits for it.
+    fn kill(&mut self) {
+        let proc_root = Path::new("/proc");
+        let family = freeze_descendants(proc_root, self.pid());
+        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        self.collect();
+        for member in family {
+            kill_identity(proc_root, member);
+        }
+    }
+}
+
+impl Drop for KeptProcess {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.kill();
+        }
+    }
+}
+
+/// Stops a process and all its descendants where they stand, so that none can start another one
+/// unseen while they are killed one by one. Returns the descendants.
+pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<ProcessIdentity> {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, Signal::STOP);
+    }
+    let mut frozen = BTreeSet::new();
+    let mut n_quiet = 0;
+    // A fork that was under way when the signal came shows up a moment later, hence two searches
+    // that find nothing new. Each round freezes one more generation, so few are needed.
+    for _ in 0..FREEZE_ROUNDS_MAX {
+        let fresh: Vec<ProcessIdentity> = descendants(proc_root, pid)
+            .iter()
+            .map(ProcessStat::identity)
+            .filter(|process| !frozen.contains(process))
+            .collect();
+        n_quiet = if fresh.is_empty() { n_quiet + 1 } else { 0 };
+        if n_quiet == 2 {
+            break;
+        }
+        for process in fresh {
+            signal_identity(proc_root, process, Signal::STOP);
+            frozen.insert(process);
+        }
+    }
+    frozen
+}
+
+/// Kills this very process, if it still runs.
+pub(super) fn kill_identity(proc_root: &Path, process: ProcessIdentity) {
+    signal_identity(proc_root, process, Signal::KILL);
+}
+
+/// Sends a signal to this very process, if it still runs.
+pub(super) fn signal_identity(proc_root: &Path, process: ProcessIdentity, signal: Signal) {
+    if process.is_alive(proc_root)
+        && let Some(pid) = Pid::from_raw(process.pid)
+    {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+fn signal_named(name: &str) -> Option<Signal> {
+    match name.strip_prefix("SIG").unwrap_or(name) {
+        "TERM" => Some(Signal::TERM),
+        "INT" => Some(Signal::INT),
+        "QUIT" => Some(Signal::QUIT),
+        "HUP" => Some(Signal::HUP),
+        "KILL" => Some(Signal::KILL),
+        _ => None,
+    }
+}
+
+/// `ended with exit code 1`, `was killed by signal 9`.
+pub(super) fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}{}", signal_hint(signal)),
+        (None, None) => format!("ended: {status}"),
+    }
+}
+
+fn signal_hint(signal: i32) -> &'static str {
+    match signal {
+        6 => " (SIGABRT: it gave up; see its log)",
+        9 => " (SIGKILL: perhaps the kernel ran out of memory; see `dmesg`)",
+        11 => " (SIGSEGV: it crashed; see its log)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}

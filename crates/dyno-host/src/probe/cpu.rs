@@ -1,0 +1,274 @@
+//! How the CPUs spend their time, from `/proc/stat` (proc_stat(5)).
+
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+
+/// The modes in the order of the file. Guest time is part of user time already.
+const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+const IDLE: usize = 3;
+const IOWAIT: usize = 4;
+const STEAL: usize = 7;
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("cpu.busy_pct", "%", "share of all CPUs that did work: not idle, waiting or stolen"),
+    legend("cpu.busy_s_per_s", "CPU s/s", "CPU time spent on work, of all CPUs together"),
+    legend("cpu.busiest_pct", "%", "share of time that the busiest single CPU did work"),
+    legend("cpu.user_pct", "%", "share of all CPUs spent in programs"),
+    legend("cpu.user_s_per_s", "CPU s/s", "CPU time spent in programs"),
+    legend("cpu.nice_pct", "%", "share of all CPUs spent in programs of low priority"),
+    legend("cpu.nice_s_per_s", "CPU s/s", "CPU time spent in programs of low priority"),
+    legend("cpu.system_pct", "%", "share of all CPUs spent in the kernel"),
+    legend("cpu.system_s_per_s", "CPU s/s", "CPU time spent in the kernel"),
+    legend("cpu.idle_pct", "%", "share of all CPUs with nothing to do"),
+    legend("cpu.idle_s_per_s", "CPU s/s", "CPU time with nothing to do"),
+    legend("cpu.iowait_pct", "%", "share of all CPUs idle while a thread there waited for a disk"),
+    legend("cpu.iowait_s_per_s", "CPU s/s", "CPU time idle while a thread there waited for a disk"),
+    legend("cpu.irq_pct", "%", "share of all CPUs spent on interrupts"),
+    legend("cpu.irq_s_per_s", "CPU s/s", "CPU time spent on interrupts"),
+    legend("cpu.softirq_pct", "%", "share of all CPUs spent on deferred interrupt work"),
+    legend("cpu.softirq_s_per_s", "CPU s/s", "CPU time spent on deferred interrupt work"),
+    legend("cpu.steal_pct", "%", "share of all CPUs that the hypervisor gave to others"),
+    legend("cpu.steal_s_per_s", "CPU s/s", "CPU time that the hypervisor gave to others"),
+    legend("cpu.context_switches_per_s", "1/s", "switches from one thread to another"),
+    legend("cpu.interrupts_per_s", "1/s", "interrupts served"),
+    legend("cpu.forks_per_s", "1/s", "processes and threads made"),
+    legend("cpu.running", "threads", "threads that run or wait for a CPU (run queue)"),
+    legend("cpu.blocked", "threads", "threads that wait for a disk and cannot be interrupted"),
+];
+
+/// The counters of `/proc/stat`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuCounters {
+    /// Ticks per mode, of all CPUs together.
+    pub(crate) modes: [u64; MODES.len()],
+    /// Busy ticks and all ticks of each single CPU.
+    each: Vec<(u64, u64)>,
+    context_switches: Option<u64>,
+    interrupts: Option<u64>,
+    forks: Option<u64>,
+    running: Option<u64>,
+    blocked: Option<u64>,
+}
+
+impl CpuCounters {
+    /// Reads the text of `/proc/stat`; none without a line for all CPUs.
+    pub(crate) fn parse(text: &str) -> Option<CpuCounters> {
+        let mut found = CpuCounters::default();
+        let mut has_total = false;
+        for line in text.lines() {
+            let Some((key, rest)) = line.split_once(' ') else { continue };
+            let first = || numbers(rest).next();
+            match key {
+                "cpu" => {
+                    found.modes = parse_modes(rest);
+                    has_total = true;
+                }
+                "ctxt" => found.context_switches = first(),
+                "intr" => found.interrupts = first(),
+                "processes" => found.forks = first(),
+                "procs_running" => found.running = first(),
+                "procs_blocked" => found.blocked = first(),
+                _ if key.starts_with("cpu") => {
+                    let modes = parse_modes(rest);
+                    found.each.push((busy(&modes), sum(&modes)));
+                }
+                _ => {}
+            }
+        }
+        has_total.then_some(found)
+    }
+
+    /// CPUs that are switched on.
+    pub(crate) fn n_cpus(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Growth of each mode since `before`, in ticks.
+    pub(crate) fn since(&self, before: &CpuCounters) -> [u64; MODES.len()] {
+        let mut grown = self.modes;
+        for (now, before) in grown.iter_mut().zip(before.modes) {
+            *now = now.saturating_sub(before);
+        }
+        grown
+    }
+}
+
+/// Ticks of work: all modes but idle, waiting for a disk, and stolen.
+pub(crate) fn busy(modes: &[u64; MODES.len()]) -> u64 {
+    sum(modes)
+        .saturating_sub(modes[IDLE].saturating_add(modes[IOWAIT]).saturating_add(modes[STEAL]))
+}
+
+/// Ticks stolen by the hypervisor.
+pub(crate) fn stolen(modes: &[u64; MODES.len()]) -> u64 {
+    modes[STEAL]
+}
+
+/// Ticks of all modes.
+pub(crate) fn sum(modes: &[u64; MODES.len()]) -> u64 {
+    modes.iter().fold(0, |sum, ticks| sum.saturating_add(*ticks))
+}
+
+fn parse_modes(text: &str) -> [u64; MODES.len()] {
+    // Kernels before 2.6.11 tell fewer modes; those stay 0.
+    let mut modes = [0; MODES.len()];
+    modes.iter_mut().zip(numbers(text)).for_each(|(mode, ticks)| *mode = ticks);
+    modes
+}
+
+/// Reads `/proc/stat`.
+pub(super) struct CpuProbe {
+    source: Source,
+    ticks_per_s: f64,
+    before: Option<(Nanoseconds, CpuCounters)>,
+}
+
+impl CpuProbe {
+    pub(super) fn new(proc_root: &Path) -> CpuProbe {
+        CpuProbe {
+            source: Source::new(proc_root.join("stat")),
+            ticks_per_s: rustix::param::clock_ticks_per_second() as f64,
+            before: None,
+        }
+    }
+}
+
+impl Probe for CpuProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let Some(counters) = self.source.text().and_then(CpuCounters::parse) else {
+            self.before = None;
+            return;
+        };
+        for (name, value) in [("running", counters.running), ("blocked", counters.blocked)] {
+            if let Some(value) = value {
+                readings.insert(format!("cpu.{name}"), value as f64);
+            }
+        }
+        if let Some((at, before)) = &self.before
+            && let Some(seconds) = seconds_since(Some(*at), now)
+        {
+            add_modes(before, &counters, seconds * self.ticks_per_s, readings);
+            add_busiest(before, &counters, readings);
+            add_events(before, &counters, seconds, readings);
+        }
+        self.before = Some((now, counters));
+    }
+}
+
+fn add_modes(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &mut Readings) {
+    let grown = now.since(before);
+    let all = sum(&grown) as f64;
+    let busy = busy(&grown);
+    for (name, grown) in MODES.iter().copied().zip(grown).chain([("busy", busy)]) {
+        readings.insert(format!("cpu.{name}_s_per_s"), grown as f64 / ticks);
+        if all > 0.0 {
+            readings.insert(format!("cpu.{name}_pct"), 100.0 * grown as f64 / all);
+        }
+    }
+}
+
+fn add_busiest(before: &CpuCounters, now: &CpuCounters, readings: &mut Readings) {
+    // A CPU that was switched on or off shifts the list.
+    if before.each.len() != now.each.len() {
+        return;
+    }
+    let shares = before.each.iter().zip(&now.each).filter_map(|(before, now)| {
+        let all = growth(before.1, now.1);
+        (all > 0.0).then(|| (100.0 * growth(before.0, now.0) / all).min(100.0))
+    });
+    if let Some(busiest) = shares.reduce(f64::max) {
+        readings.insert("cpu.busiest_pct".into(), busiest);
+    }
+}
+
+fn add_events(before: &CpuCounters, now: &CpuCounters, seconds: f64, readings: &mut Readings) {
+    let events = [
+        ("context_switches", before.context_switches, now.context_switches),
+        ("interrupts", before.interrupts, now.interrupts),
+        ("forks", before.forks, now.forks),
+    ];
+    for (name, before, now) in events {
+        if let (Some(before), Some(now)) = (before, now) {
+            readings.insert(format!("cpu.{name}_per_s"), growth(before, now) / seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux 6.1 on two CPUs.
+    const TEXT: &str = "cpu  25379 10 8925 282729 906 5 87 26 100 0\n\
+        cpu0 12279 0 3463 143055 194 0 17 10 0 0\n\
+        cpu1 13100 10 5462 139674 712 5 70 16 100 0\n\
+        intr 344665 0 0 14\nctxt 576459\nbtime 1795165961\nprocesses 13786\n\
+        procs_running 3\nprocs_blocked 1\nsoftirq 235919 0 31600\n";
+
+    #[test]
+    fn the_counters_are_read() {
+        let found = CpuCounters::parse(TEXT).expect("counters");
+        assert_eq!(found.modes, [25_379, 10, 8_925, 282_729, 906, 5, 87, 26]);
+        assert_eq!(found.each.len(), 2);
+        assert_eq!(found.each[0], (12_279 + 3_463 + 17, 159_018));
+        assert_eq!(busy(&found.modes), 25_379 + 10 + 8_925 + 5 + 87);
+        assert_eq!(
+            [found.context_switches, found.interrupts, found.forks, found.running, found.blocked],
+            [Some(576_459), Some(344_665), Some(13_786), Some(3), Some(1)]
+        );
+    }
+
+    #[test]
+    fn older_kernels_tell_less() {
+        let found = CpuCounters::parse("cpu 10 20 30 40\ncpu0 10 20 30 40\n").expect("counters");
+        assert_eq!(found.modes, [10, 20, 30, 40, 0, 0, 0, 0]);
+        assert_eq!(found.running, None);
+        assert_eq!(CpuCounters::parse("ctxt 5\n"), None);
+    }
+
+    #[test]
+    fn shares_and_seconds_are_of_the_time_between() {
+        let text = |user: u64, idle: u64, steal: u64| {
+            format!(
+                "cpu {user} 0 0 {idle} 0 0 0 {steal}\ncpu0 {user} 0 0 0 0 0 0 {steal}\n\
+                 cpu1 0 0 0 {idle} 0 0 0 0\nctxt {user}\nprocs_running 2\n"
+            )
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let write =
+            |text: String| std::fs::write(folder.path().join("stat"), text).expect("written");
+        let mut probe = CpuProbe { ticks_per_s: 100.0, ..CpuProbe::new(folder.path()) };
+        let mut readings = Readings::new();
+        write(text(1000, 5000, 10));
+        probe.read(Nanoseconds::from_secs(1), &mut readings);
+        assert_eq!(readings, Readings::from([("cpu.running".into(), 2.0)]));
+
+        write(text(1150, 5200, 60));
+        probe.read(Nanoseconds::from_secs(3), &mut readings);
+        let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
+        check("cpu.user_s_per_s", 0.75);
+        check("cpu.user_pct", 37.5);
+        check("cpu.busy_pct", 37.5);
+        check("cpu.idle_pct", 50.0);
+        check("cpu.steal_pct", 12.5);
+        check("cpu.busiest_pct", 75.0);
+        check("cpu.context_switches_per_s", 75.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "((cpu|ctxt|intr)?[0-9 \n-]{0,30}){0,6}") {
+            if let Some(found) = CpuCounters::parse(&text) {
+                let _ = busy(&found.modes);
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What the disks do, from `/proc/diskstats` (iostats.rst of the kernel).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+
+/// The kernel counts in sectors of this size whatever the disk's own.
+const SECTOR_BYTES: f64 = 512.0;
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("disk.reads_per_s", "1/s", "reads of all disks"),
+    legend("disk.writes_per_s", "1/s", "writes of all disks"),
+    legend("disk.read_bytes_per_s", "bytes/s", "bytes read from all disks"),
+    legend("disk.write_bytes_per_s", "bytes/s", "bytes written to all disks"),
+    legend("disk.flushes_per_s", "1/s", "cache flushes of all disks, as a sync makes them"),
+    legend("disk.busy_pct", "%", "share of time that the busiest disk had work"),
+    legend("disk.queue", "requests", "requests under way on all disks, mean of the second"),
+    legend("disk.*.reads_per_s", "1/s", "reads of this disk, after merging"),
+    legend("disk.*.writes_per_s", "1/s", "writes of this disk, after merging"),
+    legend("disk.*.read_bytes_per_s", "bytes/s", "bytes read from this disk"),
+    legend("disk.*.write_bytes_per_s", "bytes/s", "bytes written to this disk"),
+    legend("disk.*.flushes_per_s", "1/s", "cache flushes of this disk, as a sync makes them"),
+    legend("disk.*.busy_pct", "%", "share of time that this disk had work (util)"),
+    legend("disk.*.queue", "requests", "requests under way on this disk, mean of the second"),
+    legend("disk.*.read_await_ms", "ms", "mean time of a read, its wait in the queue included"),
+    legend("disk.*.write_await_ms", "ms", "mean time of a write, its wait in the queue included"),
+    legend("disk.*.flush_await_ms", "ms", "mean time of a cache flush"),
+];
+
+/// The counters of one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct DiskCounters {
+    reads: u64,
+    read_sectors: u64,
+    read_ms: u64,
+    writes: u64,
+    write_sectors: u64,
+    write_ms: u64,
+    /// Time with at least one request under way.
+    busy_ms: u64,
+    /// Sum over time of the requests under way.
+    weighted_ms: u64,
+    /// Flushes and their time; since Linux 5.5.
+    flushes: Option<(u64, u64)>,
+}
+
+/// Reads the counters of all devices, those of partitions left out.
+fn parse(text: &str) -> BTreeMap<String, DiskCounters> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        if let Some((name, counters)) = parse_line(line) {
+            // A disk stands before its partitions.
+            if !is_partition(name, |disk| found.contains_key(disk)) {
+                found.insert(name.to_owned(), counters);
+            }
+        }
+    }
+    found
+}
+
+fn parse_line(line: &str) -> Option<(&str, DiskCounters)> {
+    let mut words = line.split_ascii_whitespace();
+    let name = words.nth(2)?;
+    let rest = line.get(line.find(name)? + name.len()..)?;
+    let mut fields = [0; 17];
+    let n_fields = fields.iter_mut().zip(numbers(rest)).map(|(field, n)| *field = n).count();
+    // Partitions of kernels before 2.6.25 have fewer.
+    if n_fields < 11 {
+        return None;
+    }
+    Some((
+        name,
+        DiskCounters {
+            reads: fields[0],
+            read_sectors: fields[2],
+            read_ms: fields[3],
+            writes: fields[4],
+            write_sectors: fields[6],
+            write_ms: fields[7],
+            busy_ms: fields[9],
+            weighted_ms: fields[10],
+            flushes: (n_fields == 17).then_some((fields[15], fields[16])),
+        },
+    ))
+}
+
+/// `sda1` is a partition of `sda`, and `nvme0n1p2` of `nvme0n1`. A disk that is only called like
+/// one (`xvda1` without `xvda`) is a disk.
+fn is_partition(name: &str, is_disk: impl Fn(&str) -> bool) -> bool {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() == name.len() {
+        return false;
+    }
+    let with_p = stem.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
+    is_disk(stem) || with_p.is_some_and(is_disk)
+}
+
+/// Whether a device stores its data on other devices, which would count them twice.
+fn is_stacked(name: &str) -> bool {
+    ["dm-", "md", "loop", "ram", "zram", "bcache", "drbd"].iter().any(|head| name.starts_with(head))
+}
+
+/// Reads `/proc/diskstats`.
+pub(super) struct DiskProbe {
+    source: Source,
+    before: Option<(Nanoseconds, BTreeMap<String, DiskCounters>)>,
+}
+
+impl DiskProbe {
+    pub(super) fn new(proc_root: &Path) -> DiskProbe {
+        DiskProbe { source: Source::new(proc_root.join("diskstats")), before: None }
+    }
+}
+
+impl Probe for DiskProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let disks = self.source.text().map(parse);
+        if let (Some((at, before)), Some(disks)) = (&self.before, &disks)
+            && let Some(seconds) = seconds_since(Some(*at), now)
+        {
+            let mut total = Totals::default();
+            for (name, now) in disks {
+                let is_used = now.reads + now.writes > 0;
+                if let (Some(before), true) = (before.get(name), is_used) {
+                    add_disk(name, before, now, seconds, readings);
+                    if !is_stacked(name) {
+                        total.add(before, now);
+                    }
+                }
+            }
+            total.write(seconds, readings);
+        }
+        self.before = disks.map(|disks| (now, disks));
+    }
+}
+
+fn add_disk(
+    name: &str,
+    before: &DiskCounters,
+    now: &DiskCounters,
+    seconds: f64,
+    readings: &mut Readings,
+) {
+    let mut add = |what: &str, value: f64| readings.insert(format!("disk.{name}.{what}"), value);
+    let reads = growth(before.reads, now.reads);
+    let writes = growth(before.writes, now.writes);
+    let sectors_read = growth(before.read_sectors, now.read_sectors);
+    let sectors_written = growth(before.write_sectors, now.write_sectors);
+    add("reads_per_s", reads / seconds);
+    add("writes_per_s", writes / seconds);
+    add("read_bytes_per_s", sectors_read * SECTOR_BYTES / seconds);
+    add("write_bytes_per_s", sectors_written * SECTOR_BYTES / seconds);
+    // The kernel counts a request's time when it ends, so a second can hold more than a second.
+    add("busy_pct", (growth(before.busy_ms, now.busy_ms) / (10.0 * seconds)).min(100.0));
+    add("queue", growth(before.weighted_ms, now.weighted_ms) / (1000.0 * seconds));
+    if reads > 0.0 {
+        add("read_await_ms", growth(before.read_ms, now.read_ms) / reads);
+    }
+    if writes > 0.0 {
+        add("write_await_ms", growth(before.write_ms, now.write_ms) / writes);
+    }
+    if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
+        let flushes = growth(before.0, now.0);
+        add("flushes_per_s", flushes / seconds);
+        if flushes > 0.0 {
+            add("flush_await_ms", growth(before.1, now.1) / flushes);
+        }
+    }
+}
+
+/// Growth of all disks together.
+#[derive(Default)]
+struct Totals {
+    n_disks: usize,
+    reads: f64,
+    writes: f64,
+    sectors_read: f64,
+    sectors_written: f64,
+    flushes: Option<f64>,
+    weighted_ms: f64,
+    busy_ms_max: f64,
+}
+
+impl Totals {
+    fn add(&mut self, before: &DiskCounters, now: &DiskCounters) {
+        self.n_disks += 1;
+        self.reads += growth(before.reads, now.reads);
+        self.writes += growth(before.writes, now.writes);
+        self.sectors_read += growth(before.read_sectors, now.read_sectors);
+        self.sectors_written += growth(before.write_sectors, now.write_sectors);
+        self.weighted_ms += growth(before.weighted_ms, now.weighted_ms);
+        self.busy_ms_max = self.busy_ms_max.max(growth(before.busy_ms, now.busy_ms));
+        if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
+            *self.flushes.get_or_insert(0.0) += growth(before.0, now.0);
+        }
+    }
+
+    fn write(&self, seconds: f64, readings: &mut Readings) {
+        if self.n_disks == 0 {
+            return;
+        }
+        let mut add = |what: &str, value: f64| readings.insert(format!("disk.{what}"), value);
+        add("reads_per_s", self.reads / seconds);
+        add("writes_per_s", self.writes / seconds);
+        add("read_bytes_per_s", self.sectors_read * SECTOR_BYTES / seconds);
+        add("write_bytes_per_s", self.sectors_written * SECTOR_BYTES / seconds);
+        add("busy_pct", (self.busy_ms_max / (10.0 * seconds)).min(100.0));
+        add("queue", self.weighted_ms / (1000.0 * seconds));
+        if let Some(flushes) = self.flushes {
+            add("flushes_per_s", flushes / seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux 6.1: 17 counters.
+    const NEW: &str = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n \
+        254       0 vda 82819 12973 8360850 53554 26757 60919 23510392 76797 0 13596 131177 7902 3 \
+        923568 731 2770 93\n 254       1 vda1 1 2 3 4 5 6 7 8 0 10 11 12 13 14 15 16 17\n";
+    /// Linux 3.10: 11 counters.
+    const OLD: &str =
+        " 8 0 sda 10 1 800 40 20 2 1600 60 3 70 110\n 8 1 sda1 9 0 8 4 2 2 1 6 0 7 10\n";
+
+    #[test]
+    fn whole_devices_are_read() {
+        let found = parse(NEW);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["loop0", "vda"]);
+        let expected = DiskCounters {
+            reads: 82_819,
+            read_sectors: 8_360_850,
+            read_ms: 53_554,
+            writes: 26_757,
+            write_sectors: 23_510_392,
+            write_ms: 76_797,
+            busy_ms: 13_596,
+            weighted_ms: 131_177,
+            flushes: Some((2770, 93)),
+        };
+        assert_eq!(found["vda"], expected);
+        let old = parse(OLD);
+        assert_eq!((old.len(), old["sda"].weighted_ms, old["sda"].flushes), (1, 110, None));
+    }
+
+    #[test]
+    fn partitions_are_told_by_their_disk() {
+        let disks = ["sda", "nvme0n1", "dm-1", "mmcblk0", "md0"];
+        let check = |name: &str, expected: bool| {
+            assert_eq!(is_partition(name, |disk| disks.contains(&disk)), expected, "{name}");
+        };
+        check("sda1", true);
+        check("nvme0n1p12", true);
+        check("mmcblk0p1", true);
+        check("md0p1", true);
+        check("dm-10", false);
+        check("xvda1", false);
+        check("nvme0n1", false);
+        check("sdap1", false);
+        check("", false);
+        check("7", false);
+    }
+
+    #[test]
+    fn rates_are_of_the_time_between_and_totals_count_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |text: &str| {
+            std::fs::write(folder.path().join("diskstats"), text).expect("written");
+        };
+        let mut probe = DiskProbe::new(folder.path());
+        let mut readings = Readings::new();
+        write(
+            "8 0 sda 10 0 800 40 20 0 1600 60 0 70 110\n253 0 dm-0 10 0 800 40 20 0 1600 60 0 70 110\n\
+               7 0 loop0 0 0 0 0 0 0 0 0 0 0 0\n",
+        );
+        probe.read(Nanoseconds::from_secs(1), &mut readings);
+        assert_eq!(readings, Readings::new());
+        write(
+            "8 0 sda 10 0 800 40 60 0 3600 260 0 1070 4110\n253 0 dm-0 10 0 800 40 60 0 3600 260 0 70 110\n\
+               7 0 loop0 0 0 0 0 0 0 0 0 0 0 0\n",
+        );
+        probe.read(Nanoseconds::from_secs(3), &mut readings);
+        let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
+        check("disk.sda.writes_per_s", 20.0);
+        check("disk.sda.write_bytes_per_s", 512_000.0);
+        check("disk.sda.write_await_ms", 5.0);
+        check("disk.sda.busy_pct", 50.0);
+        check("disk.sda.queue", 2.0);
+        check("disk.writes_per_s", 20.0);
+        check("disk.busy_pct", 50.0);
+        check("disk.dm-0.writes_per_s", 20.0);
+        assert!(!readings.contains_key("disk.sda.read_await_ms"));
+        assert!(!readings.keys().any(|name| name.contains("loop0") || name.contains("flush")));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "([a-z0-9é]{0,5}[ 0-9\n]{0,60}){0,4}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the memory holds, from `/proc/meminfo`, and what moves in and out, from `/proc/vmstat`.
+
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("memory.available_bytes", "bytes", "memory that programs could still get without swap"),
+    legend("memory.free_bytes", "bytes", "memory that holds nothing"),
+    legend("memory.cached_bytes", "bytes", "pages of files in memory, shared memory included"),
+    legend("memory.dirty_bytes", "bytes", "changed pages of files, to be written to disk"),
+    legend("memory.writeback_bytes", "bytes", "changed pages being written to disk now"),
+    legend("memory.swap_used_bytes", "bytes", "memory moved out to swap"),
+    legend("memory.swap_in_bytes_per_s", "bytes/s", "memory moved in from swap"),
+    legend("memory.swap_out_bytes_per_s", "bytes/s", "memory moved out to swap"),
+    legend("memory.major_faults_per_s", "1/s", "page faults that had to wait for a disk"),
+];
+
+/// One line of `/proc/meminfo`, in bytes.
+pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    numbers(line).next()?.checked_mul(1024)
+}
+
+/// One line of `/proc/vmstat`.
+fn vmstat_count(text: &str, key: &str) -> Option<u64> {
+    numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()
+}
+
+/// Counters of `/proc/vmstat`: the kernel's name, ours, and whether it counts pages.
+const FLOWS: [(&str, &str, bool); 3] = [
+    ("pswpin", "memory.swap_in_bytes_per_s", true),
+    ("pswpout", "memory.swap_out_bytes_per_s", true),
+    ("pgmajfault", "memory.major_faults_per_s", false),
+];
+
+/// Levels of `/proc/meminfo`.
+const LEVELS: [(&str, &str); 5] = [
+    ("MemAvailable", "memory.available_bytes"),
+    ("MemFree", "memory.free_bytes"),
+    ("Cached", "memory.cached_bytes"),
+    ("Dirty", "memory.dirty_bytes"),
+    ("Writeback", "memory.writeback_bytes"),
+];
+
+/// Reads `/proc/meminfo` and `/proc/vmstat`.
+pub(super) struct MemoryProbe {
+    meminfo: Source,
+    vmstat: Source,
+    before: Option<Nanoseconds>,
+    flows_before: [Option<u64>; FLOWS.len()],
+}
+
+impl MemoryProbe {
+    pub(super) fn new(proc_root: &Path) -> MemoryProbe {
+        MemoryProbe {
+            meminfo: Source::new(proc_root.join("meminfo")),
+            vmstat: Source::new(proc_root.join("vmstat")),
+            before: None,
+            flows_before: [None; FLOWS.len()],
+        }
+    }
+}
+
+impl Probe for MemoryProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let text = self.meminfo.text().unwrap_or_default();
+        for (key, name) in LEVELS {
+            if let Some(bytes) = meminfo_bytes(text, key) {
+                readings.insert(name.into(), bytes as f64);
+            }
+        }
+        let swap = (meminfo_bytes(text, "SwapTotal"), meminfo_bytes(text, "SwapFree"));
+        if let (Some(total), Some(free)) = swap {
+            readings.insert("memory.swap_used_bytes".into(), total.saturating_sub(free) as f64);
+        }
+        let text = self.vmstat.text().unwrap_or_default();
+        let flows = FLOWS.map(|(key, ..)| vmstat_count(text, key));
+        if let Some(seconds) = seconds_since(self.before, now) {
+            for (idx, (_, name, is_pages)) in FLOWS.into_iter().enumerate() {
+                if let (Some(before), Some(now)) = (self.flows_before[idx], flows[idx]) {
+                    let factor = if is_pages { rustix::param::page_size() as f64 } else { 1.0 };
+                    readings.insert(name.into(), growth(before, now) * factor / seconds);
+                }
+            }
+        }
+        self.before = Some(now);
+        self.flows_before = flows;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMINFO: &str = "MemTotal:       24684092 kB\nMemFree:            100 kB\n\
+        MemAvailable:   24189616 kB\nCached:          2227396 kB\nSwapCached:            7 kB\n\
+        SwapTotal:          1000 kB\nSwapFree:            400 kB\nHugePages_Total:       0\n";
+
+    #[test]
+    fn a_level_is_found_by_its_whole_name() {
+        let check = |key: &str, expected: Option<u64>| {
+            assert_eq!(meminfo_bytes(MEMINFO, key), expected, "{key}");
+        };
+        check("MemFree", Some(102_400));
+        check("Cached", Some(2_227_396 * 1024));
+        check("Dirty", None);
+        check("Mem", None);
+        assert_eq!(meminfo_bytes("MemFree: 99999999999999999 kB", "MemFree"), None);
+        assert_eq!(meminfo_bytes("MemFree: lots", "MemFree"), None);
+        assert_eq!(vmstat_count("pswpin 5\npswpout 7\n", "pswpout"), Some(7));
+        assert_eq!(vmstat_count("pswpin_x 5\n", "pswpin"), None);
+    }
+
+    #[test]
+    fn levels_come_at_once_and_flows_with_the_second_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        };
+        let mut probe = MemoryProbe::new(folder.path());
+        write("meminfo", MEMINFO);
+        write("vmstat", "pswpin 5\npgmajfault 10\n");
+        let mut readings = Readings::new();
+        probe.read(Nanoseconds::from_secs(1), &mut readings);
+        assert_eq!(readings["memory.swap_used_bytes"], 600.0 * 1024.0);
+        assert_eq!(readings.len(), 4);
+
+        write("vmstat", "pswpin 7\npgmajfault 40\n");
+        probe.read(Nanoseconds::from_secs(3), &mut readings);
+        assert_eq!(readings["memory.major_faults_per_s"], 15.0);
+        assert_eq!(readings["memory.swap_in_bytes_per_s"], rustix::param::page_size() as f64);
+        assert_eq!(readings.get("memory.swap_out_bytes_per_s"), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! What the network interfaces carry, from `/proc/net/dev`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("network.*.received_bytes_per_s", "bytes/s", "bytes received on this interface"),
+    legend("network.*.sent_bytes_per_s", "bytes/s", "bytes sent on this interface"),
+    legend("network.*.received_packets_per_s", "1/s", "packets received on this interface"),
+    legend("network.*.sent_packets_per_s", "1/s", "packets sent on this interface"),
+    legend("network.*.drops_per_s", "1/s", "packets lost on this interface, errors included"),
+];
+
+/// Readings in the order of the counters.
+const NAMES: [&str; 5] = [
+    "received_bytes_per_s",
+    "sent_bytes_per_s",
+    "received_packets_per_s",
+    "sent_packets_per_s",
+    "drops_per_s",
+];
+
+type Counters = [u64; NAMES.len()];
+
+/// Reads the counters of all interfaces.
+fn parse(text: &str) -> BTreeMap<String, Counters> {
+    text.lines().filter_map(parse_line).map(|(name, found)| (name.to_owned(), found)).collect()
+}
+
+fn parse_line(line: &str) -> Option<(&str, Counters)> {
+    // The counters may follow the colon without a blank; a name may hold a colon itself.
+    let (name, rest) = line.rsplit_once(':')?;
+    let mut fields = [0_u64; 16];
+    let n_fields = fields.iter_mut().zip(numbers(rest)).map(|(field, n)| *field = n).count();
+    let [received, received_packets, errors_in, drops_in, _, _, _, _, sent, sent_packets, ..] =
+        fields;
+    let (errors_out, drops_out) = (fields[10], fields[11]);
+    let drops = [errors_in, drops_in, errors_out, drops_out]
+        .iter()
+        .fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let found = [received, sent, received_packets, sent_packets, drops];
+    (n_fields == 16).then_some((name.trim(), found))
+}
+
+/// Reads `/proc/net/dev`.
+pub(super) struct NetworkProbe {
+    source: Source,
+    before: Option<(Nanoseconds, BTreeMap<String, Counters>)>,
+}
+
+impl NetworkProbe {
+    pub(super) fn new(proc_root: &Path) -> NetworkProbe {
+        NetworkProbe { source: Source::new(proc_root.join("net/dev")), before: None }
+    }
+}
+
+impl Probe for NetworkProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let interfaces = self.source.text().map(parse);
+        if let (Some((at, before)), Some(interfaces)) = (&self.before, &interfaces)
+            && let Some(seconds) = seconds_since(Some(*at), now)
+        {
+            for (interface, now) in interfaces {
+                let is_used = now.iter().any(|count| *count > 0);
+                let Some(before) = before.get(interface).filter(|_| is_used) else { continue };
+                for (name, (before, now)) in NAMES.iter().zip(before.iter().zip(now)) {
+                    let rate = growth(*before, *now) / seconds;
+                    readings.insert(format!("network.{interface}.{name}"), rate);
+                }
+            }
+        }
+        self.before = interfaces.map(|interfaces| (now, interfaces));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "Inter-|   Receive                            |  Transmit\n face |bytes    \
+        packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls \
+        carrier compressed\n";
+
+    #[test]
+    fn interfaces_are_read() {
+        let text = format!(
+            "{HEAD}    lo:    3245      30    0    0    0     0          0         0     3245      \
+             30    0    0    0     0       0          0\n  eth0:239504994 6616 1 2 0 0 0 0 389081 \
+             3896 3 4 0 0 0 0\n broken: 1 2 3\n"
+        );
+        let found = parse(&text);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["eth0", "lo"]);
+        assert_eq!(found["eth0"], [239_504_994, 389_081, 6616, 3896, 10]);
+    }
+
+    #[test]
+    fn rates_are_of_the_time_between() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("net")).expect("made");
+        let mut probe = NetworkProbe::new(folder.path());
+        let mut readings = Readings::new();
+        for (second, sent) in [(1, 1000), (3, 5000)] {
+            let text = format!(
+                "{HEAD} lo: 9 0 0 0 0 0 0 0 {sent} 0 0 0 0 0 0 0\n ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 \
+                 0 0 0\n"
+            );
+            std::fs::write(folder.path().join("net/dev"), text).expect("written");
+            probe.read(Nanoseconds::from_secs(second), &mut readings);
+        }
+        assert_eq!(readings["network.lo.sent_bytes_per_s"], 2000.0);
+        assert_eq!(readings["network.lo.received_bytes_per_s"], 0.0);
+        assert_eq!(readings.len(), NAMES.len());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "([a-zé0:9]{0,5}[: 0-9\n]{0,60}){0,4}") {
+            let _ = parse(&text);
+        }
+    }
+}

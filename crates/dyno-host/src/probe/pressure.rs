@@ -1,0 +1,140 @@
+//! How long threads stalled for want of CPU, memory or disk, from `/proc/pressure` (Linux 4.20).
+
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, growth, legend, seconds_since};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("psi.cpu.some_pct", "%", "share of time that some thread waited for a CPU"),
+    legend("psi.cpu.full_pct", "%", "share of time that all threads waited for a CPU"),
+    legend("psi.cpu.some_avg10_pct", "%", "the same for some, mean of ten seconds by the kernel"),
+    legend("psi.cpu.full_avg10_pct", "%", "the same for all, mean of ten seconds by the kernel"),
+    legend("psi.io.some_pct", "%", "share of time that some thread waited for a disk"),
+    legend("psi.io.full_pct", "%", "share of time that all threads with work waited for a disk"),
+    legend("psi.io.some_avg10_pct", "%", "the same for some, mean of ten seconds by the kernel"),
+    legend("psi.io.full_avg10_pct", "%", "the same for all, mean of ten seconds by the kernel"),
+    legend("psi.memory.some_pct", "%", "share of time that some thread waited for memory"),
+    legend("psi.memory.full_pct", "%", "share of time that all threads waited for memory"),
+    legend(
+        "psi.memory.some_avg10_pct",
+        "%",
+        "the same for some, mean of ten seconds by the kernel",
+    ),
+    legend("psi.memory.full_avg10_pct", "%", "the same for all, mean of ten seconds by the kernel"),
+];
+
+/// One line: a mean of the kernel's, and time stalled in all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stall {
+    avg10_pct: f64,
+    total_us: u64,
+}
+
+/// Reads a line such as `some avg10=0.00 avg60=0.19 avg300=0.39 total=19662451`.
+fn parse_line(text: &str, kind: &str) -> Option<Stall> {
+    let line = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+    let field = |name: &str| {
+        line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    };
+    let avg10_pct = field("avg10")?.parse().ok().filter(|pct: &f64| pct.is_finite())?;
+    Some(Stall { avg10_pct, total_us: field("total")?.parse().ok()? })
+}
+
+const KINDS: [&str; 2] = ["some", "full"];
+
+/// One of the three files.
+struct Resource {
+    name: &'static str,
+    source: Source,
+    before: [Option<(Nanoseconds, u64)>; KINDS.len()],
+}
+
+/// Reads the files under `/proc/pressure`.
+pub(super) struct PressureProbe {
+    resources: [Resource; 3],
+}
+
+impl PressureProbe {
+    pub(super) fn new(proc_root: &Path) -> PressureProbe {
+        let resources = ["cpu", "io", "memory"].map(|name| Resource {
+            name,
+            source: Source::new(proc_root.join("pressure").join(name)),
+            before: [None; KINDS.len()],
+        });
+        PressureProbe { resources }
+    }
+}
+
+impl Probe for PressureProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        for resource in &mut self.resources {
+            let text = resource.source.text().unwrap_or_default();
+            for (kind, before) in KINDS.iter().zip(&mut resource.before) {
+                let stall = parse_line(text, kind);
+                if let Some(stall) = stall {
+                    let name = format!("psi.{}.{kind}_avg10_pct", resource.name);
+                    readings.insert(name, stall.avg10_pct);
+                }
+                if let (Some(stall), Some((at, total_us))) = (stall, *before)
+                    && let Some(seconds) = seconds_since(Some(at), now)
+                {
+                    let share = growth(total_us, stall.total_us) / (seconds * 1e6);
+                    let name = format!("psi.{}.{kind}_pct", resource.name);
+                    readings.insert(name, (100.0 * share).min(100.0));
+                }
+                *before = stall.map(|stall| (now, stall.total_us));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read() {
+        let text = "some avg10=1.50 avg60=0.19 avg300=0.39 total=19662451\n\
+                    full avg10=0.25 avg60=0.00 avg300=0.00 total=7\n";
+        let check = |text: &str, kind: &str, expected: Option<(f64, u64)>| {
+            let found = parse_line(text, kind).map(|stall| (stall.avg10_pct, stall.total_us));
+            assert_eq!(found, expected, "{kind} in {text}");
+        };
+        check(text, "some", Some((1.5, 19_662_451)));
+        check(text, "full", Some((0.25, 7)));
+        check("some avg10=1.50 avg60=0.19 total=5", "full", None);
+        check("some avg10=x total=5", "some", None);
+        check("something avg10=1 total=5", "some", None);
+        check("some avg10=1 total=-5", "some", None);
+        check("", "some", None);
+    }
+
+    #[test]
+    fn the_share_is_of_the_time_between() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("pressure")).expect("made");
+        let write = |total: u64| {
+            let text = format!("some avg10=2.00 avg60=0.00 avg300=0.00 total={total}\n");
+            std::fs::write(folder.path().join("pressure/io"), text).expect("written");
+        };
+        let mut probe = PressureProbe::new(folder.path());
+        let mut read = |second: u64| {
+            let mut readings = Readings::new();
+            probe.read(Nanoseconds::from_secs(second), &mut readings);
+            readings
+        };
+        write(1_000_000);
+        assert_eq!(read(1), Readings::from([("psi.io.some_avg10_pct".into(), 2.0)]));
+        write(1_500_000);
+        assert_eq!(read(3)["psi.io.some_pct"], 25.0);
+        write(9_500_000);
+        assert_eq!(read(4)["psi.io.some_pct"], 100.0);
+    }
+}

@@ -1,0 +1,252 @@
+//! Tests of the processes probe with a made-up `/proc` and with this very process.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A made-up `/proc` to which processes are added and from which they are taken.
+struct Fixture {
+    folder: TempDir,
+    probe: ProcessesProbe,
+    second: u64,
+}
+
+/// One process of it.
+#[derive(Clone, Copy, Default)]
+struct Fake {
+    pid: i32,
+    parent: i32,
+    own_ticks: u64,
+    reaped_ticks: u64,
+    start_ticks: u64,
+    written: u64,
+    switches: u64,
+}
+
+impl Fixture {
+    fn new(pids: &[i32], has_descendants: bool) -> Fixture {
+        let folder = tempfile::tempdir().expect("a folder");
+        let group = ProcessGroup { name: "server".into(), pids: pids.to_vec(), has_descendants };
+        let probe = ProcessesProbe::new(folder.path(), vec![group]);
+        Fixture { folder, probe, second: 0 }
+    }
+
+    fn set(&self, fake: Fake) {
+        let path = self.folder.path().join(fake.pid.to_string());
+        fs::create_dir_all(&path).expect("made");
+        let write = |name: &str, text: String| fs::write(path.join(name), text).expect("written");
+        write(
+            "stat",
+            format!(
+                "{} (server) S {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 2 0 {} 1000 50 0",
+                fake.pid, fake.parent, fake.own_ticks, fake.reaped_ticks, fake.start_ticks
+            ),
+        );
+        write(
+            "status",
+            format!(
+                "Name:\tserver\nRssAnon:\t100 kB\nRssShmem:\t{} kB\nvoluntary_ctxt_switches:\t{}\n\
+                 nonvoluntary_ctxt_switches:\t3\n",
+                fake.pid, fake.switches
+            ),
+        );
+        write("io", format!("rchar: 1\nread_bytes: 0\nwrite_bytes: {}\n", fake.written));
+    }
+
+    fn end(&self, pid: i32) {
+        fs::remove_dir_all(self.folder.path().join(pid.to_string())).expect("removed");
+    }
+
+    fn end_thread(&self, tid: i32) {
+        let path = self.folder.path().join(format!("10/task/{tid}"));
+        fs::remove_dir_all(path).expect("removed");
+    }
+
+    /// Reads one second later.
+    fn read(&mut self) -> Readings {
+        self.second += 1;
+        let mut readings = Readings::new();
+        self.probe.read(Nanoseconds::from_secs(self.second), &mut readings);
+        readings
+    }
+}
+
+/// The kernel's ticks in `seconds`.
+fn ticks(seconds: u64) -> u64 {
+    seconds * rustix::param::clock_ticks_per_second()
+}
+
+#[test]
+fn a_group_is_its_processes_and_their_descendants() {
+    let mut fixture = Fixture::new(&[10], true);
+    for (pid, parent) in [(1, 0), (10, 1), (11, 10), (12, 11), (20, 1)] {
+        fixture.set(Fake { pid, parent, ..Fake::default() });
+    }
+    let readings = fixture.read();
+    let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
+    check("server.processes", 3.0);
+    check("server.threads", 6.0);
+    check("server.rss_bytes", 150.0 * rustix::param::page_size() as f64);
+    check("server.anon_bytes", 300.0 * 1024.0);
+    check("server.shared_bytes", 12.0 * 1024.0);
+    assert!(!readings.contains_key("server.cpu_s_per_s"), "no rate without a read before");
+
+    // A process whose parent ended belongs to init, but stays a member.
+    fixture.end(11);
+    fixture.set(Fake { pid: 12, parent: 1, ..Fake::default() });
+    assert_eq!(fixture.read()["server.processes"], 2.0);
+    fixture.probe.parents.clear();
+    assert_eq!(fixture.read()["server.processes"], 2.0);
+}
+
+#[test]
+fn without_descendants_it_is_only_its_processes() {
+    let mut fixture = Fixture::new(&[10], false);
+    fixture.set(Fake { pid: 10, parent: 1, ..Fake::default() });
+    fixture.set(Fake { pid: 11, parent: 10, ..Fake::default() });
+    fixture.read();
+    // A server that Dyno collected is no work of the generator.
+    fixture.set(Fake { pid: 10, parent: 1, reaped_ticks: ticks(9), ..Fake::default() });
+    let readings = fixture.read();
+    assert_eq!((readings["server.processes"], readings["server.cpu_s_per_s"]), (1.0, 0.0));
+}
+
+#[test]
+fn rates_count_new_children_from_their_birth() {
+    let mut fixture = Fixture::new(&[10], true);
+    let root = Fake { pid: 10, parent: 1, own_ticks: ticks(100), switches: 7, ..Fake::default() };
+    fixture.set(root);
+    fixture.read();
+    fixture.set(Fake { own_ticks: ticks(101), written: 4096, switches: 10, ..root });
+    fixture.set(Fake { pid: 11, parent: 10, own_ticks: ticks(2), written: 1000, ..root });
+    let readings = fixture.read();
+    let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
+    check("server.cpu_s_per_s", 3.0);
+    check("server.disk_write_bytes_per_s", 5096.0);
+    check("server.disk_read_bytes_per_s", 0.0);
+    check("server.voluntary_switches_per_s", 10.0);
+    check("server.involuntary_switches_per_s", 3.0);
+}
+
+#[test]
+fn a_collected_child_is_not_counted_twice() {
+    let mut fixture = Fixture::new(&[10], true);
+    let root = Fake { pid: 10, parent: 1, ..Fake::default() };
+    let child = Fake { pid: 11, parent: 10, own_ticks: ticks(50), written: 5000, ..root };
+    fixture.set(root);
+    fixture.set(child);
+    fixture.read();
+    // It ends after one more second of CPU time, and its parent collects it at once.
+    fixture.end(11);
+    fixture.set(Fake { reaped_ticks: ticks(51), written: 5100, ..root });
+    let readings = fixture.read();
+    assert_eq!(readings["server.cpu_s_per_s"], 1.0);
+    assert_eq!(readings["server.disk_write_bytes_per_s"], 100.0);
+}
+
+#[test]
+fn a_child_that_is_collected_late_is_not_counted_twice() {
+    let mut fixture = Fixture::new(&[10], true);
+    let root = Fake { pid: 10, parent: 1, ..Fake::default() };
+    fixture.set(root);
+    fixture.set(Fake { pid: 11, parent: 10, own_ticks: ticks(50), ..root });
+    fixture.read();
+    fixture.end(11);
+    assert_eq!(fixture.read()["server.cpu_s_per_s"], 0.0);
+    fixture.set(Fake { reaped_ticks: ticks(50), ..root });
+    assert_eq!(fixture.read()["server.cpu_s_per_s"], 0.0);
+    // A debt is forgotten after that: this is the work of children too short-lived to be seen.
+    fixture.set(Fake { reaped_ticks: ticks(53), ..root });
+    assert_eq!(fixture.read()["server.cpu_s_per_s"], 3.0);
+}
+
+#[test]
+fn a_used_id_is_another_process() {
+    let mut fixture = Fixture::new(&[10], true);
+    let root = Fake { pid: 10, parent: 1, ..Fake::default() };
+    let child = Fake { pid: 11, parent: 10, own_ticks: ticks(50), start_ticks: 5, ..root };
+    fixture.set(root);
+    fixture.set(child);
+    fixture.read();
+    fixture.set(Fake { own_ticks: ticks(1), start_ticks: 900, ..child });
+    fixture.set(Fake { reaped_ticks: ticks(50), ..root });
+    assert_eq!(fixture.read()["server.cpu_s_per_s"], 1.0);
+}
+
+#[test]
+fn missing_files_are_missing_readings() {
+    let mut fixture = Fixture::new(&[10], true);
+    assert_eq!(fixture.read(), Readings::new());
+    let root = Fake { pid: 10, parent: 1, ..Fake::default() };
+    for own_ticks in [ticks(1), ticks(2)] {
+        fixture.set(Fake { own_ticks, ..root });
+        fs::remove_file(fixture.folder.path().join("10/io")).expect("removed");
+        fs::remove_file(fixture.folder.path().join("10/status")).expect("removed");
+        fixture.read();
+    }
+    fixture.set(Fake { own_ticks: ticks(4), ..root });
+    fs::remove_file(fixture.folder.path().join("10/io")).expect("removed");
+    let readings = fixture.read();
+    assert_eq!(readings["server.cpu_s_per_s"], 2.0);
+    assert!(!readings.keys().any(|name| name.contains("disk")), "{readings:?}");
+}
+
+#[test]
+fn waits_are_summed_over_threads() {
+    let mut fixture = Fixture::new(&[10], false);
+    fixture.set(Fake { pid: 10, parent: 1, ..Fake::default() });
+    let set = |fixture: &Fixture, tid: i32, wait_ns: u64| {
+        let folder = fixture.folder.path().join(format!("10/task/{tid}"));
+        fs::create_dir_all(&folder).expect("made");
+        fs::write(folder.join("schedstat"), format!("99 {wait_ns} 7\n")).expect("written");
+    };
+    let name = "server.runqueue_wait_s_per_s";
+    assert_eq!(fixture.read().get(name), None);
+    assert_eq!(fixture.read().get(name), None, "the kernel does not tell");
+    set(&fixture, 10, 5_000_000_000);
+    set(&fixture, 11, 1_000_000_000);
+    assert_eq!(fixture.read().get(name), None, "no rate without a read before");
+    set(&fixture, 10, 5_250_000_000);
+    set(&fixture, 12, 500_000_000);
+    fixture.end_thread(11);
+    assert_eq!(fixture.read().get(name), Some(&0.75));
+    assert_eq!(parse_wait("99"), None);
+}
+
+#[test]
+fn a_total_holds_collected_children() {
+    let fixture = Fixture::new(&[], true);
+    let root =
+        Fake { pid: 10, parent: 1, own_ticks: ticks(3), reaped_ticks: ticks(4), ..Fake::default() };
+    fixture.set(root);
+    fixture.set(Fake { pid: 11, parent: 10, own_ticks: ticks(5), reaped_ticks: 0, ..root });
+    let check = |pids: &[i32], expected: Option<f64>| {
+        assert_eq!(cpu_total(fixture.folder.path(), pids), expected, "{pids:?}");
+    };
+    check(&[10], Some(12.0));
+    check(&[10, 11], Some(12.0));
+    check(&[11], Some(5.0));
+    check(&[99], None);
+    check(&[], None);
+    let own = i32::try_from(std::process::id()).expect("fits");
+    assert!(server_cpu_total(&[own]).is_some());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_parsers_panic(text in "((RssAnon|read_bytes|write_bytes)?:[ 0-9kB\t-]{0,30}\n){0,5}") {
+        let _ = parse_status(&text);
+        let _ = parse_io(&text);
+    }
+
+    #[test]
+    fn a_debt_never_makes_more(steps in proptest::collection::vec((0_u64..50, 0_u64..50), 0..20)) {
+        let mut debt = Debt::default();
+        for (vanished, grown) in steps {
+            let left = debt.settle(vanished, grown);
+            proptest::prop_assert!(left <= grown && debt.0 <= vanished);
+        }
+    }
+}

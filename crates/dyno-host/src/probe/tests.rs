@@ -1,0 +1,178 @@
+//! Tests of the sampler: every reading has a legend and every legend has readings.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// Counters of a `/proc` that have grown `n` times.
+fn write_proc(folder: &TempDir, n: u64) {
+    let write = |path: &str, text: String| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, text).expect("written");
+    };
+    let t = n * rustix::param::clock_ticks_per_second();
+    let cpu = format!("{t} 0 {t} {t} 0 0 0 0 0 0");
+    write(
+        "stat",
+        format!(
+            "cpu  {cpu}\ncpu0 {cpu}\nintr {n} 5\nctxt {n}\nprocesses {n}\nprocs_running 1\nprocs_blocked 0\n"
+        ),
+    );
+    write("loadavg", "0.13 0.21 0.18 1/96 13793\n".into());
+    for name in ["cpu", "io", "memory"] {
+        let line = format!("avg10=0.00 avg60=0.00 avg300=0.00 total={n}");
+        write(&format!("pressure/{name}"), format!("some {line}\nfull {line}\n"));
+    }
+    write(
+        "meminfo",
+        "MemFree: 1 kB\nMemAvailable: 1 kB\nCached: 1 kB\nDirty: 1 kB\nWriteback: 1 kB\n\
+         SwapTotal: 1 kB\nSwapFree: 1 kB\n"
+            .into(),
+    );
+    write("vmstat", format!("pswpin {n}\npswpout {n}\npgmajfault {n}\n"));
+    write(
+        "diskstats",
+        format!("254 0 vda {n} 0 {n} {n} {n} 0 {n} {n} 0 {n} {n} 0 0 0 0 {n} {n}\n"),
+    );
+    write("net/dev", format!("eth0: {n} {n} 0 0 0 0 0 0 {n} {n} 0 0 0 0 0 0\n"));
+    for (pid, own_ticks) in [(10, t), (11, t / 2)] {
+        write(
+            &format!("{pid}/stat"),
+            format!("{pid} (x) S 1 1 1 0 -1 0 0 0 0 0 {own_ticks} 0 0 0 20 0 1 0 7 0 50 0"),
+        );
+        write(
+            &format!("{pid}/status"),
+            format!(
+                "RssAnon: 1 kB\nRssShmem: 1 kB\nvoluntary_ctxt_switches: {n}\nnonvoluntary_ctxt_switches: {n}\n"
+            ),
+        );
+        write(&format!("{pid}/task/{pid}/schedstat"), format!("{n} {n} {n}\n"));
+        write(&format!("{pid}/io"), format!("read_bytes: {n}\nwrite_bytes: {n}\n"));
+    }
+}
+
+fn groups() -> Vec<ProcessGroup> {
+    let group = |name: &str, pid: i32, has_descendants: bool| ProcessGroup {
+        name: name.into(),
+        pids: vec![pid],
+        has_descendants,
+    };
+    vec![group("server", 10, true), group("generator", 11, false)]
+}
+
+fn fixture_readings() -> Readings {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    write_proc(&folder, 1);
+    sampler.read(Nanoseconds::from_secs(1));
+    write_proc(&folder, 3);
+    sampler.read(Nanoseconds::from_secs(3))
+}
+
+#[test]
+fn readings_and_legends_agree() {
+    let readings = fixture_readings();
+    for name in readings.keys() {
+        assert!(reading_legend(name).is_some(), "{name} has no legend");
+    }
+    for legend in readings_legend() {
+        let found = readings.keys().any(|name| reading_legend(name) == Some(legend));
+        assert!(found, "no reading is called {}", legend.pattern);
+    }
+}
+
+#[test]
+fn the_rest_is_what_no_group_explains() {
+    let readings = fixture_readings();
+    let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
+    check("cpu.busy_s_per_s", 2.0);
+    check("server.cpu_s_per_s", 1.0);
+    check("generator.cpu_s_per_s", 0.5);
+    check("rest.cpu_s_per_s", 0.5);
+}
+
+#[test]
+fn the_rest_is_never_negative_and_never_guessed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sampler = Sampler::with_groups(folder.path(), groups());
+    let check = |given: &[(&str, f64)], expected: Option<f64>| {
+        let mut readings: Readings = given.iter().map(|(k, v)| ((*k).into(), *v)).collect();
+        sampler.add_rest(&mut readings);
+        assert_eq!(readings.get("rest.cpu_s_per_s").copied(), expected, "{given:?}");
+    };
+    let (busy, server, generator) =
+        ("cpu.busy_s_per_s", "server.cpu_s_per_s", "generator.cpu_s_per_s");
+    check(&[(busy, 1.0), (server, 0.9), (generator, 0.2)], Some(0.0));
+    check(&[(busy, 1.0), (server, 0.5)], None);
+    check(&[(server, 0.5), (generator, 0.2)], None);
+}
+
+#[test]
+fn an_empty_proc_gives_no_readings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    for second in 1..4 {
+        assert_eq!(sampler.read(Nanoseconds::from_secs(second)), Readings::new());
+    }
+}
+
+#[test]
+fn garbage_in_proc_gives_no_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    for (second, garbage) in [(1, "cpu \u{0}-1 x\n"), (2, ":::\n: : 1"), (3, "10 (x) S 1")] {
+        write_proc(&folder, second);
+        for path in ["stat", "diskstats", "net/dev", "10/stat", "10/io", "pressure/io", "meminfo"] {
+            fs::write(folder.path().join(path), garbage).expect("written");
+        }
+        sampler.read(Nanoseconds::from_secs(second));
+    }
+}
+
+#[test]
+fn this_host_tells_and_the_cost_is_measured() {
+    let mut sampler = Sampler::new(&[1]);
+    sampler.read(Nanoseconds::from_secs(1));
+    let readings = sampler.read(Nanoseconds::from_secs(2));
+    for name in ["cpu.busy_s_per_s", "generator.rss_bytes", "memory.available_bytes", "load.avg1"] {
+        assert!(readings.contains_key(name), "{name} is missing in {readings:?}");
+    }
+    assert!(readings.keys().all(|name| reading_legend(name).is_some()));
+    assert!(readings.values().all(|value| value.is_finite() && *value >= 0.0), "{readings:?}");
+    assert!(sampler.cost() > Nanoseconds::ZERO);
+}
+
+#[test]
+fn a_probe_can_be_added() {
+    struct Constant;
+    impl Probe for Constant {
+        fn legend(&self) -> &'static [ReadingLegend] {
+            const { &[legend("constant.one", "", "always one")] }
+        }
+        fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
+            readings.insert("constant.one".into(), 1.0);
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut sampler = Sampler::with_groups(folder.path(), Vec::new());
+    sampler.add(Box::new(Constant));
+    assert_eq!(sampler.read(Nanoseconds::ZERO)["constant.one"], 1.0);
+    assert!(sampler.legend().iter().any(|legend| legend.pattern == "constant.one"));
+    assert_eq!(sampler.legend().len(), readings_legend().len() + 1);
+}
+
+#[test]
+fn a_legend_is_found_by_its_pattern() {
+    let check = |name: &str, expected: Option<&str>| {
+        assert_eq!(reading_legend(name).map(|legend| legend.pattern), expected, "{name}");
+    };
+    check("disk.vda.writes_per_s", Some("disk.*.writes_per_s"));
+    check("disk.writes_per_s", Some("disk.writes_per_s"));
+    check("server.cpu_s_per_s", Some("*.cpu_s_per_s"));
+    check("rest.cpu_s_per_s", Some("rest.cpu_s_per_s"));
+    check("network.eth0.100.sent_bytes_per_s", Some("network.*.sent_bytes_per_s"));
+    check("unheard.of", None);
+}

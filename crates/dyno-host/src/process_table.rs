@@ -1,0 +1,220 @@
+//! Reads the kernel's table of processes: who a process is, since when, and whose child.
+//!
+//! Main type: `ProcessStat`. A process id alone proves nothing, because ids are used again; an id
+//! together with the start time names one process of one boot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Names one process of one boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ProcessIdentity {
+    /// Its process id.
+    pub(crate) pid: i32,
+    /// When it started: clock ticks since boot.
+    pub(crate) start_ticks: u64,
+}
+
+/// What `/proc/PID/stat` tells, as far as Dyno needs it (proc_pid_stat(5)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessStat {
+    pub(crate) pid: i32,
+    /// The program's name, cut by the kernel to 15 bytes.
+    pub(crate) name: String,
+    /// `R`, `S`, `D`, `Z` …
+    pub(crate) state: char,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    /// CPU time of the process itself, in clock ticks.
+    pub(crate) own_ticks: u64,
+    /// CPU time of its children that have ended and were waited for, in clock ticks.
+    pub(crate) reaped_ticks: u64,
+    pub(crate) n_threads: u64,
+    /// Start time, in clock ticks since boot.
+    pub(crate) start_ticks: u64,
+    /// Resident memory, in pages.
+    pub(crate) rss_pages: u64,
+}
+
+impl ProcessStat {
+    /// Reads the one line of `/proc/PID/stat`; none where it is not such a line.
+    pub(crate) fn parse(line: &str) -> Option<ProcessStat> {
+        // The name stands in brackets and may hold brackets and blanks itself: it ends at the last.
+        let (open, close) = (line.find('(')?, line.rfind(')')?);
+        let name = line.get(open + 1..close)?;
+        let mut fields = line.get(close + 1..)?.split_ascii_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        // Field 14 of the manual page is the ninth after the group, which is field 5.
+        let mut ticks =
+            || fields.next()?.parse::<i64>().ok().map(|n| u64::try_from(n).unwrap_or(0));
+        let mut skip = |count: usize| (0..count).try_for_each(|_| ticks().map(|_| ()));
+        skip(8)?;
+        let own_ticks = ticks()?.saturating_add(ticks()?);
+        let reaped_ticks = ticks()?.saturating_add(ticks()?);
+        let mut skip = |count: usize| (0..count).try_for_each(|_| ticks().map(|_| ()));
+        skip(2)?;
+        let n_threads = ticks()?;
+        ticks()?;
+        let start_ticks = ticks()?;
+        ticks()?;
+        let rss_pages = ticks()?;
+        Some(ProcessStat {
+            pid: line.get(..open)?.trim().parse().ok()?,
+            name: name.to_owned(),
+            state,
+            parent,
+            group,
+            own_ticks,
+            reaped_ticks,
+            n_threads,
+            start_ticks,
+            rss_pages,
+        })
+    }
+
+    /// User and system CPU time of the line of `/proc/PID/stat`, in clock ticks.
+    pub(crate) fn parse_user_and_system(line: &str) -> Option<(u64, u64)> {
+        let mut fields = line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    }
+
+    /// Reads a process of this host; none where there is no such process.
+    pub(crate) fn read(proc_root: &Path, pid: i32) -> Option<ProcessStat> {
+        let bytes = fs::read(proc_root.join(pid.to_string()).join("stat")).ok()?;
+        ProcessStat::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Whether it can still run: a zombie has ended and only waits to be collected.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// The process's name for all time of this boot.
+    pub(crate) fn identity(&self) -> ProcessIdentity {
+        ProcessIdentity { pid: self.pid, start_ticks: self.start_ticks }
+    }
+}
+
+impl ProcessIdentity {
+    /// Whether this very process still runs.
+    pub(crate) fn is_alive(self, proc_root: &Path) -> bool {
+        ProcessStat::read(proc_root, self.pid)
+            .is_some_and(|stat| stat.start_ticks == self.start_ticks && stat.is_alive())
+    }
+}
+
+/// Ids of all processes of this host; empty where the folder cannot be read.
+pub(crate) fn list_pids(proc_root: &Path) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir(proc_root) else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// All processes of this host.
+pub(crate) fn list_processes(proc_root: &Path) -> Vec<ProcessStat> {
+    list_pids(proc_root).into_iter().filter_map(|pid| ProcessStat::read(proc_root, pid)).collect()
+}
+
+/// `roots` and all their living descendants among `parents` (child → parent).
+pub(crate) fn with_descendants(roots: &[i32], parents: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (child, parent) in parents {
+        children.entry(*parent).or_default().push(*child);
+    }
+    let mut found = BTreeSet::new();
+    let mut open: Vec<i32> =
+        roots.iter().copied().filter(|pid| parents.contains_key(pid)).collect();
+    while let Some(pid) = open.pop() {
+        if found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// The living descendants of a process, without itself.
+pub(crate) fn descendants(proc_root: &Path, pid: i32) -> Vec<ProcessStat> {
+    let all = list_processes(proc_root);
+    let parents = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
+    let mut family = with_descendants(&[pid], &parents);
+    family.remove(&pid);
+    all.into_iter().filter(|stat| family.contains(&stat.pid)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line as Linux 6.1 writes it.
+    const POSTGRES: &str = "4242 (postgres) S 1 4242 4242 0 -1 4194560 5231 17 2 0 31 12 7 5 20 0 \
+        3 0 123456 227155968 6912 18446744073709551615 1 1 0 0 0 0 4194304 19935232 84487 0 0 0 17 \
+        1 0 0 0 0 0 0 0 0 0 0 0 0 0";
+
+    #[test]
+    fn a_process_line_is_read() {
+        let expected = ProcessStat {
+            pid: 4242,
+            name: "postgres".into(),
+            state: 'S',
+            parent: 1,
+            group: 4242,
+            own_ticks: 43,
+            reaped_ticks: 12,
+            n_threads: 3,
+            start_ticks: 123_456,
+            rss_pages: 6912,
+        };
+        assert_eq!(ProcessStat::parse(POSTGRES), Some(expected));
+    }
+
+    #[test]
+    fn a_name_may_hold_brackets_and_blanks() {
+        let stat = ProcessStat::parse(&POSTGRES.replace("postgres", "a) R (b c")).expect("a line");
+        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", 'S', 1));
+    }
+
+    #[test]
+    fn a_cut_line_is_no_process() {
+        let check = |text: &str| assert_eq!(ProcessStat::parse(text), None, "{text}");
+        check("");
+        check("12");
+        check(")(");
+        check("12 (x) S 1");
+        check(&POSTGRES[..60]);
+    }
+
+    #[test]
+    fn our_own_process_is_read() {
+        let pid = i32::try_from(std::process::id()).expect("fits");
+        let stat = ProcessStat::read(Path::new("/proc"), pid).expect("we run");
+        assert!(stat.is_alive() && stat.start_ticks > 0 && stat.rss_pages > 0);
+        assert!(stat.identity().is_alive(Path::new("/proc")));
+        let reused = ProcessIdentity { pid, start_ticks: stat.start_ticks + 1 };
+        assert!(!reused.is_alive(Path::new("/proc")));
+    }
+
+    #[test]
+    fn descendants_are_found_through_their_parents() {
+        let parents = BTreeMap::from([(1, 0), (10, 1), (11, 10), (12, 11), (20, 1), (21, 20)]);
+        let check = |roots: &[i32], expected: &[i32]| {
+            let found: Vec<i32> = with_descendants(roots, &parents).into_iter().collect();
+            assert_eq!(found, expected, "{roots:?}");
+        };
+        check(&[10], &[10, 11, 12]);
+        check(&[10, 20], &[10, 11, 12, 20, 21]);
+        check(&[99], &[]);
+        check(&[], &[]);
+        // A circle cannot be, but must not hang.
+        assert_eq!(with_descendants(&[1], &BTreeMap::from([(1, 2), (2, 1)])).len(), 2);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "[0-9() RSZa-é-]{0,80}") {
+            let _ = ProcessStat::parse(&text);
+        }
+    }
+}

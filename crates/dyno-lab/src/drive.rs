@@ -1,0 +1,416 @@
+//! Puts a step's load on the site, and makes its summary from what comes out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_host::Sampler;
+use dyno_load::simulation::{SimulatedServer, run_simulated_step};
+use dyno_load::{
+    GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals, run_step,
+};
+use dyno_record::{
+    EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord, KindInterval,
+    KindSummary, StepSummary, TrialWriter, WriteError, new_histogram,
+};
+use dyno_study::{Arrivals, LoadLevel};
+use dyno_units::{ManualClock, Nanoseconds};
+use dyno_workload::Workload;
+use hdrhistogram::Histogram;
+
+use crate::deploy::Site;
+use crate::observe::{Cost, Observer, Sample, align, six_digits};
+use crate::run::{Lab, RunOrder};
+use crate::telling::Telling;
+use crate::trial::TrialError;
+
+/// One step of one trial.
+pub(crate) struct Drive<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) order: &'a RunOrder<'a>,
+    /// The trial's block: all its variants draw the same random numbers.
+    pub(crate) block: u32,
+    pub(crate) workload: &'a Arc<dyn Workload>,
+    /// Index of the step.
+    pub(crate) step: usize,
+}
+
+/// What a step came to.
+pub(crate) struct StepEnd {
+    pub(crate) summary: StepSummary,
+    pub(crate) probes: Cost,
+}
+
+impl Drive<'_> {
+    /// Runs the step; every interval is in the record before the next one is.
+    pub(crate) fn run(
+        &self,
+        site: &mut Site,
+        telling: &mut Telling<'_>,
+        writer: &mut TrialWriter,
+    ) -> Result<StepEnd, TrialError> {
+        let mut listener = Listener {
+            drive: self,
+            telling,
+            writer,
+            processes: match site {
+                Site::Real(server) => Some(server.processes()),
+                Site::Simulated(_) => None,
+            },
+            observer: None,
+            measure_began: None,
+            cpu_began: None,
+            cpu_latest: None,
+            samples: Vec::new(),
+            intervals: Intervals::default(),
+            failure: None,
+        };
+        let result = match site {
+            Site::Real(server) => {
+                let job = Job {
+                    workload: Arc::clone(self.workload),
+                    connector: server.connector(),
+                    clock: Arc::clone(&self.lab.clock),
+                    abort: self.lab.abort.clone(),
+                };
+                let spec = self.spec(server.blocks_worker());
+                run_step(&spec, &job, &mut |event| listener.hear(event))
+            }
+            Site::Simulated(server) => self.simulate(server, &mut listener),
+        };
+        let probes = listener.stop_observing();
+        let process_cpu = listener.process_cpu();
+        let Listener { samples, intervals, failure, .. } = listener;
+        if let Some(error) = failure {
+            return Err(TrialError::Record(error));
+        }
+        let totals = result?;
+        if totals.aborted {
+            return Err(TrialError::Abandoned);
+        }
+        let is_local = matches!(site, Site::Real(server) if !server.processes().is_empty());
+        let readings = align(&intervals.starts, &samples);
+        let mut summary = self.summarise(&totals, intervals, readings, is_local);
+        if let (Site::Real(_), Some((user_s, system_s))) = (site, process_cpu) {
+            summary.generator.process_cpu_user_s = Some(user_s);
+            summary.generator.process_cpu_system_s = Some(system_s);
+        }
+        Ok(StepEnd { summary, probes })
+    }
+
+    fn simulate(
+        &self,
+        server: &SimulatedServer,
+        listener: &mut Listener<'_, '_>,
+    ) -> Result<StepTotals, dyno_load::LoadError> {
+        let clock = Arc::new(ManualClock::new());
+        let spec = self.spec(false);
+        let server = server.clone().with_seed(spec.seed.derive("server", 0));
+        run_simulated_step(&spec, self.workload, &server, &clock, &mut |event| {
+            listener.hear(event);
+        })
+    }
+
+    fn spec(&self, blocks_worker: bool) -> StepSpec {
+        let planned = &self.order.plan.steps[self.step];
+        let design = self.order.design;
+        let load = match planned.load {
+            LoadLevel::Closed { clients } => Load::Closed { clients: clients as usize },
+            LoadLevel::Open { rate, arrivals, clients } => Load::Open {
+                rate,
+                arrivals: match arrivals {
+                    Arrivals::Constant => dyno_load::Arrivals::Constant,
+                    Arrivals::Poisson => dyno_load::Arrivals::Poisson,
+                },
+                clients: clients as usize,
+            },
+        };
+        let workers = match design.workers {
+            Some(workers) => workers as usize,
+            None if blocks_worker => load.clients(),
+            None => self.lab.environment.cpus.max(1) as usize,
+        };
+        StepSpec {
+            load,
+            warm_up: planned.warm_up,
+            duration: planned.duration,
+            statement_timeout: design.statement_timeout,
+            retries: design.retries,
+            workers: workers.clamp(1, load.clients().max(1)),
+            cpus: design.generator_cpus.clone(),
+            seed: self
+                .order
+                .plan
+                .seed
+                .derive("load", u64::from(self.block) << 16 | self.step as u64),
+        }
+    }
+
+    fn summarise(
+        &self,
+        totals: &StepTotals,
+        intervals: Intervals,
+        readings: BTreeMap<String, Vec<Option<f64>>>,
+        is_local: bool,
+    ) -> StepSummary {
+        let measured = &totals.measured;
+        let columns = intervals.into_columns(totals.measure_began);
+        let server_cpu_s = is_local
+            .then(|| measured_sum(&columns.start_s, readings.get("server.cpu_s_per_s")))
+            .flatten();
+        let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
+        StepSummary {
+            step: self.step,
+            measured_s: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
+            kinds: kinds(self.workload.kinds(), measured),
+            reads: measured.tally.reads,
+            writes: measured.tally.writes,
+            others: measured.tally.others,
+            rows_received: measured.tally.rows_received,
+            rows_changed: measured.tally.rows_changed,
+            warnings: measured.tally.warnings,
+            due: measured.due,
+            missed: measured.missed,
+            retries: measured.retries,
+            reconnects: measured.reconnects,
+            lag: EncodedHistogram::encode(&measured.lag),
+            generator: generator(&totals.generator, rss.fold(0.0, |most, &rss| rss.max(most))),
+            server_cpu_s,
+            error_examples: totals
+                .error_examples
+                .iter()
+                .map(|(outcome, message)| ((*outcome).to_owned(), message.clone()))
+                .collect(),
+            intervals: columns,
+            readings,
+        }
+    }
+}
+
+/// Adds up a per-second column over the measured intervals; none where a value is missing, so
+/// that a gap is not taken for zero.
+fn measured_sum(start_s: &[f64], column: Option<&Vec<Option<f64>>>) -> Option<f64> {
+    let measured = start_s.iter().zip(column?).filter(|(start, _)| **start >= -1e-9);
+    measured.map(|(_, value)| *value).sum()
+}
+
+fn kinds(names: &[&'static str], measured: &Interval) -> Vec<KindSummary> {
+    let outcomes = |kind: &dyno_load::KindInterval| {
+        let counted = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(_, count)| *count > 0);
+        counted.map(|(name, count)| ((*name).to_owned(), count)).collect()
+    };
+    names
+        .iter()
+        .zip(&measured.kinds)
+        .map(|(name, kind)| KindSummary {
+            name: (*name).to_owned(),
+            outcomes: outcomes(kind),
+            response: EncodedHistogram::encode(&kind.response),
+            service: EncodedHistogram::encode(&kind.service),
+        })
+        .collect()
+}
+
+fn generator(used: &GeneratorUse, rss_bytes: f64) -> GeneratorSummary {
+    GeneratorSummary {
+        workers: used.workers as u32,
+        cpu_user_s: used.cpu_user.as_secs_f64(),
+        cpu_system_s: used.cpu_system.as_secs_f64(),
+        process_cpu_user_s: None,
+        process_cpu_system_s: None,
+        run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
+        busiest_worker: used.busiest_worker,
+        rss_bytes: rss_bytes as u64,
+    }
+}
+
+/// Committed transactions per second of a step.
+pub(crate) fn throughput(summary: &StepSummary) -> f64 {
+    let committed: u64 =
+        summary.kinds.iter().filter_map(|kind| kind.outcomes.get("committed")).sum();
+    if summary.measured_s > 0.0 { committed as f64 / summary.measured_s } else { 0.0 }
+}
+
+/// p95 response time of a step, all kinds together, in microseconds.
+pub(crate) fn p95_us(summary: &StepSummary) -> f64 {
+    let mut all = new_histogram();
+    for kind in &summary.kinds {
+        if let Some(histogram) = kind.response.decode() {
+            // All of Dyno's histograms have the same bounds.
+            all.add(histogram).expect("the bounds are the same");
+        }
+    }
+    all.value_at_quantile(0.95) as f64 / 1e3
+}
+
+/// Hears what happens in a step, and writes it down.
+struct Listener<'a, 't> {
+    drive: &'a Drive<'a>,
+    telling: &'a mut Telling<'t>,
+    writer: &'a mut TrialWriter,
+    /// The server's processes; none for a simulated one, which is not observed.
+    processes: Option<Vec<i32>>,
+    observer: Option<Observer>,
+    measure_began: Option<Nanoseconds>,
+    /// User and system CPU seconds of the whole process when the measure phase began …
+    cpu_began: Option<(f64, f64)>,
+    /// … and at the end of the latest interval.
+    cpu_latest: Option<(f64, f64)>,
+    samples: Vec<Sample>,
+    intervals: Intervals,
+    failure: Option<WriteError>,
+}
+
+impl Listener<'_, '_> {
+    fn hear(&mut self, event: StepEvent<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(error) = self.write(event) {
+            // Without a record there is nothing to measure for: the run ends.
+            self.drive.lab.abort.raise();
+            self.failure = Some(error);
+        }
+    }
+
+    fn write(&mut self, event: StepEvent<'_>) -> Result<(), WriteError> {
+        match event {
+            StepEvent::Connected { .. } => Ok(()),
+            StepEvent::PhaseBegan { phase, at } => {
+                self.observe_from(at);
+                if phase == Phase::Measure {
+                    self.measure_began = Some(at);
+                    self.cpu_began = dyno_host::own_cpu();
+                }
+                let kind = EventKind::PhaseBegan {
+                    step: self.drive.step,
+                    name: self.drive.order.plan.steps[self.drive.step].name.clone(),
+                    phase: phase_name(phase).to_owned(),
+                };
+                self.telling.of_trial(self.writer, kind)
+            }
+            StepEvent::Interval(interval) => {
+                self.cpu_latest = dyno_host::own_cpu();
+                self.take_samples()?;
+                self.intervals.push(interval);
+                let columns = &self.intervals.columns;
+                let second = match self.measure_began {
+                    Some(began) => (interval.start.saturating_sub(began).0 / 1_000_000_000) as i64,
+                    None => -1,
+                };
+                self.telling.only_told(EventKind::IntervalEnded {
+                    step: self.drive.step,
+                    second,
+                    throughput: columns.throughput.last().copied().unwrap_or_default(),
+                    p95_us: columns.p95_us.last().copied().unwrap_or_default(),
+                });
+                self.writer.interval(&IntervalRecord {
+                    step: self.drive.step,
+                    phase: phase_name(interval.phase),
+                    start_ns: interval.start.0,
+                    length_ns: interval.length.0,
+                    kinds: self
+                        .drive
+                        .workload
+                        .kinds()
+                        .iter()
+                        .zip(&interval.kinds)
+                        .map(|(name, kind)| KindInterval {
+                            kind: name,
+                            response: &kind.response,
+                            service: &kind.service,
+                        })
+                        .collect(),
+                })
+            }
+        }
+    }
+
+    /// Starts the probes at the first phase of a real step.
+    fn observe_from(&mut self, at: Nanoseconds) {
+        let Some(processes) = self.processes.take() else { return };
+        let sampler = Sampler::new(&processes);
+        let clock = Arc::clone(&self.drive.lab.clock);
+        // Without probes there are no readings, and the report says so.
+        self.observer = Observer::start(sampler, clock, at).ok();
+    }
+
+    fn take_samples(&mut self) -> Result<(), WriteError> {
+        let samples = self.observer.as_ref().map(Observer::take).unwrap_or_default();
+        self.keep(samples)
+    }
+
+    fn keep(&mut self, samples: Vec<Sample>) -> Result<(), WriteError> {
+        for (at, values) in samples {
+            let short = values.iter().map(|(name, value)| (name.clone(), six_digits(*value)));
+            self.writer.readings(at.0, &short.collect())?;
+            self.samples.push((at, values));
+        }
+        Ok(())
+    }
+
+    /// CPU of the whole process in the measure phase.
+    fn process_cpu(&self) -> Option<(f64, f64)> {
+        let (began, latest) = (self.cpu_began?, self.cpu_latest?);
+        Some((latest.0 - began.0, latest.1 - began.1))
+    }
+
+    fn stop_observing(&mut self) -> Cost {
+        let Some(observer) = self.observer.take() else { return Cost::default() };
+        let (samples, cost) = observer.finish();
+        if let Err(error) = self.keep(samples) {
+            self.failure.get_or_insert(error);
+        }
+        cost
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::WarmUp => "warm-up",
+        Phase::Measure => "measure",
+    }
+}
+
+/// The per-second columns of a step while it runs.
+#[derive(Default)]
+struct Intervals {
+    starts: Vec<Nanoseconds>,
+    columns: IntervalColumns,
+}
+
+impl Intervals {
+    fn push(&mut self, interval: &Interval) {
+        let mut merged: Option<Histogram<u64>> = None;
+        for kind in &interval.kinds {
+            match &mut merged {
+                None => merged = Some(kind.response.clone()),
+                Some(all) => all.add(&kind.response).expect("the bounds are the same"),
+            }
+        }
+        let merged = merged.unwrap_or_else(new_histogram);
+        let us = |quantile: f64| six_digits(merged.value_at_quantile(quantile) as f64 / 1e3);
+        let seconds = interval.length.as_secs_f64().max(1e-9);
+        let per_s = |count: u64| six_digits(count as f64 / seconds);
+        let committed = interval.kinds.iter().map(|kind| kind.outcomes.committed()).sum();
+        let failed = interval.kinds.iter().map(|kind| kind.outcomes.failed()).sum();
+        self.starts.push(interval.start);
+        self.columns.throughput.push(per_s(committed));
+        self.columns.errors.push(per_s(failed));
+        self.columns.missed.push(per_s(interval.missed));
+        self.columns.p50_us.push(us(0.5));
+        self.columns.p95_us.push(us(0.95));
+        self.columns.p99_us.push(us(0.99));
+        self.columns.max_us.push(six_digits(merged.max() as f64 / 1e3));
+        let lag_p99_us = interval.lag.value_at_quantile(0.99) as f64 / 1e3;
+        self.columns.lag_p99_us.push(six_digits(lag_p99_us));
+    }
+
+    fn into_columns(mut self, measure_began: Nanoseconds) -> IntervalColumns {
+        let relative = |start: &Nanoseconds| {
+            let seconds = (start.0 as f64 - measure_began.0 as f64) / 1e9;
+            (seconds * 1e3).round() / 1e3
+        };
+        self.columns.start_s = self.starts.iter().map(relative).collect();
+        self.columns
+    }
+}

@@ -1,0 +1,136 @@
+//! What the record says of the run before its first trial.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{
+    Environment, FORMAT, LevelRecord, Manifest, StepRecord, TrialPlan, VariantRecord,
+};
+use dyno_study::{Arrivals, Design, LoadLevel, Order, Plan, PlannedStep, Product, Variant};
+use dyno_units::{ByteCount, Seed};
+
+/// Digest of what decides whether a run may be resumed: plan, seed, and what the trials are run
+/// with. FNV-1a, 64 bits; not a secret's hash, because passwords in URLs are taken out first.
+pub fn fingerprint(plan: &Plan, design: &Design) -> String {
+    let text = dyno_study::redact_urls(&format!(
+        "{plan:?} {:?} {} {:?} {:?} {:?}",
+        design.statement_timeout,
+        design.retries,
+        design.workers,
+        design.generator_cpus,
+        design.server_cpus
+    ));
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}
+
+/// Makes the manifest of a run. `source` is the study's text; passwords in URLs are taken out.
+pub fn make_manifest(
+    plan: &Plan,
+    design: &Design,
+    source: &str,
+    environment: &Environment,
+    created_unix_ms: u64,
+) -> anyhow::Result<Manifest> {
+    let memory = ByteCount(environment.memory_bytes);
+    let variants = plan
+        .variants
+        .iter()
+        .map(|variant| variant_record(variant, memory, plan.seed))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(Manifest {
+        format: FORMAT,
+        dyno: env!("CARGO_PKG_VERSION").to_owned(),
+        title: plan.title.clone(),
+        fingerprint: fingerprint(plan, design),
+        seed: plan.seed.0,
+        created_unix_ms,
+        threshold: design.threshold,
+        order: match design.order {
+            Order::Interleaved => "interleaved".to_owned(),
+            Order::Sequential => "sequential".to_owned(),
+        },
+        variants,
+        steps: plan.steps.iter().map(step_record).collect(),
+        trials: plan
+            .trials
+            .iter()
+            .map(|trial| TrialPlan {
+                number: trial.number,
+                variant: trial.variant,
+                repetition: trial.repetition,
+                block: trial.block,
+            })
+            .collect(),
+        environment: environment.clone(),
+        study_source: dyno_study::redact_urls(source),
+    })
+}
+
+fn variant_record(
+    variant: &Variant,
+    memory: ByteCount,
+    seed: Seed,
+) -> anyhow::Result<VariantRecord> {
+    let workload = make_workload(variant, seed)?;
+    let mut settings: BTreeMap<String, String> = variant
+        .database
+        .settings
+        .iter()
+        .map(|(name, value)| (name.clone(), value.resolve(memory).to_string()))
+        .collect();
+    if let Some(engine) = &variant.database.engine {
+        settings.insert("engine".to_owned(), engine.clone());
+    }
+    Ok(VariantRecord {
+        name: variant.name.clone(),
+        levels: variant
+            .levels
+            .iter()
+            .map(|level| LevelRecord { factor: level.factor.clone(), level: level.level.clone() })
+            .collect(),
+        baseline: variant.baseline,
+        database: variant.database.name.clone(),
+        product: match &variant.database.product {
+            Product::Private(name) => name.clone(),
+            Product::Url(url) => dyno_study::redact_urls(url),
+        },
+        settings,
+        workload: variant.workload.workload.clone(),
+        options: workload.options().into_iter().collect(),
+    })
+}
+
+fn step_record(step: &PlannedStep) -> StepRecord {
+    let (clients, rate, arrivals) = match step.load {
+        LoadLevel::Closed { clients } => (clients, None, "closed"),
+        LoadLevel::Open { rate, arrivals: Arrivals::Constant, clients } => {
+            (clients, Some(rate), "constant")
+        }
+        LoadLevel::Open { rate, arrivals: Arrivals::Poisson, clients } => {
+            (clients, Some(rate), "poisson")
+        }
+    };
+    StepRecord {
+        name: step.name.clone(),
+        clients,
+        rate,
+        arrivals: arrivals.to_owned(),
+        warm_up_s: step.warm_up.as_secs_f64(),
+        duration_s: step.duration.as_secs_f64(),
+    }
+}
+
+/// Makes the workload of a variant. Its data follow from the run's seed alone, so that all
+/// variants meet the same rows.
+pub(crate) fn make_workload(
+    variant: &Variant,
+    seed: Seed,
+) -> anyhow::Result<std::sync::Arc<dyn dyno_workload::Workload>> {
+    let choice = &variant.workload;
+    let spec = dyno_workload::catalog::find(&choice.workload)
+        .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
+    Ok(spec.create(&choice.options, seed.derive("data", 0))?)
+}

@@ -1,0 +1,157 @@
+//! The run: all trials of a plan, those that have ended already left out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use dyno_host::Keeper;
+use dyno_load::AbortFlag;
+use dyno_record::{Environment, Event, EventKind, Manifest, RunWriter, TrialPlan};
+use dyno_study::{Design, Plan};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
+
+use crate::telling::Telling;
+use crate::trial::{self, TrialEnd};
+
+/// What the lab works with.
+pub struct Lab {
+    /// The clock of everything.
+    pub clock: Arc<dyn Clock>,
+    /// Starts and ends servers.
+    pub keeper: Arc<Keeper>,
+    /// Raised when the user wants to stop.
+    pub abort: AbortFlag,
+    /// The machine.
+    pub environment: Environment,
+}
+
+impl Lab {
+    /// The host's memory, of which settings may ask a share.
+    pub(crate) fn memory(&self) -> ByteCount {
+        ByteCount(self.environment.memory_bytes)
+    }
+}
+
+/// A run to be done.
+pub struct RunOrder<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The design it came from.
+    pub design: &'a Design,
+    /// What is written first.
+    pub manifest: &'a Manifest,
+    /// The run directory; holds an earlier part of the same run, or nothing yet.
+    pub folder: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Trials that finished now.
+    pub finished: u32,
+    /// Trials that failed now.
+    pub failed: u32,
+    /// Trials that had ended before.
+    pub kept: u32,
+    /// Trials not begun because the time budget would not have sufficed.
+    pub over_budget: u32,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+/// Runs all trials of the plan that have not ended yet. Errors are of the record only: what goes
+/// wrong inside a trial marks that trial as failed, and the next one runs.
+pub fn run(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    listener: &mut dyn FnMut(&Event),
+) -> anyhow::Result<RunEnd> {
+    let mut telling = Telling { clock: Arc::clone(&lab.clock), listener };
+    let mut record = open_record(order)?;
+    for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
+        telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
+    }
+    let ended = record.ended_trials();
+    let began = lab.clock.now();
+    let mut end = RunEnd {
+        finished: 0,
+        failed: 0,
+        kept: ended.len() as u32,
+        over_budget: 0,
+        interrupted: false,
+    };
+    let mut longest = order.plan.trial_time();
+    for planned in &order.plan.trials {
+        if ended.contains(&planned.number) {
+            continue;
+        }
+        let now = lab.clock.now();
+        if order.design.budget.is_some_and(|budget| now + longest > began + budget) {
+            end.over_budget += 1;
+            continue;
+        }
+        if end.finished + end.failed > 0 {
+            rest(lab, order.plan.rest, &mut telling, &mut record)?;
+        }
+        if lab.abort.is_raised() {
+            end.interrupted = true;
+            break;
+        }
+        let trial = TrialPlan {
+            number: planned.number,
+            variant: planned.variant,
+            repetition: planned.repetition,
+            block: planned.block,
+        };
+        match trial::run(lab, order, &trial, &mut telling, &mut record)? {
+            TrialEnd::Finished => end.finished += 1,
+            TrialEnd::Failed => end.failed += 1,
+            TrialEnd::Abandoned => {
+                end.interrupted = true;
+                break;
+            }
+        }
+        longest = Nanoseconds(longest.0.max(lab.clock.now().saturating_sub(now).0));
+    }
+    if end.over_budget > 0 {
+        let message = format!(
+            "{} trials were not begun: the time budget would not have sufficed",
+            end.over_budget
+        );
+        telling.of_run(&mut record, EventKind::Noted { message })?;
+    }
+    Ok(end)
+}
+
+/// Goes on with what is in the folder, or begins there.
+fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
+    let record = if order.folder.join("manifest.json").exists() {
+        RunWriter::resume(&order.folder, order.manifest)
+    } else {
+        RunWriter::create(&order.folder, order.manifest)
+    };
+    record.context("cannot open the run's folder")
+}
+
+/// Lets the machine come to rest, in slices so that Ctrl-C is heard.
+fn rest(
+    lab: &Lab,
+    length: Nanoseconds,
+    telling: &mut Telling<'_>,
+    record: &mut RunWriter,
+) -> anyhow::Result<()> {
+    if length > Nanoseconds::ZERO {
+        telling.of_run(record, EventKind::Rested { seconds: length.as_secs_f64() })?;
+        sleep(lab, length);
+    }
+    Ok(())
+}
+
+/// Sleeps unless the user wants to stop.
+pub(crate) fn sleep(lab: &Lab, length: Nanoseconds) {
+    let until = lab.clock.now() + length;
+    while lab.clock.now() < until && !lab.abort.is_raised() {
+        let slice = lab.clock.now() + Nanoseconds::from_millis(100);
+        lab.clock.sleep_until(slice.min(until));
+    }
+}

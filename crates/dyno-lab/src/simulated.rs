@@ -1,0 +1,137 @@
+//! The simulated product: a queue with known behaviour, in simulated time.
+//!
+//! It measures no database. It is how Dyno's own measuring is tested, and how a person can see
+//! what a stall or an overload looks like in a report. Everything but the server is the real thing:
+//! plan, schedule, clients, histograms, record, analysis, report.
+
+use std::collections::BTreeMap;
+
+use dyno_database::ProductSpec;
+use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer};
+use dyno_record::ServerFacts;
+use dyno_units::{Nanoseconds, SettingValue, parse_duration};
+use dyno_workload::ErrorClass;
+
+use crate::trial::TrialError;
+
+/// The product's entry in the catalog.
+pub(crate) const PRODUCT: ProductSpec = ProductSpec {
+    name: "simulated",
+    summary: "a simulated queueing server in simulated time: tests Dyno itself, measures nothing",
+    engines: &[],
+    is_embedded: true,
+};
+
+/// The settings a simulated server takes.
+const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \
+                        constant), servers (places, 1), stall_at and stall (durations), noise \
+                        (relative deviation, 0), correlation (of noise from one second to the \
+                        next, 0.5), drift (growth in an hour, 0), deadlocks (share of statements, 0)";
+
+/// Makes a server of these settings; an unknown one is refused as a real server would do.
+pub(crate) fn server(
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<SimulatedServer, TrialError> {
+    let mut mean = Nanoseconds::from_millis(1);
+    let mut is_constant = false;
+    let mut stall_at = Nanoseconds::ZERO;
+    let mut stall = Nanoseconds::ZERO;
+    let mut noise = Noise { deviation: 0.0, correlation: 0.5 };
+    let mut server = SimulatedServer::new(1, ServiceTime::Exponential(mean));
+    for (name, value) in settings {
+        match name.as_str() {
+            "service_time" => mean = duration(name, value)?,
+            "distribution" => is_constant = word(name, value, ["exponential", "constant"])? == 1,
+            "servers" => server.servers = (number(name, value)? as usize).max(1),
+            "stall_at" => stall_at = duration(name, value)?,
+            "stall" => stall = duration(name, value)?,
+            "noise" => noise.deviation = number(name, value)?,
+            "correlation" => noise.correlation = number(name, value)?.min(0.999),
+            "drift" => server.drift = number(name, value)?,
+            "deadlocks" => {
+                server = server.with_errors(ErrorClass::Deadlock, number(name, value)?.min(1.0));
+            }
+            _ => {
+                return Err(TrialError::new(format!(
+                    "the simulated server has no setting `{name}`; it has {SETTINGS}"
+                )));
+            }
+        }
+    }
+    server.service =
+        if is_constant { ServiceTime::Constant(mean) } else { ServiceTime::Exponential(mean) };
+    if stall > Nanoseconds::ZERO {
+        server = server.with_stall(stall_at, stall);
+    }
+    Ok(if noise.deviation > 0.0 { server.with_noise(noise) } else { server })
+}
+
+fn refused(name: &str, value: &SettingValue, wanted: &str) -> TrialError {
+    TrialError::new(format!("the simulated server: {name} = `{value}` is not {wanted}"))
+}
+
+fn duration(name: &str, value: &SettingValue) -> Result<Nanoseconds, TrialError> {
+    match value {
+        SettingValue::Text(text) => parse_duration(text).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| refused(name, value, "a duration such as \"1ms\""))
+}
+
+fn number(name: &str, value: &SettingValue) -> Result<f64, TrialError> {
+    match value {
+        SettingValue::Integer(number) => Some(*number as f64),
+        SettingValue::Real(number) => Some(*number),
+        SettingValue::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+    .filter(|number| *number >= 0.0 && number.is_finite())
+    .ok_or_else(|| refused(name, value, "a number of at least 0"))
+}
+
+fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize, TrialError> {
+    let text = value.to_string();
+    words
+        .iter()
+        .position(|word| *word == text)
+        .ok_or_else(|| refused(name, value, &format!("one of {}", words.join(", "))))
+}
+
+/// What a simulated server says of itself.
+pub(crate) fn facts() -> ServerFacts {
+    ServerFacts {
+        product: "Simulated".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        transport: "simulated".to_owned(),
+        tls: false,
+        settings: BTreeMap::new(),
+        durability: "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, value: SettingValue, expected: Result<(), &str>) {
+        let result = server(&BTreeMap::from([(name.to_owned(), value)]));
+        match (result, expected) {
+            (Ok(_), Ok(())) => {}
+            (Err(TrialError::Failed { message, .. }), Err(part)) => {
+                assert!(message.contains(part), "{message}");
+            }
+            (result, expected) => panic!("{result:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn settings_are_taken_or_refused_by_name() {
+        check("service_time", SettingValue::Text("2ms".into()), Ok(()));
+        check("service_time", SettingValue::Integer(2), Err("a duration"));
+        check("servers", SettingValue::Integer(4), Ok(()));
+        check("noise", SettingValue::Text("much".into()), Err("a number"));
+        check("distribution", SettingValue::Text("normal".into()), Err("exponential, constant"));
+        check("speed", SettingValue::Integer(1), Err("no setting `speed`"));
+    }
+}

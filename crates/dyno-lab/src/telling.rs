@@ -1,0 +1,48 @@
+//! The ordered stream of events: written to the record first, then told to whoever listens.
+
+use std::sync::Arc;
+
+use dyno_record::{Event, EventKind, RunWriter, TrialWriter, WriteError};
+use dyno_units::Clock;
+
+/// Emits events: into the record, then to the listener.
+pub(crate) struct Telling<'a> {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) listener: &'a mut dyn FnMut(&Event),
+}
+
+impl Telling<'_> {
+    /// Emits an event that belongs to no trial.
+    pub(crate) fn of_run(
+        &mut self,
+        record: &mut RunWriter,
+        kind: EventKind,
+    ) -> Result<(), WriteError> {
+        let event = self.stamp(kind);
+        record.event(&event)?;
+        (self.listener)(&event);
+        Ok(())
+    }
+
+    /// Emits an event of a trial.
+    pub(crate) fn of_trial(
+        &mut self,
+        record: &mut TrialWriter,
+        kind: EventKind,
+    ) -> Result<(), WriteError> {
+        let event = self.stamp(kind);
+        record.event(&event)?;
+        (self.listener)(&event);
+        Ok(())
+    }
+
+    /// Tells the listener only: for what the record holds in another form.
+    pub(crate) fn only_told(&mut self, kind: EventKind) {
+        let event = self.stamp(kind);
+        (self.listener)(&event);
+    }
+
+    fn stamp(&self, kind: EventKind) -> Event {
+        Event { at_ns: self.clock.now().0, unix_ms: self.clock.unix_millis(), kind }
+    }
+}

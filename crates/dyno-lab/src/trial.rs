@@ -1,0 +1,287 @@
+//! One trial, from deploy to teardown. Only sequences; each phase is its own file.
+
+use std::sync::Arc;
+
+use dyno_database::{CatalogError, DeployError};
+use dyno_load::LoadError;
+use dyno_record::{
+    DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
+    TrialWriter, WriteError,
+};
+use dyno_study::Variant;
+use dyno_units::Nanoseconds;
+use dyno_workload::{ConnectError, StatementError, Workload};
+
+use crate::deploy::{Site, deploy, facts};
+use crate::drive::{Drive, StepEnd};
+use crate::manifest::make_workload;
+use crate::prepare::Population;
+use crate::run::{Lab, RunOrder, sleep};
+use crate::telling::Telling;
+
+/// Lines of a server's log that a failed trial keeps.
+const LOG_LINES: usize = 30;
+
+/// How a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrialEnd {
+    /// All its steps were done.
+    Finished,
+    /// It is recorded as failed.
+    Failed,
+    /// The user stopped it; it is not recorded as ended.
+    Abandoned,
+}
+
+/// Why a trial could not be done.
+#[derive(Debug)]
+pub(crate) enum TrialError {
+    /// Something outside went wrong: the trial is marked failed and the next one runs.
+    Failed { message: String, log: Vec<String> },
+    /// The user wants to stop.
+    Abandoned,
+    /// The record cannot be written: the run ends.
+    Record(WriteError),
+}
+
+impl TrialError {
+    pub(crate) fn new(message: impl Into<String>) -> TrialError {
+        TrialError::Failed { message: message.into(), log: Vec::new() }
+    }
+}
+
+impl From<DeployError> for TrialError {
+    fn from(error: DeployError) -> TrialError {
+        TrialError::Failed { message: error.message, log: error.log }
+    }
+}
+
+impl From<WriteError> for TrialError {
+    fn from(error: WriteError) -> TrialError {
+        TrialError::Record(error)
+    }
+}
+
+macro_rules! failed_by {
+    ($($error:ty),*) => {$(
+        impl From<$error> for TrialError {
+            fn from(error: $error) -> TrialError {
+                TrialError::new(error.to_string())
+            }
+        }
+    )*};
+}
+
+failed_by!(CatalogError, StatementError, ConnectError, LoadError);
+
+/// What a trial has come to so far; what is there is kept when it fails.
+#[derive(Default)]
+struct Progress {
+    server: ServerFacts,
+    data: DataSet,
+    steps: Vec<StepSummary>,
+    probes_cpu_s: f64,
+    probes_wall_s: f64,
+}
+
+/// Runs one trial. An error is one of the record.
+pub(crate) fn run(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    trial: &TrialPlan,
+    telling: &mut Telling<'_>,
+    record: &mut RunWriter,
+) -> Result<TrialEnd, WriteError> {
+    let variant = &order.plan.variants[trial.variant];
+    let began_unix_ms = lab.clock.unix_millis();
+    let mut writer = record.begin_trial(trial, &variant.name)?;
+    telling.of_trial(
+        &mut writer,
+        EventKind::TrialBegan {
+            trial: trial.number,
+            variant: variant.name.clone(),
+            repetition: trial.repetition,
+        },
+    )?;
+    let mut progress = Progress::default();
+    let mut stage = Stage { lab, order, trial, variant, telling, writer: &mut writer };
+    let result = stage.bracket(&mut progress);
+    let (outcome, end) = match result {
+        Ok(()) => (TrialOutcome::Finished, TrialEnd::Finished),
+        Err(TrialError::Record(error)) => return Err(error),
+        Err(TrialError::Abandoned) => {
+            let kind = EventKind::TrialAbandoned { trial: trial.number };
+            telling.of_trial(&mut writer, kind)?;
+            return Ok(TrialEnd::Abandoned);
+        }
+        Err(TrialError::Failed { message, log }) => {
+            (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed)
+        }
+    };
+    let kind = match &outcome {
+        TrialOutcome::Finished => EventKind::TrialFinished { trial: trial.number },
+        TrialOutcome::Failed { message, server_log } => EventKind::TrialFailed {
+            trial: trial.number,
+            message: message.clone(),
+            server_log: server_log.clone(),
+        },
+    };
+    telling.of_trial(&mut writer, kind)?;
+    writer.finish(&TrialSummary {
+        number: trial.number,
+        variant: trial.variant,
+        repetition: trial.repetition,
+        block: trial.block,
+        outcome,
+        began_unix_ms,
+        ended_unix_ms: lab.clock.unix_millis(),
+        server: progress.server,
+        data: progress.data,
+        steps: progress.steps,
+        probes_cpu_s: progress.probes_cpu_s,
+        probes_wall_s: progress.probes_wall_s,
+    })?;
+    Ok(end)
+}
+
+/// What all phases of one trial need.
+struct Stage<'a, 't> {
+    lab: &'a Lab,
+    order: &'a RunOrder<'a>,
+    trial: &'a TrialPlan,
+    variant: &'a Variant,
+    telling: &'a mut Telling<'t>,
+    writer: &'a mut TrialWriter,
+}
+
+impl Stage<'_, '_> {
+    /// Deploys, does everything, and tears down whatever happened.
+    fn bracket(&mut self, progress: &mut Progress) -> Result<(), TrialError> {
+        let began = self.lab.clock.now();
+        let mut site = deploy(self.lab, self.order.design, self.variant)?;
+        let result = self.inside(&mut site, began, progress);
+        let result = result.map_err(|error| explain(error, &mut site));
+        let torn_down = match site {
+            Site::Real(server) => server.stop().map_err(TrialError::from),
+            Site::Simulated(_) => Ok(()),
+        };
+        result.and(torn_down)
+    }
+
+    fn inside(
+        &mut self,
+        site: &mut Site,
+        began: Nanoseconds,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        progress.server = facts(site)?;
+        let ready = EventKind::ServerReady {
+            server: format!("{} {}", progress.server.product, progress.server.version),
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
+            pid: match site {
+                Site::Real(server) => server.processes().first().copied(),
+                Site::Simulated(_) => None,
+            },
+        };
+        self.telling.of_trial(self.writer, ready)?;
+        let workload = make_workload(self.variant, self.order.plan.seed)
+            .map_err(|error| TrialError::new(error.to_string()))?;
+        self.prepare(site, workload.as_ref(), progress)?;
+        for step in 0..self.order.plan.steps.len() {
+            if step > 0 {
+                self.rest(site)?;
+            }
+            self.step(site, &workload, step, progress)?;
+        }
+        if let Site::Real(server) = site {
+            progress.data.bytes_after = server.data_bytes();
+        }
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        site: &Site,
+        workload: &dyn Workload,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        let Site::Real(server) = site else { return Ok(()) };
+        let began = self.lab.clock.now();
+        let population = Population {
+            connector: server.connector(),
+            dialect: server.dialect(),
+            workload,
+            loaders: if server.blocks_worker() {
+                1
+            } else {
+                self.lab.environment.cpus.clamp(1, 16) as usize
+            },
+            abort: &self.lab.abort,
+        };
+        let (telling, writer) = (&mut *self.telling, &mut *self.writer);
+        progress.data.rows = population.populate(&mut |rows, rows_total| {
+            let kind = EventKind::PopulateProgressed { rows, rows_total };
+            Ok(telling.of_trial(writer, kind)?)
+        })?;
+        if self.lab.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
+        let took_s = self.lab.clock.now().saturating_sub(began).as_secs_f64();
+        progress.data.populate_s = took_s;
+        progress.data.bytes = server.data_bytes();
+        let kind = EventKind::Populated { rows: progress.data.rows, took_s };
+        Ok(self.telling.of_trial(self.writer, kind)?)
+    }
+
+    fn rest(&mut self, site: &Site) -> Result<(), TrialError> {
+        let length = self.order.plan.rest;
+        if matches!(site, Site::Real(_)) && length > Nanoseconds::ZERO {
+            let kind = EventKind::Rested { seconds: length.as_secs_f64() };
+            self.telling.of_trial(self.writer, kind)?;
+            sleep(self.lab, length);
+        }
+        if self.lab.abort.is_raised() { Err(TrialError::Abandoned) } else { Ok(()) }
+    }
+
+    fn step(
+        &mut self,
+        site: &mut Site,
+        workload: &Arc<dyn Workload>,
+        step: usize,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        let drive = Drive {
+            lab: self.lab,
+            order: self.order,
+            block: self.trial.block,
+            workload,
+            step,
+        };
+        let StepEnd { summary, probes } = drive.run(site, self.telling, self.writer)?;
+        let ended = EventKind::StepEnded {
+            step,
+            throughput: crate::drive::throughput(&summary),
+            p95_us: crate::drive::p95_us(&summary),
+        };
+        progress.steps.push(summary);
+        progress.probes_cpu_s += probes.cpu.as_secs_f64();
+        progress.probes_wall_s += probes.wall.as_secs_f64();
+        self.telling.of_trial(self.writer, ended)?;
+        Ok(())
+    }
+}
+
+/// Says of a failure what the server says: that it is down, and the last lines of its log.
+fn explain(error: TrialError, site: &mut Site) -> TrialError {
+    match (error, site) {
+        (TrialError::Failed { message, log }, Site::Real(server)) => {
+            let message = match server.down() {
+                Some(why) => format!("the server went down: {why}; then: {message}"),
+                None => message,
+            };
+            let log = if log.is_empty() { server.log_tail(LOG_LINES) } else { log };
+            TrialError::Failed { message, log }
+        }
+        (error, _) => error,
+    }
+}

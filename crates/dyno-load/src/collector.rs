@@ -1,0 +1,221 @@
+//! Puts the workers' intervals together, in order, and adds them up.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::Sender;
+
+use dyno_units::Nanoseconds;
+use dyno_workload::ConnectError;
+
+use crate::engine::StepEvent;
+use crate::recorder::{Report, WorkerEnd, WorkerInterval};
+use crate::timeline::Timeline;
+use crate::{AbortFlag, GeneratorUse, Interval, LoadError, Phase, StepTotals};
+
+/// How long no transaction may commit while clients fail to reconnect, before the step is ended.
+const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// Puts the workers' intervals together.
+pub(crate) struct Collector {
+    timeline: Timeline,
+    n_workers: usize,
+    n_kinds: usize,
+    // Intervals that some workers have told and others not yet, oldest first.
+    partial: VecDeque<Partial>,
+    // Index of the oldest.
+    next_idx: u64,
+    began: Vec<Phase>,
+    measured: Interval,
+    measure_ended: Nanoseconds,
+    end: WorkerEnd,
+    busiest: Nanoseconds,
+    n_ended: usize,
+    returns: Vec<Sender<WorkerInterval>>,
+    // Raised to end all workers when one cannot go on.
+    stop: AbortFlag,
+    failure: Option<LoadError>,
+    gone_for: Nanoseconds,
+}
+
+struct Partial {
+    interval: Interval,
+    n_told: usize,
+    connect_failures: u64,
+    connect_error: Option<ConnectError>,
+}
+
+impl Collector {
+    pub(crate) fn new(
+        timeline: Timeline,
+        n_kinds: usize,
+        returns: Vec<Sender<WorkerInterval>>,
+        stop: AbortFlag,
+    ) -> Collector {
+        let mut measured = Interval::empty(n_kinds);
+        measured.phase = Phase::Measure;
+        measured.start = timeline.measure_began;
+        Collector {
+            timeline,
+            n_workers: returns.len(),
+            n_kinds,
+            partial: VecDeque::new(),
+            next_idx: 0,
+            began: Vec::new(),
+            measured,
+            measure_ended: timeline.measure_began,
+            end: WorkerEnd::default(),
+            busiest: Nanoseconds::ZERO,
+            n_ended: 0,
+            returns,
+            stop,
+            failure: None,
+            gone_for: Nanoseconds::ZERO,
+        }
+    }
+
+    /// Whether all workers have ended.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.n_ended == self.n_workers
+    }
+
+    /// Tells of the phases that have begun by now; returns when the next one does.
+    pub(crate) fn announce(
+        &mut self,
+        now: Nanoseconds,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Option<Nanoseconds> {
+        let Timeline { began, measure_began, .. } = self.timeline;
+        for (phase, at) in [(Phase::WarmUp, began), (Phase::Measure, measure_began)] {
+            let is_empty = phase == Phase::WarmUp && began == measure_began;
+            if is_empty || self.began.contains(&phase) {
+                continue;
+            }
+            if now < at {
+                return Some(at);
+            }
+            self.began.push(phase);
+            observe(StepEvent::PhaseBegan { phase, at });
+        }
+        None
+    }
+
+    /// Takes what a worker tells, and passes on the intervals that are now complete.
+    pub(crate) fn accept(&mut self, report: Report, observe: &mut dyn FnMut(StepEvent<'_>)) {
+        match report {
+            Report::Connected => {}
+            Report::Interval(told) => {
+                self.merge(told);
+                self.pass_on(observe);
+            }
+            Report::Ended(end) => self.add_end(end),
+            Report::Failed(error) => {
+                self.n_ended += 1;
+                self.fail(error);
+            }
+        }
+    }
+
+    fn fail(&mut self, error: LoadError) {
+        self.failure.get_or_insert(error);
+        self.stop.raise();
+    }
+
+    fn merge(&mut self, mut told: WorkerInterval) {
+        let Some(position) = told.idx.checked_sub(self.next_idx) else { return };
+        while self.partial.len() as u64 <= position {
+            let idx = self.next_idx + self.partial.len() as u64;
+            let mut interval = Interval::empty(self.n_kinds);
+            if let Some(span) = self.timeline.span(idx) {
+                interval.stamp(&span);
+            }
+            self.partial.push_back(Partial {
+                interval,
+                n_told: 0,
+                connect_failures: 0,
+                connect_error: None,
+            });
+        }
+        let partial = &mut self.partial[position as usize];
+        partial.interval.add(&told.interval);
+        partial.n_told += 1;
+        partial.connect_failures += std::mem::take(&mut told.connect_failures);
+        partial.connect_error = told.connect_error.take().or(partial.connect_error.take());
+        told.interval.reset();
+        // A worker that has ended does not want it back.
+        let _ = self.returns[told.worker_idx].send(told);
+    }
+
+    fn pass_on(&mut self, observe: &mut dyn FnMut(StepEvent<'_>)) {
+        while self.partial.front().is_some_and(|partial| partial.n_told == self.n_workers) {
+            let Some(partial) = self.partial.pop_front() else { return };
+            self.next_idx += 1;
+            let interval = &partial.interval;
+            self.announce(interval.start, observe);
+            observe(StepEvent::Interval(interval));
+            if interval.phase == Phase::Measure {
+                self.measured.add(interval);
+                self.measure_ended = interval.start + interval.length;
+            }
+            self.watch_server(&partial);
+        }
+    }
+
+    /// Ends a step whose server has gone away for good.
+    fn watch_server(&mut self, partial: &Partial) {
+        if partial.interval.committed() > 0 {
+            self.gone_for = Nanoseconds::ZERO;
+        } else if partial.connect_failures > 0 {
+            self.gone_for += partial.interval.length;
+        }
+        if self.gone_for >= GONE_LIMIT
+            && let Some(error) = &partial.connect_error
+        {
+            self.fail(LoadError(format!(
+                "the server went away: nothing has committed for {GONE_LIMIT}; {error}"
+            )));
+        }
+    }
+
+    fn add_end(&mut self, end: WorkerEnd) {
+        self.n_ended += 1;
+        let mine = &mut self.end;
+        self.busiest = self.busiest.max(end.cpu_user + end.cpu_system);
+        mine.cpu_user += end.cpu_user;
+        mine.cpu_system += end.cpu_system;
+        if let Some(waited) = end.run_queue {
+            mine.run_queue = Some(mine.run_queue.unwrap_or_default() + waited);
+        }
+        mine.in_flight_at_end += end.in_flight_at_end;
+        let examples: BTreeMap<_, _> = end.error_examples;
+        for (outcome, example) in examples {
+            mine.error_examples.entry(outcome).or_insert(example);
+        }
+    }
+
+    /// What the step came to.
+    pub(crate) fn finish(mut self) -> Result<StepTotals, LoadError> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        let length = self.measure_ended - self.timeline.measure_began;
+        self.measured.length = length;
+        let busiest_worker = match length {
+            Nanoseconds::ZERO => 0.0,
+            length => self.busiest.as_secs_f64() / length.as_secs_f64(),
+        };
+        Ok(StepTotals {
+            measure_began: self.timeline.measure_began,
+            measure_ended: self.measure_ended,
+            measured: self.measured,
+            generator: GeneratorUse {
+                cpu_user: self.end.cpu_user,
+                cpu_system: self.end.cpu_system,
+                run_queue: self.end.run_queue,
+                busiest_worker,
+                workers: self.n_workers,
+            },
+            error_examples: self.end.error_examples,
+            in_flight_at_end: self.end.in_flight_at_end,
+            aborted: self.measure_ended < self.timeline.ended,
+        })
+    }
+}

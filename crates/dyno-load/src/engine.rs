@@ -1,0 +1,291 @@
+//! Runs one step: starts the workers, gives them a common beginning, collects what they tell.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connector, Workload};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::collector::Collector;
+use crate::reactor::EpollReactor;
+use crate::recorder::{Outlet, Recorder, Report, WorkerInterval};
+use crate::schedule::{Schedule, Slice};
+use crate::timeline::Timeline;
+use crate::worker::{ClientRange, Recruiting, Worker};
+use crate::worker_state::{ArrivalQueue, Rules, WorkerState};
+use crate::{AbortFlag, Interval, Load, LoadError, Phase, StepSpec, StepTotals};
+
+/// What a step of load needs besides its specification.
+#[derive(Clone)]
+pub struct Job {
+    /// What clients ask.
+    pub workload: Arc<dyn Workload>,
+    /// Opens connections to the server.
+    pub connector: Connector,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Stops the step before its time.
+    pub abort: AbortFlag,
+}
+
+/// What is told while a step runs, in this order: all connections open, phases and intervals.
+///
+/// An interval is told when the last worker is through with it. The measure phase is told when it
+/// begins, which may be a moment before the last interval of the warm-up.
+#[derive(Debug)]
+pub enum StepEvent<'a> {
+    /// All connections are open and their statements prepared.
+    Connected {
+        /// Clients, each with one connection.
+        clients: usize,
+        /// How long it took.
+        took: Nanoseconds,
+    },
+    /// A phase has begun.
+    PhaseBegan {
+        /// Which.
+        phase: Phase,
+        /// When, by the clock.
+        at: Nanoseconds,
+    },
+    /// An interval is over.
+    Interval(&'a Interval),
+}
+
+/// Runs one step of load and tells `observe`, on the calling thread, how it goes.
+///
+/// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
+/// attempts in flight for the statement's time limit (five seconds where there is none), and
+/// closes all connections.
+///
+/// # Errors
+///
+/// The specification is not possible; a connection cannot be opened or its statements not
+/// prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
+/// failed to reconnect. A raised abort flag is no error once the load has begun: see
+/// [`StepTotals::aborted`].
+pub fn run_step(
+    spec: &StepSpec,
+    job: &Job,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
+    check(spec)?;
+    let asked = job.clock.now();
+    thread::scope(|scope| {
+        let crew = Crew::hire(scope, spec, job)?;
+        if let Err(error) = crew.await_connections() {
+            return Err(crew.dismiss(error));
+        }
+        let began = job.clock.now();
+        observe(StepEvent::Connected { clients: spec.load.clients(), took: began - asked });
+        let timeline = Timeline::new(job.clock.now(), spec.warm_up, spec.duration);
+        crew.collect(timeline, job, observe)
+    })
+}
+
+/// Whether a step like this can be run at all.
+pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
+    let refuse = |why: &str| Err(LoadError(format!("a step cannot be run: {why}")));
+    let clients = spec.load.clients();
+    if clients == 0 {
+        return refuse("it has no clients; give at least one");
+    }
+    if spec.workers == 0 || spec.workers > clients {
+        return refuse(&format!(
+            "it has {} workers for {clients} clients; give at least 1 worker and at most one for \
+             each client",
+            spec.workers
+        ));
+    }
+    if spec.duration == Nanoseconds::ZERO {
+        return refuse("its measure phase has no duration; give at least one second");
+    }
+    match spec.load {
+        Load::Open { rate, .. } if !(rate > 0.0 && rate.is_finite()) => {
+            refuse(&format!("its offered rate is {rate}; give a positive number per second"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The arrivals of worker `slice.index`, under open load.
+pub(crate) fn arrivals(spec: &StepSpec, began: Nanoseconds, slice: Slice) -> Option<ArrivalQueue> {
+    match spec.load {
+        Load::Closed { .. } => None,
+        Load::Open { rate, arrivals, .. } => {
+            let seed = spec.seed.derive("schedule", 0);
+            Some(ArrivalQueue::new(Schedule::new(arrivals, rate, began, seed, slice)))
+        }
+    }
+}
+
+/// All workers of a step, seen from the thread that collects.
+struct Crew<'scope> {
+    reports: Receiver<Report>,
+    // Dropped without an order, a worker goes home.
+    orders: Vec<Sender<Timeline>>,
+    returns: Vec<Sender<WorkerInterval>>,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+    stop: AbortFlag,
+}
+
+impl<'scope> Crew<'scope> {
+    fn hire<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        spec: &'env StepSpec,
+        job: &'env Job,
+    ) -> Result<Crew<'scope>, LoadError> {
+        let (report, reports) = channel();
+        let mut crew = Crew {
+            reports,
+            orders: Vec::new(),
+            returns: Vec::new(),
+            threads: Vec::new(),
+            stop: AbortFlag::new(),
+        };
+        for index in 0..spec.workers {
+            let (order, ordered) = channel();
+            let (give_back, returned) = channel();
+            let outlet = Outlet { worker_idx: index, reports: report.clone(), returned };
+            let post = Post { spec, job, index, stop: crew.stop.clone() };
+            let name = format!("dyno-load-{index}");
+            let thread = thread::Builder::new()
+                .name(name.clone())
+                .spawn_scoped(scope, move || post.serve(outlet, &ordered))
+                .map_err(|error| LoadError(format!("cannot start worker {name}: {error}")))?;
+            crew.orders.push(order);
+            crew.returns.push(give_back);
+            crew.threads.push(thread);
+        }
+        Ok(crew)
+    }
+
+    fn await_connections(&self) -> Result<(), LoadError> {
+        let mut n_ready = 0;
+        while n_ready < self.threads.len() {
+            match self.reports.recv() {
+                Ok(Report::Connected) => n_ready += 1,
+                Ok(Report::Failed(error)) => return Err(error),
+                Ok(_) => {}
+                Err(_) => return Err(LoadError("a worker has panicked".to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends everybody home because of `error`.
+    fn dismiss(self, error: LoadError) -> LoadError {
+        self.stop.raise();
+        drop(self.orders);
+        for thread in self.threads {
+            // What a panic has to say has been said already.
+            let _ = thread.join();
+        }
+        error
+    }
+
+    fn collect(
+        self,
+        timeline: Timeline,
+        job: &Job,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError> {
+        let n_kinds = job.workload.kinds().len();
+        let mut collector = Collector::new(timeline, n_kinds, self.returns, self.stop.clone());
+        for order in &self.orders {
+            // One that cannot take its order has failed, and has told so.
+            let _ = order.send(timeline);
+        }
+        while !collector.is_complete() {
+            let now = job.clock.now();
+            let report = match collector.announce(now, observe) {
+                Some(at) => self.reports.recv_timeout((at - now).to_duration()),
+                None => self.reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match report {
+                Ok(report) => collector.accept(report, observe),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let n_panicked = self.threads.into_iter().filter_map(|thread| thread.join().err()).count();
+        if n_panicked > 0 {
+            return Err(LoadError(format!("{n_panicked} of the workers have panicked")));
+        }
+        collector.finish()
+    }
+}
+
+/// What one worker's thread is to do.
+struct Post<'a> {
+    spec: &'a StepSpec,
+    job: &'a Job,
+    index: usize,
+    stop: AbortFlag,
+}
+
+impl Post<'_> {
+    fn serve(&self, outlet: Outlet, orders: &Receiver<Timeline>) {
+        let reports = outlet.reports.clone();
+        let last_word = match self.work(outlet, orders) {
+            Ok(Some(worker)) => Report::Ended(worker.state().end()),
+            // The step was called off before it began.
+            Ok(None) => return,
+            Err(error) => Report::Failed(error),
+        };
+        let _ = reports.send(last_word);
+    }
+
+    /// Runs the worker to its end; none where the step never began.
+    fn work(
+        &self,
+        outlet: Outlet,
+        orders: &Receiver<Timeline>,
+    ) -> Result<Option<Worker<EpollReactor>>, LoadError> {
+        let Post { spec, job, index, .. } = *self;
+        self.bind()?;
+        let clients = spec.load.clients();
+        let range = ClientRange { first: index, step: spec.workers, total: clients };
+        let state = WorkerState::new(
+            Arc::clone(&job.clock),
+            EpollReactor::new(Arc::clone(&job.connector))?,
+            Rules {
+                n_clients: range.len(),
+                retries: spec.retries,
+                statement_timeout: spec.statement_timeout,
+            },
+            Recorder::new(job.workload.kinds().len(), outlet),
+            [job.abort.clone(), self.stop.clone()],
+        );
+        let mut worker = Worker::new(state);
+        let recruiting = Recruiting { workload: &job.workload, range, seed: spec.seed };
+        worker.recruit(&recruiting, job.connector.as_ref())?;
+        worker.state().recorder.borrow().report(Report::Connected);
+        let Ok(timeline) = orders.recv() else { return Ok(None) };
+        let slice = Slice { index, count: spec.workers };
+        worker.state().begin(timeline, arrivals(spec, timeline.began, slice));
+        worker.begin();
+        while worker.turn()? {}
+        Ok(Some(worker))
+    }
+
+    fn bind(&self) -> Result<(), LoadError> {
+        let cpus = &self.spec.cpus;
+        if cpus.is_empty() {
+            return Ok(());
+        }
+        let cpu = cpus[self.index % cpus.len()] as usize;
+        let refuse = |why: &str| LoadError(format!("cannot bind a worker to CPU {cpu}: {why}"));
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(refuse("there is no such CPU"));
+        }
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set).map_err(|error| refuse(&error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

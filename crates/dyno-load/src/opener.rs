@@ -1,0 +1,99 @@
+//! Opens connections on a helper thread, so that one client's reconnect does not stop the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use dyno_workload::{ConnectError, Connection, Connector};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::reactor::Bell;
+
+type Opened = Result<Box<dyn Connection>, ConnectError>;
+
+/// Opens connections, one after the other, on a thread that is started when it is first needed.
+pub(crate) struct Opener {
+    connector: Connector,
+    bell: Bell,
+    helper: Option<Helper>,
+    opened: BTreeMap<u32, Opened>,
+    n_asked: usize,
+}
+
+struct Helper {
+    orders: Sender<u32>,
+    results: Receiver<(u32, Opened)>,
+}
+
+impl Opener {
+    pub(crate) fn new(connector: Connector) -> rustix::io::Result<Opener> {
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Opener { connector, bell, helper: None, opened: BTreeMap::new(), n_asked: 0 })
+    }
+
+    /// The descriptor that becomes readable when a connection was opened.
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Whether somebody waits for a connection.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.n_asked > 0
+    }
+
+    /// Begins to open a connection for this client.
+    pub(crate) fn open(&mut self, slot: u32) {
+        self.n_asked += 1;
+        if self.helper.is_none() {
+            self.helper = start(&self.connector, &self.bell);
+        }
+        let is_sent = self.helper.as_ref().is_some_and(|helper| helper.orders.send(slot).is_ok());
+        if !is_sent {
+            // A connector that panicked took its thread along; the next try starts another one.
+            self.helper = None;
+            self.opened.insert(slot, Err(no_helper()));
+        }
+    }
+
+    /// Takes what came of it, once it is known.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Opened> {
+        let result = self.opened.remove(&slot)?;
+        self.n_asked -= 1;
+        Some(result)
+    }
+
+    /// Collects what the helper has done, and notes for whom.
+    pub(crate) fn collect(&mut self, woken: &mut Vec<u32>) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&*self.bell, &mut count);
+        let Some(helper) = &self.helper else { return };
+        for (slot, result) in helper.results.try_iter() {
+            self.opened.insert(slot, result);
+            woken.push(slot);
+        }
+    }
+}
+
+fn no_helper() -> ConnectError {
+    ConnectError {
+        address: "the server".to_owned(),
+        reason: "no thread could be started for it; raise the limit of threads".to_owned(),
+    }
+}
+
+fn start(connector: &Connector, bell: &Bell) -> Option<Helper> {
+    let (orders, ordered) = channel::<u32>();
+    let (done, results) = channel();
+    let (connector, bell) = (Arc::clone(connector), Arc::clone(bell));
+    let work = move || {
+        for slot in ordered {
+            if done.send((slot, connector())).is_err() {
+                return;
+            }
+            let _ = rustix::io::write(&*bell, &1_u64.to_ne_bytes());
+        }
+    };
+    thread::Builder::new().name("dyno-reconnect".to_owned()).spawn(work).ok()?;
+    Some(Helper { orders, results })
+}

@@ -1,0 +1,373 @@
+//! The pace of one client: keeps due, sent and done, and decides what follows an error.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::rc::Rc;
+use std::task::Poll;
+
+use dyno_units::{Nanoseconds, RandomStream};
+use dyno_workload::{ConnectError, Connection, Next, Pace, StatementError, Tally};
+
+use crate::reactor::{Manner, Reactor};
+use crate::recorder::Times;
+use crate::worker_state::{Mode, WorkerState};
+
+/// First and longest pause before a retry.
+const RETRY_PAUSE: (Nanoseconds, Nanoseconds) =
+    (Nanoseconds::from_millis(1), Nanoseconds::from_millis(100));
+
+/// First and longest pause before another try to connect.
+const CONNECT_PAUSE: (Nanoseconds, Nanoseconds) =
+    (Nanoseconds::from_millis(10), Nanoseconds::from_secs(1));
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// To be polled.
+    Turn,
+    /// For an arrival.
+    Arrival,
+    /// For a reply.
+    Reply,
+    /// For the end of a pause, or for a connection.
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ConnectStage {
+    Unasked,
+    Pausing,
+    Opening,
+}
+
+/// The pace of one client.
+pub(crate) struct ClientPace<R> {
+    worker: Rc<WorkerState<R>>,
+    slot: u32,
+    manner: Cell<Manner>,
+    waiting: Cell<Waiting>,
+    is_queued: Cell<bool>,
+    // After each transaction, a client that never waits lets the others act.
+    yields: Cell<bool>,
+
+    due: Cell<Nanoseconds>,
+    sent: Cell<Nanoseconds>,
+    granted: Cell<Option<Nanoseconds>>,
+    // The worker's time is that of this client's last `done`, and so can serve as `sent`.
+    is_time_fresh: Cell<bool>,
+    retries_made: Cell<u32>,
+
+    statement_since: Cell<Option<Nanoseconds>>,
+    is_overdue: Cell<bool>,
+    // The reactor told of the descriptor while no reply was awaited, and will not tell again.
+    has_event: Cell<bool>,
+    // The server has closed the connection: nothing more will be told of it.
+    is_closed: Cell<bool>,
+    is_first_wait: Cell<bool>,
+
+    wake: Cell<Option<Nanoseconds>>,
+    pause: Cell<Nanoseconds>,
+    stage: Cell<ConnectStage>,
+    is_reconnecting: Cell<bool>,
+    connects_failed: Cell<u32>,
+    jitter: RefCell<RandomStream>,
+}
+
+impl<R: Reactor> ClientPace<R> {
+    pub(crate) fn new(worker: Rc<WorkerState<R>>, slot: u32, jitter: RandomStream) -> Self {
+        ClientPace {
+            worker,
+            slot,
+            manner: Cell::new(Manner::Immediate),
+            waiting: Cell::new(Waiting::Turn),
+            is_queued: Cell::new(false),
+            yields: Cell::new(false),
+            due: Cell::default(),
+            sent: Cell::default(),
+            granted: Cell::default(),
+            is_time_fresh: Cell::new(false),
+            retries_made: Cell::new(0),
+            statement_since: Cell::default(),
+            is_overdue: Cell::new(false),
+            has_event: Cell::new(false),
+            is_closed: Cell::new(false),
+            is_first_wait: Cell::new(false),
+            wake: Cell::default(),
+            pause: Cell::default(),
+            stage: Cell::new(ConnectStage::Unasked),
+            is_reconnecting: Cell::new(false),
+            connects_failed: Cell::new(0),
+            jitter: RefCell::new(jitter),
+        }
+    }
+
+    /// Puts the client in line to be polled, unless it is already.
+    #[inline]
+    pub(crate) fn enqueue(&self) {
+        if !self.is_queued.replace(true) {
+            self.worker.queue.borrow_mut().push_back(self.slot);
+        }
+    }
+
+    /// The client is about to be polled.
+    #[inline]
+    pub(crate) fn dequeued(&self) {
+        self.is_queued.set(false);
+        self.waiting.set(Waiting::Turn);
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.waiting.get()
+    }
+
+    /// The reactor tells of this client's connection.
+    #[inline]
+    pub(crate) fn on_event(&self) {
+        if self.waiting.get() == Waiting::Reply {
+            self.enqueue();
+        } else {
+            self.has_event.set(true);
+        }
+    }
+
+    /// The reactor tells that the server has closed this client's connection.
+    pub(crate) fn on_close(&self) {
+        self.is_closed.set(true);
+    }
+
+    /// A timer or the helper that opens connections tells.
+    pub(crate) fn on_wake(&self) {
+        if self.waiting.get() == Waiting::Other {
+            self.enqueue();
+        }
+    }
+
+    /// Gives the client an arrival, due at this time.
+    #[inline]
+    pub(crate) fn grant(&self, due: Nanoseconds) {
+        self.granted.set(Some(due));
+        self.enqueue();
+    }
+
+    /// Marks the statement in flight as overdue, if it is, and puts the client in line.
+    pub(crate) fn scan(&self, now: Nanoseconds, limit: Nanoseconds) {
+        let is_waiting = self.waiting.get() == Waiting::Reply;
+        let since = self.statement_since.get();
+        if is_waiting && since.is_some_and(|since| now.saturating_sub(since) >= limit) {
+            self.is_overdue.set(true);
+            self.enqueue();
+        }
+    }
+
+    /// Half of an exponentially growing pause, and a random part of the other half: clients that
+    /// failed together do not come back together.
+    fn jittered(&self, (first, longest): (Nanoseconds, Nanoseconds), n_before: u32) -> Nanoseconds {
+        let whole = first.0.saturating_mul(1 << n_before.min(20)).min(longest.0).max(2 * first.0);
+        Nanoseconds(whole / 2 + self.jitter.borrow_mut().below(whole / 2))
+    }
+
+    /// Ready when the pause is over; the first call begins it.
+    fn poll_sleep(&self) -> Poll<()> {
+        let now = self.worker.read_clock();
+        match self.wake.get() {
+            Some(wake) if now >= wake => {
+                self.wake.set(None);
+                return Poll::Ready(());
+            }
+            Some(_) => {}
+            None => {
+                let wake = now + self.pause.get();
+                self.wake.set(Some(wake));
+                self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
+            }
+        }
+        self.waiting.set(Waiting::Other);
+        Poll::Pending
+    }
+
+    /// Decides what follows a failed attempt.
+    fn after_failure(&self, error: &StatementError) -> Next {
+        if self.worker.mode() != Mode::Running {
+            return Next::Stop;
+        }
+        let n_before = self.retries_made.get();
+        if error.class.is_transient() && n_before < self.worker.rules.retries {
+            self.retries_made.set(n_before + 1);
+            self.pause.set(self.jittered(RETRY_PAUSE, n_before));
+            self.worker.recorder.borrow_mut().retried();
+            return Next::Retry;
+        }
+        self.retries_made.set(0);
+        if error.class.loses_connection() { Next::Reconnect } else { Next::GiveUp }
+    }
+
+    #[inline]
+    fn poll_arrival(&self) -> Poll<bool> {
+        match self.granted.take().or_else(|| self.worker.take_arrival()) {
+            Some(due) => {
+                self.due.set(due);
+                Poll::Ready(true)
+            }
+            None => {
+                self.worker.idle.borrow_mut().push_back(self.slot);
+                self.waiting.set(Waiting::Arrival);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<R: Reactor> Pace for ClientPace<R> {
+    #[inline]
+    fn poll_due(&self) -> Poll<bool> {
+        if self.worker.mode() != Mode::Running {
+            return Poll::Ready(false);
+        }
+        if self.yields.take() {
+            self.is_time_fresh.set(false);
+            self.enqueue();
+            return Poll::Pending;
+        }
+        if self.worker.is_open_load() { self.poll_arrival() } else { Poll::Ready(true) }
+    }
+
+    #[inline]
+    fn sent(&self) {
+        let worker = &*self.worker;
+        let is_open = worker.is_open_load();
+        let is_fresh = self.is_time_fresh.take() && !is_open;
+        let now = if is_fresh { worker.now() } else { worker.read_clock() };
+        self.sent.set(now);
+        worker.in_flight.set(worker.in_flight.get() + 1);
+        if self.retries_made.get() > 0 {
+            return;
+        }
+        if is_open {
+            worker.recorder.borrow_mut().lagged(now - self.due.get());
+        } else {
+            self.due.set(now);
+            worker.recorder.borrow_mut().began();
+        }
+    }
+
+    #[inline]
+    fn done(&self, kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next {
+        let worker = &*self.worker;
+        let now = worker.read_clock();
+        worker.in_flight.set(worker.in_flight.get() - 1);
+        self.yields.set(self.manner.get() == Manner::Immediate && worker.rules.n_clients > 1);
+        match result {
+            Ok(()) => {
+                let response = now - self.due.get();
+                let times = Times { response, service: now - self.sent.get() };
+                worker.recorder.borrow_mut().committed(kind, times, &tally);
+                self.retries_made.set(0);
+                self.is_time_fresh.set(true);
+                Next::Proceed
+            }
+            Err(error) => {
+                worker.recorder.borrow_mut().failed(kind, error, &tally);
+                self.after_failure(error)
+            }
+        }
+    }
+
+    fn poll_pause(&self) -> Poll<()> {
+        self.poll_sleep()
+    }
+
+    fn attach(&self, connection: &mut dyn Connection) -> Result<(), StatementError> {
+        let is_alone = self.worker.rules.n_clients == 1;
+        let manner = self.worker.reactor.attach(self.slot, connection, is_alone)?;
+        if manner == Manner::Blocking {
+            connection.set_blocking(true, self.worker.rules.watch_period().0)?;
+        }
+        self.manner.set(manner);
+        self.has_event.set(false);
+        self.is_closed.set(false);
+        if self.is_reconnecting.replace(false) {
+            self.connects_failed.set(0);
+            self.worker.recorder.borrow_mut().reconnected();
+        }
+        Ok(())
+    }
+
+    fn detach(&self) {
+        // Called again for each further try to connect.
+        if !self.is_reconnecting.replace(true) {
+            self.worker.reactor.detach(self.slot, self.manner.get());
+        }
+    }
+
+    #[inline]
+    fn statement_sent(&self, _: &dyn Connection) -> bool {
+        self.is_overdue.set(false);
+        let has_news = self.has_event.take() || self.is_closed.get();
+        let waits = self.manner.get() == Manner::Readiness && !has_news;
+        self.is_first_wait.set(waits);
+        // A blocking client notes the beginning only when it turns out to wait long.
+        let since = (self.manner.get() == Manner::Readiness).then(|| self.worker.now());
+        self.statement_since.set(since);
+        waits
+    }
+
+    #[inline]
+    fn awaits_reply(&self, connection: &dyn Connection) {
+        self.waiting.set(Waiting::Reply);
+        match self.manner.get() {
+            Manner::Readiness => {
+                // What arrived before this is still to be told of; only what a read has left
+                // behind, and a wish to write, would be waited for in vain.
+                if !self.is_first_wait.replace(false) || connection.wants_write() {
+                    self.worker.reactor.rearm(self.slot, connection);
+                }
+            }
+            Manner::Immediate | Manner::Blocking => self.enqueue(),
+        }
+    }
+
+    fn is_overdue(&self) -> bool {
+        let timeout = self.worker.rules.statement_timeout;
+        if self.manner.get() == Manner::Readiness || timeout == Nanoseconds::ZERO {
+            return self.is_overdue.get();
+        }
+        // The first read has ended without a whole reply. Counting from here is late by that read,
+        // which is short against the limit, and spares each statement a look at the clock.
+        let now = self.worker.read_clock();
+        let since = self.statement_since.get().unwrap_or(now);
+        self.statement_since.set(Some(since));
+        now.saturating_sub(since) >= timeout
+    }
+
+    fn poll_connect(&self) -> Poll<Result<Box<dyn Connection>, ConnectError>> {
+        if self.stage.get() == ConnectStage::Pausing {
+            if self.poll_sleep().is_pending() {
+                return Poll::Pending;
+            }
+            self.stage.set(ConnectStage::Unasked);
+        }
+        if self.stage.get() == ConnectStage::Unasked {
+            self.worker.reactor.open(self.slot);
+            self.stage.set(ConnectStage::Opening);
+        }
+        match self.worker.reactor.take_opened(self.slot) {
+            Some(result) => {
+                self.stage.set(ConnectStage::Unasked);
+                Poll::Ready(result)
+            }
+            None => {
+                self.waiting.set(Waiting::Other);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn reconnect_failed(&self, error: &ConnectError) -> bool {
+        self.worker.recorder.borrow_mut().connect_failed(error);
+        let n_before = self.connects_failed.get();
+        self.connects_failed.set(n_before + 1);
+        self.pause.set(self.jittered(CONNECT_PAUSE, n_before));
+        self.stage.set(ConnectStage::Pausing);
+        self.worker.mode() == Mode::Running
+    }
+}

@@ -1,0 +1,249 @@
+//! How a worker waits: for replies, for time, for new connections.
+
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use dyno_units::Nanoseconds;
+use dyno_workload::{ConnectError, Connection, Connector, ErrorClass, StatementError};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::LoadError;
+use crate::opener::Opener;
+use crate::usage::Usage;
+
+/// How a connection's replies arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The reactor tells when one has arrived.
+    Readiness,
+    /// At once: the server is in this process.
+    Immediate,
+    /// Reading blocks until one arrives.
+    Blocking,
+}
+
+/// Until when a worker waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline {
+    pub(crate) at: Nanoseconds,
+    /// Whether a millisecond late is too late.
+    pub(crate) is_precise: bool,
+}
+
+/// How a worker waits. One is real, one is simulated; everything else is the same code.
+pub(crate) trait Reactor: Sized + 'static {
+    /// Waits for this client's connection from here on. `is_alone`: it is the worker's only one.
+    fn attach(
+        &self,
+        slot: u32,
+        connection: &mut dyn Connection,
+        is_alone: bool,
+    ) -> Result<Manner, StatementError>;
+
+    /// Tells again of what the connection's descriptor is ready for.
+    fn rearm(&self, slot: u32, connection: &dyn Connection);
+
+    /// The client's connection is about to be closed.
+    fn detach(&self, slot: u32, manner: Manner);
+
+    /// Begins to open a new connection for this client.
+    fn open(&self, slot: u32);
+
+    /// What came of it, once it is known.
+    fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>>;
+
+    /// Waits until `deadline` or until something has happened, and notes the clients it happened
+    /// to.
+    fn wait(
+        &self,
+        now: Nanoseconds,
+        deadline: Deadline,
+        happened: &mut Happened,
+    ) -> Result<(), LoadError>;
+
+    /// What the worker has used of the machine.
+    fn usage(&self) -> Usage;
+}
+
+/// The clients that something happened to.
+#[derive(Debug, Default)]
+pub(crate) struct Happened {
+    /// Something has arrived on their connections, or can be written.
+    pub(crate) ready: Vec<u32>,
+    /// The server has closed their connections.
+    pub(crate) closed: Vec<u32>,
+    /// What they asked to be opened is open, or cannot be.
+    pub(crate) woken: Vec<u32>,
+}
+
+/// Events fetched from the kernel with one call.
+const EVENTS_AT_ONCE: usize = 256;
+
+/// The event that says that a connection was opened.
+const OPENED: u64 = u64::MAX;
+
+/// Waits with epoll.
+///
+/// Edge-triggered: a descriptor is told of once each time something arrives, and nothing has to be
+/// changed between statements. What a read leaves behind is asked for with `rearm`, which is rare:
+/// most replies come in one piece. It also means that a connection which the server closes while
+/// its client is idle is told of once, and not again and again; and since that may be together with
+/// a reply, the client keeps it in mind and waits for nothing more.
+pub(crate) struct EpollReactor {
+    epoll: OwnedFd,
+    events: RefCell<Vec<Event>>,
+    n_watched: Cell<usize>,
+    opener: RefCell<Opener>,
+}
+
+impl EpollReactor {
+    pub(crate) fn new(connector: Connector) -> Result<EpollReactor, LoadError> {
+        let refuse = |what: &str, error: Errno| LoadError(format!("cannot {what}: {error}"));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| refuse("create an epoll set", error))?;
+        let opener = Opener::new(connector)
+            .map_err(|error| refuse("create an eventfd for reconnects", error))?;
+        epoll::add(&epoll, opener.bell(), EventData::new_u64(OPENED), EventFlags::IN)
+            .map_err(|error| refuse("wait for reconnects", error))?;
+        // By default the kernel may be 50 µs late for a sleeper; arrivals are to be sent on time.
+        // Where it refuses, the lag that is recorded says so.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        Ok(EpollReactor {
+            epoll,
+            events: RefCell::new(Vec::with_capacity(EVENTS_AT_ONCE)),
+            n_watched: Cell::new(0),
+            opener: RefCell::new(opener),
+        })
+    }
+
+    /// Sleeps to the nanosecond where epoll knows only milliseconds.
+    fn sleep_precisely(&self, timeout: &Timespec) -> rustix::io::Result<()> {
+        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(timeout)).map(drop)
+    }
+
+    fn fetch(&self, timeout: &Timespec) -> rustix::io::Result<usize> {
+        let mut events = self.events.borrow_mut();
+        events.clear();
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut *events), Some(timeout))
+    }
+
+    fn fetch_until(&self, timeout: Nanoseconds, is_precise: bool) -> rustix::io::Result<usize> {
+        let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let timeout = Timespec {
+            tv_sec: (timeout.0 / 1_000_000_000) as i64,
+            tv_nsec: (timeout.0 % 1_000_000_000) as _,
+        };
+        if !is_precise || timeout == no_time {
+            return self.fetch(&timeout);
+        }
+        // Under load something is there already, and this one call is all it takes.
+        match self.fetch(&no_time)? {
+            0 => {
+                self.sleep_precisely(&timeout)?;
+                self.fetch(&no_time)
+            }
+            n => Ok(n),
+        }
+    }
+}
+
+fn flags(connection: &dyn Connection) -> EventFlags {
+    let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+    if connection.wants_write() { flags | EventFlags::OUT } else { flags }
+}
+
+fn refused(error: Errno) -> StatementError {
+    StatementError::new(
+        ErrorClass::Refused,
+        "epoll",
+        format!("cannot wait for the connection's descriptor: {error}"),
+    )
+}
+
+impl Reactor for EpollReactor {
+    fn attach(
+        &self,
+        slot: u32,
+        connection: &mut dyn Connection,
+        is_alone: bool,
+    ) -> Result<Manner, StatementError> {
+        if connection.descriptor().is_none() {
+            return Ok(Manner::Immediate);
+        }
+        if is_alone {
+            return Ok(Manner::Blocking);
+        }
+        connection.set_blocking(false, 0)?;
+        let flags = flags(connection);
+        let descriptor = connection.descriptor().ok_or_else(|| refused(Errno::BADF))?;
+        epoll::add(&self.epoll, descriptor, EventData::new_u64(u64::from(slot)), flags)
+            .map_err(refused)?;
+        self.n_watched.set(self.n_watched.get() + 1);
+        Ok(Manner::Readiness)
+    }
+
+    fn rearm(&self, slot: u32, connection: &dyn Connection) {
+        if let Some(descriptor) = connection.descriptor() {
+            let data = EventData::new_u64(u64::from(slot));
+            // It cannot fail for a descriptor that was added, short of a lack of kernel memory;
+            // then the statement runs out of its time limit.
+            let _ = epoll::modify(&self.epoll, descriptor, data, flags(connection));
+        }
+    }
+
+    fn detach(&self, _slot: u32, manner: Manner) {
+        // Closing the descriptor removes it from the set.
+        if manner == Manner::Readiness {
+            self.n_watched.set(self.n_watched.get() - 1);
+        }
+    }
+
+    fn open(&self, slot: u32) {
+        self.opener.borrow_mut().open(slot);
+    }
+
+    fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>> {
+        self.opener.borrow_mut().take(slot)
+    }
+
+    fn wait(
+        &self,
+        now: Nanoseconds,
+        deadline: Deadline,
+        happened: &mut Happened,
+    ) -> Result<(), LoadError> {
+        let timeout = deadline.at.saturating_sub(now);
+        let is_idle = self.n_watched.get() == 0 && !self.opener.borrow().is_busy();
+        if is_idle && timeout == Nanoseconds::ZERO {
+            return Ok(());
+        }
+        match self.fetch_until(timeout, deadline.is_precise) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(LoadError(format!("cannot wait for replies: {error}"))),
+        }
+        for event in self.events.borrow_mut().drain(..) {
+            match event.data.u64() {
+                OPENED => self.opener.borrow_mut().collect(&mut happened.woken),
+                slot => {
+                    let flags = event.flags;
+                    if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+                        happened.closed.push(slot as u32);
+                    }
+                    happened.ready.push(slot as u32);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::of_this_thread()
+    }
+}
+
+/// The bell that a helper rings, shared between two threads.
+pub(crate) type Bell = Arc<OwnedFd>;

@@ -1,0 +1,315 @@
+//! What a worker writes down, and hands over once a second.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender};
+
+use dyno_units::Nanoseconds;
+use dyno_workload::{ConnectError, ErrorClass, StatementError, Tally};
+use hdrhistogram::Histogram;
+
+use crate::timeline::Span;
+use crate::{Interval, KindInterval, LoadError, OUTCOMES, Outcomes, Phase};
+
+/// Intervals a worker owns: one being written, the others on their way to the collector and back.
+const POOL_SIZE: usize = 3;
+
+/// Index of the first outcome that is an error.
+const FIRST_ERROR: usize = 2;
+
+/// An empty histogram of times: 1 ns to one hour, three significant digits, so that all
+/// histograms of a step can be added without loss.
+pub(crate) fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are in order")
+}
+
+/// The index in [`OUTCOMES`] of a failure of this class.
+fn outcome_idx(class: ErrorClass) -> usize {
+    // The classes stand in the order of the outcomes; a test holds them to it.
+    FIRST_ERROR + class as usize
+}
+
+impl Interval {
+    /// An interval in which nothing happened.
+    pub(crate) fn empty(n_kinds: usize) -> Interval {
+        let kind = || KindInterval {
+            outcomes: Outcomes::default(),
+            response: new_histogram(),
+            service: new_histogram(),
+        };
+        Interval {
+            phase: Phase::WarmUp,
+            start: Nanoseconds::ZERO,
+            length: Nanoseconds::ZERO,
+            kinds: (0..n_kinds).map(|_| kind()).collect(),
+            lag: new_histogram(),
+            due: 0,
+            missed: 0,
+            retries: 0,
+            reconnects: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Makes this the interval of `span`.
+    pub(crate) fn stamp(&mut self, span: &Span) {
+        self.phase = span.phase;
+        self.start = span.start;
+        self.length = span.end - span.start;
+    }
+
+    /// Empties it and keeps its memory.
+    pub(crate) fn reset(&mut self) {
+        for kind in &mut self.kinds {
+            kind.outcomes = Outcomes::default();
+            reset_histogram(&mut kind.response);
+            reset_histogram(&mut kind.service);
+        }
+        reset_histogram(&mut self.lag);
+        self.due = 0;
+        self.missed = 0;
+        self.retries = 0;
+        self.reconnects = 0;
+        self.tally = Tally::default();
+    }
+
+    /// Adds what another interval holds; start and length stay.
+    pub(crate) fn add(&mut self, other: &Interval) {
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.outcomes.add(&theirs.outcomes);
+            add_histogram(&mut mine.response, &theirs.response);
+            add_histogram(&mut mine.service, &theirs.service);
+        }
+        add_histogram(&mut self.lag, &other.lag);
+        self.due += other.due;
+        self.missed += other.missed;
+        self.retries += other.retries;
+        self.reconnects += other.reconnects;
+        self.tally.add(&other.tally);
+    }
+
+    /// Transactions that committed, of all kinds.
+    pub(crate) fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
+    }
+}
+
+fn reset_histogram(histogram: &mut Histogram<u64>) {
+    if !histogram.is_empty() {
+        histogram.reset();
+    }
+}
+
+fn add_histogram(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
+    mine.add(theirs).expect("all histograms of a step have the same bounds");
+}
+
+/// One interval as one worker saw it.
+#[derive(Debug)]
+pub(crate) struct WorkerInterval {
+    pub(crate) worker_idx: usize,
+    /// Which interval of the timeline.
+    pub(crate) idx: u64,
+    pub(crate) interval: Interval,
+    pub(crate) connect_failures: u64,
+    /// The last of them.
+    pub(crate) connect_error: Option<ConnectError>,
+}
+
+/// What a worker tells when it has ended.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerEnd {
+    pub(crate) cpu_user: Nanoseconds,
+    pub(crate) cpu_system: Nanoseconds,
+    pub(crate) run_queue: Option<Nanoseconds>,
+    pub(crate) in_flight_at_end: u64,
+    pub(crate) error_examples: BTreeMap<&'static str, String>,
+}
+
+/// What workers tell the collector.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// All connections of a worker are open.
+    Connected,
+    /// An interval is over.
+    Interval(WorkerInterval),
+    /// The worker has ended.
+    Ended(WorkerEnd),
+    /// The worker cannot go on, and has ended.
+    Failed(LoadError),
+}
+
+/// Where a worker's intervals go, and come back from to be used again.
+pub(crate) struct Outlet {
+    pub(crate) worker_idx: usize,
+    pub(crate) reports: Sender<Report>,
+    pub(crate) returned: Receiver<WorkerInterval>,
+}
+
+/// Writes down attempts. Allocates nothing for one that commits.
+pub(crate) struct Recorder {
+    n_kinds: usize,
+    // Cleared after the last interval: what is done then belongs to no interval.
+    is_recording: bool,
+    current: WorkerInterval,
+    spare: Vec<WorkerInterval>,
+    outlet: Outlet,
+    error_examples: BTreeMap<&'static str, String>,
+}
+
+impl Recorder {
+    pub(crate) fn new(n_kinds: usize, outlet: Outlet) -> Recorder {
+        let mut spare: Vec<_> =
+            (0..POOL_SIZE).map(|_| new_worker_interval(n_kinds, outlet.worker_idx)).collect();
+        let current = spare.pop().expect("the pool is not empty");
+        let error_examples = BTreeMap::new();
+        Recorder { n_kinds, is_recording: false, current, spare, outlet, error_examples }
+    }
+
+    /// Begins the first interval.
+    pub(crate) fn begin(&mut self, span: &Span) {
+        self.current.idx = 0;
+        self.current.interval.stamp(span);
+        self.is_recording = true;
+    }
+
+    /// Hands the current interval over and begins the next one, if there is one.
+    pub(crate) fn turn_over(&mut self, next: Option<&Span>) {
+        let mut fresh = self.take_spare();
+        fresh.idx = self.current.idx + 1;
+        let full = std::mem::replace(&mut self.current, fresh);
+        // A collector that is gone has no use for it.
+        let _ = self.outlet.reports.send(Report::Interval(full));
+        match next {
+            Some(span) => self.current.interval.stamp(span),
+            None => self.is_recording = false,
+        }
+    }
+
+    fn take_spare(&mut self) -> WorkerInterval {
+        self.spare.extend(self.outlet.returned.try_iter());
+        // Only when the collector is more than a whole interval behind is the pool empty.
+        self.spare
+            .pop()
+            .unwrap_or_else(|| new_worker_interval(self.n_kinds, self.outlet.worker_idx))
+    }
+
+    /// The interval being written, or none after the last one.
+    #[inline]
+    fn open(&mut self) -> Option<&mut Interval> {
+        self.is_recording.then_some(&mut self.current.interval)
+    }
+
+    /// A transaction of a closed load begins.
+    #[inline]
+    pub(crate) fn began(&mut self) {
+        if let Some(interval) = self.open() {
+            interval.due += 1;
+        }
+    }
+
+    /// So many arrivals were due.
+    pub(crate) fn were_due(&mut self, n: u64) {
+        if let Some(interval) = self.open() {
+            interval.due += n;
+        }
+    }
+
+    /// So many arrivals will never be sent.
+    pub(crate) fn missed(&mut self, n: u64) {
+        if let Some(interval) = self.open() {
+            interval.missed += n;
+        }
+    }
+
+    /// An arrival was sent so long after it was due.
+    #[inline]
+    pub(crate) fn lagged(&mut self, lag: Nanoseconds) {
+        if let Some(interval) = self.open() {
+            interval.lag.saturating_record(lag.0);
+        }
+    }
+
+    /// A transaction committed.
+    #[inline]
+    pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) {
+        let Some(interval) = self.open() else { return };
+        let record = &mut interval.kinds[kind];
+        record.outcomes.0[0] += 1;
+        record.response.saturating_record(times.response.0);
+        record.service.saturating_record(times.service.0);
+        interval.tally.add(tally);
+    }
+
+    /// An attempt failed.
+    pub(crate) fn failed(&mut self, kind: usize, error: &StatementError, tally: &Tally) {
+        let Some(interval) = self.open() else { return };
+        let outcome = outcome_idx(error.class);
+        interval.kinds[kind].outcomes.0[outcome] += 1;
+        interval.tally.add(tally);
+        self.error_examples.entry(OUTCOMES[outcome]).or_insert_with(|| error.to_string());
+    }
+
+    /// A transaction is going to be tried again.
+    pub(crate) fn retried(&mut self) {
+        if let Some(interval) = self.open() {
+            interval.retries += 1;
+        }
+    }
+
+    /// A client has a new connection.
+    pub(crate) fn reconnected(&mut self) {
+        if let Some(interval) = self.open() {
+            interval.reconnects += 1;
+        }
+    }
+
+    /// A client could not get a new connection.
+    pub(crate) fn connect_failed(&mut self, error: &ConnectError) {
+        if self.is_recording {
+            self.current.connect_failures += 1;
+            self.current.connect_error = Some(error.clone());
+        }
+    }
+
+    /// Tells the collector something other than an interval.
+    pub(crate) fn report(&self, report: Report) {
+        let _ = self.outlet.reports.send(report);
+    }
+
+    /// The first message of each outcome that was an error.
+    pub(crate) fn take_error_examples(&mut self) -> BTreeMap<&'static str, String> {
+        std::mem::take(&mut self.error_examples)
+    }
+}
+
+/// The times of a committed transaction.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    /// done − due.
+    pub(crate) response: Nanoseconds,
+    /// done − sent.
+    pub(crate) service: Nanoseconds,
+}
+
+fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
+    WorkerInterval {
+        worker_idx,
+        idx: 0,
+        interval: Interval::empty(n_kinds),
+        connect_failures: 0,
+        connect_error: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_class_has_the_outcome_of_its_name() {
+        for class in ErrorClass::ALL {
+            assert_eq!(OUTCOMES[outcome_idx(class)], class.name());
+        }
+        assert_eq!(OUTCOMES.len(), FIRST_ERROR + ErrorClass::ALL.len());
+    }
+}

@@ -1,0 +1,83 @@
+//! Steps of load in simulated time, on a server whose true behaviour is known.
+//!
+//! Clients, paces, recording, schedules and phases are the very ones that measure real servers;
+//! only waiting and the server are simulated. Everything follows from the seeds, so that a step
+//! gives the same result each time, to the nanosecond.
+
+mod reactor;
+mod server;
+
+pub use server::{Noise, ServiceTime, SimulatedServer};
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use dyno_units::{Clock, ManualClock};
+use dyno_workload::Workload;
+
+use crate::collector::Collector;
+use crate::engine::{arrivals, check};
+use crate::recorder::{Outlet, Recorder};
+use crate::schedule::Slice;
+use crate::timeline::Timeline;
+use crate::worker::{ClientRange, Recruiting, Worker};
+use crate::worker_state::{Rules, WorkerState};
+use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
+use reactor::SimulatedReactor;
+
+/// Runs one step in simulated time, on the calling thread; moves `clock` to the step's end.
+///
+/// All clients belong to one worker, whatever `spec` says, and no CPU is bound or used.
+///
+/// # Errors
+///
+/// As [`run_step`](crate::run_step).
+pub fn run_simulated_step(
+    spec: &StepSpec,
+    workload: &Arc<dyn Workload>,
+    server: &SimulatedServer,
+    clock: &Arc<ManualClock>,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
+    check(spec)?;
+    let clients = spec.load.clients();
+    let timeline = Timeline::new(clock.now(), spec.warm_up, spec.duration);
+    let reactor = SimulatedReactor::new(server, clock, timeline.measure_began);
+    let (report, reports) = channel();
+    let (give_back, returned) = channel();
+    let stop = AbortFlag::new();
+    let outlet = Outlet { worker_idx: 0, reports: report, returned };
+    let n_kinds = workload.kinds().len();
+    let connector = reactor.connector();
+    let rules = Rules {
+        n_clients: clients,
+        retries: spec.retries,
+        statement_timeout: spec.statement_timeout,
+    };
+    let shared: Arc<dyn Clock> = Arc::clone(clock) as _;
+    let recorder = Recorder::new(n_kinds, outlet);
+    let aborts = [AbortFlag::new(), stop.clone()];
+    let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, aborts));
+    let range = ClientRange { first: 0, step: 1, total: clients };
+    worker.recruit(&Recruiting { workload, range, seed: spec.seed }, connector.as_ref())?;
+    observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
+
+    let mut collector = Collector::new(timeline, n_kinds, vec![give_back], stop);
+    worker.state().begin(timeline, arrivals(spec, timeline.began, Slice::WHOLE));
+    worker.begin();
+    loop {
+        let goes_on = worker.turn()?;
+        collector.announce(clock.now(), observe);
+        for report in reports.try_iter() {
+            collector.accept(report, observe);
+        }
+        if !goes_on {
+            break;
+        }
+    }
+    collector.accept(crate::recorder::Report::Ended(worker.state().end()), observe);
+    collector.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Waits in simulated time: moves the clock to whatever happens next.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_units::{Clock, ManualClock, Nanoseconds};
+use dyno_workload::{ConnectError, Connection, Connector, StatementError};
+
+use super::server::{Queue, SimulatedServer};
+use crate::LoadError;
+use crate::reactor::{Deadline, Happened, Manner, Reactor};
+use crate::usage::Usage;
+
+type Opened = Result<Box<dyn Connection>, ConnectError>;
+
+/// Waits in simulated time.
+pub(super) struct SimulatedReactor {
+    clock: Arc<ManualClock>,
+    queue: Queue,
+    // The client of each connection; a later connection of the same client has another number.
+    clients: RefCell<BTreeMap<usize, u32>>,
+    opened: RefCell<Vec<(u32, Opened)>>,
+}
+
+impl SimulatedReactor {
+    pub(super) fn new(
+        server: &SimulatedServer,
+        clock: &Arc<ManualClock>,
+        measure_began: Nanoseconds,
+    ) -> SimulatedReactor {
+        SimulatedReactor {
+            clock: Arc::clone(clock),
+            queue: Queue::new(server, clock, measure_began),
+            clients: RefCell::default(),
+            opened: RefCell::default(),
+        }
+    }
+
+    /// Opens connections to the simulated server.
+    pub(super) fn connector(&self) -> Connector {
+        let queue = self.queue.clone();
+        Arc::new(move || queue.connect())
+    }
+}
+
+impl Reactor for SimulatedReactor {
+    fn attach(
+        &self,
+        slot: u32,
+        _connection: &mut dyn Connection,
+        _is_alone: bool,
+    ) -> Result<Manner, StatementError> {
+        // A client's connection is attached before the next one is opened.
+        self.clients.borrow_mut().insert(self.queue.newest_connection(), slot);
+        Ok(Manner::Readiness)
+    }
+
+    fn rearm(&self, _slot: u32, _connection: &dyn Connection) {}
+
+    fn detach(&self, slot: u32, _manner: Manner) {
+        self.clients.borrow_mut().retain(|_, owner| *owner != slot);
+    }
+
+    fn open(&self, slot: u32) {
+        self.opened.borrow_mut().push((slot, self.queue.connect()));
+    }
+
+    fn take_opened(&self, slot: u32) -> Option<Opened> {
+        let mut opened = self.opened.borrow_mut();
+        let position = opened.iter().position(|(owner, _)| *owner == slot)?;
+        Some(opened.swap_remove(position).1)
+    }
+
+    fn wait(
+        &self,
+        now: Nanoseconds,
+        deadline: Deadline,
+        happened: &mut Happened,
+    ) -> Result<(), LoadError> {
+        let until = match self.queue.next_completion() {
+            Some(at) => at.min(deadline.at).max(now),
+            None => deadline.at,
+        };
+        self.clock.advance_to(until);
+        let clients = self.clients.borrow();
+        self.queue.take_completed(self.clock.now(), |connection| {
+            happened.ready.extend(clients.get(&connection));
+        });
+        Ok(())
+    }
+
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}

@@ -1,0 +1,408 @@
+//! A server that is a queue with known theory.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use dyno_units::{Clock, ManualClock, Nanoseconds, RandomStream, Seed};
+use dyno_workload::{
+    ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementClass,
+    StatementError, TextRows, Value,
+};
+
+/// A server with one queue, first come, first served, and so many places at which statements are
+/// served side by side: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
+/// service times.
+///
+/// Times of stalls and outages count from the beginning of the measure phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulatedServer {
+    /// Statements served side by side; at least 1.
+    pub servers: usize,
+    /// How long it takes to serve a statement.
+    pub service: ServiceTime,
+    /// When the server does nothing, as start and length, in order and not overlapping.
+    pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
+    /// When the server is gone, as start and length: statements in flight lose their connection,
+    /// and nobody can connect.
+    pub outages: Vec<(Nanoseconds, Nanoseconds)>,
+    /// Which share of the prepared statements, in [0, 1], fails in which way; text statements such
+    /// as ROLLBACK do not. A statement that fails with [`ErrorClass::TimedOut`] gets no reply.
+    pub errors: Vec<(ErrorClass, f64)>,
+    /// By which share service times grow in an hour of the measure phase.
+    pub drift: f64,
+    /// How service times go up and down.
+    pub noise: Option<Noise>,
+    /// The SQL it pretends to speak.
+    pub dialect: Dialect,
+    /// Seed of all that is random.
+    pub seed: Seed,
+}
+
+/// How long it takes to serve one statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceTime {
+    /// Always the same.
+    Constant(Nanoseconds),
+    /// Exponentially distributed with this mean.
+    Exponential(Nanoseconds),
+}
+
+impl ServiceTime {
+    /// Its mean.
+    pub fn mean(self) -> Nanoseconds {
+        match self {
+            ServiceTime::Constant(mean) | ServiceTime::Exponential(mean) => mean,
+        }
+    }
+
+    /// The same distribution, `factor` times as long.
+    pub fn scaled(self, factor: f64) -> ServiceTime {
+        let scale = |mean: Nanoseconds| Nanoseconds((mean.0 as f64 * factor) as u64);
+        match self {
+            ServiceTime::Constant(mean) => ServiceTime::Constant(scale(mean)),
+            ServiceTime::Exponential(mean) => ServiceTime::Exponential(scale(mean)),
+        }
+    }
+}
+
+/// Autocorrelated noise: the logarithm of all service times follows a first-order autoregressive
+/// process with one step a second; its mean is such that service times keep theirs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Standard deviation of the logarithm; about the relative deviation of service times.
+    pub deviation: f64,
+    /// Correlation of one second with the next, in [0, 1).
+    pub correlation: f64,
+}
+
+impl SimulatedServer {
+    /// A faultless server with so many places, which speaks MySQL.
+    pub fn new(servers: usize, service: ServiceTime) -> SimulatedServer {
+        SimulatedServer {
+            servers,
+            service,
+            stalls: Vec::new(),
+            outages: Vec::new(),
+            errors: Vec::new(),
+            drift: 0.0,
+            noise: None,
+            dialect: Dialect::MySql,
+            seed: Seed(0),
+        }
+    }
+
+    /// The same server with this seed.
+    pub fn with_seed(mut self, seed: Seed) -> SimulatedServer {
+        self.seed = seed;
+        self
+    }
+
+    /// The same server with one more stall, `start` after the measure phase begins.
+    pub fn with_stall(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
+        self.stalls.push((start, length));
+        self.stalls.sort_unstable();
+        self
+    }
+
+    /// The same server with one more outage, `start` after the measure phase begins.
+    pub fn with_outage(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
+        self.outages.push((start, length));
+        self.outages.sort_unstable();
+        self
+    }
+
+    /// The same server with one more way to fail, for this share of the statements.
+    pub fn with_errors(mut self, class: ErrorClass, share: f64) -> SimulatedServer {
+        self.errors.push((class, share));
+        self
+    }
+
+    /// The same server with drift.
+    pub fn with_drift(mut self, drift: f64) -> SimulatedServer {
+        self.drift = drift;
+        self
+    }
+
+    /// The same server with noise.
+    pub fn with_noise(mut self, noise: Noise) -> SimulatedServer {
+        self.noise = Some(noise);
+        self
+    }
+}
+
+/// The queue in front of a simulated server; clones share it.
+#[derive(Clone)]
+pub(super) struct Queue {
+    clock: Arc<ManualClock>,
+    // Never waited for: a simulation has one thread. Connections are `Send`, though.
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    server: SimulatedServer,
+    measure_began: Nanoseconds,
+    random: RandomStream,
+    // When each place is free again.
+    places: BinaryHeap<Reverse<Nanoseconds>>,
+    completions: BinaryHeap<Reverse<(Nanoseconds, usize)>>,
+    n_connections: usize,
+    noise_level: f64,
+    noise_second: u64,
+}
+
+/// What becomes of a statement: when it is over, or never, and how it ends.
+type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
+
+/// Whether a statement is among those that the server was told to fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayFail {
+    Yes,
+    No,
+}
+
+impl Queue {
+    pub(super) fn new(
+        server: &SimulatedServer,
+        clock: &Arc<ManualClock>,
+        measure_began: Nanoseconds,
+    ) -> Queue {
+        let mut random = server.seed.derive("simulated server", 0).stream();
+        // Noise begins in its steady state.
+        let noise_level = server.noise.map_or(0.0, |noise| noise.deviation * random.normal());
+        let inner = Inner {
+            server: server.clone(),
+            measure_began,
+            random,
+            places: vec![Reverse(Nanoseconds::ZERO); server.servers.max(1)].into(),
+            completions: BinaryHeap::new(),
+            n_connections: 0,
+            noise_level,
+            noise_second: noise_second(clock.now(), measure_began),
+        };
+        Queue { clock: Arc::clone(clock), inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn connect(&self) -> Result<Box<dyn Connection>, ConnectError> {
+        let mut inner = self.lock();
+        if inner.outage_at(self.clock.now()).is_some() {
+            return Err(ConnectError {
+                address: "the simulated server".to_owned(),
+                reason: "it has an outage".to_owned(),
+            });
+        }
+        inner.n_connections += 1;
+        Ok(Box::new(SimulatedConnection {
+            number: inner.n_connections,
+            dialect: inner.server.dialect,
+            queue: self.clone(),
+            classes: Vec::new(),
+            in_flight: None,
+        }))
+    }
+
+    /// The number of the connection that was opened last.
+    pub(super) fn newest_connection(&self) -> usize {
+        self.lock().n_connections
+    }
+
+    /// When the next statement will be over.
+    pub(super) fn next_completion(&self) -> Option<Nanoseconds> {
+        self.lock().completions.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Tells the connections whose statements are over by `now`, in order.
+    pub(super) fn take_completed(&self, now: Nanoseconds, mut tell: impl FnMut(usize)) {
+        let completions = &mut self.lock().completions;
+        while let Some(&Reverse((at, connection))) = completions.peek()
+            && at <= now
+        {
+            completions.pop();
+            tell(connection);
+        }
+    }
+}
+
+impl Inner {
+    fn submit(&mut self, now: Nanoseconds, connection: usize, may_fail: MayFail) -> Fate {
+        let fate = self.decide(now, may_fail);
+        if let Some(at) = fate.0 {
+            self.completions.push(Reverse((at, connection)));
+        }
+        fate
+    }
+
+    fn decide(&mut self, now: Nanoseconds, may_fail: MayFail) -> Fate {
+        if self.outage_at(now).is_some() {
+            return (Some(now), Err(ErrorClass::Disconnected));
+        }
+        let work = self.draw_work(now);
+        // Statements come in order of time, so giving each the place that is free first is the
+        // same as one queue, first come, first served.
+        let free = self.places.pop().map_or(now, |Reverse(free)| free);
+        let finish = self.finish(free.max(now), work);
+        self.places.push(Reverse(finish));
+        let starts = self.server.outages.iter().map(|(start, _)| self.measure_began + *start);
+        if let Some(lost) = starts.filter(|start| (now..=finish).contains(start)).min() {
+            return (Some(lost), Err(ErrorClass::Disconnected));
+        }
+        let error = if may_fail == MayFail::Yes { self.draw_error() } else { None };
+        match error {
+            Some(ErrorClass::TimedOut) => (None, Err(ErrorClass::TimedOut)),
+            Some(class) => (Some(finish), Err(class)),
+            None => (Some(finish), Ok(())),
+        }
+    }
+
+    fn draw_work(&mut self, now: Nanoseconds) -> Nanoseconds {
+        let ns = match self.server.service {
+            ServiceTime::Constant(time) => time.0 as f64,
+            ServiceTime::Exponential(mean) => self.random.exponential(mean.0 as f64),
+        };
+        let hours = now.saturating_sub(self.measure_began).as_secs_f64() / 3600.0;
+        Nanoseconds((ns * (1.0 + self.server.drift * hours) * self.slowdown(now)) as u64)
+    }
+
+    fn slowdown(&mut self, now: Nanoseconds) -> f64 {
+        let Some(Noise { deviation, correlation }) = self.server.noise else { return 1.0 };
+        let second = noise_second(now, self.measure_began);
+        while self.noise_second < second {
+            let fresh = deviation * (1.0 - correlation * correlation).sqrt() * self.random.normal();
+            self.noise_level = correlation * self.noise_level + fresh;
+            self.noise_second += 1;
+        }
+        // The mean of a log-normal variable is exp(μ + σ²/2).
+        (self.noise_level - deviation * deviation / 2.0).exp()
+    }
+
+    fn draw_error(&mut self) -> Option<ErrorClass> {
+        if self.server.errors.is_empty() {
+            return None;
+        }
+        let mut drawn = self.random.unit();
+        for (class, share) in &self.server.errors {
+            if drawn < *share {
+                return Some(*class);
+            }
+            drawn -= share;
+        }
+        None
+    }
+
+    /// When `work` that begins at `begin` is over, stalls and all.
+    fn finish(&self, begin: Nanoseconds, work: Nanoseconds) -> Nanoseconds {
+        let (mut at, mut left) = (begin, work);
+        for (start, length) in &self.server.stalls {
+            let start = self.measure_began + *start;
+            let end = start + *length;
+            if at + left <= start {
+                break;
+            }
+            if at < end {
+                left = left.saturating_sub(start.saturating_sub(at));
+                at = end;
+            }
+        }
+        at + left
+    }
+
+    fn outage_at(&self, now: Nanoseconds) -> Option<Nanoseconds> {
+        self.server
+            .outages
+            .iter()
+            .map(|(start, length)| (self.measure_began + *start, *length))
+            .find(|(start, length)| (*start..*start + *length).contains(&now))
+            .map(|(start, _)| start)
+    }
+}
+
+/// The number of the second in which noise stands still; seconds begin where intervals of the
+/// measure phase do.
+fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
+    let second = Nanoseconds::SECOND.0;
+    (now.0 + second - measure_began.0 % second) / second
+}
+
+/// A connection to a simulated server.
+struct SimulatedConnection {
+    number: usize,
+    dialect: Dialect,
+    queue: Queue,
+    classes: Vec<StatementClass>,
+    in_flight: Option<(Fate, Reply)>,
+}
+
+impl SimulatedConnection {
+    fn send(&mut self, class: StatementClass, may_fail: MayFail) {
+        let reply = match class {
+            StatementClass::Read => Reply { rows: 1, ..Reply::default() },
+            StatementClass::Write => Reply { affected: 1, ..Reply::default() },
+            StatementClass::Other => Reply::default(),
+        };
+        let fate = self.queue.lock().submit(self.queue.clock.now(), self.number, may_fail);
+        self.in_flight = Some((fate, reply));
+    }
+}
+
+impl Connection for SimulatedConnection {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        self.classes = statements.iter().map(|statement| statement.class).collect();
+        Ok(())
+    }
+
+    fn send_execute(&mut self, statement: usize, _values: &[Value<'_>]) {
+        self.send(self.classes[statement], MayFail::Yes);
+    }
+
+    fn send_text(&mut self, _sql: &str) {
+        self.send(StatementClass::Other, MayFail::No);
+    }
+
+    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+        let Some(((at, result), reply)) = self.in_flight else { return Poll::Pending };
+        if at.is_none_or(|at| self.queue.clock.now() < at) {
+            return Poll::Pending;
+        }
+        self.in_flight = None;
+        Poll::Ready(result.map(|()| reply).map_err(|class| {
+            StatementError::new(class, class.name(), "the simulated server was told to fail")
+        }))
+    }
+
+    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
+        Ok(())
+    }
+
+    fn query(&mut self, _sql: &str) -> Result<TextRows, StatementError> {
+        Ok(TextRows::new())
+    }
+
+    fn load_rows(
+        &mut self,
+        _table: &str,
+        _columns: &[&str],
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        let mut row = Row::new();
+        let mut n_rows = 0;
+        while next_row(&mut row) {
+            row.clear();
+            n_rows += 1;
+        }
+        Ok(n_rows)
+    }
+}

@@ -1,0 +1,256 @@
+//! A worker: one thread's clients, and the loop that polls them.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use dyno_units::{Nanoseconds, Seed};
+use dyno_workload::{
+    ClientFuture, ConnectError, Connection, Pace, Seat, Session, Statement, Workload,
+};
+
+use crate::LoadError;
+use crate::pace::{ClientPace, Waiting};
+use crate::reactor::{Deadline, Happened, Reactor};
+use crate::worker_state::{Mode, WorkerState};
+
+/// Longest time a worker sleeps before it looks at the abort flag.
+const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// How long attempts in flight are awaited at the end where statements have no time limit.
+const DRAIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+
+struct Client<R> {
+    future: Option<ClientFuture>,
+    pace: Rc<ClientPace<R>>,
+}
+
+/// One thread's clients.
+pub(crate) struct Worker<R: Reactor> {
+    state: Rc<WorkerState<R>>,
+    clients: Vec<Client<R>>,
+    n_living: usize,
+    happened: Happened,
+    next_scan: Nanoseconds,
+}
+
+/// Which clients of the step a worker has: `first`, `first + step` and so on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientRange {
+    pub(crate) first: usize,
+    pub(crate) step: usize,
+    /// Clients of the whole step.
+    pub(crate) total: usize,
+}
+
+impl ClientRange {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        (self.total - self.first).div_ceil(self.step)
+    }
+}
+
+/// What a worker needs to make its clients.
+pub(crate) struct Recruiting<'a> {
+    pub(crate) workload: &'a Arc<dyn Workload>,
+    pub(crate) range: ClientRange,
+    pub(crate) seed: Seed,
+}
+
+impl<R: Reactor> Worker<R> {
+    pub(crate) fn new(state: WorkerState<R>) -> Worker<R> {
+        let n = state.rules.n_clients;
+        Worker {
+            state: Rc::new(state),
+            clients: Vec::with_capacity(n),
+            n_living: 0,
+            happened: Happened::default(),
+            next_scan: Nanoseconds::ZERO,
+        }
+    }
+
+    pub(crate) fn state(&self) -> &WorkerState<R> {
+        &self.state
+    }
+
+    /// Opens all connections with `connect` and makes the clients. Blocks.
+    pub(crate) fn recruit(
+        &mut self,
+        recruiting: &Recruiting<'_>,
+        connect: &dyn Fn() -> Result<Box<dyn Connection>, ConnectError>,
+    ) -> Result<(), LoadError> {
+        let Recruiting { workload, range, seed } = recruiting;
+        let mut statements: Option<Rc<[Statement]>> = None;
+        for slot in 0..range.len() {
+            if self.state.mode() == Mode::Quit {
+                return Err(LoadError("stopped while the connections were opened".to_owned()));
+            }
+            let client_idx = range.first + slot * range.step;
+            let which = || format!("client {} of {}", client_idx + 1, range.total);
+            let connection =
+                connect().map_err(|error| LoadError(format!("{}: {error}", which())))?;
+            let dialect = connection.dialect();
+            let statements =
+                statements.get_or_insert_with(|| workload.statements(dialect).into()).clone();
+            let jitter = seed.derive("backoff", client_idx as u64).stream();
+            let pace = Rc::new(ClientPace::new(Rc::clone(&self.state), slot as u32, jitter));
+            let shared: Rc<dyn Pace> = pace.clone();
+            let session =
+                Session::open(connection, &statements, Rc::clone(&shared)).map_err(|error| {
+                    LoadError(format!("{}: cannot prepare its statements: {error}", which()))
+                })?;
+            let seat = Seat {
+                client_idx,
+                n_clients: range.total,
+                random: seed.derive("client", client_idx as u64).stream(),
+                session,
+                statements,
+                pace: shared,
+            };
+            self.clients.push(Client { future: Some(workload.client(seat)), pace });
+        }
+        self.n_living = self.clients.len();
+        Ok(())
+    }
+
+    /// Puts all clients in line. To be called once, when the step begins.
+    pub(crate) fn begin(&self) {
+        self.clients.iter().for_each(|client| client.pace.enqueue());
+    }
+
+    /// One turn of the loop; false when the worker has ended.
+    pub(crate) fn turn(&mut self) -> Result<bool, LoadError> {
+        let now = self.state.read_clock();
+        match self.state.mode() {
+            Mode::Running if self.n_living == 0 => return Err(all_ended()),
+            Mode::Running => self.wake_due(now),
+            Mode::Draining => {
+                self.sweep();
+                if self.n_living == 0 || now >= self.drained_at() {
+                    self.clients.clear();
+                    return Ok(false);
+                }
+            }
+            Mode::Quit => {
+                self.clients.clear();
+                return Ok(false);
+            }
+        }
+        self.scan_overdue(now);
+        self.poll_queue();
+        let deadline = self.deadline();
+        self.state.reactor.wait(self.state.now(), deadline, &mut self.happened)?;
+        for slot in self.happened.closed.drain(..) {
+            self.clients[slot as usize].pace.on_close();
+        }
+        for slot in self.happened.ready.drain(..) {
+            self.clients[slot as usize].pace.on_event();
+        }
+        for slot in self.happened.woken.drain(..) {
+            self.clients[slot as usize].pace.on_wake();
+        }
+        Ok(true)
+    }
+
+    /// Wakes the clients whose pause is over or whose arrival is due.
+    fn wake_due(&self, now: Nanoseconds) {
+        let state = &*self.state;
+        let mut timers = state.timers.borrow_mut();
+        while let Some(&Reverse((wake, slot))) = timers.peek()
+            && wake <= now
+        {
+            timers.pop();
+            self.clients[slot as usize].pace.on_wake();
+        }
+        if !state.is_open_load() {
+            return;
+        }
+        state.keep_arrivals();
+        let mut idle = state.idle.borrow_mut();
+        while let Some(&slot) = idle.front()
+            && let Some(due) = state.take_arrival()
+        {
+            idle.pop_front();
+            self.clients[slot as usize].pace.grant(due);
+        }
+    }
+
+    /// Finds statements that have run out of their time limit.
+    fn scan_overdue(&mut self, now: Nanoseconds) {
+        let limit = self.state.rules.statement_timeout;
+        if limit == Nanoseconds::ZERO || now < self.next_scan {
+            return;
+        }
+        self.next_scan = now + self.state.rules.watch_period();
+        self.clients.iter().for_each(|client| client.pace.scan(now, limit));
+    }
+
+    /// Polls the clients that are in line now, each once; who comes in line meanwhile waits.
+    fn poll_queue(&mut self) {
+        let n_queued = self.state.queue.borrow().len();
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..n_queued {
+            let Some(slot) = self.state.queue.borrow_mut().pop_front() else { return };
+            let client = &mut self.clients[slot as usize];
+            client.pace.dequeued();
+            let Some(future) = &mut client.future else { continue };
+            let is_over = match future.as_mut().poll(&mut context) {
+                Poll::Ready(()) => true,
+                Poll::Pending => false,
+            };
+            if is_over {
+                client.future = None;
+                self.n_living -= 1;
+            }
+        }
+    }
+
+    /// When the worker has to look up again.
+    fn deadline(&self) -> Deadline {
+        let state = &*self.state;
+        let now = state.now();
+        if !state.queue.borrow().is_empty() {
+            return Deadline { at: now, is_precise: false };
+        }
+        let mut at = (now + LONGEST_WAIT).min(state.next_boundary());
+        if state.rules.statement_timeout > Nanoseconds::ZERO {
+            at = at.min(self.next_scan);
+        }
+        if state.mode() != Mode::Running {
+            // Nobody begins anything any more: neither arrivals nor pauses matter.
+            return Deadline { at: at.min(self.drained_at()), is_precise: false };
+        }
+        if let Some(&Reverse((wake, _))) = state.timers.borrow().peek() {
+            at = at.min(wake);
+        }
+        match state.next_arrival() {
+            Some(due) if due < at => Deadline { at: due, is_precise: true },
+            _ => Deadline { at, is_precise: false },
+        }
+    }
+
+    /// Ends the clients that have nothing in flight, when the measure phase is over.
+    fn sweep(&mut self) {
+        for client in &mut self.clients {
+            let is_waiting_idly =
+                matches!(client.pace.waiting(), Waiting::Arrival | Waiting::Other);
+            if client.future.is_some() && is_waiting_idly {
+                client.future = None;
+                self.n_living -= 1;
+            }
+        }
+    }
+
+    fn drained_at(&self) -> Nanoseconds {
+        let limit = match self.state.rules.statement_timeout {
+            Nanoseconds::ZERO => DRAIN_LIMIT,
+            limit => limit,
+        };
+        self.state.measure_ended() + limit
+    }
+}
+
+fn all_ended() -> LoadError {
+    LoadError("all clients of the workload ended before the step did".to_owned())
+}

@@ -1,0 +1,406 @@
+//! Line charts: one-second series and response time spectra.
+//!
+//! The plot is an inner SVG whose `viewBox` is in whole units (seconds, or thousandths of a nine)
+//! by two thousand steps of height. So its paths are short integers, a script zooms by changing the
+//! `viewBox` alone and reads values back from the paths: numbers are in the file only once.
+
+use super::reduce::{Point, reduce};
+use super::scale::{Kind, Scale, nice_log_range, nice_range, time_ticks};
+use super::{Frame, open_svg, text, y_axis};
+use crate::format::Unit;
+use crate::markup::{Markup, coordinate, escape};
+
+/// Height of a plot in its own units.
+const STEPS_Y: f64 = 2000.0;
+
+/// What the x axis means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Across {
+    /// Seconds since the measure phase began; before zero is warm-up.
+    Seconds {
+        /// First second.
+        from: f64,
+        /// End of the last second.
+        to: f64,
+    },
+    /// Quantiles by their nines: x = −log10(1 − q).
+    Nines {
+        /// Place of the last quantile.
+        to: f64,
+        /// Place of the longest time, behind the last quantile.
+        longest: f64,
+    },
+}
+
+impl Across {
+    fn range(self) -> (f64, f64) {
+        match self {
+            Across::Seconds { from, to } => (from, to.max(from + 1.0)),
+            Across::Nines { to, longest } => (0.0, longest.max(to)),
+        }
+    }
+
+    /// Units of the plot in one unit of x.
+    fn factor(self) -> f64 {
+        match self {
+            Across::Seconds { .. } => 1.0,
+            Across::Nines { .. } => 1000.0,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Across::Seconds { .. } => "seconds",
+            Across::Nines { .. } => "nines",
+        }
+    }
+
+    fn ticks(self) -> Vec<(f64, String)> {
+        match self {
+            Across::Seconds { from, to } => time_ticks(from, to, 6),
+            Across::Nines { to, longest } => NINES
+                .iter()
+                .map(|(q, label)| (nines(*q), (*label).to_owned()))
+                .filter(|(x, _)| *x <= to + 1e-9)
+                .chain((longest > to).then(|| (longest, "max".to_owned())))
+                .collect(),
+        }
+    }
+}
+
+const NINES: [(f64, &str); 8] = [
+    (0.0, "0"),
+    (0.5, "50"),
+    (0.9, "90"),
+    (0.95, "95"),
+    (0.99, "99"),
+    (0.999, "99.9"),
+    (0.9999, "99.99"),
+    (0.99999, "99.999"),
+];
+
+/// Place of a quantile on an axis of nines; the maximum (quantile 1) has none.
+pub(crate) fn nines(quantile: f64) -> f64 {
+    -(1.0 - quantile).log10()
+}
+
+/// How a series is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    /// A line through points; breaks where values are missing.
+    Line(Vec<Point>),
+    /// The area between a lower and an upper line.
+    Area(Vec<Point>, Vec<Point>),
+}
+
+/// A series.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    /// Its classes: colour and weight.
+    pub(crate) class: String,
+    /// Its name where values are read; none for those in the background.
+    pub(crate) name: Option<String>,
+    /// Its points.
+    pub(crate) shape: Shape,
+}
+
+/// A line chart.
+#[derive(Clone, Debug)]
+pub(crate) struct LinesChart {
+    /// For those who cannot see it.
+    pub(crate) label: String,
+    /// Charts of one row share their cross hairs and their zoom.
+    pub(crate) row: String,
+    /// The x axis.
+    pub(crate) across: Across,
+    /// Unit of the values.
+    pub(crate) unit: Unit,
+    /// Whether the y axis is logarithmic.
+    pub(crate) is_log: bool,
+    /// Smallest and largest value to show; zero is added to a linear axis.
+    pub(crate) values: (f64, f64),
+    /// The series, those in the background first.
+    pub(crate) series: Vec<Series>,
+    /// The size.
+    pub(crate) frame: Frame,
+    /// Most points of a path.
+    pub(crate) max_points: usize,
+}
+
+impl LinesChart {
+    /// Draws it.
+    pub(crate) fn svg(&self) -> String {
+        let mut out = Markup::new();
+        let frame = &self.frame;
+        let y = self.y_scale();
+        open_svg(&mut out, frame, &self.label, &self.attributes(&y));
+        let ticks: Vec<(f64, String)> =
+            y.ticks(4).into_iter().map(|v| (self.on_frame(y.at(v)), self.unit.tick(v))).collect();
+        y_axis(&mut out, frame, &ticks);
+        self.x_axis(&mut out);
+        self.plot(&mut out, &y);
+        if self.values == (0.0, 0.0) {
+            let zero = format!("{} throughout", self.unit.show(0.0));
+            text(&mut out, frame.left + 8.0, frame.bottom - 10.0, "a", &zero);
+        }
+        out.raw("</svg>");
+        out.finish()
+    }
+
+    /// The scale of values, onto the plot's own units.
+    fn y_scale(&self) -> Scale {
+        let (low, high) = self.values;
+        if self.is_log && low > 0.0 {
+            let (low, high) = nice_log_range(low, high);
+            return Scale::log(low, high, STEPS_Y, 0.0);
+        }
+        let (low, high) = nice_range(low.min(0.0), high.max(0.0), 4);
+        Scale::linear(low, high, STEPS_Y, 0.0)
+    }
+
+    /// From the plot's own units of height to the frame.
+    fn on_frame(&self, y: f64) -> f64 {
+        self.frame.top + y / STEPS_Y * self.frame.plot_height()
+    }
+
+    /// What a script needs to read values back.
+    fn attributes(&self, y: &Scale) -> String {
+        let (from, to) = self.across.range();
+        let frame = &self.frame;
+        format!(
+            " data-lines=\"{}\" data-row=\"{}\" data-x=\"{from} {to}\" data-y=\"{} {}\"{} \
+             data-unit=\"{}\" data-box=\"{} {} {} {}\" tabindex=\"0\"",
+            self.across.name(),
+            escape(&self.row),
+            y.low,
+            y.high,
+            if y.kind == Kind::Log { " data-log=\"\"" } else { "" },
+            escape(&unit_code(&self.unit)),
+            coordinate(frame.left),
+            coordinate(frame.top),
+            coordinate(frame.plot_width()),
+            coordinate(frame.plot_height()),
+        )
+    }
+
+    fn x_axis(&self, out: &mut Markup) {
+        let (from, to) = self.across.range();
+        let x = Scale::linear(from, to, self.frame.left, self.frame.right);
+        out.raw("<g class=\"xt\">");
+        let mut free_from = f64::NEG_INFINITY;
+        for (value, label) in self.across.ticks() {
+            let at = x.at(value);
+            let reach = label.chars().count() as f64 * 3.3 + 4.0;
+            if at - reach >= free_from {
+                text(out, at, self.frame.bottom + 18.0, "a m", &label);
+                free_from = at + reach;
+            }
+        }
+        out.raw("</g>");
+    }
+
+    fn plot(&self, out: &mut Markup, y: &Scale) {
+        let frame = &self.frame;
+        let (from, to) = self.across.range();
+        let factor = self.across.factor();
+        let width = ((to - from) * factor).round().max(1.0);
+        out.raw(format_args!(
+            "<svg class=\"in\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+             viewBox=\"0 0 {width} {STEPS_Y}\" preserveAspectRatio=\"none\">",
+            coordinate(frame.left),
+            coordinate(frame.top),
+            coordinate(frame.plot_width()),
+            coordinate(frame.plot_height()),
+        ));
+        if from < 0.0 && matches!(self.across, Across::Seconds { .. }) {
+            let warm_up = (-from).round();
+            out.raw(format_args!(
+                "<rect width=\"{warm_up}\" height=\"{STEPS_Y}\" class=\"warm\"/>"
+            ));
+        }
+        let place = |x: f64| ((x - from) * factor).round() as i64;
+        let height = |v: f64| y.at(v).round() as i64;
+        for series in &self.series {
+            self.series(out, series, &place, &height);
+        }
+        out.raw("</svg>");
+    }
+
+    fn series(
+        &self,
+        out: &mut Markup,
+        series: &Series,
+        place: &dyn Fn(f64) -> i64,
+        height: &dyn Fn(f64) -> i64,
+    ) {
+        let on_plot = |points: &[Point]| -> Vec<(i64, Option<i64>)> {
+            reduce(points, self.max_points)
+                .into_iter()
+                .map(|(x, v)| (place(x), v.filter(|v| v.is_finite()).map(height)))
+                .collect()
+        };
+        let path = match &series.shape {
+            Shape::Line(points) => line_path(&on_plot(points)),
+            Shape::Area(low, high) => area_path(&on_plot(low), &on_plot(high)),
+        };
+        if path.is_empty() {
+            return;
+        }
+        let name = match &series.name {
+            Some(name) => format!(" data-n=\"{}\"", escape(name)),
+            None => String::new(),
+        };
+        out.raw(format_args!("<path d=\"{path}\" class=\"{}\"{name}/>", series.class));
+    }
+}
+
+/// A unit as the script knows it.
+fn unit_code(unit: &Unit) -> String {
+    match unit {
+        Unit::PerSecond => "1/s".to_owned(),
+        Unit::Micros => "us".to_owned(),
+        Unit::Bytes => "B".to_owned(),
+        Unit::BytesPerSecond => "B/s".to_owned(),
+        Unit::Effect | Unit::Percent => "%".to_owned(),
+        Unit::Cpus => "CPU".to_owned(),
+        Unit::Count => String::new(),
+        Unit::Other(other) => other.clone(),
+    }
+}
+
+/// A path of relative steps; a missing value breaks the line.
+fn line_path(points: &[(i64, Option<i64>)]) -> String {
+    let mut path = String::new();
+    let mut pen: Option<(i64, i64)> = None;
+    let mut is_begun = false;
+    for (x, y) in points {
+        let Some(y) = *y else {
+            close_dot(&mut path, is_begun);
+            (pen, is_begun) = (None, false);
+            continue;
+        };
+        match pen {
+            None => {
+                path += &format!("M{x} {y}");
+                is_begun = true;
+            }
+            Some((x0, y0)) => {
+                // Within a line the letter is written once; a minus sign separates by itself.
+                path += if is_begun { "l" } else { "" };
+                push_step(&mut path, x - x0, y - y0, is_begun);
+                is_begun = false;
+            }
+        }
+        pen = Some((*x, y));
+    }
+    close_dot(&mut path, is_begun);
+    path
+}
+
+/// A point without neighbours is drawn as a dot: a line of no length with round ends.
+fn close_dot(path: &mut String, is_single: bool) {
+    if is_single {
+        path.push_str("h0");
+    }
+}
+
+fn push_step(path: &mut String, dx: i64, dy: i64, is_first: bool) {
+    if !is_first && dx >= 0 {
+        path.push(' ');
+    }
+    path.push_str(&dx.to_string());
+    if dy >= 0 {
+        path.push(' ');
+    }
+    path.push_str(&dy.to_string());
+}
+
+/// A closed path along the upper line and back along the lower one; missing values are bridged.
+fn area_path(low: &[(i64, Option<i64>)], high: &[(i64, Option<i64>)]) -> String {
+    let known = |points: &[(i64, Option<i64>)]| -> Vec<(i64, Option<i64>)> {
+        points.iter().copied().filter(|p| p.1.is_some()).collect()
+    };
+    let mut around = known(high);
+    let mut back = known(low);
+    back.reverse();
+    around.extend(back);
+    let path = line_path(&around);
+    if path.is_empty() { path } else { path + "z" }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_short_and_break_at_gaps() {
+        let check = |points: &[(i64, Option<i64>)], expected: &str| {
+            assert_eq!(line_path(points), expected);
+        };
+        check(&[], "");
+        check(&[(0, Some(5))], "M0 5h0");
+        check(&[(0, Some(5)), (1, Some(7)), (2, Some(1)), (3, Some(1))], "M0 5l1 2 1-6 1 0");
+        check(&[(0, Some(5)), (1, None), (2, Some(1)), (3, Some(9))], "M0 5h0M2 1l1 8");
+        check(&[(0, None), (1, None)], "");
+    }
+
+    #[test]
+    fn areas_go_there_and_back() {
+        let low = [(0, Some(9)), (1, None), (2, Some(8))];
+        let high = [(0, Some(1)), (1, Some(0)), (2, Some(2))];
+        assert_eq!(area_path(&low, &high), "M0 1l1-1 1 2 0 6-2 1z");
+    }
+
+    #[test]
+    fn nines_are_spaced_evenly() {
+        let check = |q: f64, x: f64| assert!((nines(q) - x).abs() < 1e-9);
+        check(0.0, 0.0);
+        check(0.9, 1.0);
+        check(0.99, 2.0);
+        check(0.999, 3.0);
+        assert!(nines(1.0).is_infinite());
+    }
+
+    #[test]
+    fn a_chart_has_axes_warm_up_and_a_dip_that_is_not_lost() {
+        let mut points: Vec<Point> = (-2..40).map(|i| (f64::from(i), Some(100.0))).collect();
+        points[20].1 = Some(0.0);
+        points[30].1 = None;
+        let chart = LinesChart {
+            label: "Throughput".to_owned(),
+            row: "s0".to_owned(),
+            across: Across::Seconds { from: -2.0, to: 40.0 },
+            unit: Unit::PerSecond,
+            is_log: false,
+            values: (0.0, 100.0),
+            series: vec![Series {
+                class: "l v0 c0".to_owned(),
+                name: Some("a<b".to_owned()),
+                shape: Shape::Line(points),
+            }],
+            frame: Frame::new(300.0, 136.0),
+            max_points: 8,
+        };
+        let svg = chart.svg().replace("><", ">\n<");
+        expect![[r#"
+            <svg viewBox="0 0 300 136" class="ch" role="img" aria-label="Throughput" data-lines="seconds" data-row="s0" data-x="-2 40" data-y="0 100" data-unit="1/s" data-box="62 10 224 100" tabindex="0">
+            <path d="M62 110H286M62 60H286M62 10H286" class="g"/>
+            <text x="54" y="114" class="a e">0/s</text>
+            <text x="54" y="64" class="a e">50/s</text>
+            <text x="54" y="14" class="a e">100/s</text>
+            <g class="xt">
+            <text x="72.7" y="128" class="a m">0 s</text>
+            <text x="126" y="128" class="a m">10 s</text>
+            <text x="179.3" y="128" class="a m">20 s</text>
+            <text x="232.7" y="128" class="a m">30 s</text>
+            <text x="286" y="128" class="a m">40 s</text>
+            </g>
+            <svg class="in" x="62" y="10" width="224" height="100" viewBox="0 0 42 2000" preserveAspectRatio="none">
+            <rect width="2" height="2000" class="warm"/>
+            <path d="M0 0l9 0 10 0 1 2000 1-2000 8 0 2 0 10 0" class="l v0 c0" data-n="a&lt;b"/>
+            </svg>
+            </svg>"#]].assert_eq(&svg);
+    }
+}

@@ -1,0 +1,385 @@
+//! Charts with one mark for each variant and step: grouped bars, lines by load, effects.
+//!
+//! Every mark has its bounds as an error bar and each repetition as a dot. A mark's `<title>` is
+//! what a pointer over it tells, without and with a script.
+
+use super::scale::{Scale, nice_log_range, nice_range};
+use super::{Frame, open_svg, text, variant_class, y_axis};
+use crate::format::Unit;
+use crate::markup::{Markup, coordinate, escape};
+
+/// How marks are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Grouped bars from zero.
+    Bars,
+    /// A line for each variant.
+    Lines,
+    /// Points side by side, around zero.
+    Effects,
+}
+
+/// One variant at one step.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Index of the variant.
+    pub(crate) variant: usize,
+    /// Place of the step among [`MarksChart::steps`].
+    pub(crate) step: usize,
+    /// The value.
+    pub(crate) value: f64,
+    /// Lower and upper bound.
+    pub(crate) bounds: Option<(f64, f64)>,
+    /// Each repetition's own value.
+    pub(crate) dots: Vec<f64>,
+    /// What it says about itself: name, value, bounds, repetitions.
+    pub(crate) tip: String,
+}
+
+/// A chart by step.
+#[derive(Clone, Debug)]
+pub(crate) struct MarksChart {
+    /// For those who cannot see it.
+    pub(crate) label: String,
+    /// Labels of the steps.
+    pub(crate) steps: Vec<String>,
+    /// Places of the steps on the x axis, in [0, 1]; for lines.
+    pub(crate) places: Vec<f64>,
+    /// The marks.
+    pub(crate) marks: Vec<Mark>,
+    /// Unit of the values.
+    pub(crate) unit: Unit,
+    /// How they are drawn.
+    pub(crate) style: Style,
+    /// Whether the y axis is logarithmic; not for bars.
+    pub(crate) is_log: bool,
+    /// Threshold: a band of this reach around zero.
+    pub(crate) band: Option<f64>,
+    /// The size.
+    pub(crate) frame: Frame,
+}
+
+/// Where a mark is drawn.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    /// Its middle.
+    x: f64,
+    /// The width it may take.
+    slot: f64,
+}
+
+impl MarksChart {
+    /// Draws it.
+    pub(crate) fn svg(&self) -> String {
+        let mut out = Markup::new();
+        let frame = &self.frame;
+        let y = self.y_scale();
+        let centres = self.centres();
+        let xs: Vec<String> = centres.iter().map(|x| coordinate(*x)).collect();
+        let attributes = format!(
+            " data-marks=\"{}\" data-top=\"{}\" data-bottom=\"{}\" tabindex=\"0\"",
+            xs.join(" "),
+            coordinate(frame.top),
+            coordinate(frame.bottom)
+        );
+        open_svg(&mut out, frame, &self.label, &attributes);
+        self.background(&mut out, &y, &centres);
+        for variant in self.variants() {
+            self.variant(&mut out, variant, &y, &centres);
+        }
+        out.raw("</svg>");
+        out.finish()
+    }
+
+    /// The variants that have marks, in order.
+    fn variants(&self) -> Vec<usize> {
+        let mut variants: Vec<usize> = self.marks.iter().map(|m| m.variant).collect();
+        variants.sort_unstable();
+        variants.dedup();
+        variants
+    }
+
+    fn y_scale(&self) -> Scale {
+        let frame = &self.frame;
+        let values = self.marks.iter().flat_map(|m| {
+            let (low, high) = m.bounds.unwrap_or((m.value, m.value));
+            m.dots.iter().copied().chain([m.value, low, high])
+        });
+        let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if self.is_log {
+            let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+            if low.is_finite() {
+                let (low, high) = nice_log_range(low, high.max(low));
+                return Scale::log(low, high, frame.bottom, frame.top);
+            }
+        }
+        let low = values.iter().copied().fold(0.0, f64::min);
+        let band = self.band.unwrap_or(0.0) * 1.5;
+        let (low, high) = nice_range(low.min(-band), high.max(band).max(0.0), 5);
+        Scale::linear(low, high, frame.bottom, frame.top)
+    }
+
+    /// The x coordinate of each step's middle.
+    fn centres(&self) -> Vec<f64> {
+        let frame = &self.frame;
+        let n = self.steps.len().max(1) as f64;
+        (0..self.steps.len())
+            .map(|i| match self.style {
+                Style::Lines => {
+                    let inset = 22.0;
+                    let place = self.places.get(i).copied().unwrap_or(0.5);
+                    frame.left + inset + place * (frame.plot_width() - 2.0 * inset)
+                }
+                Style::Bars | Style::Effects => {
+                    frame.left + (i as f64 + 0.5) * frame.plot_width() / n
+                }
+            })
+            .collect()
+    }
+
+    fn background(&self, out: &mut Markup, y: &Scale, centres: &[f64]) {
+        let frame = &self.frame;
+        if let Some(band) = self.band {
+            let (top, bottom) = (y.at(band), y.at(-band));
+            out.raw(format_args!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"band\"/>",
+                coordinate(frame.left),
+                coordinate(top),
+                coordinate(frame.plot_width()),
+                coordinate(bottom - top)
+            ));
+        }
+        let ticks: Vec<(f64, String)> =
+            y.ticks(5).into_iter().map(|v| (y.at(v), self.unit.tick(v))).collect();
+        y_axis(out, frame, &ticks);
+        if !self.is_log {
+            let zero = coordinate(y.at(0.0));
+            let (left, right) = (coordinate(frame.left), coordinate(frame.right));
+            out.raw(format_args!("<path d=\"M{left} {zero}H{right}\" class=\"base\"/>"));
+        }
+        self.step_labels(out, centres);
+    }
+
+    /// Labels below the axis; those that would touch their neighbour at the left are left out.
+    fn step_labels(&self, out: &mut Markup, centres: &[f64]) {
+        let mut free_from = f64::NEG_INFINITY;
+        for (x, label) in centres.iter().zip(&self.steps) {
+            let reach = label.chars().count() as f64 * 3.3 + 3.0;
+            if x - reach >= free_from {
+                text(out, *x, self.frame.bottom + 18.0, "a m", label);
+                free_from = x + reach;
+            }
+        }
+    }
+
+    /// Distance between neighbouring marks of one step, and that of the first from the middle.
+    fn slot(&self) -> (f64, f64) {
+        let n = self.variants().len().max(1) as f64;
+        let room = self.frame.plot_width() / self.steps.len().max(1) as f64;
+        match self.style {
+            Style::Lines => (0.0, 0.0),
+            Style::Bars => {
+                let slot = (room * 0.72 / n).min(46.0);
+                (slot, -slot * (n - 1.0) / 2.0)
+            }
+            Style::Effects => {
+                let slot = (room * 0.66 / n).min(22.0);
+                (slot, -slot * (n - 1.0) / 2.0)
+            }
+        }
+    }
+
+    fn variant(&self, out: &mut Markup, variant: usize, y: &Scale, centres: &[f64]) {
+        let place = self.variants().iter().position(|v| *v == variant).unwrap_or(0);
+        let (slot, first) = self.slot();
+        let shift = first + slot * place as f64;
+        out.raw(format_args!("<g class=\"{}\">", variant_class(variant)));
+        let marks: Vec<(&Mark, f64)> = self
+            .marks
+            .iter()
+            .filter(|m| m.variant == variant && m.value.is_finite())
+            .filter_map(|m| Some((m, centres.get(m.step)? + shift)))
+            .collect();
+        if self.style == Style::Lines {
+            let points: Vec<String> = marks
+                .iter()
+                .map(|(m, x)| format!("{} {}", coordinate(*x), coordinate(y.at(m.value))))
+                .collect();
+            out.raw(format_args!("<path d=\"M{}\" class=\"l\"/>", points.join("L")));
+        }
+        for (mark, x) in marks {
+            self.mark(out, mark, Spot { x, slot }, y);
+        }
+        out.raw("</g>");
+    }
+
+    fn mark(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
+        let Spot { x, slot } = spot;
+        out.raw(format_args!("<g class=\"k\" data-step=\"{}\">", mark.step));
+        out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
+        let top = y.at(mark.value);
+        if self.style == Style::Bars {
+            let width = (slot - 2.0).max(1.0);
+            let base = y.at(0.0);
+            out.raw(format_args!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" class=\"f\"/>",
+                coordinate(x - width / 2.0),
+                coordinate(top.min(base)),
+                coordinate(width),
+                coordinate((base - top).abs().max(0.5))
+            ));
+        }
+        self.dots(out, mark, spot, y);
+        error_bar(out, mark, x, y, self.style == Style::Bars);
+        if self.style != Style::Bars {
+            out.raw(format_args!(
+                "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" class=\"p\"/>",
+                coordinate(x),
+                coordinate(top),
+                if self.variants().len() > 6 { "2.8" } else { "3.6" },
+            ));
+        }
+        out.raw("</g>");
+    }
+
+    /// One dot for each repetition, side by side so that equal values do not hide each other.
+    fn dots(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
+        let Spot { x, slot } = spot;
+        let n = mark.dots.len();
+        if n < 2 {
+            return;
+        }
+        let room = if self.style == Style::Lines { 9.0 } else { (slot * 0.55).min(16.0) };
+        for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| v.is_finite()) {
+            let shift = (i as f64 / (n - 1) as f64 - 0.5) * room;
+            out.raw(format_args!(
+                "<circle cx=\"{}\" cy=\"{}\" r=\"1.8\" class=\"dot\"/>",
+                coordinate(x + shift),
+                coordinate(y.at(*value))
+            ));
+        }
+    }
+}
+
+/// Draws an error bar with caps; on a bar in the colour of text, else in that of the variant.
+fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) {
+    let Some((low, high)) = mark.bounds else { return };
+    let (low, high) = (coordinate(y.at(low)), coordinate(y.at(high)));
+    let (left, right) = (coordinate(x - 3.5), coordinate(x + 3.5));
+    out.raw(format_args!(
+        "<path d=\"M{} {low}V{high}M{left} {low}H{right}M{left} {high}H{right}\" class=\"{}\"/>",
+        coordinate(x),
+        if is_on_bar { "eb" } else { "eb own" }
+    ));
+}
+
+/// Places of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
+/// of eight; evenly spaced where they do not rise.
+pub(crate) fn places(values: &[f64]) -> Vec<f64> {
+    let n = values.len();
+    if n <= 1 {
+        return vec![0.5; n];
+    }
+    let rises = values.windows(2).all(|w| w[1] > w[0]) && values[0] > 0.0;
+    if !rises {
+        return (0..n).map(|i| i as f64 / (n - 1) as f64).collect();
+    }
+    let is_wide = values[n - 1] / values[0] >= 8.0;
+    let stretch = |v: f64| if is_wide { v.log2() } else { v };
+    let (low, high) = (stretch(values[0]), stretch(values[n - 1]));
+    values.iter().map(|v| (stretch(*v) - low) / (high - low)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn chart(style: Style) -> MarksChart {
+        MarksChart {
+            label: "Throughput <by> step".to_owned(),
+            steps: vec!["1".to_owned(), "2".to_owned()],
+            places: vec![0.0, 1.0],
+            marks: vec![Mark {
+                variant: 1,
+                step: 0,
+                value: 80.0,
+                bounds: Some((70.0, 90.0)),
+                dots: vec![75.0, 85.0],
+                tip: "a \"b\" 80/s".to_owned(),
+            }],
+            unit: Unit::PerSecond,
+            style,
+            is_log: false,
+            band: None,
+            frame: Frame::new(200.0, 136.0),
+        }
+    }
+
+    #[test]
+    fn a_bar_has_its_bounds_its_dots_and_its_text() {
+        let svg = chart(Style::Bars).svg().replace("><", ">\n<");
+        expect![[r#"
+            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
+            <path d="M62 110H186M62 90H186M62 70H186M62 50H186M62 30H186M62 10H186" class="g"/>
+            <text x="54" y="114" class="a e">0/s</text>
+            <text x="54" y="94" class="a e">20/s</text>
+            <text x="54" y="74" class="a e">40/s</text>
+            <text x="54" y="54" class="a e">60/s</text>
+            <text x="54" y="34" class="a e">80/s</text>
+            <text x="54" y="14" class="a e">100/s</text>
+            <path d="M62 110H186" class="base"/>
+            <text x="93" y="128" class="a m">1</text>
+            <text x="155" y="128" class="a m">2</text>
+            <g class="v1 c1">
+            <g class="k" data-step="0">
+            <title>a &quot;b&quot; 80/s</title>
+            <rect x="71.7" y="30" width="42.6" height="80" rx="2" class="f"/>
+            <circle cx="85" cy="35" r="1.8" class="dot"/>
+            <circle cx="101" cy="25" r="1.8" class="dot"/>
+            <path d="M93 40V20M89.5 40H96.5M89.5 20H96.5" class="eb"/>
+            </g>
+            </g>
+            </svg>"#]].assert_eq(&svg);
+    }
+
+    #[test]
+    fn effects_are_drawn_around_zero_with_a_band() {
+        let mut chart = chart(Style::Effects);
+        chart.unit = Unit::Effect;
+        chart.band = Some(3.0);
+        chart.marks[0].value = -8.0;
+        chart.marks[0].bounds = Some((-9.0, -7.0));
+        chart.marks[0].dots = Vec::new();
+        let svg = chart.svg().replace("><", ">\n<");
+        expect![[r#"
+            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
+            <rect x="62" y="23.3" width="124" height="40" class="band"/>
+            <path d="M62 110H186M62 76.7H186M62 43.3H186M62 10H186" class="g"/>
+            <text x="54" y="114" class="a e">−10 %</text>
+            <text x="54" y="80.7" class="a e">−5 %</text>
+            <text x="54" y="47.3" class="a e">0 %</text>
+            <text x="54" y="14" class="a e">+5 %</text>
+            <path d="M62 43.3H186" class="base"/>
+            <text x="93" y="128" class="a m">1</text>
+            <text x="155" y="128" class="a m">2</text>
+            <g class="v1 c1">
+            <g class="k" data-step="0">
+            <title>a &quot;b&quot; 80/s</title>
+            <path d="M93 103.3V90M89.5 103.3H96.5M89.5 90H96.5" class="eb own"/>
+            <circle cx="93" cy="96.7" r="3.6" class="p"/>
+            </g>
+            </g>
+            </svg>"#]].assert_eq(&svg);
+    }
+
+    #[test]
+    fn steps_are_placed_by_their_load() {
+        assert_eq!(places(&[1.0, 2.0, 4.0, 8.0, 16.0]), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(places(&[100.0, 150.0, 200.0]), [0.0, 0.5, 1.0]);
+        assert_eq!(places(&[5.0, 5.0, 5.0]), [0.0, 0.5, 1.0]);
+        assert_eq!(places(&[7.0]), [0.5]);
+    }
+}

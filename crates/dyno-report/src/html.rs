@@ -1,1 +1,0 @@
-//! Renders findings as html.

@@ -1,0 +1,225 @@
+//! The first screen: question, answer, verdict of each comparison, caveats.
+
+use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
+
+use super::parts;
+use crate::chart::strip;
+use crate::format::{self, Unit};
+use crate::markup::{Markup, escape};
+use crate::view::View;
+use crate::words;
+
+/// Rows of verdicts that are shown without being asked for.
+const ROWS_OPEN: usize = 40;
+
+/// Writes the section.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+    let findings = view.findings;
+    out.raw("<section id=\"answer\">");
+    out.classed("p", "eyebrow", summary(view));
+    out.element("h1", &findings.title);
+    out.raw("<p class=\"headline\">").prose(&findings.answer.headline).raw("</p>");
+    if !findings.answer.details.is_empty() {
+        out.raw("<ul class=\"details\">");
+        for detail in &findings.answer.details {
+            out.raw("<li>").prose(detail).raw("</li>");
+        }
+        out.raw("</ul>");
+    }
+    verdicts(out, view);
+    caveats(out, view);
+    out.raw("</section>");
+}
+
+/// What was done, in one line.
+fn summary(view: &View<'_>) -> String {
+    let findings = view.findings;
+    let in_state = |state: &str| findings.trials.iter().filter(|t| t.state == state).count();
+    let mut trials = words::counted(findings.trials.len(), "trial", "trials");
+    for state in ["failed", "missing"] {
+        if in_state(state) > 0 {
+            trials += &format!(", {} {state}", in_state(state));
+        }
+    }
+    [
+        words::counted(findings.variants.len(), "variant", "variants"),
+        words::counted(findings.steps.len(), "step", "steps"),
+        trials,
+        format!("effects below {} do not matter", parts::threshold(view)),
+        format!("{} bounds", parts::confidence(view)),
+    ]
+    .join(" · ")
+}
+
+/// The places where a variant was compared, with throughput and p95.
+struct Row<'a> {
+    variant: usize,
+    step: usize,
+    throughput: Option<&'a Comparison>,
+    p95: Option<&'a Comparison>,
+}
+
+fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
+    view.places()
+        .map(|(variant, step)| Row {
+            variant,
+            step,
+            throughput: view.comparison(variant, step, Metric::Throughput),
+            p95: view.comparison(variant, step, Metric::ResponseP95),
+        })
+        .filter(|row| row.throughput.is_some() || row.p95.is_some())
+        .collect()
+}
+
+fn verdicts(out: &mut Markup, view: &View<'_>) {
+    let rows = rows(view);
+    if rows.is_empty() {
+        out.classed(
+            "p",
+            "lead",
+            "Nothing is compared: no variant has a baseline that was measured.",
+        );
+        return;
+    }
+    let threshold = view.findings.threshold * 100.0;
+    let effects = |pick: fn(&Row<'_>) -> Option<f64>| rows.iter().filter_map(pick).count() > 0;
+    let has_p95 = effects(|row| row.p95.map(|c| c.relative.value));
+    let throughput = rows.iter().filter_map(|r| r.throughput).map(|c| &c.relative);
+    let p95 = rows.iter().filter_map(|r| r.p95).map(|c| &c.relative);
+    let reaches = (strip::reach(throughput, threshold), strip::reach(p95, threshold));
+    if rows.len() > ROWS_OPEN {
+        let n = rows.len();
+        out.raw("<details class=\"fold\">");
+        out.element("summary", format!("{n} comparisons: {}", tally(&rows)));
+    }
+    out.raw(
+        "<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th><th>Step</th>",
+    );
+    out.raw("<th class=\"n\">Throughput</th><th></th><th>Verdict</th>");
+    if has_p95 {
+        out.raw("<th class=\"n\">p95 response time</th><th></th><th>Verdict</th>");
+    }
+    out.raw("</tr></thead><tbody>");
+    let mut variant_before = None;
+    for row in &rows {
+        let is_first = variant_before != Some(row.variant);
+        variant_before = Some(row.variant);
+        let first = if is_first { " first" } else { "" };
+        out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
+        verdict_row(out, view, row, is_first);
+        effect(out, row.throughput, reaches.0, threshold);
+        if has_p95 {
+            effect(out, row.p95, reaches.1, threshold);
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+    if rows.len() > ROWS_OPEN {
+        out.raw("</details>");
+    }
+}
+
+fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool) {
+    if is_first {
+        let baseline = view.findings.variants[row.variant].baseline.map(|b| view.variant(b));
+        out.raw(format_args!("<th scope=\"row\">{}", parts::name(view, row.variant)));
+        if let Some(baseline) = baseline {
+            out.raw(format_args!("<small>against {}</small>", escape(baseline)));
+        }
+        out.raw("</th>");
+    } else {
+        let name = escape(view.variant(row.variant));
+        out.raw(format_args!("<th scope=\"row\"><span class=\"again\">{name}</span></th>"));
+    }
+    out.element("td", view.step(row.step));
+}
+
+/// How many comparisons ended with which verdict on throughput.
+fn tally(rows: &[Row<'_>]) -> String {
+    [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive]
+        .into_iter()
+        .map(|verdict| {
+            let has = |r: &&Row<'_>| r.throughput.is_some_and(|c| c.verdict == verdict);
+            format!("{} {}", rows.iter().filter(has).count(), words::verdict(verdict))
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Three cells: the effect in numbers, as a drawing, and the verdict.
+fn effect(out: &mut Markup, comparison: Option<&Comparison>, reach: f64, threshold: f64) {
+    let Some(comparison) = comparison else {
+        out.raw("<td class=\"n\">–</td><td></td><td></td>");
+        return;
+    };
+    let relative = &comparison.relative;
+    let class = words::verdict_class(comparison.verdict);
+    out.raw(format_args!(
+        "<td class=\"n\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td><td>{}",
+        Unit::Effect.show(relative.value),
+        escape(&spread(relative)),
+        strip::effect(relative, reach, threshold, class),
+        parts::badge(comparison.verdict)
+    ));
+    let mut remarks = Vec::new();
+    if let Some(p) = comparison.p_value_corrected.or(comparison.p_value) {
+        remarks.push(format::p_value(p));
+    }
+    if let Some(n) = comparison.repetitions_needed {
+        remarks.push(format!("about {n} repetitions would decide"));
+    }
+    if !remarks.is_empty() {
+        out.classed("small", "", remarks.join(" · "));
+    }
+    out.raw("</td>");
+}
+
+/// Bounds and repetitions of an effect.
+fn spread(relative: &Estimate) -> String {
+    match format::bounds(relative) {
+        Some(bounds) => format!("{bounds}, n = {}", relative.n),
+        None => format!("no bounds, n = {}", relative.n),
+    }
+}
+
+fn caveats(out: &mut Markup, view: &View<'_>) {
+    let caveats = &view.findings.caveats;
+    if caveats.is_empty() {
+        out.classed(
+            "p",
+            "lead",
+            "No caveats: nothing was found that would make these numbers doubtful.",
+        );
+        return;
+    }
+    out.element("h3", words::counted(caveats.len(), "caveat", "caveats"));
+    out.raw("<ul class=\"caveats\">");
+    for caveat in caveats {
+        out.raw("<li>").element("b", sentence(&words::caveat(caveat.kind)));
+        let scope = scope(view, caveat);
+        if !scope.is_empty() {
+            out.classed("span", "scope", scope);
+        }
+        out.raw("<p>").prose(&caveat.message).raw("</p><p class=\"advice\">");
+        out.prose(&caveat.advice).raw("</p></li>");
+    }
+    out.raw("</ul>");
+}
+
+/// A word or phrase with a capital.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// The variants and steps that a caveat concerns.
+fn scope(view: &View<'_>, caveat: &Caveat) -> String {
+    let variants: Vec<&str> = caveat.variants.iter().map(|v| view.variant(*v)).collect();
+    let steps: Vec<&str> = caveat.steps.iter().map(|s| view.step(*s)).collect();
+    let parts: Vec<String> = [variants, steps]
+        .into_iter()
+        .filter(|names| !names.is_empty())
+        .map(|names| names.join(", "))
+        .collect();
+    parts.join(" · ")
+}

@@ -1,0 +1,104 @@
+//! Pieces that several sections use: legends, badges, figures, headings.
+
+use dyno_analysis::{Comparison, Estimate, Verdict};
+
+use crate::chart::variant_class;
+use crate::format::{self, Unit};
+use crate::markup::{Markup, escape};
+use crate::view::View;
+use crate::words;
+
+/// Opens a section with its heading and a sentence on what it shows.
+pub(crate) fn open_section(out: &mut Markup, id: &str, title: &str, lead: &str) {
+    out.raw(format_args!("<section id=\"{id}\"><h2>{}</h2>", escape(title)));
+    if !lead.is_empty() {
+        out.classed("p", "lead", lead);
+    }
+}
+
+/// The legend that stays in sight: each variant is a button that shows it alone, everywhere.
+pub(crate) fn sticky_legend(out: &mut Markup, view: &View<'_>) {
+    out.raw("<div class=\"legend\" role=\"group\" aria-label=\"Variants\">");
+    for (i, variant) in view.findings.variants.iter().enumerate() {
+        out.raw(format_args!(
+            "<button type=\"button\" class=\"key {}\" data-variant=\"{i}\" \
+             aria-pressed=\"false\">{}{}",
+            variant_class(i),
+            swatch(i),
+            escape(&variant.name),
+        ));
+        if is_baseline(view, i) {
+            out.raw(" <i>baseline</i>");
+        }
+        out.raw("</button>");
+    }
+    out.raw("<span class=\"hint\" hidden>Click a variant to see it alone.</span></div>");
+}
+
+/// Whether others are compared with this variant.
+pub(crate) fn is_baseline(view: &View<'_>, variant: usize) -> bool {
+    view.findings.variants.iter().any(|v| v.baseline == Some(variant))
+}
+
+/// A small line in a variant's colour and dash pattern.
+pub(crate) fn swatch(variant: usize) -> String {
+    format!(
+        "<svg class=\"sw {}\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path d=\"M1 5H17\" \
+         class=\"l\"/></svg>",
+        variant_class(variant)
+    )
+}
+
+/// A variant's name with its colour.
+pub(crate) fn name(view: &View<'_>, variant: usize) -> String {
+    format!("{}{}", swatch(variant), escape(view.variant(variant)))
+}
+
+/// A verdict as a badge.
+pub(crate) fn badge(verdict: Verdict) -> String {
+    format!(
+        "<span class=\"badge {}\"><span aria-hidden=\"true\">{}</span> {}</span>",
+        words::verdict_class(verdict),
+        words::verdict_sign(verdict),
+        words::verdict(verdict)
+    )
+}
+
+/// A figure: title, what it shows, and the chart. `class` may be empty.
+pub(crate) fn figure(out: &mut Markup, class: &str, title: &str, note: &str, svg: &str) {
+    out.raw(format_args!("<figure class=\"chart {class}\"><figcaption>"));
+    out.element("b", title);
+    if !note.is_empty() {
+        out.element("span", note);
+    }
+    out.raw("</figcaption>").raw(svg).raw("</figure>");
+}
+
+/// A value with its bounds and its repetitions in one line of text, for tips.
+pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
+    let value = Unit::of(estimate).show(estimate.value);
+    let bounds = format::bounds(estimate).map_or(String::new(), |b| format!(" ({b})"));
+    format!("{name} · {step}: {value}{bounds}, n = {}", estimate.n)
+}
+
+/// How strongly a cell is coloured, in percent of the full colour: the effect against 30 %.
+pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
+    let is_more_better = words::is_more_better(comparison.metric);
+    let value = comparison.relative.value;
+    if !value.is_finite() || value == 0.0 {
+        return None;
+    }
+    let class = if (value > 0.0) == is_more_better { "better" } else { "worse" };
+    let strength = (value.abs() / 30.0).sqrt().min(1.0) * 62.0;
+    Some((class, strength.round() as u32))
+}
+
+/// The bounds' confidence as text: `95 %`.
+pub(crate) fn confidence(view: &View<'_>) -> String {
+    Unit::Percent.tick(view.findings.confidence * 100.0)
+}
+
+/// The threshold as text: `3 %`.
+pub(crate) fn threshold(view: &View<'_>) -> String {
+    Unit::Percent.tick(view.findings.threshold * 100.0)
+}

@@ -1,0 +1,229 @@
+//! The numbers: throughput, p95 and cost for each variant and step, coloured by the effect.
+
+use dyno_analysis::{Comparison, Estimate, Metric};
+
+use super::parts;
+use crate::format::{self, Unit};
+use crate::markup::{Markup, escape};
+use crate::view::View;
+use crate::words;
+
+/// Writes the section.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+    let lead = format!(
+        "Mean over repetitions ± the larger distance to its {} bounds. Colour and percentage: the \
+         effect against the baseline.",
+        parts::confidence(view)
+    );
+    parts::open_section(out, "numbers", "The numbers", &lead);
+    if view.findings.steps.len() == 1 {
+        one_step(out, view);
+    } else {
+        by_step(out, view);
+    }
+    outcomes(out, view);
+    out.raw("</section>");
+}
+
+/// Steps beyond which tables are set more tightly.
+const DENSE_FROM: usize = 6;
+
+/// The metrics of cost, those of the server first.
+const COSTS: [Metric; 4] = [
+    Metric::ServerCpuPerTransaction,
+    Metric::DiskReadPerTransaction,
+    Metric::DiskWrittenPerTransaction,
+    Metric::GeneratorCpuPerStatement,
+];
+
+/// Response times beside p95.
+const MORE_TIMES: [Metric; 6] = [
+    Metric::ResponseMean,
+    Metric::ResponseP50,
+    Metric::ResponseP99,
+    Metric::ResponseP999,
+    Metric::ResponseMax,
+    Metric::ServiceP95,
+];
+
+/// A table for each metric: a row for each variant, a column for each step.
+fn by_step(out: &mut Markup, view: &View<'_>) {
+    for metric in [Metric::Throughput, Metric::ResponseP95] {
+        table(out, view, metric);
+    }
+    out.element("h3", "What a transaction costs");
+    for metric in COSTS {
+        table(out, view, metric);
+    }
+    if MORE_TIMES.iter().any(|m| view.has(*m)) {
+        out.raw("<details class=\"fold\"><summary>More response times</summary>");
+        MORE_TIMES.iter().filter(|m| view.has(**m)).for_each(|m| table(out, view, *m));
+        out.raw("</details>");
+    }
+}
+
+/// With one step there is room for all metrics side by side.
+fn one_step(out: &mut Markup, view: &View<'_>) {
+    let main = [Metric::Throughput, Metric::ResponseP95];
+    for metrics in [[main.as_slice(), &COSTS].concat(), MORE_TIMES.to_vec()] {
+        let shown: Vec<Metric> = metrics.iter().copied().filter(|m| view.has(*m)).collect();
+        if !shown.is_empty() {
+            metrics_table(out, view, &shown);
+        }
+    }
+    let missing = main.iter().chain(&COSTS).filter(|m| !view.has(**m));
+    missing.for_each(|m| absent(out, view, *m));
+}
+
+fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[Metric]) {
+    out.raw("<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Variant</th>");
+    for metric in metrics {
+        out.raw("<th class=\"n\" scope=\"col\">").text(title(*metric)).raw("</th>");
+    }
+    out.raw("</tr></thead><tbody>");
+    for variant in 0..view.findings.variants.len() {
+        row_head(out, view, variant);
+        metrics.iter().for_each(|metric| cell(out, view, (variant, 0), *metric));
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+/// Opens a row with the variant's name.
+fn row_head(out: &mut Markup, view: &View<'_>, variant: usize) {
+    out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+    out.raw(parts::name(view, variant));
+    if parts::is_baseline(view, variant) {
+        out.raw("<small>baseline</small>");
+    }
+    out.raw("</th>");
+}
+
+/// A metric's name with a capital.
+pub(crate) fn title(metric: Metric) -> String {
+    let name = words::metric(metric);
+    // Percentiles are written small: p95, not P95.
+    if name.starts_with('p') && name[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return name.to_owned();
+    }
+    let mut chars = name.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
+    let findings = view.findings;
+    if !view.has(metric) {
+        absent(out, view, metric);
+        return;
+    }
+    // Many steps fit beside each other when bounds are below their values.
+    let dense = if findings.steps.len() > DENSE_FROM { " dense" } else { "" };
+    out.raw(format_args!("<div class=\"scroll\"><table class=\"heat{dense}\"><caption>"));
+    out.text(title(metric));
+    let direction = if words::is_more_better(metric) { "more is better" } else { "less is better" };
+    out.raw(format_args!(" <span>{direction}</span></caption><thead><tr><th>Variant</th>"));
+    for step in &findings.steps {
+        out.raw(format_args!("<th class=\"n\" scope=\"col\">{}</th>", escape(&step.name)));
+    }
+    out.raw("</tr></thead><tbody>");
+    for variant in 0..findings.variants.len() {
+        row_head(out, view, variant);
+        for step in 0..findings.steps.len() {
+            cell(out, view, (variant, step), metric);
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metric: Metric) {
+    let Some(cell) = view.cell(variant, step) else {
+        out.raw("<td class=\"n none\">not measured</td>");
+        return;
+    };
+    let Some(estimate) = cell.metrics.get(&metric) else {
+        let reason = cell.absent.get(&metric).map_or("not measured", String::as_str);
+        out.raw(format_args!("<td class=\"n none\" title=\"{}\">–</td>", escape(reason)));
+        return;
+    };
+    let comparison = view.comparison(variant, step, metric);
+    let title = parts::describe(view.variant(variant), view.step(step), estimate);
+    let (class, style) = match comparison.and_then(parts::heat) {
+        Some((class, strength)) => (class, format!(" style=\"--h:{strength}%\"")),
+        None => ("", String::new()),
+    };
+    out.raw(format_args!("<td class=\"n {class}\"{style} title=\"{}\">", escape(&title)));
+    estimate_text(out, estimate, comparison);
+    out.raw("</td>");
+}
+
+fn estimate_text(out: &mut Markup, estimate: &Estimate, comparison: Option<&Comparison>) {
+    let text = format::plus_minus(estimate);
+    let (value, reach) = text.split_once(" ± ").unwrap_or((&text, ""));
+    out.element("b", value);
+    if !reach.is_empty() {
+        out.classed("i", "", format!(" ± {reach}"));
+    }
+    let under = match comparison {
+        Some(comparison) => Unit::Effect.show(comparison.relative.value),
+        None if estimate.n == 1 => "n = 1, no bounds".to_owned(),
+        None => return,
+    };
+    out.element("small", under);
+}
+
+/// Says why a metric is nowhere, each reason once.
+fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
+    let mut reasons: Vec<&str> = view
+        .findings
+        .cells
+        .iter()
+        .filter_map(|c| c.absent.get(&metric).map(String::as_str))
+        .collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let reason =
+        if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
+    out.raw("<p class=\"absent\">").element("b", title(metric)).raw(" is absent. ");
+    out.text(reason).raw("</p>");
+}
+
+/// Attempts by outcome, where any did not commit.
+fn outcomes(out: &mut Markup, view: &View<'_>) {
+    let mut names: Vec<&str> = view
+        .findings
+        .cells
+        .iter()
+        .flat_map(|c| c.outcomes.iter().filter(|(_, n)| **n > 0).map(|(name, _)| name.as_str()))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let is_clean = names.iter().all(|n| *n == "committed")
+        && view.findings.cells.iter().all(|c| c.missed == 0 && c.retries == 0);
+    if is_clean {
+        if !names.is_empty() {
+            let text = "Every attempt committed; nothing was retried and no arrival was missed.";
+            out.classed("p", "lead", text);
+        }
+        return;
+    }
+    out.raw(
+        "<details class=\"fold\"><summary>Attempts by outcome, retries, missed arrivals</summary>",
+    );
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th>Step</th>");
+    for name in &names {
+        out.raw(format_args!("<th class=\"n\">{}</th>", escape(&name.replace('_', " "))));
+    }
+    out.raw("<th class=\"n\">retries</th><th class=\"n\">missed</th></tr></thead><tbody>");
+    for (variant, step) in view.places() {
+        let Some(cell) = view.cell(variant, step) else { continue };
+        out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+        out.raw(parts::name(view, variant)).raw("</th>").element("td", view.step(step));
+        let counts = names.iter().map(|n| cell.outcomes.get(*n).copied().unwrap_or(0));
+        for count in counts.chain([cell.retries, cell.missed]) {
+            out.classed("td", "n", format::grouped(count));
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div></details>");
+}

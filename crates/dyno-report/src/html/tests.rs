@@ -1,0 +1,252 @@
+//! The whole report: well-formed, without a network, harmless, small enough.
+
+use super::*;
+use crate::fixture;
+
+const MADE: &str = "2026-03-01 15:20 UTC";
+
+/// Elements that have no end tag in HTML.
+const VOID: [&str; 2] = ["meta", "br"];
+
+/// Checks that every start tag has its end tag, in order, and that every attribute is quoted.
+fn check_balance(html: &str) {
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        if rest.starts_with('!') {
+            continue;
+        }
+        let end = tag_end(rest);
+        let (tag, after) = rest.split_at(end);
+        rest = &after[1..];
+        if let Some(name) = tag.strip_prefix('/') {
+            let before = open.pop();
+            assert_eq!(before.as_deref(), Some(name), "in {open:?}");
+            continue;
+        }
+        let name: String = tag.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        assert!(!name.is_empty(), "a bare < before {}", &tag[..tag.len().min(40)]);
+        if tag.ends_with('/') || VOID.contains(&name.as_str()) {
+            continue;
+        }
+        // Scripts and styles are not markup: on to their end tag.
+        if name == "script" || name == "style" {
+            let close = format!("</{name}>");
+            rest = &rest[rest.find(&close).expect("closed") + close.len()..];
+            continue;
+        }
+        open.push(name);
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}
+
+/// Where a tag ends: the first `>` outside of quotes.
+fn tag_end(text: &str) -> usize {
+    let mut is_quoted = false;
+    for (i, c) in text.char_indices() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '>' if !is_quoted => return i,
+            '<' if !is_quoted => panic!("a < within a tag: {}", &text[..i.min(80)]),
+            _ => {}
+        }
+    }
+    panic!("a tag without an end");
+}
+
+fn reports() -> Vec<(&'static str, String)> {
+    [
+        ("three", fixture::three_variants()),
+        ("single", fixture::single()),
+        ("many", fixture::many()),
+        ("hostile", fixture::hostile()),
+    ]
+    .into_iter()
+    .map(|(name, (findings, runs))| (name, render(&findings, &runs, MADE)))
+    .collect()
+}
+
+#[test]
+fn every_report_is_well_formed() {
+    for (_, html) in reports() {
+        check_balance(&html);
+        assert_eq!(html.matches("<h1>").count(), 1);
+        assert!(html.contains(MADE));
+    }
+}
+
+#[test]
+fn no_report_asks_the_network_for_anything() {
+    for (name, html) in reports() {
+        for forbidden in ["http://", "https://", "url(", "@import", "src=\"", "//cdn", "<link"] {
+            assert!(!html.contains(forbidden), "{name} has {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn no_number_is_broken() {
+    for (name, html) in reports() {
+        for forbidden in ["NaN", "inf ", "\"inf", "Infinity\"", "-inf"] {
+            assert!(!html.contains(forbidden), "{name} has {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let (findings, runs) = fixture::hostile();
+    let html = render(&findings, &runs, "<b>made</b>");
+    assert_eq!(html.matches("<script>").count(), 1);
+    assert_eq!(html.matches("</script>").count(), 1);
+    for forbidden in ["<img", "<b>made", "alert(1)</", "\"'>"] {
+        assert!(!html.contains(forbidden), "{forbidden}");
+    }
+    assert!(html.contains("&lt;script&gt;alert(1)"));
+}
+
+#[test]
+fn the_answer_comes_before_the_evidence() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    let mut before = 0;
+    for text in [
+        findings.title.as_str(),
+        findings.answer.headline.as_str(),
+        "badge better",
+        findings.caveats[0].message.as_str(),
+        "id=\"numbers\"",
+        "id=\"load\"",
+        "id=\"spectrum\"",
+        "id=\"seconds\"",
+        "id=\"method\"",
+    ] {
+        let body = html.find("<main").unwrap();
+        let at = html[body..].find(text).unwrap_or_else(|| panic!("{text} is missing"));
+        assert!(at > before, "{text} comes too early");
+        before = at;
+    }
+}
+
+#[test]
+fn what_could_not_be_measured_says_why() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    assert!(
+        html.contains("Disk read per transaction</b> is absent. The server&#39;s files are on")
+    );
+    assert!(html.contains("the server ended while tables were populated"));
+    assert!(html.contains("Disk full (/var/tmp)"));
+    assert!(html.contains("0 B/s throughout"));
+}
+
+#[test]
+fn one_trial_without_a_baseline_is_a_report_too() {
+    let (findings, runs) = fixture::single();
+    let html = render(&findings, &runs, MADE);
+    assert!(html.contains("Nothing is compared"));
+    assert!(html.contains("n = 1, no bounds"));
+    assert!(!html.contains("class=\"steps\""));
+}
+
+#[test]
+fn findings_without_runs_or_without_anything_are_a_report_too() {
+    let (mut findings, _) = fixture::three_variants();
+    let html = render(&findings, &[], MADE);
+    check_balance(&html);
+    assert!(html.contains("No trial has one-second values."));
+    findings.cells.clear();
+    findings.comparisons.clear();
+    findings.variants.clear();
+    findings.steps.clear();
+    check_balance(&render(&findings, &[], MADE));
+}
+
+#[test]
+fn indexes_that_point_nowhere_do_no_harm() {
+    let (mut findings, mut runs) = fixture::three_variants();
+    findings.comparisons[0].variant = 77;
+    findings.comparisons[1].baseline = 77;
+    findings.cells[0].step = 77;
+    findings.caveats[0].variants = vec![77];
+    findings.concurrency[0].variant = 77;
+    findings.concurrency[1].baseline = 77;
+    findings.trials[0].variant = 77;
+    findings.variants[1].baseline = Some(77);
+    runs[0].trials[0].variant = 77;
+    runs[0].trials[1].steps[0].step = 77;
+    check_balance(&render(&findings, &runs, MADE));
+    crate::markdown::render(&findings);
+    crate::terminal::render(&findings, 80, false);
+}
+
+#[test]
+fn values_that_are_no_numbers_are_left_out_of_charts() {
+    let (mut findings, mut runs) = fixture::three_variants();
+    for (i, bad) in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].into_iter().enumerate() {
+        findings.comparisons[i].relative.value = bad;
+        findings.comparisons[i + 3].relative.high = Some(bad);
+        findings.concurrency[i].relative.value = bad;
+        for estimate in findings.cells[i].metrics.values_mut() {
+            (estimate.value, estimate.low, estimate.values[0]) = (bad, Some(bad), bad);
+        }
+        findings.cells[i + 3].spectrum[i].1 = bad;
+        let step = &mut runs[0].trials[0].steps[i];
+        step.intervals.throughput[3] = bad;
+        step.intervals.start_s[4] = bad;
+        step.readings.values_mut().for_each(|column| column[5] = Some(bad));
+    }
+    let html = render(&findings, &runs, MADE);
+    check_balance(&html);
+    for forbidden in ["NaN", "\"inf", " inf", "-inf"] {
+        let at = html.find(forbidden);
+        assert!(at.is_none(), "{forbidden}: {}", &html[at.unwrap() - 80..at.unwrap() + 20]);
+    }
+}
+
+/// 100 trials × 1800 s × 20 readings and 9 columns are 5.2 million values; the report keeps every
+/// extreme and stays below 10 MB.
+#[test]
+fn a_large_run_is_a_report_of_reasonable_size() {
+    let (findings, mut runs) = fixture::hundred_trials();
+    let summary = &runs[0].trials[42].steps[0];
+    assert_eq!(runs[0].trials.len(), 100);
+    assert_eq!((summary.readings.len(), summary.intervals.start_s.len()), (20, 1805));
+    // A stall of one second in one trial: the lowest point of its chart.
+    for trial in &mut runs[0].trials {
+        trial.steps[0].intervals.throughput.iter_mut().for_each(|v| *v = v.max(1000.0));
+    }
+    runs[0].trials[42].steps[0].intervals.throughput[917] = 0.0;
+    let html = render(&findings, &runs, MADE);
+    assert!(html.len() < 10_000_000, "{} bytes", html.len());
+    check_balance(&html);
+    let at = html.find("Throughput by second").unwrap();
+    let chart = &html[at..at + html[at..].find("</figure>").unwrap()];
+    let variant = runs[0].trials[42].variant;
+    let area = chart.split("<path ").find(|p| p.contains(&format!("env v{variant} "))).unwrap();
+    // The plot is 2000 units high: zero is at its foot, x is the second.
+    assert!(area_points(area).contains(&(917, 2000)));
+}
+
+#[test]
+fn many_steps_are_a_report_of_reasonable_size_too() {
+    let (findings, runs) = fixture::hundred_trials_of_many_steps();
+    let html = render(&findings, &runs, MADE);
+    assert!(html.len() < 10_000_000, "{} bytes", html.len());
+    check_balance(&html);
+}
+
+/// The points of a path of relative steps.
+fn area_points(path: &str) -> Vec<(i64, i64)> {
+    let d = path.split('"').nth(1).unwrap().trim_end_matches('z');
+    let spaced = d.replace('-', " -").replace(['M', 'l'], " ");
+    let n: Vec<i64> = spaced.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    let mut at = (0, 0);
+    n.chunks(2)
+        .map(|step| {
+            at = (at.0 + step[0], at.1 + step[1]);
+            at
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! Markdown, word for word.
+
+use expect_test::expect;
+
+use super::*;
+use crate::fixture;
+
+#[test]
+fn three_variants() {
+    expect![[r#"
+        ## Is MariaDB 12.3 faster than 11.8, and do 4k pages help?
+
+        **MariaDB 12.3 is faster than MariaDB 11.8 by 8 to 10 %; 4k pages cost more than they gain.**
+
+        - MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5 steps; p95 response time falls in step.
+        - With 4k pages throughput is lower by about 9 % at every step that was decided.
+        - 64 clients are not decided: the bounds are wider than the effect. About 9 repetitions would decide it.
+
+        > **Caveat, simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
+        >
+        > **Caveat, the load generator was the limit.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
+        >
+        > **Caveat, trials are missing.** 1 of 9 trials failed. \`dyno run\` on the same folder tries again what is missing.
+
+        Effects against the baseline with 95 % bounds; less than 3 % does not matter.
+
+        | variant | step | verdict | throughput | bounds | n | p95 | bounds |
+        |---|---|---|---:|---:|---:|---:|---:|
+        | MariaDB 12.3 | 1 client | ▲ better | +7.6 % | +5.1 … +10.0 % | 3 | −7.1 % | −9.6 … −4.7 % |
+        | MariaDB 12.3 | 4 clients | ▲ better | +8.8 % | +5.7 … +12.0 % | 3 | −8.1 % | −11.2 … −5.0 % |
+        | MariaDB 12.3 | 8 clients | ▲ better | +9.0 % | +5.7 … +12.3 % | 3 | −9.6 % | −12.9 … −6.3 % |
+        | MariaDB 12.3 | 16 clients | ▲ better | +9.8 % | +7.8 … +11.8 % | 3 | −8.9 % | −10.9 … −6.9 % |
+        | MariaDB 12.3 | 64 clients | ? inconclusive | +8.4 % | 0.0 … +16.8 % | 3 | −8.2 % | −16.6 … +0.2 % |
+        | MariaDB 12.3, 4k pages | 1 client | ▼ worse | −9.0 % | −11.2 … −6.8 % | 3 | +12.7 % | +10.4 … +14.9 % |
+        | MariaDB 12.3, 4k pages | 4 clients | ▼ worse | −9.0 % | −11.4 … −6.6 % | 3 | +8.0 % | +5.6 … +10.4 % |
+        | MariaDB 12.3, 4k pages | 8 clients | ▼ worse | −9.0 % | −11.5 … −6.6 % | 3 | +8.1 % | +5.6 … +10.5 % |
+        | MariaDB 12.3, 4k pages | 16 clients | ▼ worse | −8.9 % | −12.1 … −5.6 % | 3 | +12.4 % | +9.1 … +15.7 % |
+        | MariaDB 12.3, 4k pages | 64 clients | ▼ worse | −9.4 % | −17.7 … −1.1 % | 3 | +10.9 % | +2.6 … +19.3 % |
+
+        | throughput | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        |---|---:|---:|---:|---:|---:|
+        | MariaDB 11.8 | 5.24k/s ± 94 | 16.9k/s ± 300 | 26.7k/s ± 480 | 36.7k/s ± 660 | 41.0k/s ± 740 |
+        | MariaDB 12.3 | 5.63k/s ± 100 | 18.4k/s ± 330 | 29.1k/s ± 520 | 40.2k/s ± 720 | 44.4k/s ± 800 |
+        | MariaDB 12.3, 4k pages | 4.77k/s ± 85 | 15.4k/s ± 280 | 24.3k/s ± 440 | 33.4k/s ± 600 | 37.1k/s ± 670 |
+
+        | p95 response time | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        |---|---:|---:|---:|---:|---:|
+        | MariaDB 11.8 | 400 µs ± 15 µs | 500 µs ± 18 µs | 637 µs ± 23 µs | 906 µs ± 33 µs | 3.28 ms ± 120 µs |
+        | MariaDB 12.3 | 371 µs ± 13 µs | 460 µs ± 16 µs | 575 µs ± 21 µs | 825 µs ± 30 µs | 3.01 ms ± 110 µs |
+        | MariaDB 12.3, 4k pages | 451 µs ± 16 µs | 540 µs ± 20 µs | 688 µs ± 25 µs | 1.02 ms ± 36 µs | 3.64 ms ± 130 µs |
+
+        - Trial 7 (MariaDB 12.3, 4k pages, repetition 3) failed: the server ended while tables were populated
+
+        <details><summary>Settings that differ</summary>
+
+        | setting | MariaDB 11.8 | MariaDB 12.3 | MariaDB 12.3, 4k pages |
+        |---|---|---|---|
+        | innodb\_page\_size | 16384 | 16384 | 4096 |
+        | innodb\_snapshot\_isolation | has none | ON | ON |
+
+        </details>
+
+        <details><summary>Environment</summary>
+
+        | fact | value |
+        |---|---|
+        | CPUs | 8 |
+        | clock\_source | tsc |
+        | cpu.model | AMD EPYC 7763 64-Core Processor |
+        | filesystem | ext4 (rw,noatime) |
+        | governor | performance |
+        | kernel | Linux 6.12.48 |
+        | MariaDB 11.8 | MariaDB 11.8.2-log, compiled from source; every commit is synced |
+        | MariaDB 12.3 | MariaDB 12.3.2-log, compiled from source; every commit is synced |
+        | MariaDB 12.3, 4k pages | MariaDB 12.3, 4k pages.2-log, compiled from source; every commit is synced |
+
+        </details>
+    "#]].assert_eq(&render(&fixture::three_variants().0));
+}
+
+#[test]
+fn one_repetition_of_one_variant() {
+    expect![[r#"
+        ## How fast is PostgreSQL 18 with 8 clients?
+
+        **PostgreSQL 18 commits 26.9k transactions per second with 8 clients, measured once.**
+
+        - With one repetition there are no bounds.
+
+        > **Caveat, simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
+        >
+        > **Caveat, too few repetitions.** Each variant was measured once; chance cannot be told from effect. Set \`repetitions = 3\` or more in the study.
+
+        | throughput | 8 clients |
+        |---|---:|
+        | PostgreSQL 18 | 27.0k/s |
+
+        | p95 response time | 8 clients |
+        |---|---:|
+        | PostgreSQL 18 | 647 µs |
+
+        <details><summary>Environment</summary>
+
+        | fact | value |
+        |---|---|
+        | CPUs | 8 |
+        | clock\_source | tsc |
+        | cpu.model | AMD EPYC 7763 64-Core Processor |
+        | filesystem | ext4 (rw,noatime) |
+        | governor | performance |
+        | kernel | Linux 6.12.48 |
+        | PostgreSQL 18 | PostgreSQL 18.2-log, compiled from source; every commit is synced |
+
+        </details>
+    "#]].assert_eq(&render(&fixture::single().0));
+}
+
+#[test]
+fn hostile_text_breaks_no_table_and_makes_no_markup() {
+    let text = render(&fixture::hostile().0);
+    assert!(!text.contains("<script") && !text.contains("<img"));
+    let mut columns = None;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            columns = None;
+            continue;
+        }
+        let n = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*columns.get_or_insert(n), n, "{line}");
+    }
+}
+
+#[test]
+fn signs_are_escaped() {
+    let check = |text: &str, expected: &str| assert_eq!(escape(text), expected);
+    check("a|b", "a\\|b");
+    check("oltp_read_write", "oltp\\_read\\_write");
+    check("<b>&", "&lt;b&gt;&amp;");
+    check("one\ntwo", "one two");
+    check("@someone", "@\u{200b}someone");
+}

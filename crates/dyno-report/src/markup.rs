@@ -1,0 +1,136 @@
+//! Text into HTML and SVG: escaping, and numbers as short as they can be.
+
+use std::fmt::{Display, Write as _};
+
+/// Escapes a text for element content and for attributes in double or single quotes.
+///
+/// Control characters other than tab and newline are not allowed in HTML; they become U+FFFD, so
+/// that an escape sequence in a server's log stays visible as "something was here".
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A coordinate with at most one decimal: `12`, `12.5`.
+pub(crate) fn coordinate(value: f64) -> String {
+    let text = format!("{value:.1}");
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
+/// Markup under construction.
+#[derive(Default)]
+pub(crate) struct Markup {
+    out: String,
+}
+
+impl Markup {
+    /// Nothing yet.
+    pub(crate) fn new() -> Markup {
+        Markup::default()
+    }
+
+    /// Appends markup as it is. Everything from outside goes through [`Markup::text`] instead.
+    pub(crate) fn raw(&mut self, markup: impl Display) -> &mut Markup {
+        // Writing to a String cannot fail.
+        let _ = write!(self.out, "{markup}");
+        self
+    }
+
+    /// Appends text, escaped.
+    pub(crate) fn text(&mut self, text: impl AsRef<str>) -> &mut Markup {
+        self.out.push_str(&escape(text.as_ref()));
+        self
+    }
+
+    /// Appends an element without attributes around an escaped text.
+    pub(crate) fn element(&mut self, name: &str, text: impl AsRef<str>) -> &mut Markup {
+        self.raw(format_args!("<{name}>{}</{name}>", escape(text.as_ref())))
+    }
+
+    /// Appends an element with a class around an escaped text.
+    pub(crate) fn classed(
+        &mut self,
+        name: &str,
+        class: &str,
+        text: impl AsRef<str>,
+    ) -> &mut Markup {
+        let text = escape(text.as_ref());
+        self.raw(format_args!("<{name} class=\"{class}\">{text}</{name}>"))
+    }
+
+    /// Appends an escaped text in which `backticks` mark code.
+    pub(crate) fn prose(&mut self, text: &str) -> &mut Markup {
+        let mut parts = text.split('`').peekable();
+        let mut is_code = false;
+        while let Some(part) = parts.next() {
+            // A backtick without its partner is one.
+            match (is_code, parts.peek().is_some()) {
+                (true, true) => self.element("code", part),
+                (true, false) => self.raw('`').text(part),
+                (false, _) => self.text(part),
+            };
+            is_code = !is_code;
+        }
+        self
+    }
+
+    /// What was built.
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_escaped() {
+        let check = |text: &str, expected: &str| assert_eq!(escape(text), expected);
+        check("plain", "plain");
+        check("<script>alert('x')</script>", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;");
+        check("\" onload=\"evil", "&quot; onload=&quot;evil");
+        check("a & b &amp; c", "a &amp; b &amp;amp; c");
+        check("\u{1b}[31mred\u{0}", "\u{fffd}[31mred\u{fffd}");
+        check("µs – ünïcödé", "µs – ünïcödé");
+    }
+
+    #[test]
+    fn backticks_mark_code() {
+        let check = |text: &str, expected: &str| {
+            let mut out = Markup::new();
+            out.prose(text);
+            assert_eq!(out.finish(), expected);
+        };
+        check("call `dyno run` again", "call <code>dyno run</code> again");
+        check("`<b>`", "<code>&lt;b&gt;</code>");
+        check("a ` b", "a ` b");
+        check("`a` ` b", "<code>a</code> ` b");
+    }
+
+    #[test]
+    fn coordinates_are_short() {
+        let check = |value: f64, expected: &str| assert_eq!(coordinate(value), expected);
+        check(12.0, "12");
+        check(12.34, "12.3");
+        check(-0.01, "0");
+        check(0.96, "1");
+        check(-3.5, "-3.5");
+    }
+}

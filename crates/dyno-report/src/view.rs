@@ -1,0 +1,84 @@
+//! Findings with an index: cells and comparisons by variant, step and metric.
+
+use std::collections::HashMap;
+
+use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric};
+
+/// Findings, made quick to look things up in.
+pub(crate) struct View<'a> {
+    /// The findings.
+    pub(crate) findings: &'a Findings,
+    cells: HashMap<(usize, usize), &'a Cell>,
+    comparisons: HashMap<(usize, usize, Metric), &'a Comparison>,
+}
+
+impl<'a> View<'a> {
+    /// Indexes findings. Entries that name a variant or step that is not listed are left out, so
+    /// that findings written by other tools cannot make a renderer fail.
+    pub(crate) fn new(findings: &'a Findings) -> View<'a> {
+        let is_known = |variant: usize, step: usize| {
+            variant < findings.variants.len() && step < findings.steps.len()
+        };
+        View {
+            findings,
+            cells: findings
+                .cells
+                .iter()
+                .filter(|c| is_known(c.variant, c.step))
+                .map(|c| ((c.variant, c.step), c))
+                .collect(),
+            comparisons: findings
+                .comparisons
+                .iter()
+                .filter(|c| is_known(c.variant, c.step) && is_known(c.baseline, c.step))
+                .map(|c| ((c.variant, c.step, c.metric), c))
+                .collect(),
+        }
+    }
+
+    /// The cell of a variant at a step.
+    pub(crate) fn cell(&self, variant: usize, step: usize) -> Option<&'a Cell> {
+        self.cells.get(&(variant, step)).copied()
+    }
+
+    /// An estimate of a variant at a step.
+    pub(crate) fn estimate(
+        &self,
+        variant: usize,
+        step: usize,
+        metric: Metric,
+    ) -> Option<&'a Estimate> {
+        self.cell(variant, step)?.metrics.get(&metric)
+    }
+
+    /// A comparison of a variant with its baseline at a step.
+    pub(crate) fn comparison(
+        &self,
+        variant: usize,
+        step: usize,
+        metric: Metric,
+    ) -> Option<&'a Comparison> {
+        self.comparisons.get(&(variant, step, metric)).copied()
+    }
+
+    /// A variant's name.
+    pub(crate) fn variant(&self, variant: usize) -> &'a str {
+        self.findings.variants.get(variant).map_or("unknown variant", |v| v.name.as_str())
+    }
+
+    /// A step's name.
+    pub(crate) fn step(&self, step: usize) -> &'a str {
+        self.findings.steps.get(step).map_or("unknown step", |s| s.name.as_str())
+    }
+
+    /// Whether a metric was measured anywhere.
+    pub(crate) fn has(&self, metric: Metric) -> bool {
+        self.findings.cells.iter().any(|c| c.metrics.contains_key(&metric))
+    }
+
+    /// All variants and steps, variant by variant.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let n_steps = self.findings.steps.len();
+        (0..self.findings.variants.len()).flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
+    }
+}

@@ -1,0 +1,151 @@
+//! A vocabulary and a study for the tests of this crate.
+
+use crate::vocabulary::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};
+use crate::{Study, diagnostic, parse};
+
+/// Products and workloads as Dyno has them, as far as studies of the catalogue use them.
+pub(crate) fn vocabulary() -> Vocabulary {
+    Vocabulary {
+        products: vec![
+            product("sqlite", &[], true),
+            product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
+            product("postgresql", &[], false),
+            product("simulated", &[], true),
+        ],
+        workloads: vec![
+            workload("oltp_read_only", &[TABLES, POINTS, RANGES]),
+            workload("oltp_read_write", &[TABLES, POINTS, RANGES, UPDATES]),
+            workload("oltp_write_only", &[TABLES, UPDATES]),
+            workload("oltp_point_select", &[TABLES]),
+            workload("oltp_update_index", &[TABLES]),
+            workload("oltp_update_non_index", &[TABLES]),
+            workload("oltp_insert", &[TABLES]),
+        ],
+    }
+}
+
+fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
+    ProductWord {
+        name: name.to_owned(),
+        summary: format!("The {name} database."),
+        engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
+        is_embedded,
+    }
+}
+
+type Group = &'static [(&'static str, &'static str)];
+
+const TABLES: Group = &[
+    ("tables", "1"),
+    ("table_size", "10000"),
+    ("auto_inc", "on"),
+    ("secondary", "off"),
+    ("create_secondary", "on"),
+    ("distribution", "uniform"),
+    ("pareto_h", "0.2"),
+    ("skip_trx", "off"),
+];
+const POINTS: Group = &[("point_selects", "10"), ("point_select_keys", "1")];
+const RANGES: Group = &[
+    ("range_selects", "on"),
+    ("range_size", "100"),
+    ("simple_ranges", "1"),
+    ("sum_ranges", "1"),
+    ("order_ranges", "1"),
+    ("distinct_ranges", "1"),
+    ("row_filter", "off"),
+];
+const UPDATES: Group =
+    &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
+
+fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
+    let options = groups.iter().flat_map(|group| group.iter());
+    WorkloadWord {
+        name: name.to_owned(),
+        summary: format!("The workload {name}."),
+        options: options
+            .map(|(name, default)| OptionWord {
+                name: (*name).to_owned(),
+                kind: match *default {
+                    "on" | "off" => ValueKind::Switch,
+                    "uniform" => ValueKind::Word(
+                        ["uniform", "pareto", "zipfian"].map(str::to_owned).to_vec(),
+                    ),
+                    text if text.contains('.') => ValueKind::Real,
+                    _ => ValueKind::Count,
+                },
+                default: (*default).to_owned(),
+                help: format!("What {name} is."),
+            })
+            .collect(),
+    }
+}
+
+/// A study with every kind of factor and every key.
+pub(crate) const FULL_STUDY: &str = r#"
+title = "Which one is faster?"
+
+[database.a]
+product = "mariadb"
+version = "10.11"
+engine = "innodb"
+programs = "/opt/mariadb/bin"
+
+[database.a.settings]
+innodb_buffer_pool_size = "25%"
+innodb_log_file_size = "500MB"
+innodb_flush_log_at_trx_commit = 1
+
+[database.b]
+like = "a"
+settings = { innodb_flush_log_at_trx_commit = 2, innodb_io_capacity = 200 }
+
+[database.c]
+url = "postgresql://me:secret@host:5432/db"
+allow_foreign_tables = true
+
+[workload.oltp_read_only]
+tables = 4
+table_size = "250k"
+distribution = "zipfian"
+pareto_h = 0.25
+skip_trx = true
+
+[workload.short]
+like = "oltp_read_only"
+range_size = 10
+
+[design]
+workload = "short"
+arrivals = "constant"
+baseline = { database = "a", "setting.innodb_io_capacity" = 200, option = { range_size = "1k" } }
+repetitions = 2
+order = "sequential"
+seed = 42
+warm_up = "1s"
+duration = "10s"
+rest = "500ms"
+threshold = "2.5%"
+budget = "4h"
+statement_timeout = "30s"
+retries = 5
+workers = 2
+generator_cpus = [0]
+server_cpus = [1, 2]
+data_folder = "/data"
+
+[design.vary]
+clients = [8, "1k"]
+database = ["a", "b"]
+setting = { innodb_io_capacity = [200, 2000] }
+rate = [100, "2k"]
+option = { range_size = [10, 1000] }
+"#;
+
+/// Parses a study that must be right.
+#[track_caller]
+pub(crate) fn study(source: &str) -> Study {
+    parse(source, &vocabulary()).unwrap_or_else(|diagnostics| {
+        panic!("{}", diagnostic::render("study.toml", source, &diagnostics))
+    })
+}

@@ -1,0 +1,215 @@
+//! The keys of a study file, each named once: the parser reads no other, the schema shows these.
+
+/// A key of a table of the study file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What its value is.
+    pub(crate) shape: Shape,
+    /// Its value when it is not given, as it would be written in TOML.
+    pub(crate) default: Option<&'static str>,
+    /// One sentence or two for editors.
+    pub(crate) help: &'static str,
+}
+
+/// What the value of a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Any text that is not empty.
+    Text,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A product of the vocabulary.
+    Product,
+    /// A workload of the vocabulary.
+    Workload,
+    /// A storage engine of the product.
+    Engine,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number from the first to the second; as text also `"250k"`.
+    Count(u64, u64),
+    /// A whole number from the first to the second.
+    Integer(u64, u64),
+    /// Arrivals per second; as text also `"2k"`.
+    Rate,
+    /// A duration such as `"30s"`; may be zero.
+    Duration,
+    /// A duration above zero.
+    PositiveDuration,
+    /// A percentage such as `"3%"`.
+    Percentage,
+    /// Numbers of CPUs.
+    Cpus,
+    /// Settings by name.
+    Settings,
+    /// Levels of each load and factor.
+    Vary,
+    /// A level of each factor named.
+    Baseline,
+    /// A list of levels of this kind.
+    Levels(&'static Shape),
+    /// Lists of levels of settings, by name.
+    SettingLevels,
+    /// Lists of levels of workload options, by name.
+    OptionLevels,
+    /// One value of each setting named.
+    SettingValues,
+    /// One value of each option named.
+    OptionValues,
+    /// Tables by name: databases.
+    Databases,
+    /// Tables by name: workloads.
+    Workloads,
+    /// The design.
+    Design,
+}
+
+/// Most clients of one load level.
+pub(crate) const CLIENTS_MAX: u64 = 1_000_000;
+
+const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
+    Key { name, shape, default: None, help }
+}
+
+const fn with_default(
+    name: &'static str,
+    shape: Shape,
+    default: &'static str,
+    help: &'static str,
+) -> Key {
+    Key { name, shape, default: Some(default), help }
+}
+
+const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
+
+/// Keys of the file.
+pub(crate) const STUDY: &[Key] = &[
+    key("title", Shape::Text, "The question that the study answers."),
+    key("database", Shape::Databases, "The databases, one table each: [database.NAME]."),
+    key("workload", Shape::Workloads, "What clients ask, one table each: [workload.NAME]."),
+    key("design", Shape::Design, "What is varied, and how it is measured."),
+];
+
+/// Keys of a `[database.NAME]` table.
+pub(crate) const DATABASE: &[Key] = &[
+    key("product", Shape::Product, "The product of a server that Dyno starts and owns."),
+    key(
+        "url",
+        Shape::Text,
+        "A server that runs already: scheme://user:password@host:port/catalog. Dyno changes \
+         no setting of it. The password is never shown or stored.",
+    ),
+    key("like", Shape::Text, "Another database whose keys this one takes over and may override."),
+    key("version", Shape::Text, "What the server's own version must begin with."),
+    key("engine", Shape::Engine, "The storage engine, where the product has several."),
+    key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH."),
+    key(
+        "settings",
+        Shape::Settings,
+        "Settings by the product's own names. \"25%\" is a share of the host's memory; \"8GiB\" \
+         (powers of 1024) and \"500MB\" (powers of 1000) are sizes; other texts are passed on as they \
+         are.",
+    ),
+    with_default(
+        "allow_foreign_tables",
+        Shape::Switch,
+        "false",
+        "Whether a catalog with tables that Dyno did not make may be used (only with `url`).",
+    ),
+];
+
+/// Keys of a `[workload.NAME]` table that are not options of the workload.
+pub(crate) const WORKLOAD: &[Key] = &[
+    key("workload", Shape::Workload, "The workload; where it is not given, NAME is the workload."),
+    key("like", Shape::Text, "Another workload whose keys this one takes over and may override."),
+];
+
+/// Keys of the `[design]` table.
+pub(crate) const DESIGN: &[Key] = &[
+    key("vary", Shape::Vary, "What is varied on purpose: lists of levels."),
+    key("database", Shape::Text, "The database, where it is not varied and there are several."),
+    key("workload", Shape::Text, "The workload, where it is not varied and there are several."),
+    key(
+        "clients",
+        CLIENTS,
+        "Clients, where not varied: 1 if not given; under an open load the most transactions in \
+         flight, 64 if not given.",
+    ),
+    key(
+        "rate",
+        Shape::Rate,
+        "Offered rate in transactions per second: makes the load an open one.",
+    ),
+    with_default(
+        "arrivals",
+        Shape::Words(&["poisson", "constant"]),
+        "\"poisson\"",
+        "How the arrivals of an open load are spread in time (only with a rate).",
+    ),
+    key(
+        "baseline",
+        Shape::Baseline,
+        "Levels of the variants that the others are compared with. Factors not named keep their \
+         level; without this key, the first level of each factor makes the one baseline.",
+    ),
+    with_default("repetitions", Shape::Integer(1, 1000), "3", "Trials of each variant."),
+    with_default(
+        "order",
+        Shape::Words(&["interleaved", "sequential"]),
+        "\"interleaved\"",
+        "Interleaved: each repetition of all variants is a block in random order, so that drift \
+         hits all alike. Sequential: as written.",
+    ),
+    key("seed", Shape::Integer(0, i64::MAX as u64), "Fixes everything random in the run."),
+    with_default("warm_up", Shape::Duration, "\"5s\"", "Load before each step, not measured."),
+    with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step."),
+    with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
+    with_default(
+        "threshold",
+        Shape::Percentage,
+        "\"3%\"",
+        "Effects smaller than this do not matter to the asker.",
+    ),
+    key("budget", Shape::PositiveDuration, "Time for the whole run; trials past it are not begun."),
+    with_default(
+        "statement_timeout",
+        Shape::Duration,
+        "\"60s\"",
+        "Time limit of one statement; \"0\" for none.",
+    ),
+    with_default(
+        "retries",
+        Shape::Integer(0, 1_000_000),
+        "3",
+        "Retries of a transaction that failed for a transient reason, such as a deadlock.",
+    ),
+    key("workers", Shape::Integer(1, 4096), "Threads of the load generator."),
+    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to."),
+    key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to."),
+    key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
+];
+
+/// Keys of `vary`.
+pub(crate) const VARY: &[Key] = &[
+    key("database", Shape::Levels(&Shape::Text), "Names of [database.…] tables."),
+    key("workload", Shape::Levels(&Shape::Text), "Names of [workload.…] tables."),
+    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: steps inside each trial."),
+    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: steps inside each trial."),
+    key("setting", Shape::SettingLevels, "Settings by name, each with the list of its values."),
+    key("option", Shape::OptionLevels, "Workload options by name, each with its list of values."),
+];
+
+/// Keys of `baseline`, besides `"setting.NAME"` and `"option.NAME"`.
+pub(crate) const BASELINE: &[Key] = &[
+    key("database", Shape::Text, "The database of the baseline."),
+    key("workload", Shape::Text, "The workload of the baseline."),
+    key("setting", Shape::SettingValues, "Settings of the baseline by name."),
+    key("option", Shape::OptionValues, "Workload options of the baseline by name."),
+];
+
+/// The names of `keys`.
+pub(crate) fn names(keys: &[Key]) -> impl Iterator<Item = &str> {
+    keys.iter().map(|key| key.name)
+}

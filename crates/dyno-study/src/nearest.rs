@@ -1,0 +1,109 @@
+//! The right word for a wrong one: the nearest by edit distance.
+
+/// Advice about an unknown word: the nearest of `words`, or all of them where none is near.
+pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    match nearest(word, &words) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => match words.as_slice() {
+            [] => "there is none to choose from".to_owned(),
+            [only] => format!("only `{only}` is possible here"),
+            _ => format!("choose one of {}", list(&words)),
+        },
+    }
+}
+
+/// Words in backticks, separated by commas; the end of a long list is cut.
+pub(crate) fn list(words: &[&str]) -> String {
+    const SHOWN_MAX: usize = 24;
+    let mut text: Vec<String> =
+        words.iter().take(SHOWN_MAX).map(|word| format!("`{word}`")).collect();
+    if words.len() > SHOWN_MAX {
+        text.push(format!("and {} more", words.len() - SHOWN_MAX));
+    }
+    text.join(", ")
+}
+
+/// The nearest word that is at most a third of its letters away, and at most four.
+fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
+    // Words of this length are not typing mistakes, and the distance is quadratic in it.
+    const LETTERS_MAX: usize = 64;
+    let wanted = letters(word);
+    if wanted.len() > LETTERS_MAX {
+        return None;
+    }
+    let near = words.iter().map(|candidate| (distance(&wanted, &letters(candidate)), candidate));
+    near.filter(|(edits, candidate)| *edits <= ((candidate.chars().count() + 1) / 3).min(4))
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| *candidate)
+}
+
+/// Case and the kind of dash do not count.
+fn letters(word: &str) -> Vec<char> {
+    word.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours
+/// (Damerau 1964, each stretch edited at most once).
+fn distance(left: &[char], right: &[char]) -> usize {
+    let mut before = vec![0; right.len() + 1];
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for row in 1..=left.len() {
+        let mut current = vec![row; right.len() + 1];
+        for column in 1..=right.len() {
+            let (a, b) = (left[row - 1], right[column - 1]);
+            let replaced = last[column - 1] + usize::from(a != b);
+            let mut edits = replaced.min(last[column] + 1).min(current[column - 1] + 1);
+            let is_swap = row > 1 && column > 1 && a == right[column - 2] && left[row - 2] == b;
+            if is_swap {
+                edits = edits.min(before[column - 2] + 1);
+            }
+            current[column] = edits;
+        }
+        before = std::mem::replace(&mut last, current);
+    }
+    last[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_distances() {
+        let check = |left: &str, right: &str, expected: usize| {
+            assert_eq!(distance(&letters(left), &letters(right)), expected, "{left} {right}");
+        };
+        check("", "", 0);
+        check("abc", "", 3);
+        check("kitten", "sitting", 3);
+        check("porduct", "product", 1);
+        check("ca", "abc", 3);
+        check("Table-Size", "table_size", 0);
+    }
+
+    #[test]
+    fn advice_names_the_nearest_or_all() {
+        let check = |word: &str, words: &[&str], expected: &str| {
+            assert_eq!(did_you_mean(word, words.iter().copied()), expected);
+        };
+        check("porduct", &["url", "product"], "did you mean `product`?");
+        check("zzz", &["url", "product"], "choose one of `url`, `product`");
+        check("b", &["a", "c"], "choose one of `a`, `c`");
+        check("ab", &["aa", "cc"], "did you mean `aa`?");
+        check("zzz", &["url"], "only `url` is possible here");
+        check("zzz", &[], "there is none to choose from");
+        check(&"z".repeat(100_000), &["url"], "only `url` is possible here");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn distance_is_a_symmetric_measure(left in "[a-c]{0,7}", right in "[a-c]{0,7}") {
+            let (l, r) = (letters(&left), letters(&right));
+            let edits = distance(&l, &r);
+            proptest::prop_assert_eq!(edits, distance(&r, &l));
+            proptest::prop_assert_eq!(edits == 0, left == right);
+            proptest::prop_assert!(edits <= l.len().max(r.len()));
+        }
+    }
+}

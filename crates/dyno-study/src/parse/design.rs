@@ -1,0 +1,392 @@
+//! Reads the `[design]` table.
+
+use std::ops::Range;
+
+use dyno_units::{Nanoseconds, Seed};
+use toml::de::DeTable;
+
+use super::baseline;
+use super::database::NamedDatabase;
+use super::problems::Problems;
+use super::value::{self, Entry, Given, Section, integer, list, values};
+use super::vary::{Choices, Varied, Vary, known_name};
+use crate::keys::DESIGN;
+use crate::nearest::list as quoted_list;
+use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product};
+
+/// Most trials that one study may ask for; more are a mistake in the study.
+const TRIALS_MAX: usize = 100_000;
+/// Most steps in one trial.
+const STEPS_MAX: usize = 10_000;
+/// Most transactions in flight under an open load, where the study does not say.
+const OPEN_CLIENTS: u64 = 64;
+
+/// Reads the design; none when something about it was wrong.
+pub(super) fn read(
+    problems: &mut Problems,
+    study: &Section<'_>,
+    choices: &Choices<'_, '_>,
+) -> Option<Design> {
+    let empty = DeTable::new();
+    let (table, span) = match study.entry("design") {
+        Some(entry) => (value::table(problems, &entry)?, entry.key_span),
+        None => (&empty, 0..0),
+    };
+    let section = Section::closed(problems, ("`[design]`", span), table, DESIGN);
+    let vary = match section.entry("vary") {
+        Some(entry) => Vary::read(problems, &entry, choices),
+        None => Vary { span: section.span.clone(), ..Vary::default() },
+    };
+    let database = choose_database(problems, &section, &vary, choices);
+    let workload = choose_workload(problems, &section, &vary, choices);
+    let databases = involved(choices.databases, |one| &one.name, &vary.database, &database);
+    let workloads = involved(choices.workloads, |one| &one.name, &vary.workload, &workload);
+    let factors = vary.factors(problems, &databases, &workloads);
+    let loads = read_loads(problems, &section, &vary);
+    let baseline = match (section.entry("baseline"), &factors) {
+        (Some(entry), Some(factors)) => baseline::read(problems, &entry, factors, &workloads),
+        _ => std::collections::BTreeMap::new(),
+    };
+    let scalars = Scalars::read(problems, &section);
+    check_places(problems, &section, &databases);
+    check_size(problems, factors.as_deref(), &scalars, &vary);
+    Some(Design {
+        factors: factors?,
+        database: database.name(),
+        workload: workload.name(),
+        loads: loads?,
+        baseline,
+        ..scalars.into_design()
+    })
+}
+
+/// The database or the workload of all variants.
+enum Choice {
+    /// It is varied.
+    Varied,
+    /// This one.
+    Fixed(String),
+    /// None could be chosen, which has been reported.
+    Unknown,
+}
+
+impl Choice {
+    fn name(&self) -> Option<String> {
+        match self {
+            Choice::Fixed(name) => Some(name.clone()),
+            Choice::Varied | Choice::Unknown => None,
+        }
+    }
+}
+
+fn choose_database(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    vary: &Vary<'_>,
+    choices: &Choices<'_, '_>,
+) -> Choice {
+    let names: Vec<&str> = choices.databases.iter().map(|one| one.name.as_str()).collect();
+    let varied = vary.database.as_ref().map(|varied| varied.key_span.clone());
+    choose(problems, section, ("database", varied), &names)
+}
+
+fn choose_workload(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    vary: &Vary<'_>,
+    choices: &Choices<'_, '_>,
+) -> Choice {
+    let names: Vec<&str> = choices.workloads.iter().map(|one| one.name.as_str()).collect();
+    let varied = vary.workload.as_ref().map(|varied| varied.key_span.clone());
+    choose(problems, section, ("workload", varied), &names)
+}
+
+fn choose(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    (kind, varied): (&str, Option<Range<usize>>),
+    names: &[&str],
+) -> Choice {
+    let fixed =
+        section.read(kind, problems, |problems, entry| known_name(problems, entry, kind, names));
+    match (fixed, varied, names) {
+        (Some(fixed), Some(_), _) => {
+            report_fixed_and_varied(problems, &fixed.key_span, kind);
+            Choice::Varied
+        }
+        (None, Some(_), _) => Choice::Varied,
+        (Some(fixed), None, _) => fixed.value.map_or(Choice::Unknown, Choice::Fixed),
+        (None, None, [only]) => Choice::Fixed((*only).to_owned()),
+        (None, None, names) => {
+            // A study without any has been reported already.
+            if !names.is_empty() {
+                let message = format!("the design does not say which {kind}");
+                problems.add_missing(
+                    Diagnostic::new(section.span.clone(), message)
+                        .with_label(format!("there are {}", quoted_list(names)))
+                        .with_help(format!(
+                            "choose one with {kind} = \"…\", or vary them with \
+                             vary = {{ {kind} = [\"…\", \"…\"] }}"
+                        )),
+                );
+            }
+            Choice::Unknown
+        }
+    }
+}
+
+fn report_fixed_and_varied(problems: &mut Problems, span: &Range<usize>, name: &str) {
+    problems.add(
+        Diagnostic::new(span.clone(), format!("`{name}` is both fixed and varied"))
+            .with_label("also in `vary`")
+            .with_help("leave out one of the two"),
+    );
+}
+
+/// The databases or workloads that some variant has.
+fn involved<'a, T>(
+    all: &'a [T],
+    name: impl Fn(&T) -> &String,
+    varied: &Option<Varied<String>>,
+    choice: &Choice,
+) -> Vec<&'a T> {
+    let chosen: Vec<String> = match (varied, choice) {
+        (Some(varied), _) => varied.levels.clone().unwrap_or_default(),
+        (None, Choice::Fixed(name)) => vec![name.clone()],
+        (None, _) => Vec::new(),
+    };
+    all.iter().filter(|one| chosen.contains(name(one))).collect()
+}
+
+/// Reads the load levels, which are the steps of each trial; none when something was wrong.
+fn read_loads(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    vary: &Vary<'_>,
+) -> Option<Vec<LoadLevel>> {
+    let clients = section.number("clients", problems);
+    let rate = section.read("rate", problems, value::rate);
+    let arrivals = section.read("arrivals", problems, |problems, entry| {
+        let words = [("poisson", Arrivals::Poisson), ("constant", Arrivals::Constant)];
+        value::word(problems, entry, &words)
+    });
+    check_fixed_and_varied(problems, &clients, &rate, vary);
+    if let Some(arrivals) = &arrivals
+        && rate.is_none()
+        && vary.rate.is_none()
+    {
+        problems.add(
+            Diagnostic::new(arrivals.key_span.clone(), "`arrivals` goes only with a rate")
+                .with_label("this load is a closed one: each client waits for its answer")
+                .with_help("add rate = 500, or leave this key out"),
+        );
+    }
+    let rates: Vec<Option<f64>> = match (&vary.rate, &rate) {
+        (Some(varied), _) => varied.levels.as_ref()?.iter().copied().map(Some).collect(),
+        (None, Some(fixed)) => vec![Some(fixed.value?)],
+        (None, None) => vec![None],
+    };
+    let default = if rates == [None] { 1 } else { OPEN_CLIENTS };
+    let clients: Vec<u64> = match (&vary.clients, &clients) {
+        (Some(varied), _) => varied.levels.clone()?,
+        (None, Some(fixed)) => vec![fixed.value?],
+        (None, None) => vec![default],
+    };
+    if rates.len().saturating_mul(clients.len()) > STEPS_MAX {
+        let message = format!("a trial would have more than {STEPS_MAX} steps");
+        problems.add(Diagnostic::new(vary.span.clone(), message).with_label("too many"));
+        return None;
+    }
+    let arrivals = arrivals.map_or(Some(Arrivals::Poisson), |given| given.value)?;
+    Some(cross(&rates, &clients, arrivals, is_rate_first(vary)))
+}
+
+fn check_fixed_and_varied(
+    problems: &mut Problems,
+    clients: &Option<Given<u64>>,
+    rate: &Option<Given<f64>>,
+    vary: &Vary<'_>,
+) {
+    if let (Some(fixed), Some(_)) = (clients, &vary.clients) {
+        report_fixed_and_varied(problems, &fixed.key_span, "clients");
+    }
+    if let (Some(fixed), Some(_)) = (rate, &vary.rate) {
+        report_fixed_and_varied(problems, &fixed.key_span, "rate");
+    }
+}
+
+/// Whether rates are the outer of the two loops: what is written first changes last.
+fn is_rate_first(vary: &Vary<'_>) -> bool {
+    match (&vary.rate, &vary.clients) {
+        (Some(rate), Some(clients)) => rate.key_span.start < clients.key_span.start,
+        _ => true,
+    }
+}
+
+fn cross(
+    rates: &[Option<f64>],
+    clients: &[u64],
+    arrivals: Arrivals,
+    is_rate_first: bool,
+) -> Vec<LoadLevel> {
+    let level = |rate: Option<f64>, clients: u64| match rate {
+        Some(rate) => LoadLevel::Open { rate, arrivals, clients },
+        None => LoadLevel::Closed { clients },
+    };
+    if is_rate_first {
+        rates.iter().flat_map(|r| clients.iter().map(move |c| level(*r, *c))).collect()
+    } else {
+        clients.iter().flat_map(|c| rates.iter().map(move |r| level(*r, *c))).collect()
+    }
+}
+
+/// The keys of the design that are single values, with their defaults.
+struct Scalars {
+    repetitions: u32,
+    order: Order,
+    seed: Option<Seed>,
+    times: Times,
+    threshold: f64,
+    retries: u32,
+    workers: Option<u32>,
+    generator_cpus: Vec<u32>,
+    server_cpus: Vec<u32>,
+    data_folder: Option<String>,
+}
+
+struct Times {
+    warm_up: Nanoseconds,
+    duration: Nanoseconds,
+    rest: Nanoseconds,
+    budget: Option<Nanoseconds>,
+    statement_timeout: Nanoseconds,
+}
+
+impl Scalars {
+    fn read(problems: &mut Problems, section: &Section<'_>) -> Scalars {
+        let mut number = |name: &str| {
+            let number = section.number(name, problems).and_then(|given| given.value);
+            number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+        };
+        let repetitions = number("repetitions").unwrap_or(3);
+        let retries = number("retries").unwrap_or(3);
+        let workers = number("workers");
+        let words = [("interleaved", Order::Interleaved), ("sequential", Order::Sequential)];
+        Scalars {
+            repetitions,
+            order: section.read_or("order", problems, Order::Interleaved, |problems, entry| {
+                value::word(problems, entry, &words)
+            }),
+            seed: section.number("seed", problems).and_then(|given| given.value).map(Seed),
+            times: Times::read(problems, section),
+            threshold: section.read_or("threshold", problems, 0.03, value::fraction),
+            retries,
+            workers,
+            generator_cpus: section.read_or("generator_cpus", problems, Vec::new(), cpus),
+            server_cpus: section.read_or("server_cpus", problems, Vec::new(), cpus),
+            data_folder: section
+                .read("data_folder", problems, value::text)
+                .and_then(|given| given.value),
+        }
+    }
+
+    /// A design with these values; the rest is empty.
+    fn into_design(self) -> Design {
+        Design {
+            factors: Vec::new(),
+            database: None,
+            workload: None,
+            loads: Vec::new(),
+            baseline: std::collections::BTreeMap::new(),
+            repetitions: self.repetitions,
+            order: self.order,
+            seed: self.seed,
+            warm_up: self.times.warm_up,
+            duration: self.times.duration,
+            rest: self.times.rest,
+            threshold: self.threshold,
+            budget: self.times.budget,
+            statement_timeout: self.times.statement_timeout,
+            retries: self.retries,
+            workers: self.workers,
+            generator_cpus: self.generator_cpus,
+            server_cpus: self.server_cpus,
+            data_folder: self.data_folder,
+        }
+    }
+}
+
+impl Times {
+    fn read(problems: &mut Problems, section: &Section<'_>) -> Times {
+        let mut time = |name: &str, seconds: u64| {
+            section.read_or(name, problems, Nanoseconds::from_secs(seconds), value::duration)
+        };
+        let warm_up = time("warm_up", 5);
+        let rest = time("rest", 2);
+        let statement_timeout = time("statement_timeout", 60);
+        let default = Nanoseconds::from_secs(30);
+        let positive = value::positive_duration;
+        Times {
+            warm_up,
+            rest,
+            statement_timeout,
+            duration: section.read_or("duration", problems, default, positive),
+            budget: section.read("budget", problems, positive).and_then(|given| given.value),
+        }
+    }
+}
+
+fn cpus(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<u32>> {
+    const CPU_MAX: u64 = 4095;
+    let reader = |problems: &mut Problems, entry: &Entry<'_>| {
+        integer(problems, entry, (0, CPU_MAX)).map(|cpu| cpu as u32)
+    };
+    list(problems, entry, reader, u32::to_string).and_then(|list| values(&list))
+}
+
+/// Keys about private servers need one.
+fn check_places(problems: &mut Problems, section: &Section<'_>, databases: &[&NamedDatabase]) {
+    let products: Option<Vec<&Product>> =
+        databases.iter().map(|one| one.database.as_ref().map(|found| &found.product)).collect();
+    // While a database is unknown, nothing can be said about all of them.
+    let Some(products) = products.filter(|products| !products.is_empty()) else { return };
+    let is_all_url = products.iter().all(|product| matches!(product, Product::Url(_)));
+    let has_process = databases.iter().any(|database| !database.is_url() && !database.is_embedded);
+    let mut refuse = |name: &str, why: &str| {
+        if let Some(entry) = section.entry(name) {
+            problems.add(
+                Diagnostic::new(entry.key_span, format!("`{name}` has nothing to act on"))
+                    .with_label(why)
+                    .with_help("leave this key out"),
+            );
+        }
+    };
+    if !has_process {
+        refuse("server_cpus", "no database of this study is a server process that Dyno starts");
+    }
+    if is_all_url {
+        refuse("data_folder", "all databases of this study are given by `url`");
+    }
+}
+
+/// Refuses a design that nobody could run, before it is multiplied out.
+fn check_size(
+    problems: &mut Problems,
+    factors: Option<&[Factor]>,
+    scalars: &Scalars,
+    vary: &Vary<'_>,
+) {
+    let Some(factors) = factors else { return };
+    let n_trials = factors
+        .iter()
+        .try_fold(scalars.repetitions as usize, |n, factor| n.checked_mul(factor.levels().len()))
+        .unwrap_or(usize::MAX);
+    if n_trials > TRIALS_MAX {
+        let message = format!("the design asks for more than {TRIALS_MAX} trials");
+        problems.add(
+            Diagnostic::new(vary.span.clone(), message)
+                .with_label("all levels of all factors are combined")
+                .with_help("vary fewer factors at once, or fewer levels of each"),
+        );
+    }
+}

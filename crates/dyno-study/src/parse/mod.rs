@@ -1,0 +1,64 @@
+//! Text → study, with all errors at once.
+//!
+//! The spanned TOML tree is lowered by hand, so that every problem can point at its place: serde
+//! stops at the first one. A value that is wrong is reported where it is read and then counts as
+//! unknown, so that one mistake makes one diagnostic.
+
+mod baseline;
+mod database;
+mod design;
+mod like;
+mod problems;
+mod value;
+mod vary;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+use toml::de::DeTable;
+
+use self::problems::Problems;
+use self::value::Section;
+use self::vary::Choices;
+use crate::keys::STUDY;
+use crate::{Diagnostic, Study, Vocabulary};
+
+/// Reads a study file. On any problem returns all of them, in the order of the text.
+pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnostic>> {
+    let mut problems = Problems::default();
+    let (tree, errors) = DeTable::parse_recoverable(source);
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        problems.add_syntax(
+            Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
+                .with_label("here"),
+        );
+    }
+    let study = lower(&mut problems, tree.get_ref(), vocabulary);
+    match study {
+        Some(study) if problems.is_empty() => Ok(study),
+        _ => Err(problems.into_diagnostics(source)),
+    }
+}
+
+fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Study> {
+    let section = Section::closed(problems, ("a study file", 0..0), tree, STUDY);
+    let title = section.read("title", problems, value::text);
+    if title.is_none() {
+        problems.add_missing(
+            Diagnostic::new(0..0, "the study has no title")
+                .with_help("add a line such as: title = \"Is a faster than b?\""),
+        );
+    }
+    let databases = database::read(problems, &section, vocabulary);
+    let workloads = workload::read(problems, &section, vocabulary);
+    let choices = Choices { databases: &databases, workloads: &workloads };
+    let design = design::read(problems, &section, &choices);
+    Some(Study {
+        title: title?.value?,
+        databases: databases.into_iter().map(|one| one.database).collect::<Option<_>>()?,
+        workloads: workloads.into_iter().map(|one| one.choice).collect::<Option<_>>()?,
+        design: design?,
+    })
+}

@@ -1,0 +1,5 @@
+//! What the parser reads, and what it says about what it cannot read.
+
+mod accepted;
+mod properties;
+mod refused;

@@ -1,0 +1,1029 @@
+//! Studies with errors, and what is said about them.
+
+use expect_test::{Expect, expect};
+
+use crate::diagnostic::render;
+use crate::fixture::vocabulary;
+use crate::parse;
+
+#[track_caller]
+fn check(source: &str, expected: Expect) {
+    let diagnostics = parse(source, &vocabulary()).expect_err("this study has errors");
+    expected.assert_eq(&render("study.toml", source, &diagnostics));
+}
+
+/// A study whose `[design]` has these lines.
+fn with_design(lines: &str) -> String {
+    format!(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[database.b]\nlike = 'a'\n\
+         [workload.oltp_read_only]\n[design]\n{lines}\n"
+    )
+}
+
+/// A study whose only database has these lines.
+fn with_database(lines: &str) -> String {
+    format!("title = 'x'\n[database.a]\n{lines}\n[workload.oltp_read_only]\n")
+}
+
+/// A study whose only workload table is this.
+fn with_workload(lines: &str) -> String {
+    format!("title = 'x'\n[database.a]\nproduct = 'sqlite'\n{lines}\n")
+}
+
+#[test]
+fn many_errors_at_once() {
+    check(
+        "title = 'x'\n\
+         [database.a]\nprodct = 'mariadb'\nproduct = 'mariadbb'\n\
+         [workload.oltp_read_only]\ntabels = 4\ntable_size = true\n\
+         [design]\nvary = { database = ['a', 'z'], clients = [] }\n\
+         duration = 30\nrepetitions = 0\n",
+        expect![[r#"
+            error: unknown key `prodct` in `[database.a]`
+             --> study.toml:3:1
+              |
+            3 | prodct = 'mariadb'
+              | ^^^^^^ unknown key
+              |
+              = help: did you mean `product`?
+
+            error: unknown product `mariadbb`
+             --> study.toml:4:11
+              |
+            4 | product = 'mariadbb'
+              |           ^^^^^^^^^^ Dyno does not know it
+              |
+              = help: did you mean `mariadb`?
+
+            error: workload `oltp_read_only` has no option `tabels`
+             --> study.toml:6:1
+              |
+            6 | tabels = 4
+              | ^^^^^^ unknown option
+              |
+              = help: did you mean `tables`?
+
+            error: expected a whole number such as 100 or "250k", found boolean
+             --> study.toml:7:14
+              |
+            7 | table_size = true
+              |              ^^^^ wrong type for `table_size`
+
+            error: there is no database `z`
+             --> study.toml:9:27
+              |
+            9 | vary = { database = ['a', 'z'], clients = [] }
+              |                           ^^^ not in this study
+              |
+              = help: only `a` is possible here
+
+            error: the list of `clients` is empty
+             --> study.toml:9:43
+              |
+            9 | vary = { database = ['a', 'z'], clients = [] }
+              |                                           ^^ nothing to choose from
+              |
+              = help: name at least one value, or leave the key out
+
+            error: expected a duration such as "30s", found integer
+              --> study.toml:10:12
+               |
+            10 | duration = 30
+               |            ^^ wrong type for `duration`
+               |
+               = help: write it with its unit: "30s"
+
+            error: `repetitions` must be at least 1
+              --> study.toml:11:15
+               |
+            11 | repetitions = 0
+               |               ^ not possible for `repetitions`
+        "#]],
+    );
+}
+
+#[test]
+fn empty_file_misses_everything() {
+    check(
+        "",
+        expect![[r#"
+            error: the study has no title
+             --> study.toml:1:1
+              |
+            1 |
+              | ^
+              |
+              = help: add a line such as: title = "Is a faster than b?"
+        "#]],
+    );
+}
+
+#[test]
+fn design_must_choose() {
+    check(
+        &with_design(""),
+        expect![[r#"
+            error: the design does not say which database
+             --> study.toml:7:2
+              |
+            7 | [design]
+              |  ^^^^^^ there are `a`, `b`
+              |
+              = help: choose one with database = "…", or vary them with vary = { database = ["…", "…"] }
+        "#]],
+    );
+}
+
+#[test]
+fn syntax_errors_do_not_hide_other_errors() {
+    check(
+        "title = \n[database.a]\nproduct = 'sqlte'\n[workload.oltp_read_only]\n[design\n",
+        expect![[r#"
+            error: not valid TOML: string values must be quoted, expected literal string
+             --> study.toml:1:9
+              |
+            1 | title = 
+              |         ^ here
+
+            error: unknown product `sqlte`
+             --> study.toml:3:11
+              |
+            3 | product = 'sqlte'
+              |           ^^^^^^^ Dyno does not know it
+              |
+              = help: did you mean `sqlite`?
+
+            error: not valid TOML: unclosed table, expected `]`
+             --> study.toml:5:8
+              |
+            5 | [design
+              |        ^ here
+        "#]],
+    );
+}
+
+#[test]
+fn duplicate_keys() {
+    check(
+        &with_database("product = 'mariadb'\nproduct = 'sqlite'"),
+        expect![[r#"
+            error: not valid TOML: duplicate key
+             --> study.toml:4:1
+              |
+            4 | product = 'sqlite'
+              | ^^^^^^^ here
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_top_level_table() {
+    check(
+        "title = 'x'\n[volume.small]\nsize = 1\n[database.a]\nproduct = 'sqlite'\n\
+         [workload.oltp_read_only]\n",
+        expect![[r#"
+            error: unknown key `volume` in a study file
+             --> study.toml:2:2
+              |
+            2 | [volume.small]
+              |  ^^^^^^ unknown key
+              |
+              = help: choose one of `title`, `database`, `workload`, `design`
+        "#]],
+    );
+}
+
+#[test]
+fn wrong_types_of_tables() {
+    check(
+        "title = 1\ndatabase = 2\nworkload = 'x'\ndesign = []\n",
+        expect![[r#"
+            error: expected a text, found integer
+             --> study.toml:1:9
+              |
+            1 | title = 1
+              |         ^ wrong type for `title`
+
+            error: expected a table, found integer
+             --> study.toml:2:12
+              |
+            2 | database = 2
+              |            ^ wrong type for `database`
+
+            error: expected a table, found string
+             --> study.toml:3:12
+              |
+            3 | workload = 'x'
+              |            ^^^ wrong type for `workload`
+
+            error: expected a table, found array
+             --> study.toml:4:10
+              |
+            4 | design = []
+              |          ^^ wrong type for `design`
+        "#]],
+    );
+}
+
+#[test]
+fn arrays_of_tables_are_not_tables() {
+    check(
+        "title = 'x'\n[[database]]\nproduct = 'sqlite'\n[workload.oltp_read_only]\n",
+        expect![[r#"
+            error: expected a table, found array
+             --> study.toml:2:1
+              |
+            2 | [[database]]
+              | ^^^^^^^^^^^^ wrong type for `database`
+        "#]],
+    );
+}
+
+#[test]
+fn database_is_nothing() {
+    check(
+        &with_database("version = '10'"),
+        expect![[r#"
+            error: `[database.a]` names neither a product nor a URL
+             --> study.toml:2:11
+              |
+            2 | [database.a]
+              |           ^ what to run?
+              |
+              = help: add product = "…", one of "sqlite", "mariadb", "postgresql", "simulated"
+        "#]],
+    );
+}
+
+#[test]
+fn product_and_url() {
+    check(
+        &with_database("product = 'mariadb'\nurl = 'mysql://me:pw@h'"),
+        expect![[r#"
+            error: `product` and `url` exclude each other
+             --> study.toml:4:1
+              |
+            4 | url = 'mysql://me:**@h'
+              | ^^^ the second of the two
+              |
+              = help: `product` is a server that Dyno starts, `url` is one that runs already
+        "#]],
+    );
+}
+
+#[test]
+fn server_by_url_is_not_changed() {
+    check(
+        &with_database(
+            "url = 'mysql://me:pw@h/db'\nengine = 'InnoDB'\nprograms = '/x'\nsettings = { a = 1 }",
+        ),
+        expect![[r#"
+            error: `engine` does not go together with `url`
+             --> study.toml:4:1
+              |
+            4 | engine = 'InnoDB'
+              | ^^^^^^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
+
+            error: `programs` does not go together with `url`
+             --> study.toml:5:1
+              |
+            5 | programs = '/x'
+              | ^^^^^^^^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
+
+            error: setting `a` cannot be changed on database `a`, given by `url`
+             --> study.toml:6:14
+              |
+            6 | settings = { a = 1 }
+              |              ^ Dyno changes no server that it does not own
+              |
+              = help: set it on the server yourself, or use `product` instead of `url`
+        "#]],
+    );
+}
+
+#[test]
+fn password_is_never_shown() {
+    check(
+        &with_database("url = 'me:secret@host' # not a URL"),
+        expect![[r#"
+            error: this is not a URL
+             --> study.toml:3:7
+              |
+            3 | url = 'me:******@host' # not a URL
+              |       ^^^^^^^^^^^^^^^^ no scheme, no host, or a blank in it
+              |
+              = help: write it like mysql://user@host:3306/catalog
+        "#]],
+    );
+}
+
+#[test]
+fn embedded_product_has_no_programs() {
+    check(
+        &(with_database("product = 'sqlite'\nversion = '3'\nprograms = '/x'\nengine = 'x'")
+            + "[design]\nserver_cpus = [1]\n"),
+        expect![[r#"
+            error: `version` does not go together with product `sqlite`
+             --> study.toml:4:1
+              |
+            4 | version = '3'
+              | ^^^^^^^ this product is built into Dyno
+              |
+              = help: leave this key out
+
+            error: `programs` does not go together with product `sqlite`
+             --> study.toml:5:1
+              |
+            5 | programs = '/x'
+              | ^^^^^^^^ this product is built into Dyno
+              |
+              = help: leave this key out
+
+            error: product `sqlite` has just one storage engine
+             --> study.toml:6:1
+              |
+            6 | engine = 'x'
+              | ^^^^^^ nothing to choose
+              |
+              = help: leave this key out
+
+            error: `server_cpus` has nothing to act on
+             --> study.toml:9:1
+              |
+            9 | server_cpus = [1]
+              | ^^^^^^^^^^^ no database of this study is a server process that Dyno starts
+              |
+              = help: leave this key out
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_to_place() {
+    check(
+        &(with_database("url = 'mysql://h'") + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\n"),
+        expect![[r#"
+            error: `server_cpus` has nothing to act on
+             --> study.toml:6:1
+              |
+            6 | server_cpus = [1]
+              | ^^^^^^^^^^^ no database of this study is a server process that Dyno starts
+              |
+              = help: leave this key out
+
+            error: `data_folder` has nothing to act on
+             --> study.toml:7:1
+              |
+            7 | data_folder = '/x'
+              | ^^^^^^^^^^^ all databases of this study are given by `url`
+              |
+              = help: leave this key out
+        "#]],
+    );
+}
+
+#[test]
+fn foreign_tables_only_by_url() {
+    check(
+        &with_database("product = 'mariadb'\nallow_foreign_tables = true"),
+        expect![[r#"
+            error: `allow_foreign_tables` goes only together with `url`
+             --> study.toml:4:1
+              |
+            4 | allow_foreign_tables = true
+              | ^^^^^^^^^^^^^^^^^^^^ a server that Dyno starts has no foreign tables
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_engine() {
+    check(
+        &with_database("product = 'mariadb'\nengine = 'RoksDB'"),
+        expect![[r#"
+            error: product `mariadb` has no storage engine `RoksDB`
+             --> study.toml:4:10
+              |
+            4 | engine = 'RoksDB'
+              |          ^^^^^^^^ unknown storage engine
+              |
+              = help: did you mean `RocksDB`?
+        "#]],
+    );
+}
+
+#[test]
+fn settings() {
+    check(
+        &with_database(
+            "product = 'mariadb'\nsettings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = \"x\\ny\" }",
+        ),
+        expect![[r#"
+            error: a share of memory must be above 0% and at most 100%
+             --> study.toml:4:18
+              |
+            4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
+              |                  ^^^^ not possible for `a`
+
+            error: a share of memory must be above 0% and at most 100%
+             --> study.toml:4:28
+              |
+            4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
+              |                            ^^^^^^ not possible for `b`
+
+            error: expected a text, a number, `true` or `false`, found array
+             --> study.toml:4:40
+              |
+            4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
+              |                                        ^^^ wrong type for `c`
+
+            error: this cannot be the name of a setting
+             --> study.toml:4:45
+              |
+            4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
+              |                                             ^^^^^ a setting's name has letters, digits, `_`, `-` and `.`
+
+            error: `f` contains a line break or a control character
+             --> study.toml:4:60
+              |
+            4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
+              |                                                            ^^^^^^ not possible for `f`
+        "#]],
+    );
+}
+
+#[test]
+fn like_leads_nowhere_or_in_a_circle() {
+    check(
+        "title = 'x'\n[database.a]\nlike = 'b'\n[database.b]\nlike = 'a'\n\
+         [database.c]\nlike = 'a'\n[database.d]\nlike = 'e'\n[database.f]\nlike = 'f'\n\
+         [workload.oltp_read_only]\n[design]\ndatabase = 'a'\n",
+        expect![[r#"
+            error: database `a` is like itself
+             --> study.toml:3:8
+              |
+            3 | like = 'b'
+              |        ^^^ `a` is like `b` is like `a`
+              |
+              = help: one of them must name what it is
+
+            error: there is no database `e` to be like
+             --> study.toml:9:8
+              |
+            9 | like = 'e'
+              |        ^^^ not in this study
+              |
+              = help: choose one of `a`, `b`, `c`, `f`
+
+            error: database `f` is like itself
+              --> study.toml:11:8
+               |
+            11 | like = 'f'
+               |        ^^^ `f` is like `f`
+               |
+               = help: one of them must name what it is
+        "#]],
+    );
+}
+
+#[test]
+fn inherited_error_is_said_once() {
+    check(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\nengine = 'x'\n[database.b]\nlike = 'a'\n\
+         [workload.oltp_read_only]\n[design]\nvary = { database = ['a', 'b'] }\n",
+        expect![[r#"
+            error: product `mariadb` has no storage engine `x`
+             --> study.toml:4:10
+              |
+            4 | engine = 'x'
+              |          ^^^ unknown storage engine
+              |
+              = help: choose one of `InnoDB`, `RocksDB`, `Aria`
+        "#]],
+    );
+}
+
+#[test]
+fn inherited_settings_do_not_fit_a_url() {
+    check(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\nsettings = { x = 1 }\n\
+         [database.b]\nlike = 'a'\nurl = 'mysql://h'\n\
+         [workload.oltp_read_only]\n[design]\ndatabase = 'b'\n",
+        expect![[r#"
+            error: setting `x` cannot be changed on database `b`, given by `url`
+             --> study.toml:4:14
+              |
+            4 | settings = { x = 1 }
+              |              ^ Dyno changes no server that it does not own
+              |
+              = help: set it on the server yourself, or use `product` instead of `url`
+        "#]],
+    );
+}
+
+#[test]
+fn odd_names() {
+    check(
+        "title = 'x'\n[database.'a·b']\nproduct = 'sqlite'\n[workload.'']\nworkload = 'oltp_insert'\n",
+        expect![[r#"
+            error: this name cannot be used
+             --> study.toml:2:11
+              |
+            2 | [database.'a·b']
+              |           ^^^^^ empty, with blanks around it, a dot first, or odd characters in it
+              |
+              = help: use letters, digits, `_`, `-`, `.` and blanks
+
+            error: this name cannot be used
+             --> study.toml:4:11
+              |
+            4 | [workload.'']
+              |           ^^ empty, with blanks around it, a dot first, or odd characters in it
+              |
+              = help: use letters, digits, `_`, `-`, `.` and blanks
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_workload() {
+    check(
+        &with_workload("[workload.oltp_readonly]"),
+        expect![[r#"
+            error: unknown workload `oltp_readonly`
+             --> study.toml:4:11
+              |
+            4 | [workload.oltp_readonly]
+              |           ^^^^^^^^^^^^^ Dyno does not know it
+              |
+              = help: did you mean `oltp_read_only`? A table with a name of its own says workload = "…" or like = "…".
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_workload_in_a_named_table() {
+    check(
+        &with_workload("[workload.mine]\nworkload = 'tpcc'"),
+        expect![[r#"
+            error: unknown workload `tpcc`
+             --> study.toml:5:12
+              |
+            5 | workload = 'tpcc'
+              |            ^^^^^^ Dyno does not know it
+              |
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`
+        "#]],
+    );
+}
+
+#[test]
+fn workload_options() {
+    check(
+        &with_workload(
+            "[workload.oltp_read_only]\ntables = -1\ntable_size = '5 rows'\ndistribution = 'zipf'\n\
+         pareto_h = 'much'\nskip_trx = 'maybe'\nrange_size = 1.5",
+        ),
+        expect![[r#"
+            error: `tables` must be at least 0
+             --> study.toml:5:10
+              |
+            5 | tables = -1
+              |          ^^ not possible for `tables`
+
+            error: `5 rows` is not a count; write it like "250k" or "20M"
+             --> study.toml:6:14
+              |
+            6 | table_size = '5 rows'
+              |              ^^^^^^^^ not possible for `table_size`
+
+            error: unknown word `zipf`
+             --> study.toml:7:16
+              |
+            7 | distribution = 'zipf'
+              |                ^^^^^^ not possible for `distribution`
+              |
+              = help: choose one of `uniform`, `pareto`, `zipfian`
+
+            error: `much` is not a number
+             --> study.toml:8:12
+              |
+            8 | pareto_h = 'much'
+              |            ^^^^^^ not possible for `pareto_h`
+
+            error: `maybe` is neither "on" nor "off"
+             --> study.toml:9:12
+              |
+            9 | skip_trx = 'maybe'
+              |            ^^^^^^^ not possible for `skip_trx`
+
+            error: expected a whole number such as 100 or "250k", found float
+              --> study.toml:10:14
+               |
+            10 | range_size = 1.5
+               |              ^^^ wrong type for `range_size`
+        "#]],
+    );
+}
+
+#[test]
+fn option_that_only_another_workload_has() {
+    check(
+        &with_workload("[workload.oltp_write_only]\nrange_size = 5"),
+        expect![[r#"
+            error: workload `oltp_write_only` has no option `range_size`
+             --> study.toml:5:1
+              |
+            5 | range_size = 5
+              | ^^^^^^^^^^ unknown option
+              |
+              = help: did you mean `table_size`?
+        "#]],
+    );
+}
+
+#[test]
+fn values_of_the_design() {
+    check(
+        &with_design(
+            "database = 'a'\norder = 'random'\nwarm_up = 'soon'\nduration = '0s'\nthreshold = '150%'\n\
+         budget = 4\nseed = -1\nworkers = 0\ngenerator_cpus = []\nserver_cpus = [1, 1]\n\
+         retries = 'three'\nrest = 1979-05-27",
+        ),
+        expect![[r#"
+            error: unknown word `random`
+             --> study.toml:9:9
+              |
+            9 | order = 'random'
+              |         ^^^^^^^^ not possible for `order`
+              |
+              = help: choose one of `interleaved`, `sequential`
+
+            error: `soon` is not a duration; write it like "30s", "5min"
+              --> study.toml:10:11
+               |
+            10 | warm_up = 'soon'
+               |           ^^^^^^ not possible for `warm_up`
+
+            error: `duration` must be longer than zero
+              --> study.toml:11:12
+               |
+            11 | duration = '0s'
+               |            ^^^^ not possible for `duration`
+
+            error: `threshold` must be below 100%
+              --> study.toml:12:13
+               |
+            12 | threshold = '150%'
+               |             ^^^^^^ not possible for `threshold`
+
+            error: expected a duration such as "30s", found integer
+              --> study.toml:13:10
+               |
+            13 | budget = 4
+               |          ^ wrong type for `budget`
+               |
+               = help: write it with its unit: "4s"
+
+            error: `seed` must be at least 0
+              --> study.toml:14:8
+               |
+            14 | seed = -1
+               |        ^^ not possible for `seed`
+
+            error: `workers` must be at least 1
+              --> study.toml:15:11
+               |
+            15 | workers = 0
+               |           ^ not possible for `workers`
+
+            error: the list of `generator_cpus` is empty
+              --> study.toml:16:18
+               |
+            16 | generator_cpus = []
+               |                  ^^ nothing to choose from
+               |
+               = help: name at least one value, or leave the key out
+
+            error: `1` is twice in `server_cpus`
+              --> study.toml:17:19
+               |
+            17 | server_cpus = [1, 1]
+               |                   ^ given before
+
+            error: expected a whole number, found string
+              --> study.toml:18:11
+               |
+            18 | retries = 'three'
+               |           ^^^^^^^ wrong type for `retries`
+
+            error: expected a duration such as "30s", found datetime
+              --> study.toml:19:8
+               |
+            19 | rest = 1979-05-27
+               |        ^^^^^^^^^^ wrong type for `rest`
+        "#]],
+    );
+}
+
+#[test]
+fn closed_load_has_no_arrivals() {
+    check(
+        &with_design("database = 'a'\narrivals = 'constant'"),
+        expect![[r#"
+            error: `arrivals` goes only with a rate
+             --> study.toml:9:1
+              |
+            9 | arrivals = 'constant'
+              | ^^^^^^^^ this load is a closed one: each client waits for its answer
+              |
+              = help: add rate = 500, or leave this key out
+        "#]],
+    );
+}
+
+#[test]
+fn rates() {
+    check(
+        &with_design("database = 'a'\nvary = { rate = [0, -1, 'fast', nan, true] }"),
+        expect![[r#"
+            error: a rate must be above 0 and at most 1000000000 per second
+             --> study.toml:9:18
+              |
+            9 | vary = { rate = [0, -1, 'fast', nan, true] }
+              |                  ^ not possible for `rate`
+
+            error: a rate must be above 0 and at most 1000000000 per second
+             --> study.toml:9:21
+              |
+            9 | vary = { rate = [0, -1, 'fast', nan, true] }
+              |                     ^^ not possible for `rate`
+
+            error: `fast` is not a count; write it like "250k" or "20M"
+             --> study.toml:9:25
+              |
+            9 | vary = { rate = [0, -1, 'fast', nan, true] }
+              |                         ^^^^^^ not possible for `rate`
+
+            error: a rate must be above 0 and at most 1000000000 per second
+             --> study.toml:9:33
+              |
+            9 | vary = { rate = [0, -1, 'fast', nan, true] }
+              |                                 ^^^ not possible for `rate`
+
+            error: expected a rate in transactions per second such as 500 or "2k", found boolean
+             --> study.toml:9:38
+              |
+            9 | vary = { rate = [0, -1, 'fast', nan, true] }
+              |                                      ^^^^ wrong type for `rate`
+        "#]],
+    );
+}
+
+#[test]
+fn fixed_and_varied() {
+    check(
+        &with_design(
+            "database = 'a'\nclients = 1\nrate = 5\n\
+         vary = { database = ['a', 'b'], clients = [1], rate = [5] }",
+        ),
+        expect![[r#"
+            error: `database` is both fixed and varied
+             --> study.toml:8:1
+              |
+            8 | database = 'a'
+              | ^^^^^^^^ also in `vary`
+              |
+              = help: leave out one of the two
+
+            error: `clients` is both fixed and varied
+             --> study.toml:9:1
+              |
+            9 | clients = 1
+              | ^^^^^^^ also in `vary`
+              |
+              = help: leave out one of the two
+
+            error: `rate` is both fixed and varied
+              --> study.toml:10:1
+               |
+            10 | rate = 5
+               | ^^^^ also in `vary`
+               |
+               = help: leave out one of the two
+        "#]],
+    );
+}
+
+#[test]
+fn levels_given_twice() {
+    check(
+        &with_design(
+            "vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }",
+        ),
+        expect![[r#"
+            error: `a` is twice in `database`
+             --> study.toml:8:27
+              |
+            8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
+              |                           ^^^ given before
+
+            error: `1000` is twice in `clients`
+             --> study.toml:8:50
+              |
+            8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
+              |                                                  ^^^^ given before
+
+            error: `1` is twice in `x`
+             --> study.toml:8:77
+              |
+            8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
+              |                                                                             ^^^ given before
+        "#]],
+    );
+}
+
+#[test]
+fn empty_factors() {
+    check(
+        &with_design("database = 'a'\nvary = { setting = {}, option = { range_size = [] } }"),
+        expect![[r#"
+            error: `setting` varies nothing
+             --> study.toml:9:20
+              |
+            9 | vary = { setting = {}, option = { range_size = [] } }
+              |                    ^^ empty
+              |
+              = help: write it like setting = { NAME = [1, 2] }
+
+            error: the list of `range_size` is empty
+             --> study.toml:9:48
+              |
+            9 | vary = { setting = {}, option = { range_size = [] } }
+              |                                                ^^ nothing to choose from
+              |
+              = help: name at least one value, or leave the key out
+        "#]],
+    );
+}
+
+#[test]
+fn setting_of_a_url_server_is_not_varied() {
+    check(
+        "title = 'x'\n[database.a]\nurl = 'mysql://h'\n[workload.oltp_read_only]\n\
+         [design]\nvary = { setting = { x = [1, 2] } }\n",
+        expect![[r#"
+            error: setting `x` cannot be varied on database `a`
+             --> study.toml:6:22
+              |
+            6 | vary = { setting = { x = [1, 2] } }
+              |                      ^ given by `url`: Dyno changes no server that it does not own
+              |
+              = help: use `product` instead of `url` in that database
+        "#]],
+    );
+}
+
+#[test]
+fn option_must_be_one_of_every_workload() {
+    check(
+        "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[workload.oltp_read_only]\n\
+         [workload.oltp_insert]\n[design]\n\
+         vary = { workload = ['oltp_read_only', 'oltp_insert'], option = { range_size = [1, 2] } }\n",
+        expect![[r#"
+            error: workload `oltp_insert` has no option `range_size`
+             --> study.toml:7:67
+              |
+            7 | vary = { workload = ['oltp_read_only', 'oltp_insert'], option = { range_size = [1, 2] } }
+              |                                                                   ^^^^^^^^^^ unknown option
+              |
+              = help: did you mean `table_size`?
+        "#]],
+    );
+}
+
+#[test]
+fn baseline_level_is_no_level() {
+    check(
+        &with_design(
+            "vary = { database = ['a', 'b'], setting = { innodb_io_capacity = [200, 2000] } }\n\
+         baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }",
+        ),
+        expect![[r#"
+            error: `c` is no level of `database`
+             --> study.toml:9:25
+              |
+            9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
+              |                         ^^^ not among its levels in `vary`
+              |
+              = help: choose one of `a`, `b`
+
+            error: `201` is no level of `setting.innodb_io_capacity`
+             --> study.toml:9:61
+              |
+            9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
+              |                                                             ^^^ not among its levels in `vary`
+              |
+              = help: did you mean `200`?
+        "#]],
+    );
+}
+
+#[test]
+fn baseline_factor_is_not_varied() {
+    check(
+        &with_design(
+            "vary = { database = ['a', 'b'], clients = [1, 2] }\n\
+         baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }",
+        ),
+        expect![[r#"
+            error: `workload` is not varied, so it cannot be part of the baseline
+             --> study.toml:9:14
+              |
+            9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
+              |              ^^^^^^^^ not a factor of this study
+              |
+              = help: the study varies `database`
+
+            error: `setting.x` is not varied, so it cannot be part of the baseline
+             --> study.toml:9:55
+              |
+            9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
+              |                                                       ^ not a factor of this study
+              |
+              = help: the study varies `database`
+
+            error: `clients` makes steps, not variants
+             --> study.toml:9:64
+              |
+            9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
+              |                                                                ^^^^^^^ cannot be part of the baseline
+              |
+              = help: each step is compared with the same step of the baseline
+
+            error: unknown key `databse` in `baseline`
+             --> study.toml:9:77
+              |
+            9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
+              |                                                                             ^^^^^^^ unknown key
+              |
+              = help: did you mean `database`?
+        "#]],
+    );
+}
+
+#[test]
+fn baseline_names_nothing() {
+    check(
+        &with_design("vary = { database = ['a', 'b'] }\nbaseline = {}"),
+        expect![[r#"
+            error: the baseline names no factor
+             --> study.toml:9:12
+              |
+            9 | baseline = {}
+              |            ^^ empty
+              |
+              = help: leave it out: the first level of each factor is the baseline then
+        "#]],
+    );
+}
+
+#[test]
+fn baseline_names_a_factor_twice() {
+    check(
+        &with_design(
+            "vary = { setting = { x = [1, 2] } }\ndatabase = 'a'\n\
+             baseline = { setting = { x = 1 }, 'setting.x' = 2 }",
+        ),
+        expect![[r#"
+            error: the baseline names `setting.x` twice
+              --> study.toml:10:35
+               |
+            10 | baseline = { setting = { x = 1 }, 'setting.x' = 2 }
+               |                                   ^^^^^^^^^^^ one of the two
+        "#]],
+    );
+}
+
+#[test]
+fn too_many_trials() {
+    check(
+        &with_design(&format!(
+            "database = 'a'\nrepetitions = 1000\nvary = {{ setting = {{ x = {0:?}, y = {0:?} }} }}",
+            (1..=11).collect::<Vec<u32>>()
+        )),
+        expect![[r#"
+            error: the design asks for more than 100000 trials
+              --> study.toml:10:1
+               |
+            10 | vary = { setting = { x = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], y = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] } }
+               | ^^^^ all levels of all factors are combined
+               |
+               = help: vary fewer factors at once, or fewer levels of each
+        "#]],
+    );
+}

@@ -1,0 +1,467 @@
+//! Readers of single values: from the spanned TOML tree to typed values, or a diagnostic.
+
+use std::ops::Range;
+
+use dyno_units::{
+    ByteCount, Nanoseconds, SettingValue, parse_count, parse_duration, parse_percentage,
+};
+use toml::Spanned;
+use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
+
+use super::problems::Problems;
+use crate::Diagnostic;
+use crate::keys::{Key, Shape, names};
+use crate::nearest::did_you_mean;
+
+/// A value in the file, with the key that it was given to.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<'a> {
+    /// The key, or that of the list which the value stands in.
+    pub(super) key: &'a str,
+    /// Where the key is.
+    pub(super) key_span: Range<usize>,
+    /// The value.
+    pub(super) value: &'a DeValue<'a>,
+    /// Where the value is.
+    pub(super) span: Range<usize>,
+}
+
+/// Something that was given: what was read, and where. The value is missing when it was wrong,
+/// which has been reported then.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Given<T> {
+    /// The value.
+    pub(super) value: Option<T>,
+    /// Where the value is.
+    pub(super) span: Range<usize>,
+    /// Where its key is.
+    pub(super) key_span: Range<usize>,
+}
+
+/// A table with the keys that it may have.
+pub(super) struct Section<'a> {
+    table: &'a DeTable<'a>,
+    /// Where it begins.
+    pub(super) span: Range<usize>,
+    keys: &'static [Key],
+}
+
+/// The entries of a table in the order of the text.
+pub(super) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+    let mut all: Vec<Entry<'a>> = table
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref(),
+            key_span: key.span(),
+            value: value.get_ref(),
+            span: value.span(),
+        })
+        .collect();
+    all.sort_by_key(|entry| entry.key_span.start);
+    all
+}
+
+impl<'a> Section<'a> {
+    /// A table whose unknown keys have been reported. Messages call it `title`.
+    pub(super) fn closed(
+        problems: &mut Problems,
+        (title, span): (&str, Range<usize>),
+        table: &'a DeTable<'a>,
+        keys: &'static [Key],
+    ) -> Section<'a> {
+        for entry in entries(table) {
+            if !names(keys).any(|name| name == entry.key) {
+                problems.add(unknown_key(&entry, title, names(keys)));
+            }
+        }
+        Section { table, span, keys }
+    }
+
+    /// A table that may have further keys, which the caller looks at.
+    pub(super) fn open(
+        span: Range<usize>,
+        table: &'a DeTable<'a>,
+        keys: &'static [Key],
+    ) -> Section<'a> {
+        Section { table, span, keys }
+    }
+
+    /// The entry of a key.
+    pub(super) fn entry(&self, name: &str) -> Option<Entry<'a>> {
+        debug_assert!(names(self.keys).any(|key| key == name), "`{name}` is not in the key table");
+        let (key, value) = self.table.get_key_value(name)?;
+        let (key_span, span) = (key.span(), value.span());
+        Some(Entry { key: key.get_ref(), key_span, value: value.get_ref(), span })
+    }
+
+    /// Reads a key, if it is there.
+    pub(super) fn read<T>(
+        &self,
+        name: &str,
+        problems: &mut Problems,
+        reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
+    ) -> Option<Given<T>> {
+        self.entry(name).map(|entry| given(problems, &entry, reader))
+    }
+
+    /// Reads a key; its default when it is not there or was wrong.
+    pub(super) fn read_or<T>(
+        &self,
+        name: &str,
+        problems: &mut Problems,
+        default: T,
+        reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
+    ) -> T {
+        self.read(name, problems, reader).and_then(|given| given.value).unwrap_or(default)
+    }
+
+    /// Reads a number within the bounds that the key table gives.
+    pub(super) fn number(&self, name: &str, problems: &mut Problems) -> Option<Given<u64>> {
+        let key = self.keys.iter().find(|key| key.name == name)?;
+        self.read(name, problems, |problems, entry| match key.shape {
+            Shape::Count(least, most) => count(problems, entry, (least, most)),
+            Shape::Integer(least, most) => integer(problems, entry, (least, most)),
+            _ => unreachable!("`{name}` is not a number in the key table"),
+        })
+    }
+
+    /// Entries whose keys are not in the key table, in the order of the text.
+    pub(super) fn further_entries(&self) -> Vec<Entry<'a>> {
+        let mut all = entries(self.table);
+        all.retain(|entry| !names(self.keys).any(|name| name == entry.key));
+        all
+    }
+}
+
+/// Reads an entry and remembers where it was.
+pub(super) fn given<T>(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    reader: impl FnOnce(&mut Problems, &Entry<'_>) -> Option<T>,
+) -> Given<T> {
+    let value = reader(problems, entry);
+    Given { value, span: entry.span.clone(), key_span: entry.key_span.clone() }
+}
+
+/// The diagnostic for a key that a table does not have.
+pub(super) fn unknown_key<'w>(
+    entry: &Entry<'_>,
+    title: &str,
+    words: impl Iterator<Item = &'w str>,
+) -> Diagnostic {
+    Diagnostic::new(entry.key_span.clone(), format!("unknown key `{}` in {title}", entry.key))
+        .with_label("unknown key")
+        .with_help(did_you_mean(entry.key, words))
+}
+
+/// Reports a value of the wrong type.
+pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
+    let found = entry.value.type_str();
+    problems.add(
+        Diagnostic::new(entry.span.clone(), format!("expected {expected}, found {found}"))
+            .with_label(format!("wrong type for `{}`", entry.key)),
+    );
+}
+
+/// Reports a value of the right type that cannot be.
+pub(super) fn wrong_value(problems: &mut Problems, entry: &Entry<'_>, message: String) {
+    let label = format!("not possible for `{}`", entry.key);
+    problems.add(Diagnostic::new(entry.span.clone(), message).with_label(label));
+}
+
+/// Text that is not empty.
+pub(super) fn text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    let DeValue::String(text) = entry.value else {
+        wrong_type(problems, entry, "a text");
+        return None;
+    };
+    if text.trim().is_empty() {
+        wrong_value(problems, entry, format!("`{}` is empty", entry.key));
+        return None;
+    }
+    if text.contains(|c: char| c.is_control()) {
+        let message = format!("`{}` contains a line break or a control character", entry.key);
+        wrong_value(problems, entry, message);
+        return None;
+    }
+    Some(text.to_string())
+}
+
+/// `true` or `false`.
+pub(super) fn switch(problems: &mut Problems, entry: &Entry<'_>) -> Option<bool> {
+    let DeValue::Boolean(is_on) = entry.value else {
+        wrong_type(problems, entry, "`true` or `false`");
+        return None;
+    };
+    Some(*is_on)
+}
+
+/// One of a few words, given with what they mean.
+pub(super) fn word<T: Copy>(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    meanings: &[(&str, T)],
+) -> Option<T> {
+    let words = || meanings.iter().map(|(word, _)| *word);
+    let DeValue::String(given) = entry.value else {
+        let options: Vec<String> = words().map(|word| format!("\"{word}\"")).collect();
+        wrong_type(problems, entry, &options.join(" or "));
+        return None;
+    };
+    if let Some((_, meaning)) = meanings.iter().find(|(word, _)| word == given) {
+        return Some(*meaning);
+    }
+    problems.add(
+        Diagnostic::new(entry.span.clone(), format!("unknown word `{given}`"))
+            .with_label(format!("not possible for `{}`", entry.key))
+            .with_help(did_you_mean(given, words())),
+    );
+    None
+}
+
+/// A TOML integer as a number, if it fits.
+fn to_i64(integer: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// A TOML float as a number, if it is finite.
+fn to_f64(float: &DeFloat<'_>) -> Option<f64> {
+    float.as_str().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A whole number within bounds, both included.
+pub(super) fn integer(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    (least, most): (u64, u64),
+) -> Option<u64> {
+    let DeValue::Integer(number) = entry.value else {
+        wrong_type(problems, entry, "a whole number");
+        return None;
+    };
+    if number.as_str().starts_with('-') {
+        wrong_value(problems, entry, format!("`{}` must be at least {least}", entry.key));
+        return None;
+    }
+    let number = to_i64(number).and_then(|number| u64::try_from(number).ok());
+    within(problems, entry, (least, most), number)
+}
+
+/// A whole number within bounds, also as text such as `"250k"`.
+pub(super) fn count(problems: &mut Problems, entry: &Entry<'_>, bounds: (u64, u64)) -> Option<u64> {
+    match entry.value {
+        DeValue::Integer(_) => integer(problems, entry, bounds),
+        DeValue::String(text) => match parse_count(text) {
+            Ok(number) => within(problems, entry, bounds, Some(number)),
+            Err(error) => {
+                wrong_value(problems, entry, error.to_string());
+                None
+            }
+        },
+        _ => {
+            wrong_type(problems, entry, "a whole number such as 100 or \"250k\"");
+            None
+        }
+    }
+}
+
+fn within(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    (least, most): (u64, u64),
+    number: Option<u64>,
+) -> Option<u64> {
+    let fitting = number.filter(|number| (least..=most).contains(number));
+    if fitting.is_none() {
+        let message = match number {
+            Some(0) => format!("`{}` must be at least {least}", entry.key),
+            _ if most >= i64::MAX as u64 => format!("`{}` is too large", entry.key),
+            _ => format!("`{}` must be between {least} and {most}", entry.key),
+        };
+        wrong_value(problems, entry, message);
+    }
+    fitting
+}
+
+/// An offered rate above zero, in transactions per second, also as text such as `"2k"`.
+pub(super) fn rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
+    const RATE_MAX: f64 = 1e9;
+    let number = match entry.value {
+        DeValue::Integer(number) => to_i64(number).map(|number| number as f64),
+        DeValue::Float(number) => to_f64(number),
+        DeValue::String(text) => match parse_count(text) {
+            Ok(number) => Some(number as f64),
+            Err(error) => {
+                wrong_value(problems, entry, error.to_string());
+                return None;
+            }
+        },
+        _ => {
+            let expected = "a rate in transactions per second such as 500 or \"2k\"";
+            wrong_type(problems, entry, expected);
+            return None;
+        }
+    };
+    let number = number.filter(|number| *number > 0.0 && *number <= RATE_MAX);
+    if number.is_none() {
+        let message = "a rate must be above 0 and at most 1000000000 per second".to_owned();
+        wrong_value(problems, entry, message);
+    }
+    number
+}
+
+/// A duration such as `"30s"`, zero included.
+pub(super) fn duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
+    // A century: longer ones would not fit into the sums of a plan.
+    const DURATION_MAX: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
+    let DeValue::String(text) = entry.value else {
+        let found = entry.value.type_str();
+        let message = format!("expected a duration such as \"30s\", found {found}");
+        let label = format!("wrong type for `{}`", entry.key);
+        let mut wrong = Diagnostic::new(entry.span.clone(), message).with_label(label);
+        if let DeValue::Integer(number) = entry.value {
+            wrong = wrong.with_help(format!("write it with its unit: \"{}s\"", number.as_str()));
+        }
+        problems.add(wrong);
+        return None;
+    };
+    match parse_duration(text) {
+        Ok(duration) if duration <= DURATION_MAX => Some(duration),
+        Ok(_) => {
+            wrong_value(problems, entry, format!("`{text}` is longer than a century"));
+            None
+        }
+        Err(error) => {
+            wrong_value(problems, entry, error.to_string());
+            None
+        }
+    }
+}
+
+/// A duration above zero.
+pub(super) fn positive_duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
+    let duration = duration(problems, entry)?;
+    if duration == Nanoseconds::ZERO {
+        wrong_value(problems, entry, format!("`{}` must be longer than zero", entry.key));
+        return None;
+    }
+    Some(duration)
+}
+
+/// A percentage below 100 such as `"3%"`, as a fraction.
+pub(super) fn fraction(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
+    let DeValue::String(text) = entry.value else {
+        wrong_type(problems, entry, "a percentage such as \"3%\"");
+        return None;
+    };
+    match parse_percentage(text) {
+        Ok(percent) if percent < 100.0 => Some(percent / 100.0),
+        Ok(_) => {
+            let message = format!("`{}` must be below 100%", entry.key);
+            wrong_value(problems, entry, message);
+            None
+        }
+        Err(error) => {
+            wrong_value(problems, entry, error.to_string());
+            None
+        }
+    }
+}
+
+/// The value of a database setting.
+pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<SettingValue> {
+    let value = match entry.value {
+        DeValue::Boolean(is_on) => Some(SettingValue::Switch(*is_on)),
+        DeValue::Integer(number) => to_i64(number).map(SettingValue::Integer),
+        DeValue::Float(number) => to_f64(number).map(SettingValue::Real),
+        DeValue::String(text) => return setting_text(problems, entry, text),
+        _ => {
+            wrong_type(problems, entry, "a text, a number, `true` or `false`");
+            return None;
+        }
+    };
+    if value.is_none() {
+        wrong_value(problems, entry, format!("the number of `{}` is out of range", entry.key));
+    }
+    value
+}
+
+fn setting_text(problems: &mut Problems, entry: &Entry<'_>, text: &str) -> Option<SettingValue> {
+    if text.contains(|c: char| c.is_control()) {
+        let message = format!("`{}` contains a line break or a control character", entry.key);
+        wrong_value(problems, entry, message);
+        return None;
+    }
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    if let Some(percent) = percent {
+        let percent: f64 = percent;
+        if percent > 0.0 && percent <= 100.0 {
+            return Some(SettingValue::PercentOfMemory(percent));
+        }
+        let message = "a share of memory must be above 0% and at most 100%".to_owned();
+        wrong_value(problems, entry, message);
+        return None;
+    }
+    // A bare letter (`128M`) is left to the product, which has its own idea of it.
+    let n_unit_letters = text.chars().rev().take_while(char::is_ascii_alphabetic).count();
+    match text.parse::<ByteCount>() {
+        Ok(bytes) if n_unit_letters >= 2 => Some(SettingValue::Bytes(bytes)),
+        _ => Some(SettingValue::Text(text.to_owned())),
+    }
+}
+
+/// A list that is not empty and names nothing twice. `name` writes a value as it is compared.
+pub(super) fn list<T>(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    mut reader: impl FnMut(&mut Problems, &Entry<'_>) -> Option<T>,
+    name: impl Fn(&T) -> String,
+) -> Option<Vec<Given<T>>> {
+    let DeValue::Array(items) = entry.value else {
+        wrong_type(problems, entry, "a list such as [1, 2]");
+        return None;
+    };
+    if items.is_empty() {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), format!("the list of `{}` is empty", entry.key))
+                .with_label("nothing to choose from")
+                .with_help("name at least one value, or leave the key out"),
+        );
+        return None;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let mut all = Vec::new();
+    for item in items.iter() {
+        let item = item_entry(entry, item);
+        let one = given(problems, &item, &mut reader);
+        if let Some(text) = one.value.as_ref().map(&name)
+            && !seen.insert(text.clone())
+        {
+            problems.add(
+                Diagnostic::new(item.span, format!("`{text}` is twice in `{}`", entry.key))
+                    .with_label("given before"),
+            );
+        }
+        all.push(one);
+    }
+    Some(all)
+}
+
+fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -> Entry<'a> {
+    let key_span = list.key_span.clone();
+    Entry { key: list.key, key_span, value: item.get_ref(), span: item.span() }
+}
+
+/// The values of a list of which each was right; none if one was wrong.
+pub(super) fn values<T: Clone>(list: &[Given<T>]) -> Option<Vec<T>> {
+    list.iter().map(|one| one.value.clone()).collect()
+}
+
+/// A table.
+pub(super) fn table<'a>(problems: &mut Problems, entry: &Entry<'a>) -> Option<&'a DeTable<'a>> {
+    let DeValue::Table(table) = entry.value else {
+        wrong_type(problems, entry, "a table");
+        return None;
+    };
+    Some(table)
+}

@@ -1,0 +1,160 @@
+//! The plan as a text that people read before they start a run.
+
+use std::fmt::Write;
+
+use dyno_units::{ByteCount, Nanoseconds};
+
+use super::{Plan, PlannedStep};
+
+/// What the workload of a variant will put into its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VariantSize {
+    /// Rows in all tables.
+    pub rows: u64,
+    /// Estimated space on disk.
+    pub bytes: ByteCount,
+}
+
+/// What the plan itself does not know.
+#[derive(Clone, Debug, Default)]
+pub struct TableContext {
+    /// The study's time budget.
+    pub budget: Option<Nanoseconds>,
+    /// Size of the data of each variant, by its index; empty when it is not known.
+    pub sizes: Vec<Option<VariantSize>>,
+    /// Estimated time to deploy and populate in one trial; none when there is no estimate.
+    pub prepare: Option<Nanoseconds>,
+}
+
+/// Writes the plan as text: variants, steps, trials in order, totals.
+pub fn render_table(plan: &Plan, context: &TableContext) -> String {
+    let mut text = format!("{}\n\n", plan.title);
+    push_section(&mut text, variants_table(plan, context));
+    push_section(&mut text, steps_table(&plan.steps));
+    push_section(&mut text, trials_table(plan, context));
+    text.push_str(&totals(plan, context));
+    text
+}
+
+/// Rows of cells, the first of them the heading.
+type Rows = Vec<Vec<String>>;
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
+    let has_sizes = context.sizes.iter().any(Option::is_some);
+    let mut rows = vec![row(["variant", "compared with"])];
+    if has_sizes {
+        rows[0].extend(row(["rows", "data"]));
+    }
+    for (index, variant) in plan.variants.iter().enumerate() {
+        let baseline = match variant.baseline {
+            Some(other) => plan.variants[other].name.clone(),
+            None => "(baseline)".to_owned(),
+        };
+        let mut cells = vec![variant.name.clone(), baseline];
+        if has_sizes {
+            let size = context.sizes.get(index).copied().flatten();
+            cells.push(size.map_or("?".to_owned(), |size| size.rows.to_string()));
+            cells.push(size.map_or("?".to_owned(), |size| size.bytes.to_string()));
+        }
+        rows.push(cells);
+    }
+    rows
+}
+
+fn steps_table(steps: &[PlannedStep]) -> Rows {
+    let mut rows = vec![row(["step of each trial", "warm-up", "measured"])];
+    for step in steps {
+        let times = [step.warm_up.to_string(), step.duration.to_string()];
+        rows.push(std::iter::once(step.name.clone()).chain(times).collect());
+    }
+    rows
+}
+
+fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
+    let one_trial = context.prepare.unwrap_or(Nanoseconds::ZERO) + plan.trial_time();
+    let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
+    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "done after"])];
+    let mut done = Nanoseconds::ZERO;
+    for (index, trial) in plan.trials.iter().enumerate() {
+        if index > 0 {
+            done += plan.rest;
+        }
+        done += one_trial;
+        rows.push(vec![
+            trial.number.to_string(),
+            trial.block.to_string(),
+            plan.variants[trial.variant].name.clone(),
+            format!("{} of {n_repetitions}", trial.repetition),
+            plan.steps.len().to_string(),
+            done.to_string(),
+        ]);
+    }
+    rows
+}
+
+/// Adds rows as columns that are as wide as their widest cell, and an empty line.
+fn push_section(text: &mut String, rows: Rows) {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text.push('\n');
+}
+
+fn totals(plan: &Plan, context: &TableContext) -> String {
+    let mut text = String::new();
+    let count = |n: usize, one: &str| match n {
+        1 => format!("1 {one}"),
+        _ => format!("{n} {one}s"),
+    };
+    let n_blocks = plan.trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    let mut line = |name: &str, value: String| {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{name:<8}{value}");
+    };
+    line(
+        "trials",
+        format!(
+            "{} ({}, {} of each)",
+            plan.trials.len(),
+            count(plan.variants.len(), "variant"),
+            count(n_blocks as usize, "repetition"),
+        ),
+    );
+    let time = plan.total_time(context.prepare.unwrap_or(Nanoseconds::ZERO));
+    let what = match context.prepare {
+        Some(prepare) => format!("with {prepare} to deploy and populate in each trial"),
+        None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
+    };
+    line("time", format!("{time} ({what})"));
+    line("budget", budget_text(time, context.budget));
+    if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
+        line("disk", format!("about {most} for the largest variant"));
+    }
+    line("seed", plan.seed.0.to_string());
+    text
+}
+
+fn budget_text(time: Nanoseconds, budget: Option<Nanoseconds>) -> String {
+    match budget {
+        None => "none given".to_owned(),
+        Some(budget) if time <= budget => {
+            format!("{budget}: fits, with {} to spare", budget.saturating_sub(time))
+        }
+        Some(budget) => format!(
+            "{budget}: exceeded by {}; trials past the budget are not begun",
+            time.saturating_sub(budget)
+        ),
+    }
+}

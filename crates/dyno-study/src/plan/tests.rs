@@ -1,0 +1,277 @@
+//! Plans of studies, and the rules that every plan keeps.
+
+use std::collections::BTreeSet;
+
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixture::{FULL_STUDY, study};
+
+/// A study of MariaDB databases `a`, `b`, `c` whose `[design]` has these lines.
+fn with_design(lines: &str) -> Study {
+    study(&format!(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[database.b]\nlike = 'a'\n\
+         [database.c]\nlike = 'a'\n[workload.oltp_read_only]\n[workload.oltp_insert]\n\
+         [design]\n{lines}\n"
+    ))
+}
+
+/// Names of the variants, each with the name of its baseline.
+fn comparisons(lines: &str) -> Vec<(String, Option<String>)> {
+    let plan = plan(&with_design(lines), Seed(1));
+    let name = |index: usize| plan.variants[index].name.clone();
+    plan.variants.iter().map(|one| (one.name.clone(), one.baseline.map(name))).collect()
+}
+
+#[track_caller]
+fn check_comparisons(lines: &str, expected: &[(&str, Option<&str>)]) {
+    let found = comparisons(lines);
+    let found: Vec<(&str, Option<&str>)> =
+        found.iter().map(|(name, baseline)| (name.as_str(), baseline.as_deref())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn nothing_varied_is_one_variant() {
+    check_comparisons("database = 'b'\nworkload = 'oltp_insert'", &[("b", None)]);
+}
+
+#[test]
+fn first_level_of_every_factor_is_the_one_baseline() {
+    check_comparisons(
+        "vary = { database = ['b', 'a'], workload = ['oltp_insert', 'oltp_read_only'] }",
+        &[
+            ("b · oltp_insert", None),
+            ("b · oltp_read_only", Some("b · oltp_insert")),
+            ("a · oltp_insert", Some("b · oltp_insert")),
+            ("a · oltp_read_only", Some("b · oltp_insert")),
+        ],
+    );
+}
+
+#[test]
+fn named_factors_are_compared_within_the_levels_of_the_others() {
+    check_comparisons(
+        "workload = 'oltp_insert'\nbaseline = { 'setting.x' = '8GiB' }\n\
+         vary = { setting = { x = ['4GiB', '8GiB'] }, database = ['a', 'b'] }",
+        &[
+            ("x=4GiB · a", Some("x=8GiB · a")),
+            ("x=4GiB · b", Some("x=8GiB · b")),
+            ("x=8GiB · a", None),
+            ("x=8GiB · b", None),
+        ],
+    );
+    check_comparisons(
+        "workload = 'oltp_read_only'\nbaseline = { database = 'c' }\n\
+         vary.database = ['a', 'b', 'c']",
+        &[("a", Some("c")), ("b", Some("c")), ("c", None)],
+    );
+}
+
+#[test]
+fn settings_and_options_of_the_levels_are_in_the_variant() {
+    let plan = plan(&study(FULL_STUDY), Seed(1));
+    assert_eq!(plan.variants.len(), 8);
+    let last = &plan.variants[7];
+    assert_eq!(last.name, "b · innodb_io_capacity=2000 · range_size=1000");
+    let levels: Vec<(&str, &str)> =
+        last.levels.iter().map(|one| (one.factor.as_str(), one.level.as_str())).collect();
+    assert_eq!(
+        levels,
+        [("database", "b"), ("setting.innodb_io_capacity", "2000"), ("option.range_size", "1000")]
+    );
+    assert_eq!(last.database.settings["innodb_io_capacity"], SettingValue::Integer(2000));
+    assert_eq!(last.database.settings["innodb_flush_log_at_trx_commit"], SettingValue::Integer(2));
+    assert_eq!(last.workload.options["range_size"], "1000");
+    assert_eq!(last.workload.options["tables"], "4");
+}
+
+#[test]
+fn names_are_unique_even_when_values_imitate_the_separator() {
+    let plan = plan(
+        &with_design(
+            "database = 'a'\nworkload = 'oltp_insert'\n\
+             vary = { setting = { x = ['1', '1 · y=2'], y = ['2', '2 · y=2'] } }",
+        ),
+        Seed(1),
+    );
+    let names: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["x=1 · y=2", "x=1 · y=2 · y=2", "x=1 · y=2 · y=2 (2)", "x=1 · y=2 · y=2 · y=2"]
+    );
+}
+
+#[test]
+fn steps_are_named_by_what_varies() {
+    let check = |lines: &str, expected: &[&str]| {
+        let lines = format!("database = 'a'\nworkload = 'oltp_insert'\n{lines}");
+        let plan = plan(&with_design(&lines), Seed(1));
+        let names: Vec<&str> = plan.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, expected);
+    };
+    check("", &["1 client"]);
+    check("vary = { clients = [8, 1] }", &["8 clients", "1 client"]);
+    check("rate = 500", &["500/s"]);
+    check("rate = 0.5\nclients = 8", &["0.5/s"]);
+    check("vary = { clients = [8, 64], rate = [500] }", &["500/s, 8 clients", "500/s, 64 clients"]);
+}
+
+#[test]
+fn sequential_order_is_as_written() {
+    let plan = plan(
+        &with_design(
+            "workload = 'oltp_insert'\nvary.database = ['b', 'a']\norder = 'sequential'\n\
+             repetitions = 2",
+        ),
+        Seed(1),
+    );
+    let order: Vec<(u32, usize, u32, u32)> = plan
+        .trials
+        .iter()
+        .map(|trial| (trial.number, trial.variant, trial.repetition, trial.block))
+        .collect();
+    assert_eq!(order, [(1, 0, 1, 1), (2, 0, 2, 2), (3, 1, 1, 1), (4, 1, 2, 2)]);
+}
+
+#[test]
+fn times_count_steps_and_rests() {
+    let plan = plan(
+        &with_design(
+            "database = 'a'\nworkload = 'oltp_insert'\nwarm_up = '1s'\nduration = '10s'\n\
+             rest = '3s'\nrepetitions = 2\nvary = { clients = [1, 2] }",
+        ),
+        Seed(1),
+    );
+    assert_eq!(plan.trial_time(), Nanoseconds::from_secs(2 * 11 + 3));
+    assert_eq!(plan.load_time(), Nanoseconds::from_secs(2 * 25 + 3));
+    assert_eq!(
+        plan.total_time(Nanoseconds::from_secs(7)),
+        plan.load_time() + Nanoseconds::from_secs(14)
+    );
+}
+
+#[test]
+fn table_for_people() {
+    let study = with_design(
+        "workload = 'oltp_insert'\nvary = { database = ['a', 'b'], clients = [1, 16] }\n\
+         warm_up = '5s'\nduration = '30s'\nrepetitions = 2\nseed = 42\nbudget = '4min'",
+    );
+    let plan = plan(&study, Seed(1));
+    let size = VariantSize { rows: 40_000, bytes: ByteCount(10 << 20) };
+    let context =
+        TableContext { budget: study.design.budget, sizes: vec![Some(size), None], prepare: None };
+    expect![[r#"
+        x
+
+        variant  compared with  rows   data
+        a        (baseline)     40000  10 MiB
+        b        a              ?      ?
+
+        step of each trial  warm-up  measured
+        1 client            5 s      30 s
+        16 clients          5 s      30 s
+
+        trial  block  variant  repetition  steps  done after
+        1      1      b        1 of 2      2      1 min 12 s
+        2      1      a        1 of 2      2      2 min 26 s
+        3      2      b        2 of 2      2      3 min 40 s
+        4      2      a        2 of 2      2      4 min 54 s
+
+        trials  4 (2 variants, 2 repetitions of each)
+        time    4 min 54 s (warm-up, measured time and rest; deploying and populating come on top)
+        budget  4 min: exceeded by 54 s; trials past the budget are not begun
+        disk    about 10 MiB for the largest variant
+        seed    42
+    "#]]
+    .assert_eq(&render_table(&plan, &context));
+    let context = TableContext { prepare: Some(Nanoseconds::from_secs(10)), ..context };
+    let text = render_table(&plan, &context);
+    assert!(text.contains("5 min 34 s (with 10 s to deploy and populate in each trial)"), "{text}");
+    assert!(text.contains("4 min: exceeded by 1 min 34 s"), "{text}");
+    let text = render_table(&plan, &TableContext::default());
+    assert!(text.contains("budget  none given"), "{text}");
+    assert!(!text.contains("disk"), "{text}");
+}
+
+/// Designs of several factors, orders and sizes.
+fn designs() -> impl Strategy<Value = String> {
+    let factors = (0..4_usize, 0..4_usize, 1..4_usize, 1..6_u32, any::<bool>());
+    factors.prop_map(|(n_databases, n_levels, n_clients, repetitions, is_interleaved)| {
+        let quoted = |n: usize| ["'a'", "'b'", "'c'"][..n].join(", ");
+        let numbers = |n: usize| ["1", "2", "3"][..n].join(", ");
+        let mut text = format!("workload = 'oltp_insert'\nrepetitions = {repetitions}\n");
+        if n_databases == 0 {
+            text += "database = 'a'\n";
+        } else {
+            text += &format!("vary.database = [{}]\n", quoted(n_databases));
+        }
+        if n_levels > 0 {
+            text += &format!("vary.setting.x = [{}]\n", numbers(n_levels));
+            text += "baseline = { setting = { x = 1 } }\n";
+        }
+        text += &format!("vary.clients = [{}]\n", numbers(n_clients));
+        text + if is_interleaved { "order = 'interleaved'" } else { "order = 'sequential'" }
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_block_has_every_variant_once(lines in designs(), seed: u64) {
+        let study = with_design(&lines);
+        let plan = plan(&study, Seed(seed));
+        let n_variants = plan.variants.len();
+        prop_assert_eq!(plan.trials.len(), n_variants * study.design.repetitions as usize);
+        for block in 1..=study.design.repetitions {
+            let trials = plan.trials.iter().filter(|trial| trial.block == block);
+            let variants: BTreeSet<usize> = trials.clone().map(|trial| trial.variant).collect();
+            prop_assert_eq!(trials.count(), n_variants);
+            prop_assert_eq!(variants.len(), n_variants);
+        }
+        let pairs: BTreeSet<(usize, u32)> =
+            plan.trials.iter().map(|trial| (trial.variant, trial.repetition)).collect();
+        prop_assert_eq!(pairs.len(), plan.trials.len());
+        prop_assert!(plan.trials.iter().enumerate().all(|(at, one)| one.number == at as u32 + 1));
+    }
+
+    #[test]
+    fn the_seed_decides_the_order_and_only_it(lines in designs(), seed: u64) {
+        let study = with_design(&lines);
+        let first = plan(&study, Seed(seed));
+        prop_assert_eq!(&first, &plan(&study, Seed(seed)));
+        let other = plan(&study, Seed(seed.wrapping_add(1)));
+        prop_assert_eq!(&first.variants, &other.variants);
+        prop_assert_eq!(first.load_time(), other.load_time());
+    }
+
+    #[test]
+    fn baselines_are_variants_without_a_baseline(lines in designs()) {
+        let plan = plan(&with_design(&lines), Seed(0));
+        let names: BTreeSet<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
+        prop_assert_eq!(names.len(), plan.variants.len());
+        for variant in &plan.variants {
+            if let Some(baseline) = variant.baseline {
+                prop_assert_eq!(plan.variants[baseline].baseline, None);
+                prop_assert!(plan.variants[baseline].name != variant.name);
+            }
+        }
+        prop_assert!(plan.variants.iter().any(|variant| variant.baseline.is_none()));
+    }
+}
+
+#[test]
+fn blocks_are_in_different_orders_and_a_fixed_seed_wins() {
+    let lines = "workload = 'oltp_insert'\nrepetitions = 8\nvary.database = ['a', 'b', 'c']";
+    let orders = |lines: &str, seed: u64| -> Vec<Vec<usize>> {
+        let plan = plan(&with_design(lines), Seed(seed));
+        plan.trials.chunks(3).map(|block| block.iter().map(|one| one.variant).collect()).collect()
+    };
+    let distinct: BTreeSet<Vec<usize>> = orders(lines, 1).into_iter().collect();
+    assert!(distinct.len() > 1, "all blocks have the order {distinct:?}");
+    assert_ne!(orders(lines, 1), orders(lines, 2));
+    let fixed = format!("{lines}\nseed = 7");
+    assert_eq!(orders(&fixed, 1), orders(&fixed, 2));
+    assert_eq!(orders(&fixed, 1), orders(lines, 7));
+}

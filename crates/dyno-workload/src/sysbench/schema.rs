@@ -1,0 +1,136 @@
+//! The tables of the family, in the three dialects, and their rows.
+//!
+//! The tables are sysbench's. Three things are decided here:
+//!
+//! - No `ENGINE` clause: which storage engine tables get is a property of the server, set by its
+//!   `default_storage_engine`, so that one workload runs unchanged on all engines.
+//! - Rows are filled in with explicit ids 1 to `table_size`, so that any worker can make any of
+//!   them; sysbench leaves ids to the server, which gives the same ids when one client inserts.
+//!   PostgreSQL's sequence is then moved behind them (MariaDB, MySQL and SQLite do that alone).
+//! - After filling, and unlike sysbench, the tables are analysed (PostgreSQL: vacuumed, too).
+//!   Otherwise the server does so by itself at some moment of the measurement: PostgreSQL's
+//!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits.
+
+use dyno_units::{RandomStream, Seed};
+
+use crate::{Dialect, Row, Table};
+
+use super::digits::{C_GROUPS, PAD_GROUPS, push_groups};
+use super::distribution::Distribution;
+
+/// What decides tables and rows.
+#[derive(Clone, Debug)]
+pub(super) struct Schema {
+    /// How many tables there are.
+    pub(super) n_tables: u64,
+    /// Rows to fill into each.
+    pub(super) n_rows: u64,
+    /// Whether the server gives ids to rows that come without.
+    pub(super) is_auto_increment: bool,
+    /// Whether `id` has a plain index in place of the primary key.
+    pub(super) is_id_secondary: bool,
+    /// Whether there is an index on `k`.
+    pub(super) has_k_index: bool,
+    /// Of the values of `k`, less one.
+    pub(super) k: Distribution,
+    /// One seed for each table.
+    pub(super) seeds: Vec<Seed>,
+}
+
+impl Schema {
+    /// All tables.
+    pub(super) fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        (1..=self.n_tables)
+            .map(|number| Table {
+                name: format!("sbtest{number}"),
+                create: self.create(dialect, number),
+                columns: vec!["id", "k", "c", "pad"],
+                rows: self.n_rows,
+                after: self.after(dialect, number),
+            })
+            .collect()
+    }
+
+    fn create(&self, dialect: Dialect, number: u64) -> String {
+        let id = match (dialect, self.is_auto_increment) {
+            (Dialect::MySql, true) => "INTEGER NOT NULL AUTO_INCREMENT",
+            (Dialect::PostgreSql, true) => "SERIAL",
+            // A primary key of type INTEGER is SQLite's row id, and given by it where missing.
+            (Dialect::Sqlite, _) if !self.is_id_secondary => "INTEGER",
+            _ => "INTEGER NOT NULL",
+        };
+        // Inside CREATE TABLE because AUTO_INCREMENT wants a key from the start.
+        let key = match (dialect, self.is_id_secondary) {
+            (_, false) => ", PRIMARY KEY (id)",
+            (Dialect::MySql, true) => ", KEY xid (id)",
+            (_, true) => "",
+        };
+        format!(
+            "CREATE TABLE sbtest{number} (id {id}, k INTEGER DEFAULT '0' NOT NULL, \
+             c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL{key})"
+        )
+    }
+
+    fn after(&self, dialect: Dialect, number: u64) -> Vec<String> {
+        let mut after = Vec::new();
+        if self.is_id_secondary && dialect != Dialect::MySql {
+            after.push(format!("CREATE INDEX xid_{number} ON sbtest{number} (id)"));
+        }
+        if self.has_k_index {
+            after.push(format!("CREATE INDEX k_{number} ON sbtest{number} (k)"));
+        }
+        if dialect == Dialect::PostgreSql && self.is_auto_increment && self.n_rows > 0 {
+            let n_rows = self.n_rows;
+            after.push(format!(
+                "SELECT setval(pg_get_serial_sequence('sbtest{number}', 'id'), {n_rows})"
+            ));
+        }
+        after.push(analyze(dialect, number));
+        after
+    }
+
+    /// Whether rows inserted while the load runs must carry an id.
+    pub(super) fn needs_ids(&self, dialect: Dialect) -> bool {
+        // Without the primary key there is no row id that SQLite could give.
+        !self.is_auto_increment || (dialect == Dialect::Sqlite && self.is_id_secondary)
+    }
+
+    /// Writes row `number` of table `table_idx`.
+    pub(super) fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        let mut random = row_stream(self.seeds[table_idx], number);
+        row.push_integer(number as i64 + 1);
+        row.push_integer(self.k.draw(&mut random) as i64 + 1);
+        row.push_text_with(|bytes| push_groups(bytes, C_GROUPS, &mut random));
+        row.push_text_with(|bytes| push_groups(bytes, PAD_GROUPS, &mut random));
+    }
+}
+
+/// The statement that gathers a table's statistics.
+fn analyze(dialect: Dialect, number: u64) -> String {
+    match dialect {
+        Dialect::MySql => format!("ANALYZE TABLE sbtest{number}"),
+        Dialect::PostgreSql => format!("VACUUM ANALYZE sbtest{number}"),
+        Dialect::Sqlite => format!("ANALYZE sbtest{number}"),
+    }
+}
+
+/// The tables of `bulk_insert`: empty, two columns, as many as there are to be.
+pub(super) fn bulk_tables(n_tables: u64) -> Vec<Table> {
+    (1..=n_tables)
+        .map(|number| Table {
+            name: format!("sbtest{number}"),
+            create: format!(
+                "CREATE TABLE sbtest{number} (id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, \
+                 PRIMARY KEY (id))"
+            ),
+            columns: vec!["id", "k"],
+            rows: 0,
+            after: Vec::new(),
+        })
+        .collect()
+}
+
+/// The stream of one row: no row before it has to be made.
+fn row_stream(table: Seed, number: u64) -> RandomStream {
+    table.derive("", number).stream()
+}

@@ -1,0 +1,207 @@
+//! The statements of the OLTP scripts, and where each is found among the prepared ones.
+//!
+//! As in sysbench, each connection prepares each kind of statement for each table. (A server that
+//! limits them, as MariaDB and MySQL do with `max_prepared_stmt_count`, must allow clients × tables
+//! × kinds.) Kinds that a mix never sends are not prepared. BEGIN and COMMIT go as text.
+//!
+//! A statement is counted by what it is meant to do. sysbench counts by effect: there an UPDATE or
+//! DELETE that meets no row is "other".
+
+use std::fmt::Write;
+
+use crate::{Dialect, Statement, StatementClass};
+
+/// What a statement does; the order is the order inside a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatementKind {
+    PointSelect,
+    SimpleRange,
+    SumRange,
+    OrderRange,
+    DistinctRange,
+    IndexUpdate,
+    NonIndexUpdate,
+    Delete,
+    Insert,
+}
+
+/// How many kinds there are.
+pub(super) const N_STATEMENT_KINDS: usize = 9;
+
+impl StatementKind {
+    const ALL: [StatementKind; N_STATEMENT_KINDS] = [
+        StatementKind::PointSelect,
+        StatementKind::SimpleRange,
+        StatementKind::SumRange,
+        StatementKind::OrderRange,
+        StatementKind::DistinctRange,
+        StatementKind::IndexUpdate,
+        StatementKind::NonIndexUpdate,
+        StatementKind::Delete,
+        StatementKind::Insert,
+    ];
+
+    /// The four kinds of range scans.
+    pub(super) const RANGES: [StatementKind; 4] = [
+        StatementKind::SimpleRange,
+        StatementKind::SumRange,
+        StatementKind::OrderRange,
+        StatementKind::DistinctRange,
+    ];
+
+    fn class(self) -> StatementClass {
+        match self {
+            StatementKind::PointSelect
+            | StatementKind::SimpleRange
+            | StatementKind::SumRange
+            | StatementKind::OrderRange
+            | StatementKind::DistinctRange => StatementClass::Read,
+            _ => StatementClass::Write,
+        }
+    }
+}
+
+/// How often a transaction sends each kind of statement, and in which form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mix {
+    /// Whether there is a BEGIN and a COMMIT around the others.
+    pub(super) has_begin: bool,
+    /// How many of each kind, by [`StatementKind`] as an index.
+    pub(super) counts: [u64; N_STATEMENT_KINDS],
+    /// Keys of one point select: above 1, `IN` takes the place of `=`.
+    pub(super) n_keys: u64,
+    /// Rows of a range scan.
+    pub(super) range_size: u64,
+    /// Whether range scans return one of their rows only.
+    ///
+    /// The filter is `id % range_size = 0`: of any `range_size` ids in a row it passes exactly
+    /// one, and no planner can turn it into a shorter scan, so all rows are still read. (With
+    /// option `secondary`, MariaDB and MySQL apply it to the entries of the plain index and then
+    /// read one row only.)
+    pub(super) has_row_filter: bool,
+}
+
+impl Mix {
+    /// How many statements of this kind a transaction sends.
+    pub(super) fn count(&self, kind: StatementKind) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    /// Sets it.
+    pub(super) fn set(&mut self, kind: StatementKind, count: u64) {
+        self.counts[kind as usize] = count;
+    }
+
+    /// Whether a transaction sends nothing at all.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_begin && self.counts.iter().all(|count| *count == 0)
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = StatementKind> {
+        StatementKind::ALL.into_iter().filter(|kind| self.count(*kind) > 0)
+    }
+
+    /// All statements, in the order that [`StatementPlaces`] knows.
+    pub(super) fn statements(&self, dialect: Dialect, n_tables: u64) -> Vec<Statement> {
+        self.kinds()
+            .flat_map(|kind| (1..=n_tables).map(move |number| (kind, number)))
+            .map(|(kind, number)| Statement {
+                sql: dialect.placeholders(&self.sql(kind, number)),
+                class: kind.class(),
+            })
+            .collect()
+    }
+
+    fn sql(&self, kind: StatementKind, number: u64) -> String {
+        let table = format!("sbtest{number}");
+        let filter = match self.has_row_filter {
+            true => format!(" AND id % {} = 0", self.range_size),
+            false => String::new(),
+        };
+        let between = format!("FROM {table} WHERE id BETWEEN ? AND ?{filter}");
+        match kind {
+            StatementKind::PointSelect if self.n_keys == 1 => {
+                format!("SELECT c FROM {table} WHERE id=?")
+            }
+            StatementKind::PointSelect => {
+                format!("SELECT c FROM {table} WHERE id IN ({})", question_marks(self.n_keys))
+            }
+            StatementKind::SimpleRange => format!("SELECT c {between}"),
+            StatementKind::SumRange => format!("SELECT SUM(k) {between}"),
+            StatementKind::OrderRange => format!("SELECT c {between} ORDER BY c"),
+            StatementKind::DistinctRange => format!("SELECT DISTINCT c {between} ORDER BY c"),
+            StatementKind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
+            StatementKind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
+            StatementKind::Delete => format!("DELETE FROM {table} WHERE id=?"),
+            StatementKind::Insert => {
+                format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
+            }
+        }
+    }
+
+    /// Where the statements are among the prepared ones.
+    pub(super) fn places(&self, n_tables: u64) -> StatementPlaces {
+        let mut places = StatementPlaces { first: [usize::MAX; N_STATEMENT_KINDS] };
+        for (place, kind) in self.kinds().enumerate() {
+            places.first[kind as usize] = place * n_tables as usize;
+        }
+        places
+    }
+}
+
+/// Where a kind of statement for a table is found among the prepared statements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StatementPlaces {
+    first: [usize; N_STATEMENT_KINDS],
+}
+
+impl StatementPlaces {
+    /// The index of this kind for table `table_idx`, counted from 0.
+    #[inline]
+    pub(super) fn index(&self, kind: StatementKind, table_idx: u64) -> usize {
+        self.first[kind as usize] + table_idx as usize
+    }
+}
+
+/// The statements of `oltp_insert`, one for each table.
+///
+/// sysbench sends a text statement with the values in it. Here it is prepared, so that the cost of
+/// parsing is left out, as it is in all other scripts. A server that gives ids is not sent any.
+pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) -> Vec<Statement> {
+    let (columns, values) = match has_ids {
+        true => ("id, k, c, pad", "?, ?, ?, ?"),
+        false => ("k, c, pad", "?, ?, ?"),
+    };
+    (1..=n_tables)
+        .map(|number| Statement {
+            sql: dialect
+                .placeholders(&format!("INSERT INTO sbtest{number} ({columns}) VALUES ({values})")),
+            class: StatementClass::Write,
+        })
+        .collect()
+}
+
+/// The statement of `select_random_points`.
+pub(super) fn random_points_statement(dialect: Dialect, n_points: u64) -> Statement {
+    let marks = question_marks(n_points);
+    let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})");
+    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read }
+}
+
+/// The statement of `select_random_ranges`.
+pub(super) fn random_ranges_statement(dialect: Dialect, n_ranges: u64) -> Statement {
+    let mut sql = "SELECT count(k) FROM sbtest1 WHERE k BETWEEN ? AND ?".to_owned();
+    for _ in 1..n_ranges {
+        sql.push_str(" OR k BETWEEN ? AND ?");
+    }
+    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read }
+}
+
+fn question_marks(count: u64) -> String {
+    let mut marks = String::new();
+    for idx in 0..count {
+        let comma = if idx > 0 { ", " } else { "" };
+        write!(marks, "{comma}?").expect("writing to a String cannot fail");
+    }
+    marks
+}

@@ -1,0 +1,211 @@
+//! A connection that answers every statement at once and remembers it, and a pace that lets a
+//! client do a number of transactions.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use dyno_units::Seed;
+
+use crate::{
+    ConnectError, Connection, Dialect, Next, Pace, Reply, Row, Seat, Session, Statement,
+    StatementError, Tally, TextRows, Value, Workload,
+};
+
+/// A statement as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) sql: String,
+    pub(crate) values: Vec<String>,
+}
+
+/// What a client did.
+pub(crate) struct Ran {
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) tallies: Vec<Tally>,
+}
+
+impl Ran {
+    /// One line a statement, long text shortened to its length.
+    pub(crate) fn sent_text(&self) -> String {
+        self.sent
+            .iter()
+            .map(|sent| {
+                format!("{} {}", sent.sql, sent.values.join(" ")).trim_end().to_owned() + "\n"
+            })
+            .collect()
+    }
+
+    /// All values that are whole numbers.
+    pub(crate) fn integers(&self) -> impl Iterator<Item = i64> {
+        self.sent.iter().flat_map(|sent| &sent.values).filter_map(|value| value.parse().ok())
+    }
+}
+
+/// One client with a scripted connection.
+pub(crate) struct Fake {
+    dialect: Dialect,
+    client_idx: usize,
+    n_clients: usize,
+    errors: VecDeque<StatementError>,
+}
+
+impl Fake {
+    pub(crate) fn new(dialect: Dialect) -> Fake {
+        Fake { dialect, ..Fake::of(0, 1) }
+    }
+
+    pub(crate) fn of(client_idx: usize, n_clients: usize) -> Fake {
+        Fake { dialect: Dialect::MySql, client_idx, n_clients, errors: VecDeque::new() }
+    }
+
+    /// Makes the next statement fail.
+    pub(crate) fn fail_next(&mut self, error: StatementError) {
+        self.errors.push_back(error);
+    }
+
+    /// Runs the client until `n` transactions have ended well or for good.
+    pub(crate) fn run(self, workload: &dyn Workload, n: u64) -> Ran {
+        let statements: Rc<[Statement]> = workload.statements(self.dialect).into();
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let connection = FakeConnection {
+            dialect: self.dialect,
+            prepared: Vec::new(),
+            sent: Arc::clone(&sent),
+            errors: self.errors,
+        };
+        let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
+        let session =
+            Session::open(Box::new(connection), &statements, pace.clone() as Rc<dyn Pace>).unwrap();
+        let seat = Seat {
+            client_idx: self.client_idx,
+            n_clients: self.n_clients,
+            random: Seed(3).derive("client", self.client_idx as u64).stream(),
+            session,
+            statements,
+            pace: pace.clone(),
+        };
+        let mut client = pin!(workload.client(seat));
+        let outcome = client.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(outcome.is_ready(), "nothing here ever waits");
+        let sent = sent.lock().unwrap().clone();
+        Ran { sent, tallies: pace.tallies.take() }
+    }
+}
+
+struct FakeConnection {
+    dialect: Dialect,
+    prepared: Vec<Statement>,
+    sent: Arc<Mutex<Vec<Sent>>>,
+    errors: VecDeque<StatementError>,
+}
+
+impl Connection for FakeConnection {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        self.prepared = statements.to_vec();
+        Ok(())
+    }
+
+    fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
+        let sql = self.prepared[statement].sql.clone();
+        let n_marks = match self.dialect {
+            Dialect::PostgreSql => sql.matches('$').count(),
+            _ => sql.matches('?').count(),
+        };
+        assert_eq!(n_marks, values.len(), "{sql}");
+        let show = |value: &Value<'_>| match value {
+            Value::Integer(value) => value.to_string(),
+            Value::Text(text) => format!("text[{}]", text.len()),
+            other => format!("{other:?}"),
+        };
+        let values = values.iter().map(show).collect();
+        self.sent.lock().unwrap().push(Sent { sql, values });
+    }
+
+    fn send_text(&mut self, sql: &str) {
+        self.sent.lock().unwrap().push(Sent { sql: sql.to_owned(), values: Vec::new() });
+    }
+
+    fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+        Poll::Ready(self.errors.pop_front().map_or(Ok(Reply::default()), Err))
+    }
+
+    fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
+        Ok(())
+    }
+
+    fn query(&mut self, _sql: &str) -> Result<TextRows, StatementError> {
+        Ok(Vec::new())
+    }
+
+    fn load_rows(
+        &mut self,
+        _table: &str,
+        _columns: &[&str],
+        _next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        Ok(0)
+    }
+}
+
+struct FakePace {
+    left: Cell<u64>,
+    tallies: RefCell<Vec<Tally>>,
+}
+
+impl Pace for FakePace {
+    fn poll_due(&self) -> Poll<bool> {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        Poll::Ready(left > 0)
+    }
+
+    fn sent(&self) {}
+
+    fn done(&self, _kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next {
+        self.tallies.borrow_mut().push(tally);
+        match result {
+            Ok(()) => Next::Proceed,
+            Err(error) if error.class.is_transient() => Next::Retry,
+            Err(_) => Next::GiveUp,
+        }
+    }
+
+    fn poll_pause(&self) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn attach(&self, _connection: &mut dyn Connection) -> Result<(), StatementError> {
+        Ok(())
+    }
+
+    fn detach(&self) {}
+
+    fn awaits_reply(&self, _connection: &dyn Connection) {
+        panic!("the fake connection always answers at once");
+    }
+
+    fn is_overdue(&self) -> bool {
+        false
+    }
+
+    fn poll_connect(&self) -> Poll<Result<Box<dyn Connection>, ConnectError>> {
+        panic!("no connection is lost here");
+    }
+
+    fn reconnect_failed(&self, _error: &ConnectError) -> bool {
+        false
+    }
+}

@@ -1,0 +1,364 @@
+//! What a client of each script does in one transaction.
+//!
+//! Everything a transaction needs is drawn between its statements and put into memory that was
+//! allocated when the client was made. A retry draws again: it is a new transaction of the same
+//! kind, as in sysbench. Duplicate keys and deadlocks are not dealt with here; they are told.
+
+use dyno_units::RandomStream;
+
+use crate::{Session, StatementClass, StatementError, Transactions, Value};
+
+use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, push_number, text_len};
+use super::distribution::Distribution;
+use super::sequence::{Sequence, scattered_id};
+use super::statements::{Mix, StatementKind, StatementPlaces};
+
+/// A client of the scripts that send a mix of statements.
+pub(super) struct MixClient {
+    mix: Mix,
+    places: StatementPlaces,
+    n_tables: u64,
+    ids: Distribution,
+    keys: Vec<Value<'static>>,
+    text: RowText,
+}
+
+impl MixClient {
+    pub(super) fn new(mix: Mix, n_tables: u64, ids: Distribution) -> MixClient {
+        MixClient {
+            mix,
+            places: mix.places(n_tables),
+            n_tables,
+            ids,
+            keys: Vec::with_capacity(mix.n_keys as usize),
+            text: RowText::new(),
+        }
+    }
+
+    /// A table, drawn once for all statements of a kind in a transaction, as sysbench does.
+    fn draw_table(&self, random: &mut RandomStream) -> u64 {
+        random.below(self.n_tables)
+    }
+
+    fn draw_id(&self, random: &mut RandomStream) -> i64 {
+        self.ids.draw(random) as i64 + 1
+    }
+
+    async fn point_selects(
+        &mut self,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let count = self.mix.count(StatementKind::PointSelect);
+        if count == 0 {
+            return Ok(());
+        }
+        let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
+        for _ in 0..count {
+            self.keys.clear();
+            for _ in 0..self.mix.n_keys {
+                self.keys.push(Value::Integer(self.draw_id(random)));
+            }
+            session.execute(statement, &self.keys).await?;
+        }
+        Ok(())
+    }
+
+    async fn ranges(
+        &mut self,
+        kind: StatementKind,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let count = self.mix.count(kind);
+        if count == 0 {
+            return Ok(());
+        }
+        let statement = self.places.index(kind, self.draw_table(random));
+        for _ in 0..count {
+            let first = self.draw_id(random);
+            let last = first + self.mix.range_size as i64 - 1;
+            session.execute(statement, &[Value::Integer(first), Value::Integer(last)]).await?;
+        }
+        Ok(())
+    }
+
+    async fn updates(
+        &mut self,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let count = self.mix.count(StatementKind::IndexUpdate);
+        if count > 0 {
+            let statement = self.places.index(StatementKind::IndexUpdate, self.draw_table(random));
+            for _ in 0..count {
+                let id = self.draw_id(random);
+                session.execute(statement, &[Value::Integer(id)]).await?;
+            }
+        }
+        let count = self.mix.count(StatementKind::NonIndexUpdate);
+        if count > 0 {
+            let table_idx = self.draw_table(random);
+            let statement = self.places.index(StatementKind::NonIndexUpdate, table_idx);
+            for _ in 0..count {
+                let id = self.draw_id(random);
+                let values = [Value::Text(self.text.draw_c(random)), Value::Integer(id)];
+                session.execute(statement, &values).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes rows and inserts them again with new values; `oltp_delete` only deletes.
+    async fn delete_inserts(
+        &mut self,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let count = self.mix.count(StatementKind::Delete);
+        if count == 0 {
+            return Ok(());
+        }
+        let table_idx = self.draw_table(random);
+        let delete = self.places.index(StatementKind::Delete, table_idx);
+        let has_insert = self.mix.count(StatementKind::Insert) > 0;
+        for _ in 0..count {
+            let id = self.draw_id(random);
+            session.execute(delete, &[Value::Integer(id)]).await?;
+            if has_insert {
+                let insert = self.places.index(StatementKind::Insert, table_idx);
+                let k = self.draw_id(random);
+                let (c, pad) = self.text.draw(random);
+                let values =
+                    [Value::Integer(id), Value::Integer(k), Value::Text(c), Value::Text(pad)];
+                session.execute(insert, &values).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Transactions for MixClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        if self.mix.has_begin {
+            session.begin().await?;
+        }
+        self.point_selects(random, session).await?;
+        for kind in StatementKind::RANGES {
+            self.ranges(kind, random, session).await?;
+        }
+        self.updates(random, session).await?;
+        self.delete_inserts(random, session).await?;
+        if self.mix.has_begin {
+            session.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+/// A client of `oltp_insert`.
+pub(super) struct InsertClient {
+    pub(super) n_tables: u64,
+    pub(super) k: Distribution,
+    pub(super) ids: InsertIds,
+    pub(super) text: RowText,
+}
+
+/// Where the ids of inserted rows come from.
+pub(super) enum InsertIds {
+    /// From the server.
+    Server,
+    /// Ascending, above this many rows that were filled in.
+    After(u64, Sequence),
+    /// Scattered over all 32-bit numbers.
+    Scattered(Sequence),
+}
+
+impl InsertIds {
+    fn take(&mut self) -> Option<i64> {
+        match self {
+            InsertIds::Server => None,
+            InsertIds::After(n_rows, sequence) => Some((*n_rows + 1 + sequence.take()) as i64),
+            InsertIds::Scattered(sequence) => Some(scattered_id(sequence.take())),
+        }
+    }
+}
+
+impl Transactions for InsertClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let statement = random.below(self.n_tables) as usize;
+        let k = self.k.draw(random) as i64 + 1;
+        let id = self.ids.take();
+        let (c, pad) = self.text.draw(random);
+        let values = [
+            id.map_or(Value::Null, Value::Integer),
+            Value::Integer(k),
+            Value::Text(c),
+            Value::Text(pad),
+        ];
+        let n_left_out = usize::from(id.is_none());
+        session.execute(statement, &values[n_left_out..]).await?;
+        Ok(())
+    }
+}
+
+/// A client of `bulk_insert`: one transaction adds one row to a statement of many rows.
+///
+/// The statement is sent by the transaction that makes it long enough, so nearly all transactions
+/// take no time and a few take all of it. That is sysbench's way of counting. Rows of a statement
+/// that is not yet long enough when the load ends are not sent.
+pub(super) struct BulkClient {
+    prefix: String,
+    sql: String,
+    bytes_max: usize,
+    ids: Sequence,
+}
+
+/// Longest text of one row: `,(` two numbers of at most 20 characters, `,` and `)`.
+const BULK_ROW_BYTES_MAX: usize = 44;
+
+impl BulkClient {
+    /// A client that fills table `table_idx` with statements of `bytes_max` bytes.
+    pub(super) fn new(table_idx: u64, bytes_max: usize, ids: Sequence) -> BulkClient {
+        let prefix = format!("INSERT INTO sbtest{} VALUES ", table_idx + 1);
+        let mut sql = String::with_capacity(prefix.len() + bytes_max + BULK_ROW_BYTES_MAX);
+        sql.push_str(&prefix);
+        BulkClient { prefix, sql, bytes_max, ids }
+    }
+
+    fn is_full(&self) -> bool {
+        self.sql.len() + BULK_ROW_BYTES_MAX > self.bytes_max
+    }
+
+    fn add_row(&mut self) {
+        if self.sql.len() > self.prefix.len() {
+            self.sql.push(',');
+        }
+        // sysbench numbers from 1.
+        let number = self.ids.take() as i64 + 1;
+        self.sql.push('(');
+        push_number(&mut self.sql, number);
+        self.sql.push(',');
+        push_number(&mut self.sql, number);
+        self.sql.push(')');
+    }
+}
+
+impl Transactions for BulkClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        // Full already: this is the retry of a transaction whose statement failed, and its row is
+        // in the statement.
+        if !self.is_full() || self.sql.len() == self.prefix.len() {
+            self.add_row();
+        }
+        if !self.is_full() {
+            return Ok(());
+        }
+        let result = session.text(&self.sql, StatementClass::Write).await;
+        if !result.as_ref().is_err_and(|error| error.class.is_transient()) {
+            self.sql.truncate(self.prefix.len());
+        }
+        result.map(|_| ())
+    }
+}
+
+/// A client of `select_random_points` and `select_random_ranges`.
+///
+/// As in sysbench, each client draws from its own part of [0, rows], so that no two ask for the
+/// same rows.
+pub(super) struct RandomKeysClient {
+    first: i64,
+    keys: Distribution,
+    values: Vec<Value<'static>>,
+    n_keys: u64,
+    delta: Option<i64>,
+}
+
+impl RandomKeysClient {
+    /// A client that sends `n_keys` keys, or as many ranges of `delta` + 1 keys, drawn from
+    /// `first` upwards.
+    pub(super) fn new(first: i64, keys: Distribution, n_keys: u64, delta: Option<i64>) -> Self {
+        let n_values = n_keys as usize * if delta.is_some() { 2 } else { 1 };
+        let values = Vec::with_capacity(n_values);
+        RandomKeysClient { first, keys, values, n_keys, delta }
+    }
+}
+
+impl Transactions for RandomKeysClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        self.values.clear();
+        for _ in 0..self.n_keys {
+            let key = self.first + self.keys.draw(random) as i64;
+            self.values.push(Value::Integer(key));
+            if let Some(delta) = self.delta {
+                self.values.push(Value::Integer(key + delta));
+            }
+        }
+        session.execute(0, &self.values).await?;
+        Ok(())
+    }
+}
+
+/// The text columns of one row, in memory that is used again.
+pub(super) struct RowText {
+    c: Vec<u8>,
+    pad: Vec<u8>,
+}
+
+impl RowText {
+    pub(super) fn new() -> RowText {
+        RowText {
+            c: Vec::with_capacity(text_len(C_GROUPS)),
+            pad: Vec::with_capacity(text_len(PAD_GROUPS)),
+        }
+    }
+
+    fn draw_c(&mut self, random: &mut RandomStream) -> &[u8] {
+        self.c.clear();
+        push_groups(&mut self.c, C_GROUPS, random);
+        &self.c
+    }
+
+    fn draw(&mut self, random: &mut RandomStream) -> (&[u8], &[u8]) {
+        self.draw_c(random);
+        self.pad.clear();
+        push_groups(&mut self.pad, PAD_GROUPS, random);
+        (&self.c, &self.pad)
+    }
+}

@@ -1,0 +1,153 @@
+//! The options of all subcommands.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use dyno_units::Seed;
+
+use crate::End;
+use crate::commands::{bench, check, completions, doctor, plan, report, run, schema, sql};
+
+/// A laboratory for database performance: a question goes in as one file, an answer with its
+/// evidence comes out.
+#[derive(Parser)]
+#[command(name = "dyno", version, max_term_width = 100, subcommand_required = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a study: plan, deploy, load, watch, record, analyse, report; goes on where it stopped
+    Run(RunOptions),
+    /// Check a study file and show all its errors
+    Check {
+        /// The study file
+        study: PathBuf,
+    },
+    /// Show the trials of a study in order, with time and disk they will take
+    Plan {
+        /// The study file
+        study: PathBuf,
+        /// The seed, where the study fixes none
+        #[arg(long, value_parser = seed)]
+        seed: Option<Seed>,
+    },
+    /// Print the JSON Schema of study files, for editors
+    Schema,
+    /// Make the report of one or several runs again
+    Report(ReportOptions),
+    /// Ask a run's record with SQL (tables: run, variant, step, trial, result, interval, reading …)
+    Sql {
+        /// The run's folder
+        run: PathBuf,
+        /// The query; see `.schema` of RUN/record.sqlite, or ask sqlite_master
+        query: String,
+        /// Print tab-separated values instead of a table
+        #[arg(long)]
+        tsv: bool,
+    },
+    /// Say what is wrong with this machine as a laboratory
+    Doctor {
+        /// The folder where servers would keep their data
+        #[arg(long, value_name = "FOLDER")]
+        data_folder: Option<PathBuf>,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Options of `dyno run`.
+#[derive(clap::Args)]
+pub(crate) struct RunOptions {
+    /// The study file
+    pub(crate) study: PathBuf,
+    /// The run's folder; `runs/` and the study's name where not given
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Begin a new run beside the earlier ones instead of going on with the last
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) new: bool,
+    /// The seed, where the study fixes none
+    #[arg(long, value_parser = seed)]
+    pub(crate) seed: Option<Seed>,
+    /// Where private servers keep their data
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data_folder: Option<PathBuf>,
+}
+
+/// Options of `dyno report`.
+#[derive(clap::Args)]
+pub(crate) struct ReportOptions {
+    /// Folders of runs; several are joined
+    #[arg(required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// What to print; without it, the run's folder gets report.html, report.md and findings.json
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+    /// The file to write instead of printing
+    #[arg(long, value_name = "FILE", requires = "format")]
+    pub(crate) out: Option<PathBuf>,
+    /// Smallest effect that matters, instead of the study's own: 3%
+    #[arg(long, value_parser = percentage)]
+    pub(crate) threshold: Option<f64>,
+}
+
+/// Formats of a report.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One self-contained page
+    Html,
+    /// For a pull request
+    Markdown,
+    /// findings.json
+    Json,
+    /// A summary for the terminal
+    Terminal,
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn run() -> anyhow::Result<End> {
+    let matches = command().get_matches();
+    if let Some(("bench", matches)) = matches.subcommand() {
+        return bench::run(matches);
+    }
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.command {
+        Command::Run(options) => run::run(&options),
+        Command::Check { study } => check::run(&study),
+        Command::Plan { study, seed } => plan::run(&study, seed),
+        Command::Schema => schema::run(),
+        Command::Report(options) => report::run(&options),
+        Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
+        Command::Doctor { data_folder } => doctor::run(data_folder),
+        Command::Completions { shell } => completions::run(shell),
+    }
+}
+
+/// The whole command line. `bench` has a subcommand for each workload of the catalog.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().subcommand(bench::command())
+}
+
+fn seed(text: &str) -> Result<Seed, String> {
+    text.parse().map(Seed).map_err(|_| "a seed is a whole number".to_owned())
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    dyno_units::parse_percentage(text)
+        .map(|percent| percent / 100.0)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

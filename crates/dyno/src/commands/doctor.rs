@@ -1,0 +1,62 @@
+//! `dyno doctor`: what is wrong with this machine as a laboratory.
+
+use std::path::{Path, PathBuf};
+
+use dyno_host::{Check, CheckState, Snapshot, Symptoms, examine};
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// How long the machine is watched for other load.
+const WATCHED: Nanoseconds = Nanoseconds::from_secs(2);
+
+/// Examines the machine and prints what it found, what is bad last, where it is read.
+pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
+    let data_folder = lab::data_root(data_folder.as_deref())?;
+    let root = Path::new("/");
+    let clock = SystemClock::start();
+    let before = Snapshot::read(root);
+    clock.sleep_until(WATCHED);
+    let after = Snapshot::read(root);
+    let mut checks = examine(&Symptoms::read(root, &data_folder, &before, &after));
+    checks.sort_by_key(|check| order(check.state));
+    for check in &checks {
+        terminal::out(&describe(check));
+    }
+    let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
+    terminal::out(&format!(
+        "{} good, {} worth knowing, {} bad, {} not known",
+        count(CheckState::Good),
+        count(CheckState::Notice),
+        count(CheckState::Bad),
+        count(CheckState::Unknown)
+    ));
+    Ok(if count(CheckState::Bad) > 0 { End::Bad } else { End::Good })
+}
+
+fn order(state: CheckState) -> u8 {
+    match state {
+        CheckState::Good => 0,
+        CheckState::Unknown => 1,
+        CheckState::Notice => 2,
+        CheckState::Bad => 3,
+    }
+}
+
+fn describe(check: &Check) -> String {
+    let state = match check.state {
+        CheckState::Good => "good   ",
+        CheckState::Notice => "notice ",
+        CheckState::Bad => "BAD    ",
+        CheckState::Unknown => "unknown",
+    };
+    let mut text = format!("{state} {}: {}", check.name, check.found);
+    if check.state != CheckState::Good {
+        text += &format!("\n        why it matters: {}", check.why);
+        if !check.advice.is_empty() {
+            text += &format!("\n        what to do: {}", check.advice);
+        }
+    }
+    text
+}

@@ -1,0 +1,109 @@
+//! `dyno run`: from a study file to an answer.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use dyno_lab::{RunEnd, RunOrder};
+use dyno_study::Study;
+use dyno_units::Seed;
+
+use crate::cli::RunOptions;
+use crate::commands::{StudyFile, plan, read_study, report};
+use crate::progress::Progress;
+use crate::{End, lab, terminal};
+
+/// Runs a study, or goes on with it, and writes its report.
+pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
+    let Some(StudyFile { mut study, source }) = read_study(&options.study)? else {
+        return Ok(End::Misused);
+    };
+    if let Some(folder) = &options.data_folder {
+        study.design.data_folder = Some(folder.display().to_string());
+    }
+    let folder = run_folder(options);
+    let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
+    let now = lab.clock.unix_millis();
+    let seed = seed(options, &study, &folder, now)?;
+    let plan = dyno_study::plan(&study, seed);
+    let manifest =
+        dyno_lab::make_manifest(&plan, &study.design, &source, &lab.environment, now)?;
+    plan::warn_of_disk(&plan, &lab)?;
+    terminal::say(&format!(
+        "{}\n{} variants × {} repetitions, {} trials, about {} of load, seed {}; record in {}",
+        plan.title,
+        plan.variants.len(),
+        study.design.repetitions,
+        plan.trials.len(),
+        plan.load_time(),
+        seed.0,
+        folder.display()
+    ));
+    let order =
+        RunOrder { plan: &plan, design: &study.design, manifest: &manifest, folder: folder.clone() };
+    let mut progress = Progress::new(&plan, &lab);
+    let result = dyno_lab::run(&lab, &order, &mut |event| progress.hear(event));
+    progress.close();
+    let end = match result {
+        Ok(end) => end,
+        // What was measured is kept and shown, whatever ended the run.
+        Err(error) => {
+            if report::write_all(std::slice::from_ref(&folder), None, now).is_err() {
+                terminal::say("the report could not be written either");
+            }
+            return Err(error);
+        }
+    };
+    terminal::out(&report::write_all(&[folder], None, lab.clock.unix_millis())?);
+    Ok(tell(&end))
+}
+
+/// The run's folder.
+fn run_folder(options: &RunOptions) -> PathBuf {
+    if let Some(folder) = &options.out {
+        return folder.clone();
+    }
+    let path = &options.study;
+    let mut name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    // `studies/durability/bench-top.toml` is known by its folder, too.
+    if let Some(parent) = path.parent().and_then(Path::file_name)
+        && parent != "studies"
+    {
+        name = format!("{}-{name}", parent.to_string_lossy());
+    }
+    let base = Path::new("runs").join(&name);
+    let numbered = |n: u32| Path::new("runs").join(format!("{name}-{n}"));
+    let taken = (2..).take_while(|&n| numbered(n).exists()).last();
+    let last = taken.map_or(base.clone(), numbered);
+    if options.new && base.exists() { numbered(taken.unwrap_or(1) + 1) } else { last }
+}
+
+/// The seed: the study's, the command line's, that of the run to go on with, or a new one.
+fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow::Result<Seed> {
+    if let Some(seed) = study.design.seed.or(options.seed) {
+        return Ok(seed);
+    }
+    if folder.join("manifest.json").exists() {
+        let run = dyno_record::read_run(folder).context("cannot go on with the run")?;
+        return Ok(Seed(run.manifest.seed));
+    }
+    // A short number is easier to copy by hand.
+    Ok(Seed(Seed(now).derive("run", 0).0 % 1_000_000))
+}
+
+fn tell(end: &RunEnd) -> End {
+    if end.interrupted {
+        terminal::say("stopped; the same command goes on with the trials that are missing");
+        return End::Interrupted;
+    }
+    if end.finished + end.failed == 0 && end.kept > 0 {
+        terminal::say("all trials were there already; `--new` begins another run");
+    }
+    if end.over_budget > 0 {
+        terminal::say(&format!(
+            "{} trials were not begun: the time budget would not have sufficed; the same command \
+             goes on with them",
+            end.over_budget
+        ));
+    }
+    if end.failed > 0 { End::Bad } else { End::Good }
+}

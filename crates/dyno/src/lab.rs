@@ -1,0 +1,76 @@
+//! Makes the laboratory: clock, keeper, machine, and the way to stop it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::Context;
+use dyno_host::Keeper;
+use dyno_lab::Lab;
+use dyno_load::AbortFlag;
+use dyno_record::Environment;
+use dyno_units::Clock;
+
+use crate::clock::SystemClock;
+use crate::terminal;
+
+/// Makes the laboratory. Private servers keep their data in `data_folder`, or in a folder of
+/// Dyno's own under /var/tmp, which is on a disk and may be entered by every user.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
+    let root = data_root(data_folder)?;
+    let mut keeper = Keeper::new(&root).context("cannot keep servers")?;
+    if let Some(path) = std::env::var_os("PATH") {
+        keeper = keeper.with_path(&path);
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let abort = AbortFlag::new();
+    stop_on_signals(&abort)?;
+    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment: environment(&root) })
+}
+
+/// Where private servers keep their data.
+pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match data_folder {
+        Some(folder) => std::path::absolute(folder)
+            .with_context(|| format!("cannot use the data folder {}", folder.display())),
+        None => {
+            let user = rustix::process::getuid().as_raw();
+            Ok(PathBuf::from(format!("/var/tmp/dyno-{user}")))
+        }
+    }
+}
+
+/// The machine, as the record keeps it.
+fn environment(data_folder: &Path) -> Environment {
+    let facts = dyno_host::environment(Path::new("/"), data_folder);
+    Environment {
+        machine: facts.machine,
+        cpus: facts.cpus,
+        memory_bytes: facts.memory_bytes,
+        facts: facts.facts,
+    }
+}
+
+/// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
+/// and the next run cleans up.
+fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .context("cannot listen for Ctrl-C")?;
+    let abort = abort.clone();
+    let heard = AtomicUsize::new(0);
+    std::thread::Builder::new()
+        .name("dyno-signals".to_owned())
+        .spawn(move || {
+            for signal in &mut signals {
+                if heard.fetch_add(1, Ordering::Relaxed) > 0 {
+                    std::process::exit(128 + signal);
+                }
+                terminal::say("\nstopping: the trial is abandoned, servers are being stopped …");
+                abort.raise();
+            }
+        })
+        .context("cannot listen for Ctrl-C")?;
+    Ok(())
+}

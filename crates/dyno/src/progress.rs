@@ -1,0 +1,157 @@
+//! Tells a run's events while it goes on: one changing line at a terminal, plain lines elsewhere.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use dyno_lab::Lab;
+use dyno_record::{Event, EventKind};
+use dyno_study::Plan;
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::terminal;
+
+/// Consumes events, prints progress.
+pub(crate) struct Progress {
+    clock: Arc<dyn Clock>,
+    is_interactive: bool,
+    n_trials: usize,
+    trial_time: Nanoseconds,
+    steps: Vec<String>,
+    began: Nanoseconds,
+    /// Trials that ended in this process, and the time they took.
+    ended: u32,
+    /// Trials that ended before this process began, as far as seen.
+    current: Option<u32>,
+    context: String,
+    has_line: bool,
+}
+
+impl Progress {
+    /// Begins to tell.
+    pub(crate) fn new(plan: &Plan, lab: &Lab) -> Progress {
+        Progress {
+            clock: Arc::clone(&lab.clock),
+            is_interactive: terminal::is_interactive(),
+            n_trials: plan.trials.len(),
+            trial_time: plan.trial_time(),
+            steps: plan.steps.iter().map(|step| step.name.clone()).collect(),
+            began: lab.clock.now(),
+            ended: 0,
+            current: None,
+            context: String::new(),
+            has_line: false,
+        }
+    }
+
+    /// Tells one event.
+    pub(crate) fn hear(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::TrialBegan { trial, variant, repetition } => {
+                self.current = Some(*trial);
+                self.context = format!("trial {trial}/{} {variant} #{repetition}", self.n_trials);
+                if self.is_interactive {
+                    self.line("deploying");
+                }
+            }
+            EventKind::ServerReady { server, took_s, .. } => {
+                let server = server.split(" (").next().unwrap_or(server);
+                self.line(&format!("{server} ready after {took_s:.1} s"));
+            }
+            EventKind::PopulateProgressed { rows, rows_total } => {
+                if self.is_interactive {
+                    self.line(&format!("populating, {rows} of {rows_total} rows"));
+                }
+            }
+            EventKind::Populated { rows, took_s } => {
+                let rate = *rows as f64 / took_s.max(1e-3);
+                self.line(&format!("{rows} rows populated in {took_s:.1} s ({rate:.0}/s)"));
+            }
+            EventKind::PhaseBegan { name, phase, step } if self.is_interactive => {
+                let n = self.steps.len();
+                self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
+            }
+            EventKind::IntervalEnded { step, second, throughput, p95_us } => {
+                if self.is_interactive {
+                    let name = &self.steps[*step];
+                    self.line(&format!(
+                        "{name}, second {second}: {throughput:.0} tx/s, p95 {}",
+                        time(*p95_us)
+                    ));
+                }
+            }
+            EventKind::StepEnded { step, throughput, p95_us } => {
+                let name = self.steps[*step].clone();
+                let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
+                self.permanent(&text);
+            }
+            EventKind::TrialFinished { .. } => self.ended += 1,
+            EventKind::TrialFailed { message, server_log, .. } => {
+                self.ended += 1;
+                self.permanent(&format!("FAILED: {message}"));
+                for line in server_log.iter().rev().take(5).rev() {
+                    self.permanent(&format!("server log: {line}"));
+                }
+            }
+            EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
+            EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
+            EventKind::Noted { message } => self.permanent(message),
+            EventKind::PhaseBegan { .. } | EventKind::Rested { .. } => {}
+        }
+    }
+
+    /// Ends the changing line.
+    pub(crate) fn close(&mut self) {
+        self.wipe();
+    }
+
+    /// A line that is replaced by the next one at a terminal, and stays elsewhere.
+    fn line(&mut self, text: &str) {
+        if !self.is_interactive {
+            terminal::say(&format!("[{}] {text}", self.context));
+            return;
+        }
+        let mut line = format!("[{}] {text}{}", self.context, self.time_left());
+        let width = terminal::width().saturating_sub(1);
+        if line.chars().count() > width {
+            line = line.chars().take(width - 1).chain(['…']).collect();
+        }
+        let mut err = std::io::stderr().lock();
+        // A terminal that is gone needs no progress.
+        let _ = write!(err, "\r\x1b[2K{line}");
+        let _ = err.flush();
+        self.has_line = true;
+    }
+
+    fn permanent(&mut self, text: &str) {
+        self.wipe();
+        if self.context.is_empty() {
+            terminal::say(text);
+        } else {
+            terminal::say(&format!("[{}] {text}", self.context));
+        }
+    }
+
+    fn wipe(&mut self) {
+        if std::mem::take(&mut self.has_line) {
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
+        }
+    }
+
+    /// From the mean time of the trials so far, or from the plan while there are none.
+    fn time_left(&self) -> String {
+        let Some(current) = self.current else { return String::new() };
+        let elapsed = self.clock.now().saturating_sub(self.began);
+        let trials_left = (self.n_trials as u64 + 1).saturating_sub(u64::from(current));
+        let per_trial = match self.ended {
+            0 => self.trial_time.0,
+            n => elapsed.0 / u64::from(n + 1).max(1),
+        };
+        let left = Nanoseconds((per_trial.max(self.trial_time.0) * trials_left).max(1));
+        let whole = Nanoseconds::from_secs(left.0 / 1_000_000_000);
+        format!(" · about {whole} left")
+    }
+}
+
+fn time(us: f64) -> String {
+    Nanoseconds((us * 1e3) as u64).to_string()
+}

@@ -1,0 +1,99 @@
+//! Keeps passwords out of the process list, and brings them in from the environment.
+//!
+//! A URL may name an environment variable in place of its password:
+//! `mysql://root:${DB_PASSWORD}@db1/test`. Where the password itself stands on the command line,
+//! Dyno starts itself again at once with the password in such a variable, because everybody on the
+//! machine can read the arguments of every process and only its owner the environment.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Starts this program again with passwords moved from arguments to the environment, if there are
+/// any; returns only when there was nothing to hide.
+pub(crate) fn hide_from_process_list() -> anyhow::Result<()> {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let mut secrets = Vec::new();
+    let hidden: Vec<String> = arguments.iter().map(|text| hide(text, &mut secrets)).collect();
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let error = Command::new(program).args(hidden).envs(secrets).exec();
+    Err(error).context("cannot start this program again without a password among its arguments")
+}
+
+/// The range of the password in a text that holds a URL with one.
+fn password_range(text: &str) -> Option<std::ops::Range<usize>> {
+    let authority = text.find("://")? + 3;
+    let end = text[authority..].find(['/', '?']).map_or(text.len(), |at| authority + at);
+    let at = authority + text[authority..end].rfind('@')?;
+    let colon = authority + text[authority..at].find(':')?;
+    (colon + 1 < at).then_some(colon + 1..at)
+}
+
+fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
+    match password_range(text) {
+        Some(range) if !text[range.clone()].starts_with("${") => {
+            let name = format!("DYNO_SECRET_{}", secrets.len());
+            let hidden = format!("{}${{{name}}}{}", &text[..range.start], &text[range.end..]);
+            secrets.push((name, text[range].to_owned()));
+            hidden
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Replaces `${NAME}` in a URL by the variable's value.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
+    expand_with(url, &|name| std::env::var(name).ok())
+}
+
+fn expand_with(url: &str, lookup: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<String> {
+    let mut out = String::with_capacity(url.len());
+    let mut rest = url;
+    while let Some(start) = rest.find("${") {
+        out.push_str(&rest[..start]);
+        let tail = &rest[start + 2..];
+        let Some(end) = tail.find('}') else { bail!("a `${{` in a URL has no `}}`") };
+        let name = &tail[..end];
+        let Some(value) = lookup(name) else {
+            bail!("the URL names the environment variable {name}, which is not set");
+        };
+        out.push_str(&value);
+        rest = &tail[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_moved_and_nothing_else() {
+        let check = |text: &str, expected: &str, moved: &[&str]| {
+            let mut secrets = Vec::new();
+            assert_eq!(hide(text, &mut secrets), expected);
+            assert_eq!(secrets.iter().map(|(_, s)| s.as_str()).collect::<Vec<_>>(), moved);
+        };
+        check("mysql://u:p@h:1/c", "mysql://u:${DYNO_SECRET_0}@h:1/c", &["p"]);
+        check("--on=mysql://u:p@q@h/c", "--on=mysql://u:${DYNO_SECRET_0}@h/c", &["p@q"]);
+        check("mysql://u:${X}@h/c", "mysql://u:${X}@h/c", &[]);
+        check("mysql://u@h:3306/c", "mysql://u@h:3306/c", &[]);
+        check("mysql://h:3306/c?x=a:b@c", "mysql://h:3306/c?x=a:b@c", &[]);
+        check("sqlite", "sqlite", &[]);
+    }
+
+    #[test]
+    fn variables_are_expanded_or_missed() {
+        let lookup = |name: &str| (name == "X").then(|| "secret".to_owned());
+        assert_eq!(expand_with("a://u:${X}@h/c", &lookup).unwrap(), "a://u:secret@h/c");
+        assert!(expand_with("a://u:${Y}@h/c", &lookup).unwrap_err().to_string().contains("Y"));
+        assert!(expand_with("a://u:${X@h/c", &lookup).is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! `dyno bench`: every workload on every product, and the fields its JSON promises.
+
+use serde_json::Value;
+
+use crate::support::Workbench;
+
+/// Workload, and statements per transaction as sysbench has them (none where a transaction is not
+/// a fixed number of statements).
+const WORKLOADS: [(&str, Option<u64>); 11] = [
+    ("oltp_read_only", Some(16)),
+    ("oltp_read_write", Some(20)),
+    ("oltp_write_only", Some(6)),
+    ("oltp_point_select", Some(1)),
+    ("oltp_update_index", Some(1)),
+    ("oltp_update_non_index", Some(1)),
+    ("oltp_delete", Some(1)),
+    ("oltp_insert", Some(1)),
+    ("bulk_insert", None),
+    ("select_random_points", Some(1)),
+    ("select_random_ranges", Some(1)),
+];
+
+#[track_caller]
+fn check_result(result: &Value, workload: &str, statements: Option<u64>) {
+    for pointer in [
+        "/throughput_tps",
+        "/statements_per_s",
+        "/response_time_us/mean",
+        "/response_time_us/p50",
+        "/response_time_us/p95",
+        "/response_time_us/p99",
+        "/response_time_us/p999",
+        "/response_time_us/max",
+        "/generator/cpu_user_us_per_statement",
+        "/generator/cpu_system_us_per_statement",
+        "/generator/rss_mib",
+    ] {
+        let value = result.pointer(pointer).and_then(Value::as_f64);
+        assert!(value.is_some_and(f64::is_finite), "{workload}: {pointer} is {value:?}");
+    }
+    let count = |name: &str| result[name].as_u64().unwrap_or_default();
+    assert!(count("transactions") > 0, "{workload}: {result:#}");
+    assert_eq!(result["outcomes"]["committed"], result["transactions"], "{workload}");
+    if let Some(statements) = statements
+        && result["outcomes"].as_object().is_some_and(|outcomes| {
+            outcomes.iter().all(|(name, n)| name == "committed" || n.as_u64() == Some(0))
+        })
+    {
+        assert_eq!(count("statements"), statements * count("transactions"), "{workload}");
+    }
+}
+
+fn every_workload_on(product: &str) {
+    let bench = Workbench::new();
+    for (workload, statements) in WORKLOADS {
+        let mut arguments = vec![workload, "--on", product, "--duration", "700ms"];
+        arguments.extend(["--warm-up", "100ms", "--clients", "2"]);
+        if workload != "bulk_insert" {
+            arguments.extend(["--table-size", "2000"]);
+        }
+        let result = bench.bench(&arguments);
+        check_result(&result, workload, statements);
+        let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
+        assert_eq!(refused, 0, "{workload} on {product}: {}", result["errors"]);
+        if product != "sqlite" {
+            let cpu = result.pointer("/server/cpu_us_per_statement").and_then(Value::as_f64);
+            assert!(cpu.is_some(), "{workload} on {product} has no server CPU");
+        }
+    }
+}
+
+#[test]
+fn every_workload_runs_on_sqlite() {
+    every_workload_on("sqlite");
+}
+
+#[test]
+fn every_workload_runs_on_mariadb() {
+    every_workload_on("mariadb");
+}
+
+#[test]
+fn every_workload_runs_on_postgresql() {
+    every_workload_on("postgresql");
+}
+
+#[test]
+fn every_workload_runs_on_the_simulated_server() {
+    let bench = Workbench::new();
+    for (workload, statements) in WORKLOADS {
+        let result = bench.bench(&[workload, "--on", "simulated", "--duration", "2s"]);
+        check_result(&result, workload, statements);
+    }
+}
+
+#[test]
+fn every_distribution_runs() {
+    let bench = Workbench::new();
+    for distribution in ["uniform", "gaussian", "special", "pareto", "zipfian"] {
+        let arguments = ["oltp_read_only", "--on", "sqlite", "--duration", "200ms"];
+        let options = ["--table-size", "1000", "--distribution", distribution];
+        let result = bench.bench(&[&arguments[..], &options[..]].concat());
+        check_result(&result, distribution, Some(16));
+    }
+}
+
+#[test]
+fn rondbs_additions_run_on_every_product() {
+    let bench = Workbench::new();
+    for product in ["sqlite", "mariadb", "postgresql"] {
+        let arguments = ["oltp_read_only", "--on", product, "--duration", "300ms"];
+        let options = ["--table-size", "1000", "--point-select-keys", "10", "--row-filter", "on"];
+        let result = bench.bench(&[&arguments[..], &options[..]].concat());
+        check_result(&result, product, Some(16));
+        // Ten point selects of up to ten rows, four ranges of one row.
+        let rows = result["rows_received"].as_f64().unwrap();
+        let per_transaction = rows / result["transactions"].as_f64().unwrap();
+        assert!((90.0..=105.0).contains(&per_transaction), "{product}: {per_transaction}");
+    }
+}
+
+#[test]
+fn open_load_keeps_its_rate() {
+    let bench = Workbench::new();
+    let arguments = ["oltp_point_select", "--on", "mariadb", "--rate", "200"];
+    let options = ["--duration", "5s", "--table-size", "1000", "--arrivals", "constant"];
+    let result = bench.bench(&[&arguments[..], &options[..]].concat());
+    let done = result["throughput_tps"].as_f64().unwrap()
+        + result["outcomes"]["missed"].as_f64().unwrap() / 5.0;
+    assert!((195.0..=205.0).contains(&done), "{result:#}");
+}
+
+#[test]
+fn wrong_options_are_refused_in_words() {
+    let bench = Workbench::new();
+    let check = |arguments: &[&str], expected: &str| {
+        let answer = bench.dyno(arguments);
+        assert_ne!(answer.code, 0);
+        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+    };
+    check(&["bench", "oltp_read_only", "--on", "oracle"], "there is no product `oracle`");
+    check(&["bench", "oltp_read_only", "--on", "sqlite", "--tables", "many"], "`many`");
+    check(&["bench", "oltp_read_only", "--on", "sqlite", "--clients", "0"], "at least one client");
+    check(&["bench", "oltp_reed_only", "--on", "sqlite"], "oltp_read_only");
+    check(&["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"], "jounral_mode");
+    check(&["bench", "oltp_read_only", "--on", "mysql://root@127.0.0.1:1/x"], "127.0.0.1");
+}

@@ -1,0 +1,107 @@
+//! What goes wrong inside a trial is told, and the next trial runs.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Workbench, is_alive, read_json, server_pid, trial_folder};
+
+fn study(extra_settings: &str) -> String {
+    format!(
+        r#"
+        title = "Which one works?"
+        [database.good]
+        product = "mariadb"
+        settings = {{ innodb_buffer_pool_size = "64MiB" }}
+        [database.bad]
+        like = "good"
+        {extra_settings}
+        [workload.oltp_point_select]
+        table_size = 1000
+        [design]
+        vary = {{ database = ["bad", "good"] }}
+        order = "sequential"
+        repetitions = 1
+        warm_up = "0s"
+        duration = "1s"
+        rest = "0s"
+        "#
+    )
+}
+
+#[test]
+fn a_refused_setting_fails_its_trial_in_the_servers_words() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &study("settings = { no_such_setting = 1 }"));
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("FAILED"), "{}", answer.err);
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let trials = findings["trials"].as_array().unwrap();
+    assert_eq!(trials[0]["state"], "failed");
+    assert!(trials[0].to_string().contains("no_such_setting"), "{:#}", trials[0]);
+    assert_eq!(trials[1]["state"], "finished");
+}
+
+#[test]
+fn a_missing_program_says_what_to_install() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &study("programs = \"/nowhere\""));
+    bench.dyno(&["run", "study.toml"]);
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let message = findings["trials"][0]["message"].as_str().unwrap();
+    assert!(message.contains("/nowhere") && message.contains("mariadb-server"), "{message}");
+    assert_eq!(findings["trials"][1]["state"], "finished");
+}
+
+#[test]
+fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
+    let bench = Workbench::new();
+    let text = study("").replace("\"1s\"", "\"4s\"");
+    bench.write("study.toml", &text);
+    let mut running = bench.start(&["run", "study.toml"]);
+    running.wait_for(&["trial 1/2", "populated"]);
+    let run = bench.path("runs/study");
+    let server = server_pid(&trial_folder(&run, 1));
+    kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(running.end(), 1);
+    assert!(!is_alive(server));
+    let findings = read_json(&run.join("findings.json"));
+    let trials = findings["trials"].as_array().unwrap();
+    assert_eq!(trials[0]["state"], "failed", "{:#}", trials[0]);
+    let message = trials[0]["message"].as_str().unwrap();
+    assert!(message.contains("went down"), "{message}");
+    assert!(!trials[0]["server_log"].as_array().unwrap().is_empty());
+    assert_eq!(trials[1]["state"], "finished");
+}
+
+#[test]
+fn a_wrong_version_is_told() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &study("version = \"4.1\""));
+    bench.dyno(&["run", "study.toml"]);
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let message = findings["trials"][0]["message"].as_str().unwrap();
+    assert!(message.contains("4.1"), "{message}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_lost() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.oltp_point_select]\n\
+         [design]\nrepetitions = 2\nduration = \"5s\"\nwarm_up = \"0s\"\n",
+    );
+    // A file that cannot be made stands for a disk that takes no more.
+    bench.dyno_good(&["run", "study.toml"]);
+    let run = bench.path("runs/study");
+    std::fs::remove_dir_all(trial_folder(&run, 2)).unwrap();
+    let kept = std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap();
+    std::fs::remove_file(run.join("events.jsonl")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", run.join("events.jsonl")).unwrap();
+    std::fs::remove_file(run.join("report.html")).unwrap();
+    let answer = bench.dyno(&["run", "study.toml"]);
+    // The run's own events are written between trials; the trial's are in its own folder.
+    assert!(answer.code == 0 || answer.err.contains("free some space"), "{}", answer.err);
+    assert_eq!(std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap(), kept);
+    assert!(run.join("report.html").exists(), "the report covers what is there");
+}

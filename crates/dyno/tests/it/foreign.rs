@@ -1,0 +1,189 @@
+//! Servers that Dyno did not start: what is there stays there, and secrets stay secret.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use dyno_database::{Server, ServerSpec, start};
+use dyno_host::Keeper;
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::Connection;
+
+use crate::support::Workbench;
+
+/// A real clock for the tests' own servers.
+pub(crate) struct TestClock(Instant);
+
+impl TestClock {
+    #[expect(clippy::disallowed_methods, reason = "real servers live in real time")]
+    pub(crate) fn start() -> Arc<dyn Clock> {
+        Arc::new(TestClock(Instant::now()))
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds::from(self.0.elapsed())
+    }
+
+    fn unix_millis(&self) -> u64 {
+        self.now().0 / 1_000_000
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        std::thread::sleep(until.saturating_sub(self.now()).to_duration());
+    }
+}
+
+/// A server that runs already, as far as Dyno's commands can tell.
+pub(crate) struct Standing {
+    pub(crate) server: Option<Box<dyn Server>>,
+    pub(crate) socket: PathBuf,
+    keeper: Arc<Keeper>,
+}
+
+impl Standing {
+    pub(crate) fn start(product: &str) -> Standing {
+        let user = rustix::process::getuid().as_raw();
+        let keeper = Keeper::new(Path::new(&format!("/var/tmp/dyno-{user}"))).unwrap();
+        let keeper = Arc::new(keeper);
+        let clock = TestClock::start();
+        let spec = ServerSpec {
+            product: product.to_owned(),
+            version: None,
+            engine: None,
+            programs: None,
+            settings: BTreeMap::new(),
+            cpus: Vec::new(),
+        };
+        let server = start(&spec, &keeper, &clock).unwrap();
+        let settings = server.facts().unwrap().settings;
+        let socket = match product {
+            "mariadb" => PathBuf::from(&settings["socket"]),
+            _ => PathBuf::from(&settings["unix_socket_directories"])
+                .join(format!(".s.PGSQL.{}", settings["port"])),
+        };
+        Standing { server: Some(server), socket, keeper }
+    }
+
+    pub(crate) fn connection(&self) -> Box<dyn Connection> {
+        self.server.as_ref().unwrap().connector()().unwrap()
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop().unwrap();
+        }
+        let _ = &self.keeper;
+    }
+}
+
+const SHORT: [&str; 6] = ["--duration", "300ms", "--warm-up", "0s", "--table-size", "500"];
+
+#[test]
+fn tables_that_dyno_did_not_make_are_refused_and_kept() {
+    let standing = Standing::start("mariadb");
+    let mut connection = standing.connection();
+    for sql in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.orders(id INT PRIMARY KEY)",
+        "INSERT INTO shop.orders VALUES (1), (2)",
+    ] {
+        connection.query(sql).unwrap();
+    }
+    let bench = Workbench::new();
+    let url = |catalog: &str| format!("mysql://root@x/{catalog}?socket={}", standing.socket.display());
+    let shop = url("shop");
+    let arguments = ["bench", "oltp_point_select", "--on", &shop];
+    let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("orders"), "{}", answer.err);
+    assert!(answer.err.contains("allow"), "{}", answer.err);
+    let with = [&arguments[..], &SHORT[..], &["--allow-foreign-tables"][..]].concat();
+    bench.dyno_good(&with);
+    let rows = connection.query("SELECT COUNT(*) FROM shop.orders").unwrap();
+    assert_eq!(rows[0][0].as_deref(), Some("2"));
+    let left = connection.query("SHOW TABLES FROM shop").unwrap();
+    assert_eq!(left.len(), 1, "Dyno's own tables are gone: {left:?}");
+
+    // A catalog that is missing is made, and gone afterwards.
+    let fresh = url("fresh");
+    bench.dyno_good(&[&["bench", "oltp_point_select", "--on", &fresh], &SHORT[..]].concat());
+    let left = connection.query("SHOW DATABASES LIKE 'fresh'").unwrap();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_password_reaches_no_record_report_message_or_process_list() {
+    const PASSWORD: &str = "hunter2secret";
+    let standing = Standing::start("mariadb");
+    let mut connection = standing.connection();
+    connection
+        .query(&format!("CREATE USER tester@localhost IDENTIFIED BY '{PASSWORD}'"))
+        .unwrap();
+    connection.query("GRANT ALL ON *.* TO tester@localhost").unwrap();
+    let bench = Workbench::new();
+    let url = format!("mysql://tester:{PASSWORD}@x/secret?socket={}", standing.socket.display());
+    bench.write(
+        "study.toml",
+        &format!(
+            "title = \"x\"\n[database.there]\nurl = \"{url}\"\n[workload.oltp_point_select]\n\
+             table_size = 500\n[design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+        ),
+    );
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert!(!answer.out.contains(PASSWORD) && !answer.err.contains(PASSWORD));
+    let mut files = Vec::new();
+    collect(&bench.path("runs"), &mut files);
+    assert!(files.len() > 5, "{files:?}");
+    for path in files {
+        let bytes = unpacked(&path);
+        let found = bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        assert!(!found, "{} holds the password", path.display());
+    }
+    // A wrong password is refused by the server, and not repeated in the message.
+    let wrong = url.replace(PASSWORD, "hunter3secret");
+    let answer = bench.dyno(&[&["bench", "oltp_point_select", "--on", &wrong], &SHORT[..]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("denied") && !answer.err.contains("hunter3"), "{}", answer.err);
+    // On the command line it is gone from the process list as soon as Dyno says its first word.
+    let arguments = ["bench", "oltp_point_select", "--on", &url, "--duration", "2s"];
+    let mut running = bench.start(&[&arguments[..], &["--table-size", "500"]].concat());
+    running.wait_for(&["ready"]);
+    let line = std::fs::read(format!("/proc/{}/cmdline", running.child.id())).unwrap();
+    let line = String::from_utf8_lossy(&line).into_owned();
+    assert!(line.contains("oltp_point_select") && !line.contains(PASSWORD), "{line}");
+    assert_eq!(running.end(), 0);
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { collect(&path, files) } else { files.push(path) }
+    }
+}
+
+fn unpacked(path: &Path) -> Vec<u8> {
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap().stdout
+    } else {
+        std::fs::read(path).unwrap()
+    }
+}
+
+#[test]
+fn a_postgresql_that_runs_is_used_and_left_as_it_was() {
+    let standing = Standing::start("postgresql");
+    let folder = standing.socket.parent().unwrap().display().to_string();
+    let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+    let bench = Workbench::new();
+    let url = format!("postgresql://dyno@x:{port}/fresh?host={folder}");
+    let result = bench.bench(&[&["oltp_read_write", "--on", &url], &SHORT[..]].concat());
+    assert!(result["transactions"].as_u64().unwrap() > 0);
+    let mut connection = standing.connection();
+    let left = connection.query("SELECT 1 FROM pg_database WHERE datname = 'fresh'").unwrap();
+    assert!(left.is_empty());
+}

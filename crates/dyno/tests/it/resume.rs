@@ -1,0 +1,96 @@
+//! Killed, interrupted, and begun again.
+
+use rustix::process::Signal;
+
+use crate::support::{Workbench, is_alive, read_json, server_pid, trial_folder};
+
+const STUDY: &str = r#"
+title = "Does it go on?"
+[database.mariadb]
+product = "mariadb"
+settings = { innodb_buffer_pool_size = "64MiB" }
+[workload.oltp_point_select]
+table_size = 1000
+[design]
+clients = 2
+repetitions = 4
+warm_up = "0s"
+duration = "1s"
+rest = "0s"
+"#;
+
+#[test]
+fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
+    let bench = Workbench::new();
+    bench.write("study.toml", STUDY);
+    let mut running = bench.start(&["run", "study.toml"]);
+    running.wait_for(&["trial 3/4", "ready"]);
+    let run = bench.path("runs/study");
+    let orphan = server_pid(&trial_folder(&run, 3));
+    running.signal(Signal::KILL);
+    running.end();
+    assert!(is_alive(orphan), "the server was there to be left over");
+    let first = std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap();
+    let seed = read_json(&run.join("manifest.json"))["seed"].clone();
+
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert!(!is_alive(orphan), "the server of the killed run is still there");
+    assert!(answer.err.contains("cleaned up"), "{}", answer.err);
+    assert_eq!(std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap(), first);
+    assert_eq!(read_json(&run.join("manifest.json"))["seed"], seed);
+    let findings = read_json(&run.join("findings.json"));
+    let finished = findings["trials"].as_array().unwrap();
+    assert!(finished.iter().all(|trial| trial["state"] == "finished"), "{finished:#?}");
+}
+
+#[test]
+fn ctrl_c_stops_the_servers_and_reports_what_is_done() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &STUDY.replace("\"1s\"", "\"2s\""));
+    let mut running = bench.start(&["run", "study.toml"]);
+    running.wait_for(&["trial 2/4", "ready"]);
+    let run = bench.path("runs/study");
+    let server = server_pid(&trial_folder(&run, 2));
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130);
+    assert!(!is_alive(server), "the server outlived Ctrl-C");
+    let findings = read_json(&run.join("findings.json"));
+    let states: Vec<_> = findings["trials"].as_array().unwrap().iter().collect();
+    assert_eq!(states.iter().filter(|trial| trial["state"] == "finished").count(), 1);
+    assert!(findings["caveats"].to_string().contains("missing_trials"));
+}
+
+#[test]
+fn a_folder_of_another_study_is_refused() {
+    let bench = Workbench::new();
+    let study = |service: &str| {
+        format!(
+            "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n\
+             settings = {{ service_time = \"{service}\" }}\n[workload.oltp_point_select]\n\
+             [design]\nrepetitions = 1\nduration = \"2s\"\nwarm_up = \"0s\"\nseed = 1\n"
+        )
+    };
+    bench.write("one.toml", &study("1ms"));
+    bench.write("two.toml", &study("2ms"));
+    bench.dyno_good(&["run", "one.toml", "--out", "here"]);
+    let before = std::fs::read(bench.path("here/manifest.json")).unwrap();
+    let answer = bench.dyno(&["run", "two.toml", "--out", "here"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("another study"), "{}", answer.err);
+    assert_eq!(std::fs::read(bench.path("here/manifest.json")).unwrap(), before);
+
+    std::fs::create_dir(bench.path("mine")).unwrap();
+    bench.write("mine/letter.txt", "dear …");
+    let answer = bench.dyno(&["run", "one.toml", "--out", "mine"]);
+    assert!(answer.err.contains("not empty"), "{}", answer.err);
+    assert!(bench.path("mine/letter.txt").exists());
+}
+
+#[test]
+fn a_record_of_a_newer_version_is_refused() {
+    let bench = Workbench::new();
+    bench.write("manifest.json", r#"{"format": 99, "dyno": "7.0.0"}"#);
+    let answer = bench.dyno(&["report", "."]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("7.0.0") && answer.err.contains("format 99"), "{}", answer.err);
+}

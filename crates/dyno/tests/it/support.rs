@@ -1,0 +1,170 @@
+//! A folder to work in, and the program to run there.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder that vanishes with the test, in which Dyno is run.
+pub(crate) struct Workbench {
+    folder: tempfile::TempDir,
+}
+
+/// What a command came to.
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Workbench {
+    pub(crate) fn new() -> Workbench {
+        Workbench { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("the file can be written");
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs Dyno to its end.
+    pub(crate) fn dyno(&self, arguments: &[&str]) -> Answer {
+        Answer::from(self.command(arguments).output().expect("dyno starts"))
+    }
+
+    /// Runs Dyno to its end, which must be a good one.
+    #[track_caller]
+    pub(crate) fn dyno_good(&self, arguments: &[&str]) -> Answer {
+        let answer = self.dyno(arguments);
+        assert_eq!(answer.code, 0, "dyno {arguments:?}\n{}\n{}", answer.out, answer.err);
+        answer
+    }
+
+    /// Starts Dyno and returns the lines it says, to be waited for.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self
+            .command(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("dyno starts");
+        let lines = BufReader::new(child.stderr.take().expect("it is piped"));
+        Running { child, lines, said: String::new() }
+    }
+
+    /// Runs one trial and returns its JSON.
+    #[track_caller]
+    pub(crate) fn bench(&self, arguments: &[&str]) -> Value {
+        let all: Vec<&str> = ["bench"].iter().chain(arguments).chain(&["--json"]).copied().collect();
+        let answer = self.dyno_good(&all);
+        serde_json::from_str(&answer.out).expect("bench prints JSON")
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        read_json(&self.path(name))
+    }
+}
+
+impl From<Output> for Answer {
+    fn from(output: Output) -> Answer {
+        Answer {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Dyno while it runs.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    lines: BufReader<ChildStderr>,
+    pub(crate) said: String,
+}
+
+impl Running {
+    /// Waits until a line holds all of these words.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, words: &[&str]) {
+        loop {
+            let mut line = String::new();
+            let n = self.lines.read_line(&mut line).expect("lines can be read");
+            assert!(n > 0, "dyno ended before it said {words:?}:\n{}", self.said);
+            self.said += &line;
+            if words.iter().all(|word| line.contains(word)) {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id()).expect("a process id is small");
+        let id = rustix::process::Pid::from_raw(id).expect("a process id is not zero");
+        rustix::process::kill_process(id, signal).expect("the signal is sent");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> i32 {
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.lines, &mut rest).expect("lines can be read");
+        self.said += &rest;
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+pub(crate) fn read_json(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).expect("the file is JSON")
+}
+
+/// Text of an event file, packed or not.
+pub(crate) fn events(trial: &Path) -> String {
+    let plain = trial.join("events.jsonl");
+    if plain.exists() {
+        return std::fs::read_to_string(plain).expect("events can be read");
+    }
+    let output = Command::new("gzip")
+        .arg("-dc")
+        .arg(trial.join("events.jsonl.gz"))
+        .output()
+        .expect("gzip is there");
+    String::from_utf8(output.stdout).expect("events are text")
+}
+
+/// The server's process id that a trial's events tell.
+pub(crate) fn server_pid(trial: &Path) -> i32 {
+    let text = events(trial);
+    let line = text.lines().find(|line| line.contains("server_ready")).expect("a server is ready");
+    let event: Value = serde_json::from_str(line).expect("an event is JSON");
+    event["pid"].as_i64().expect("the server has a process") as i32
+}
+
+/// Whether a process is there (and not merely waiting to be reaped).
+pub(crate) fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+}
+
+/// The folder of a trial, by its number.
+pub(crate) fn trial_folder(run: &Path, number: u32) -> PathBuf {
+    let prefix = format!("{number:04}-");
+    std::fs::read_dir(run.join("trials"))
+        .expect("there are trials")
+        .map(|entry| entry.expect("the entry can be read").path())
+        .find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with(&prefix) && !name.contains("unfinished")
+        })
+        .expect("the trial has a folder")
+}

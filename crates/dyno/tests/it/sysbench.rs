@@ -1,0 +1,129 @@
+//! Dyno's load and real sysbench's leave the same rows, and count the same statements.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, run_step};
+use dyno_units::{Nanoseconds, Seed};
+use dyno_workload::{Connection, Row, Workload};
+
+use crate::foreign::{Standing, TestClock};
+
+const ROWS: u64 = 2_000;
+const TABLES: u64 = 2;
+
+fn workload(name: &str) -> Arc<dyn Workload> {
+    let options = [("tables", TABLES.to_string()), ("table_size", ROWS.to_string())];
+    let options = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    dyno_workload::catalog::find(name).unwrap().create(&options, Seed(5)).unwrap()
+}
+
+fn counts(connection: &mut dyn Connection) -> Vec<u64> {
+    let count = |table: u64| format!("SELECT COUNT(*) FROM sbtest{table}");
+    (1..=TABLES)
+        .map(|table| {
+            let rows = connection.query(&count(table)).unwrap();
+            rows[0][0].as_deref().unwrap().parse().unwrap()
+        })
+        .collect()
+}
+
+fn sysbench(standing: &Standing, product: &str, script: &str, command: &str) -> String {
+    let mut process = Command::new("sysbench");
+    process
+        .arg(script)
+        .arg(format!("--tables={TABLES}"))
+        .arg(format!("--table-size={ROWS}"))
+        .args(["--threads=2", "--events=200", "--time=60"]);
+    if product == "mariadb" {
+        process.args(["--db-driver=mysql", "--mysql-user=root", "--mysql-db=dyno"]);
+        process.arg(format!("--mysql-socket={}", standing.socket.display()));
+    } else {
+        let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+        process.args(["--db-driver=pgsql", "--pgsql-user=dyno", "--pgsql-db=dyno"]);
+        process.arg(format!("--pgsql-host={}", standing.socket.parent().unwrap().display()));
+        process.arg(format!("--pgsql-port={port}"));
+    }
+    let output = process.arg(command).output().expect("sysbench is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+/// `read: 1400` and the like from sysbench's report.
+fn told(report: &str, name: &str) -> u64 {
+    let line = report.lines().find(|line| line.trim().starts_with(name)).unwrap();
+    line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn dyno_load(standing: &Standing, workload: &Arc<dyn Workload>) -> dyno_load::StepTotals {
+    let job = Job {
+        workload: Arc::clone(workload),
+        connector: standing.server.as_ref().unwrap().connector(),
+        clock: TestClock::start(),
+        abort: AbortFlag::new(),
+    };
+    let spec = StepSpec {
+        load: Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 },
+        warm_up: Nanoseconds::ZERO,
+        duration: Nanoseconds::from_secs(1),
+        statement_timeout: Nanoseconds::from_secs(30),
+        retries: 10,
+        workers: 1,
+        cpus: Vec::new(),
+        seed: Seed(9),
+    };
+    run_step(&spec, &job, &mut |_| {}).unwrap()
+}
+
+fn same_rows_and_statements(product: &str, script: &str) {
+    let standing = Standing::start(product);
+    let mut connection = standing.connection();
+    sysbench(&standing, product, script, "prepare");
+    let report = sysbench(&standing, product, script, "run");
+    let after_sysbench = counts(connection.as_mut());
+    sysbench(&standing, product, script, "cleanup");
+
+    let workload = workload(script);
+    for (idx, table) in workload.tables(connection.dialect()).iter().enumerate() {
+        connection.query(&table.create).unwrap();
+        let mut number = 0;
+        let mut next_row = |row: &mut Row| {
+            row.clear();
+            if number < table.rows {
+                workload.fill_row(idx, number, row);
+            }
+            number += 1;
+            number <= table.rows
+        };
+        connection.load_rows(&table.name, &table.columns, &mut next_row).unwrap();
+        for statement in &table.after {
+            connection.query(statement).unwrap();
+        }
+    }
+    let totals = dyno_load(&standing, &workload);
+    assert_eq!(counts(connection.as_mut()), after_sysbench, "{script} on {product}");
+    assert_eq!(after_sysbench, vec![ROWS; TABLES as usize]);
+
+    let outcomes = totals.measured.kinds[0].outcomes;
+    let transactions = outcomes.committed();
+    assert!(transactions > 100, "{outcomes:?}");
+    let tally = totals.measured.tally;
+    if outcomes.failed() == 0 && !report.contains("deadlock") {
+        let events = told(&report, "transactions");
+        for (name, ours) in [("read", tally.reads), ("write", tally.writes), ("other", tally.others)]
+        {
+            assert_eq!(told(&report, name) / events, ours / transactions, "{script}: {name}");
+        }
+    }
+}
+
+#[test]
+fn read_write_on_mariadb() {
+    same_rows_and_statements("mariadb", "oltp_read_write");
+}
+
+#[test]
+fn write_only_on_postgresql() {
+    same_rows_and_statements("postgresql", "oltp_write_only");
+}

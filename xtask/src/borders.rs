@@ -1,0 +1,99 @@
+//! The border table of ARCHITECTURE.md, checked against what Cargo says the crates depend on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
+}
+
+/// Direct dependencies (not those of tests) by crate of the workspace.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--locked"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    packages
+        .iter()
+        .map(|package| {
+            let normal = package["dependencies"]
+                .as_array()
+                .expect("a package has dependencies")
+                .iter()
+                .filter(|dependency| dependency["kind"].is_null())
+                .map(|dependency| dependency["name"].as_str().expect("it has a name").to_owned());
+            let name = package["name"].as_str().expect("a package has a name").to_owned();
+            (name, normal.collect())
+        })
+        .collect()
+}
+
+/// Everything a crate of the workspace reaches through crates of the workspace.
+fn reached(
+    name: &str,
+    direct: &BTreeMap<String, BTreeSet<String>>,
+) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![name.to_owned()];
+    while let Some(next) = open.pop() {
+        for dependency in direct.get(&next).into_iter().flatten() {
+            if seen.insert(dependency.clone()) {
+                open.push(dependency.clone());
+            }
+        }
+    }
+    seen
+}
+
+/// Rows of the table between the markers in ARCHITECTURE.md: crate, what it may use, what it must
+/// not know.
+fn table() -> Vec<(String, BTreeSet<String>, BTreeSet<String>)> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
+    let start = text.find("<!-- borders -->").expect("the table has its first marker");
+    let end = text.find("<!-- /borders -->").expect("the table has its last marker");
+    let names = |cell: &str| {
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    text[start..end]
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            (cells[1].trim_matches('`').to_owned(), names(cells[2]), names(cells[3]))
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_is_in_the_table_and_keeps_its_borders() {
+    let direct = dependencies();
+    let rows = table();
+    let listed: BTreeSet<String> = rows.iter().map(|(name, _, _)| name.clone()).collect();
+    let crates: BTreeSet<String> = direct.keys().filter(|name| *name != "xtask").cloned().collect();
+    assert_eq!(listed, crates, "ARCHITECTURE.md lists other crates than there are");
+    for (name, may_use, must_not) in rows {
+        let own: BTreeSet<String> =
+            direct[&name].iter().filter(|used| crates.contains(*used)).cloned().collect();
+        assert_eq!(own, may_use, "{name} uses other crates than ARCHITECTURE.md says");
+        let known = reached(&name, &direct);
+        let broken: Vec<&String> = must_not.intersection(&known).collect();
+        assert!(broken.is_empty(), "{name} must not know {broken:?}");
+    }
+}
+
+#[test]
+fn there_are_at_most_twelve_crates_with_telling_names() {
+    let names = dependencies();
+    assert!(names.len() <= 12 + 1, "twelve crates and xtask");
+    for name in names.keys() {
+        for vague in ["core", "common", "utils", "types", "helpers"] {
+            assert!(!name.ends_with(vague), "{name} says nothing");
+        }
+    }
+}

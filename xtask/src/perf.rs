@@ -1,0 +1,76 @@
+//! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, in one run.
+//!
+//! Peers alternate with Dyno (A B A B …), so that a change of the machine's mood meets both. What is
+//! printed is the median of the ratios of the pairs, with the smallest and the largest: absolute
+//! figures of a shared machine say little, ratios within one run say more.
+
+mod mariadb;
+mod peer;
+mod postgresql;
+mod server;
+mod table;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+pub(crate) use table::{Pair, Row};
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    /// Pairs of runs for each row.
+    pub(crate) pairs: usize,
+    /// Seconds of each run.
+    pub(crate) seconds: u32,
+}
+
+/// Measures and prints the table. Words of `arguments` select rows by what their names hold;
+/// `--quick` measures two short pairs, which shows that everything works and no more.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    let effort = if is_quick {
+        Effort { pairs: 2, seconds: 2 }
+    } else {
+        Effort { pairs: 5, seconds: 5 }
+    };
+    let wanted: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
+    let dyno = build()?;
+    let mut rows = Vec::new();
+    rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
+    if rows.is_empty() {
+        bail!("no row's name holds any of these words: {}", wanted.join(", "));
+    }
+    print(&table::render(&rows, effort));
+    Ok(())
+}
+
+/// Builds the program as users have it.
+fn build() -> anyhow::Result<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "--package", "dyno", "--message-format=json"])
+        .stderr(std::process::Stdio::inherit())
+        .current_dir(root)
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("the build failed");
+    }
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "dyno")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo told of no program")
+}
+
+#[expect(clippy::print_stdout, reason = "the table is what this command is for")]
+fn print(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,168 @@
+//! Dyno beside sysbench on MariaDB.
+
+use std::path::Path;
+
+use super::peer::{Outcome, bench, dyno_outcome, number_after, timed};
+use super::server::PrivateServer;
+use super::table::Goal;
+use super::{Effort, Pair, Row};
+
+const TABLES: u32 = 4;
+const ROWS: u32 = 25_000;
+/// Rows of each of the four tables in the rows about populating.
+const POPULATED: u32 = 250_000;
+
+/// Measures the rows that are wanted.
+pub(crate) fn measure(
+    dyno: &Path,
+    effort: Effort,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut server = None;
+    for script in ["oltp_point_select", "oltp_read_only"] {
+        for clients in [1, 16, 64, 256] {
+            let name = format!("{script}, MariaDB, {clients} clients");
+            if !is_wanted(&name) {
+                continue;
+            }
+            let server = started(&mut server)?;
+            let mut pairs = Vec::new();
+            for nth in 0..effort.pairs {
+                crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
+                let ours = with_dyno(dyno, server, script, clients, effort)?;
+                let theirs = with_sysbench(server, script, clients, effort)?;
+                pairs.push((ours, theirs));
+            }
+            rows.extend(rows_of(&name, clients, &pairs));
+        }
+    }
+    let name = format!("populate {TABLES} × {POPULATED} rows, MariaDB");
+    if is_wanted(&name) {
+        rows.push(populate(dyno, started(&mut server)?, effort, name)?);
+    }
+    Ok(rows)
+}
+
+fn started(server: &mut Option<PrivateServer>) -> anyhow::Result<&PrivateServer> {
+    if server.is_none() {
+        let fresh = PrivateServer::start("mariadb", "innodb_buffer_pool_size")?;
+        sysbench(&fresh, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
+        *server = Some(fresh);
+    }
+    Ok(server.as_ref().expect("it has just been started"))
+}
+
+fn rows_of(name: &str, clients: u32, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
+        measure: format!("{name}: {measure}"),
+        peer: "sysbench",
+        unit,
+        goal,
+        pairs: pairs
+            .iter()
+            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
+            .collect(),
+    };
+    let mut rows =
+        vec![row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s)];
+    if clients == 16 || clients == 64 {
+        rows.push(row("user CPU", "µs/statement", Goal::AtMost(0.5), |o| o.user_us));
+        let both: fn(&Outcome) -> f64 = |o| o.user_us + o.system_us;
+        rows.push(row("user + system CPU", "µs/statement", Goal::AtMost(0.85), both));
+    }
+    rows
+}
+
+fn with_dyno(
+    dyno: &Path,
+    server: &PrivateServer,
+    script: &str,
+    clients: u32,
+    effort: Effort,
+) -> anyhow::Result<Outcome> {
+    let url = format!("mysql://root@localhost/perf?socket={}", server.socket.display());
+    let arguments = format!(
+        "{script} --clients {clients} --duration {}s --warm-up 500ms --tables {TABLES} \
+         --table-size {ROWS} --on",
+        effort.seconds
+    );
+    let mut arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+    arguments.push(url);
+    dyno_outcome(&bench(dyno, &arguments)?)
+}
+
+fn sysbench(
+    server: &PrivateServer,
+    script: &str,
+    options: &[String],
+    command: &str,
+) -> anyhow::Result<(String, f64, f64)> {
+    let mut arguments = vec![
+        script.to_owned(),
+        "--db-driver=mysql".to_owned(),
+        "--mysql-user=root".to_owned(),
+        "--mysql-db=dyno".to_owned(),
+        format!("--mysql-socket={}", server.socket.display()),
+        format!("--tables={TABLES}"),
+        // Dyno's default; sysbench 1.0.20 has another.
+        "--rand-type=uniform".to_owned(),
+    ];
+    arguments.extend_from_slice(options);
+    arguments.push(command.to_owned());
+    timed("sysbench", &arguments)
+}
+
+fn with_sysbench(
+    server: &PrivateServer,
+    script: &str,
+    clients: u32,
+    effort: Effort,
+) -> anyhow::Result<Outcome> {
+    let options = [
+        format!("--threads={clients}"),
+        format!("--time={}", effort.seconds),
+        format!("--table-size={ROWS}"),
+    ];
+    let (report, user_s, system_s) = sysbench(server, script, &options, "run")?;
+    let statements = number_after(&report, "total:")?;
+    let seconds = number_after(&report, "total time:")?;
+    Ok(Outcome {
+        statements_per_s: statements / seconds,
+        user_us: user_s * 1e6 / statements,
+        system_us: system_s * 1e6 / statements,
+    })
+}
+
+/// How much faster Dyno fills the same tables: rows a second, so at least.
+fn populate(
+    dyno: &Path,
+    server: &PrivateServer,
+    effort: Effort,
+    name: String,
+) -> anyhow::Result<Row> {
+    let rows = f64::from(TABLES * POPULATED);
+    let mut pairs = Vec::new();
+    for nth in 0..effort.pairs.min(3) {
+        crate::say(&format!("{name}: pair {}", nth + 1));
+        let url = format!("mysql://root@localhost/perf?socket={}", server.socket.display());
+        let arguments = format!(
+            "oltp_point_select --duration 100ms --warm-up 0s --tables {TABLES} --table-size \
+             {POPULATED} --on {url}"
+        );
+        let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+        let result = bench(dyno, &arguments)?;
+        let ours = result["data"]["populate_s"].as_f64().unwrap_or(f64::NAN);
+        let options = [format!("--table-size={POPULATED}"), "--threads=2".to_owned()];
+        sysbench(server, "oltp_point_select", &options, "cleanup")?;
+        let began = std::process::Command::new("date").arg("+%s.%N").output()?;
+        sysbench(server, "oltp_point_select", &options, "prepare")?;
+        let ended = std::process::Command::new("date").arg("+%s.%N").output()?;
+        let at = |output: std::process::Output| {
+            String::from_utf8_lossy(&output.stdout).trim().parse::<f64>()
+        };
+        let theirs = at(ended)? - at(began)?;
+        pairs.push(Pair { dyno: rows / ours, peer: rows / theirs });
+    }
+    Ok(Row { measure: name, peer: "sysbench", unit: "rows/s", goal: Goal::AtLeast(2.5), pairs })
+}

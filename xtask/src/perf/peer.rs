@@ -1,0 +1,88 @@
+//! Runs a program and reads what it did and what CPU it used.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// What a load generator came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// Statements per second.
+    pub(crate) statements_per_s: f64,
+    /// User CPU per statement, µs.
+    pub(crate) user_us: f64,
+    /// System CPU per statement, µs.
+    pub(crate) system_us: f64,
+}
+
+/// Runs a peer under the shell's `time`; returns its output and its user and system CPU seconds.
+pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(String, f64, f64)> {
+    let output = Command::new("bash")
+        .args(["-c", "TIMEFORMAT='dyno-cpu %U %S'; time \"$@\"", "bash", program])
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        bail!("{program} failed: {out}{err}");
+    }
+    let line = err.lines().rev().find_map(|line| line.strip_prefix("dyno-cpu "));
+    let mut times = line.context("no CPU times")?.split(' ').map(str::parse::<f64>);
+    let mut next = || times.next().context("no CPU time")?.context("no CPU time");
+    Ok((out, next()?, next()?))
+}
+
+/// Runs `dyno bench` and reads its JSON.
+pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> {
+    let output = Command::new(dyno)
+        .arg("bench")
+        .args(arguments)
+        .arg("--json")
+        .output()
+        .context("cannot run dyno")?;
+    if !output.status.success() {
+        bail!("dyno bench failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("dyno bench printed no JSON")
+}
+
+/// What `dyno bench` came to. Its CPU is that of the whole process in the measure phase, as the
+/// peers' is that of theirs.
+pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
+    let number = |pointer: &str| {
+        result
+            .pointer(pointer)
+            .and_then(Value::as_f64)
+            .with_context(|| format!("dyno bench did not tell {pointer}"))
+    };
+    Ok(Outcome {
+        statements_per_s: number("/statements_per_s")?,
+        user_us: number("/generator/process_cpu_user_us_per_statement")?,
+        system_us: number("/generator/process_cpu_system_us_per_statement")?,
+    })
+}
+
+/// The number behind a label in a peer's report.
+pub(crate) fn number_after(text: &str, label: &str) -> anyhow::Result<f64> {
+    let start = text.find(label).with_context(|| format!("no `{label}` in: {text}"))? + label.len();
+    let rest = text[start..].trim_start();
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+    rest[..end].parse().with_context(|| format!("no number after `{label}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_after;
+
+    #[test]
+    fn numbers_are_found_after_their_labels() {
+        let report = "    transactions:   1234   (61.7 per sec.)\n    total:  19744\n";
+        assert_eq!(number_after(report, "transactions:").unwrap(), 1234.0);
+        assert_eq!(number_after(report, "total:").unwrap(), 19744.0);
+        assert!(number_after(report, "latency").is_err());
+    }
+}

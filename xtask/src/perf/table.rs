@@ -1,0 +1,93 @@
+//! The table of ratios.
+
+use super::Effort;
+
+/// One measure of one pair of runs: Dyno's value and the peer's, in the row's unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) dyno: f64,
+    pub(crate) peer: f64,
+}
+
+/// One row of the table.
+pub(crate) struct Row {
+    pub(crate) measure: String,
+    pub(crate) peer: &'static str,
+    pub(crate) unit: &'static str,
+    /// What the ratio is to reach: at most or at least so much.
+    pub(crate) goal: Goal,
+    pub(crate) pairs: Vec<Pair>,
+}
+
+/// The ratio Dyno / peer that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    match n {
+        0 => f64::NAN,
+        _ if n % 2 == 1 => values[n / 2],
+        _ => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
+fn number(value: f64) -> String {
+    if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// Renders the rows as Markdown.
+pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
+    let mut out = format!(
+        "{} pairs a row, {} s a run; medians, and the smallest and largest ratio of a pair.\n\n\
+         | measure | unit | peer | Dyno | peer's | ratio | smallest … largest | reach | reached |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        effort.pairs, effort.seconds
+    );
+    for row in rows {
+        let mut ratios: Vec<f64> = row.pairs.iter().map(|pair| pair.dyno / pair.peer).collect();
+        let ratio = median(&mut ratios);
+        let of = |pick: fn(&Pair) -> f64| {
+            median(&mut row.pairs.iter().map(pick).collect::<Vec<f64>>())
+        };
+        let (goal, is_reached) = match row.goal {
+            Goal::AtMost(most) => (format!("≤ {most}"), ratio <= most),
+            Goal::AtLeast(least) => (format!("≥ {least}"), ratio >= least),
+        };
+        out += &format!(
+            "| {} | {} | {} | {} | {} | {ratio:.2} | {:.2} … {:.2} | {goal} | {} |\n",
+            row.measure,
+            row.unit,
+            row.peer,
+            number(of(|pair| pair.dyno)),
+            number(of(|pair| pair.peer)),
+            ratios.first().copied().unwrap_or(f64::NAN),
+            ratios.last().copied().unwrap_or(f64::NAN),
+            if is_reached { "yes" } else { "no" }
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_shows_the_median_ratio_and_whether_it_is_reached() {
+        let pair = |dyno, peer| Pair { dyno, peer };
+        let row = Row {
+            measure: "m".to_owned(),
+            peer: "p",
+            unit: "µs",
+            goal: Goal::AtMost(0.5),
+            pairs: vec![pair(1.0, 2.0), pair(1.0, 4.0), pair(3.0, 4.0)],
+        };
+        let text = render(&[row], Effort { pairs: 3, seconds: 1 });
+        assert!(text.contains("| 0.50 | 0.25 … 0.75 | ≤ 0.5 | yes |"), "{text}");
+    }
+}

@@ -1,0 +1,96 @@
+//! House rules that no compiler checks; each with its reason.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
+}
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the entry can be read").path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                rust_files(&path, files);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    rust_files(&root().join("crates"), &mut files);
+    rust_files(&root().join("xtask"), &mut files);
+    assert!(files.len() > 50, "the sources were not found");
+    files
+        .into_iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("a source is text");
+            (path, text)
+        })
+        .collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.ends_with("tests.rs") || text.contains("/tests/")
+}
+
+/// A reader who opens a file is told first what it is for.
+#[test]
+fn every_file_begins_with_what_it_is_for() {
+    let bare: Vec<PathBuf> = sources()
+        .into_iter()
+        .filter(|(_, text)| !text.starts_with("//!"))
+        .map(|(path, _)| path)
+        .collect();
+    assert!(bare.is_empty(), "files without a module comment: {bare:#?}");
+}
+
+/// What does not fit on a screen or two is two things.
+#[test]
+fn files_are_at_most_800_lines_without_their_tests() {
+    let long: Vec<PathBuf> = sources()
+        .into_iter()
+        .filter(|(path, text)| {
+            let production = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+            !is_test(path) && production.lines().count() > 800
+        })
+        .map(|(path, _)| path)
+        .collect();
+    assert!(long.is_empty(), "files that are too long: {long:#?}");
+}
+
+/// Doubts become issues; a skipped test is no test.
+#[test]
+fn nothing_is_put_off() {
+    let this = Path::new(file!()).file_name().expect("this is a file");
+    for (path, text) in sources() {
+        if path.file_name() == Some(this) {
+            continue;
+        }
+        for word in ["TODO", "FIXME", "unimplemented!", "#[ignore", "thread::sleep(Duration"] {
+            assert!(!text.contains(word), "{} holds {word}", path.display());
+        }
+    }
+}
+
+/// The documents a reader meets before the code are there.
+#[test]
+fn the_documents_are_there() {
+    for name in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "GLOSSARY.md",
+        "METHOD.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+    ] {
+        let text = std::fs::read_to_string(root().join(name)).unwrap_or_default();
+        assert!(text.len() > 500, "{name} is missing or empty");
+    }
+}
