@@ -15,6 +15,9 @@ use dyno_workload::{
 use mysql::prelude::Queryable;
 use mysql_server::{Fixture, spec};
 
+/// A check and its name.
+type Check = (&'static str, fn(&Fixture));
+
 #[test]
 fn private_server_and_its_connections() {
     let files = mysql_server::open_folder();
@@ -27,7 +30,7 @@ fn private_server_and_its_connections() {
         ("ssl_key", &file("tls-server.key")),
         ("ssl_ca", &file("tls-root.pem")),
     ]));
-    let checks: [(&str, fn(&Fixture)); 17] = [
+    let checks: [Check; 17] = [
         ("facts", facts),
         ("text statements", text_statements),
         ("prepared statements", prepared_statements),
@@ -47,7 +50,7 @@ fn private_server_and_its_connections() {
         ("authentication", authentication),
     ];
     for (name, check) in checks {
-        eprintln_name(name);
+        announce(name);
         check(&fixture);
     }
     encryption(&fixture, &file("tls-root.pem"), &file("tls-other-root.pem"));
@@ -57,7 +60,7 @@ fn private_server_and_its_connections() {
 
 /// Names the check that runs, for the output of a failed test.
 #[allow(clippy::print_stderr)]
-fn eprintln_name(name: &str) {
+fn announce(name: &str) {
     eprintln!("check: {name}");
 }
 

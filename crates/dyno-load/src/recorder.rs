@@ -109,7 +109,7 @@ pub(crate) struct WorkerInterval {
     pub(crate) worker_idx: usize,
     /// Which interval of the timeline.
     pub(crate) idx: u64,
-    pub(crate) interval: Interval,
+    pub(crate) interval: Box<Interval>,
     pub(crate) connect_failures: u64,
     /// The last of them.
     pub(crate) connect_error: Option<ConnectError>,
@@ -295,7 +295,7 @@ fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
     WorkerInterval {
         worker_idx,
         idx: 0,
-        interval: Interval::empty(n_kinds),
+        interval: Box::new(Interval::empty(n_kinds)),
         connect_failures: 0,
         connect_error: None,
     }

@@ -143,6 +143,9 @@ pub(crate) fn plus_minus(estimate: &Estimate) -> String {
         return value;
     };
     let reach = (high - estimate.value).max(estimate.value - low).max(0.0);
+    if !(reach.is_finite() && estimate.value.is_finite()) {
+        return value;
+    }
     format!("{value} {}", reach_text(reach, &unit))
 }
 

@@ -154,6 +154,10 @@ impl PgConnection {
 
     /// Reads and scans until the reply is complete or nothing more is there.
     fn read_reply(&mut self) -> Result<Poll<()>, WireError> {
+        // What came behind the reply before this one, such as the server's goodbye.
+        if !self.wire.received.unread().is_empty() && self.scan()? {
+            return Ok(Poll::Ready(()));
+        }
         loop {
             let wire = &mut self.wire;
             let n_read = match wire.transport.read_some(&mut wire.received) {
@@ -164,18 +168,25 @@ impl PgConnection {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let (n_done, scan) = self.scanner.scan(wire.received.unread())?;
-            wire.received.consume(n_done);
+            if self.scan()? {
+                return Ok(Poll::Ready(()));
+            }
+            // A short read has emptied the socket: another one would only be told so.
+            if !self.is_blocking && n_read < SHORT_READ && !self.wire.transport.is_tls() {
+                return Ok(Poll::Pending);
+            }
+        }
+    }
+
+    /// Scans what was received; true where the reply is complete.
+    fn scan(&mut self) -> Result<bool, WireError> {
+        loop {
+            let (n_done, scan) = self.scanner.scan(self.wire.received.unread())?;
+            self.wire.received.consume(n_done);
             match scan {
-                Scan::Done => return Ok(Poll::Ready(())),
+                Scan::Done => return Ok(true),
+                Scan::More => return Ok(false),
                 Scan::CopyIn => self.refuse_copy(),
-                // A short read has emptied the socket: another one would only be told so.
-                Scan::More
-                    if !self.is_blocking && n_read < SHORT_READ && !wire.transport.is_tls() =>
-                {
-                    return Ok(Poll::Pending);
-                }
-                Scan::More => {}
             }
         }
     }

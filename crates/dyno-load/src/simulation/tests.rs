@@ -344,7 +344,7 @@ fn drift_slows_a_server_down() {
 fn noise_is_autocorrelated_and_keeps_the_mean() {
     let noise = Noise { deviation: 0.1, correlation: 0.8 };
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS.times(4))).with_noise(noise);
-    let seen = simulate(&closed(1, 2000), &server);
+    let seen = simulate(&closed(1, 1200), &server);
     let speeds: Vec<f64> = seen.intervals.iter().map(|i| (i.committed() as f64).ln()).collect();
     let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
     let variance = speeds.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / speeds.len() as f64;

@@ -82,14 +82,14 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
     }
     open_facts(out, "What measuring took");
     if wall > 0.0 {
-        let share = Unit::Percent.show(cpu / wall * 100.0);
+        let share = Unit::Percent.tick(cpu / wall * 100.0);
         fact(out, "probes", &format!("{share} of one CPU"));
     }
     if workers > 0 {
         let busiest = generators().map(|g| g.busiest_worker).fold(0.0, f64::max);
         let rss = generators().map(|g| g.rss_bytes).max().unwrap_or(0);
         let threads = words::counted(workers as usize, "worker", "workers");
-        let busy = Unit::Percent.show(busiest * 100.0);
+        let busy = Unit::Percent.tick(busiest * 100.0);
         let text = format!(
             "{threads}; the busiest used {busy} of a CPU in its busiest step; at most {} of memory",
             ByteCount(rss)

@@ -205,6 +205,21 @@ fn values_that_are_no_numbers_are_left_out_of_charts() {
     }
 }
 
+#[test]
+fn trials_find_their_variant_by_name() {
+    let (findings, mut runs) = fixture::three_variants();
+    let expected = render(&findings, &runs, MADE);
+    // The same run as another one may have written it: variants and steps in another order.
+    let manifest = &mut runs[0].manifest;
+    manifest.variants.reverse();
+    manifest.steps.reverse();
+    for trial in &mut runs[0].trials {
+        trial.variant = 2 - trial.variant;
+        trial.steps.iter_mut().for_each(|s| s.step = 4 - s.step);
+    }
+    assert!(render(&findings, &runs, MADE) == expected);
+}
+
 /// 100 trials × 1800 s × 20 readings and 9 columns are 5.2 million values; the report keeps every
 /// extreme and stays below 10 MB.
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Address, Protocol, TlsMode};
+use crate::{Protocol, TlsMode};
 
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
 
@@ -91,6 +91,21 @@ fn the_first_poll_after_sending_does_not_read() {
     peer.write_all(OK).unwrap();
     assert_eq!(connection.poll_reply(), Poll::Pending);
     assert!(connection.poll_reply().is_ready());
+}
+
+#[test]
+fn a_blocking_wait_ends_in_time() {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.set_blocking(true, 1_000_000).unwrap();
+    connection.send_text("SELECT 1");
+    assert_eq!(connection.poll_reply(), Poll::Pending);
+    read_packet(&mut peer);
+    peer.write_all(OK).unwrap();
+    connection.set_blocking(true, 0).unwrap();
+    assert!(connection.poll_reply().is_ready());
+    connection.send_text("SELECT 1");
+    drop(peer);
+    assert_eq!(error_of(connection.poll_reply()).class, ErrorClass::Disconnected);
 }
 
 #[test]

@@ -47,8 +47,7 @@ fn read_packet(peer: &mut UnixStream) -> Vec<u8> {
 }
 
 fn play(peer: &mut UnixStream, script: Vec<Step>) {
-    let mut sequence = 0;
-    for step in script {
+    for (sequence, step) in (0_u8..).zip(script) {
         match step {
             Step::Send(payload) => {
                 let mut out = Vec::new();
@@ -61,7 +60,6 @@ fn play(peer: &mut UnixStream, script: Vec<Step>) {
             }
             Step::ExpectLen(len) => assert_eq!(read_packet(peer).len(), len),
         }
-        sequence += 1;
     }
 }
 
