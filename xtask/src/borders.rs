@@ -35,10 +35,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Everything a crate of the workspace reaches through crates of the workspace.
-fn reached(
-    name: &str,
-    direct: &BTreeMap<String, BTreeSet<String>>,
-) -> BTreeSet<String> {
+fn reached(name: &str, direct: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut open = vec![name.to_owned()];
     while let Some(next) = open.pop() {

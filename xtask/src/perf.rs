@@ -4,7 +4,9 @@
 //! printed is the median of the ratios of the pairs, with the smallest and the largest: absolute
 //! figures of a shared machine say little, ratios within one run say more.
 
+mod instructions;
 mod mariadb;
+mod null;
 mod peer;
 mod postgresql;
 mod server;
@@ -30,11 +32,8 @@ pub(crate) struct Effort {
 /// `--quick` measures two short pairs, which shows that everything works and no more.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
-    let effort = if is_quick {
-        Effort { pairs: 2, seconds: 2 }
-    } else {
-        Effort { pairs: 5, seconds: 5 }
-    };
+    let effort =
+        if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 5 } };
     let wanted: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
@@ -42,6 +41,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
     rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(null::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(instructions::measure(&dyno, &is_wanted)?);
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", wanted.join(", "));
     }

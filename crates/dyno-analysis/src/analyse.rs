@@ -10,6 +10,7 @@ use crate::cells::{cells, measure_all};
 use crate::compare::{comparisons, concurrency};
 use crate::detect::caveats;
 use crate::join::{Joined, JoinedTrial, Kinship};
+use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
 use crate::statistics::Rule;
 use crate::{Answer, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
@@ -70,9 +71,10 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         answer: Answer { headline: String::new(), details: Vec::new() },
         threshold: rule.threshold,
         confidence: rule.confidence,
-        cells: cells(&joined, &measured, rule.confidence),
+        cells: cells(&joined, &measured, &rule),
         comparisons: comparisons(&joined, &measured, &rule, Seed(options.seed)),
         concurrency: concurrency(&joined, &steps, &measured, &rule),
+        searches: searches(&joined),
         caveats: Vec::new(),
         trials: joined.trials.iter().map(trial_facts).collect(),
         setting_differences: setting_differences(&joined, &variants),
@@ -92,6 +94,7 @@ fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
         name: step.name.clone(),
         clients: step.clients,
         rate: step.rate,
+        search: step_search(step),
         concurrency: if is_low(step.clients) {
             ConcurrencyGroup::Low
         } else {
@@ -140,14 +143,18 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         server_log: Vec::new(),
         rows: 0,
         populate_s: 0.0,
+        is_reused: false,
         bytes: None,
         began_unix_ms: None,
+        audit: Vec::new(),
     };
     if let Some(summary) = trial.summary {
         facts.rows = summary.data.rows;
         facts.populate_s = summary.data.populate_s;
+        facts.is_reused = summary.data.reused;
         facts.bytes = summary.data.bytes;
         facts.began_unix_ms = Some(summary.began_unix_ms);
+        facts.audit = summary.audit.clone();
         match &summary.outcome {
             TrialOutcome::Finished => facts.state = "finished".to_owned(),
             TrialOutcome::Failed { message, server_log } => {

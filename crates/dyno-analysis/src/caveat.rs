@@ -23,7 +23,8 @@ pub struct Caveat {
 pub enum CaveatKind {
     /// Fewer than three repetitions.
     TooFewRepetitions,
-    /// A worker of the load generator was busy more than 70 % of the time, or had to wait for a CPU.
+    /// A worker of the load generator was busy more than 70 % of the time, did more than 70 % of
+    /// what it was calibrated to, or had to wait for a CPU.
     GeneratorLimit,
     /// Attempts failed.
     Errors,
@@ -33,8 +34,18 @@ pub enum CaveatKind {
     UnlikeDurability,
     /// Trials failed or are missing.
     MissingTrials,
+    /// After the load, the tables were not as what the server had confirmed makes them.
+    AuditFailed,
+    /// A search for the highest load did not find both a load that holds and one that breaks.
+    UnsettledSearch,
     /// The measured time is too short for the quantile.
     ShortMeasurement,
-    /// It was a simulation: no database was measured.
+    /// The first measured seconds are not like the rest: warm-up that went on.
+    WarmUpTooShort,
+    /// Throughput did not keep its level while it was measured.
+    NotSteady,
+    /// Seconds in which hardly anything was done.
+    Stalls,
+    /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,
 }

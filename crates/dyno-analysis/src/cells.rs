@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{EncodedHistogram, StepSummary, new_histogram};
+use dyno_record::{EncodedHistogram, SearchRecord, StepSummary, new_histogram};
 use hdrhistogram::Histogram;
 
 use crate::join::{Joined, JoinedTrial};
-use crate::statistics::{bounds_of_mean, mean};
+use crate::searches;
+use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean};
+use crate::time;
 use crate::{Cell, Estimate, Metric};
 
 /// All metrics, in the order in which they are estimated.
-pub(crate) const METRICS: [Metric; 12] = [
+pub(crate) const METRICS: [Metric; 14] = [
+    Metric::RateAtLimit,
+    Metric::ClientsAtLimit,
     Metric::Throughput,
     Metric::ResponseMean,
     Metric::ResponseP50,
@@ -40,6 +44,14 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// Adds what a search found.
+    fn add_found(&mut self, asked: Option<&SearchRecord>, summary: &StepSummary) {
+        let (Some(asked), Some(search)) = (asked, &summary.search) else { return };
+        let metric = searches::metric(asked);
+        let why = || searches::why_absent(metric, search.lowest_broken);
+        self.values.insert(metric, search.found.ok_or_else(why));
+    }
+
     /// The value of a metric, if it was measured.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         self.values.get(&metric)?.as_ref().ok().copied()
@@ -52,7 +64,9 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
             if let Some(summary) = trial.step(step) {
-                all.push(measure(trial, step, summary));
+                let mut measured = measure(trial, step, summary);
+                measured.add_found(joined.steps[step].search.as_ref(), summary);
+                all.push(measured);
             }
         }
     }
@@ -66,7 +80,10 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
     let transport = trial.summary.map_or("", |summary| summary.server.transport.as_str());
     let mut values = BTreeMap::new();
     values.insert(Metric::Throughput, Ok(committed as f64 / summary.measured_s));
-    for metric in METRICS.into_iter().filter(|metric| *metric != Metric::Throughput) {
+    let is_apart = |metric: &Metric| {
+        matches!(metric, Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit)
+    };
+    for metric in METRICS.into_iter().filter(|metric| !is_apart(metric)) {
         let value = match metric {
             Metric::ServerCpuPerTransaction => server_cpu(summary, transport, committed),
             Metric::GeneratorCpuPerStatement => generator_cpu(summary, transport),
@@ -166,13 +183,21 @@ fn disk_bytes(summary: &StepSummary, reading: &str, committed: u64) -> Result<f6
     Ok(mean(&measured) * summary.measured_s / committed as f64)
 }
 
-/// An estimate of the mean of these values. All metrics are of quantities that cannot be negative,
-/// so the lower bound is cut at zero.
+/// An estimate from these values: their geometric mean with bounds on the scale of logarithms, so
+/// that bounds of what cannot be negative stay positive, and ratios of estimates are the effects
+/// that are told of them. Where a value is zero there is no logarithm: then the arithmetic mean, with
+/// its lower bound cut at zero.
 pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
-    let bounds = bounds_of_mean(&values, confidence);
+    let (value, bounds) = match geometric_mean(&values) {
+        Some(value) => (value, bounds_of_geometric_mean(&values, confidence)),
+        None => {
+            let bounds = bounds_of_mean(&values, confidence);
+            (mean(&values), bounds.map(|(low, high)| (low.max(0.0), high)))
+        }
+    };
     Estimate {
-        value: mean(&values),
-        low: bounds.map(|(low, _)| low.max(0.0)),
+        value,
+        low: bounds.map(|(low, _)| low),
         high: bounds.map(|(_, high)| high),
         n: values.len() as u32,
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
@@ -183,21 +208,21 @@ pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimat
 }
 
 /// The cells: one for each variant and step that a finished trial measured.
-pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], confidence: f64) -> Vec<Cell> {
+pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in 0..joined.variants.len() {
         for step in 0..joined.steps.len() {
             let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
             let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
             if !here.is_empty() {
-                cells.push(cell(joined, &here, confidence));
+                cells.push(cell(joined, &here, rule));
             }
         }
     }
     cells
 }
 
-fn cell(joined: &Joined<'_>, here: &[&Measured], confidence: f64) -> Cell {
+fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     let (variant, step) = (here[0].variant, here[0].step);
     let mut cell = Cell {
         variant,
@@ -209,18 +234,26 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], confidence: f64) -> Cell {
         retries: 0,
         kinds: BTreeMap::new(),
         spectrum: Vec::new(),
+        time: Vec::new(),
     };
-    for metric in METRICS {
+    let is_sought = |metric: &Metric| here.iter().any(|m| m.values.contains_key(metric));
+    for metric in METRICS.into_iter().filter(is_sought) {
         let values: Vec<f64> = here.iter().filter_map(|m| m.value(metric)).collect();
         if values.is_empty() {
             let reason = here.iter().find_map(|m| m.values.get(&metric)?.as_ref().err());
             cell.absent.insert(metric, reason.cloned().unwrap_or_default());
         } else {
-            cell.metrics.insert(metric, estimate(values, metric.unit(), confidence));
+            cell.metrics.insert(metric, estimate(values, metric.unit(), rule.confidence));
         }
     }
     let trials = joined.trials.iter().filter(|trial| trial.variant == variant);
-    let summaries: Vec<&StepSummary> = trials.filter_map(|trial| trial.step(step)).collect();
+    let ended: Vec<(u32, &StepSummary)> =
+        trials.filter_map(|trial| Some((trial.number, trial.step(step)?))).collect();
+    let by_second = |(number, summary): &(u32, &StepSummary)| {
+        time::judge(*number, &measured_seconds(summary), rule.threshold)
+    };
+    cell.time = ended.iter().filter(|(_, s)| s.search.is_none()).map(by_second).collect();
+    let summaries: Vec<&StepSummary> = ended.into_iter().map(|(_, summary)| summary).collect();
     for summary in &summaries {
         cell.missed += summary.missed;
         cell.retries += summary.retries;
@@ -234,6 +267,15 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], confidence: f64) -> Cell {
     }
     cell.spectrum = spectrum(&summaries);
     cell
+}
+
+/// Throughput in each whole second of the measure phase.
+fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
+    let intervals = &summary.intervals;
+    let is_whole =
+        |start_s: f64| start_s >= -1e-9 && start_s + 1.0 <= summary.measured_s.round() + 1e-9;
+    let seconds = intervals.start_s.iter().zip(&intervals.throughput);
+    seconds.filter(|(start_s, _)| is_whole(**start_s)).map(|(_, value)| *value).collect()
 }
 
 /// Quantiles and response times in µs of all repetitions together: ten points for each power of

@@ -1,23 +1,26 @@
 //! Comparisons: a variant against its baseline, step by step, metric by metric.
 
-use dyno_record::new_histogram;
+use dyno_record::{StepRecord, new_histogram};
 use dyno_units::Seed;
 
 use crate::cells::Measured;
 use crate::join::Joined;
+use crate::searches;
 use crate::statistics::{
     Call, Decision, Effect, Rule, decide, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
 };
 use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, StepFacts, Verdict};
 
 /// The metrics that are compared; each is a family of its own.
-pub(crate) const COMPARED: [Metric; 6] = [
+pub(crate) const COMPARED: [Metric; 8] = [
     Metric::Throughput,
     Metric::ResponseMean,
     Metric::ResponseP50,
     Metric::ResponseP95,
     Metric::ResponseP99,
     Metric::ServerCpuPerTransaction,
+    Metric::RateAtLimit,
+    Metric::ClientsAtLimit,
 ];
 
 /// Two samples of one metric, ours against theirs.
@@ -164,9 +167,17 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
     })
 }
 
-/// The standard deviation that a class of the histogram alone gives to the logarithm of a quantile
-/// of this size in µs: that of a value anywhere in the class, width / √12.
-fn resolution(metric: Metric, typical_us: f64) -> f64 {
+/// The standard deviation that the instrument alone gives to the logarithm of a value of this size:
+/// that of a value anywhere in a class of the histogram, or between the ends of a search, width / √12.
+fn resolution(metric: Metric, step: &StepRecord, typical: f64) -> f64 {
+    match metric {
+        Metric::RateAtLimit | Metric::ClientsAtLimit => searches::resolution(step, typical),
+        _ => resolution_of_class(metric, typical),
+    }
+}
+
+/// That of a quantile of this size in µs: the width of its class.
+fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
     let is_exact = metric.quantile().is_none();
     let ns = (typical_us * 1e3) as u64;
     if is_exact || ns == 0 {
@@ -197,12 +208,13 @@ pub(crate) fn comparisons(
         let mut drafts = Vec::new();
         for (variant, record) in joined.variants.iter().enumerate() {
             let Some(baseline) = record.baseline else { continue };
-            for step in 0..joined.steps.len() {
+            let is_compared = |step: &usize| searches::is_compared(metric, &joined.steps[*step]);
+            for step in (0..joined.steps.len()).filter(is_compared) {
                 let values = |variant| values_of(measured, variant, step, metric);
                 let (ours, theirs) = (values(variant), values(baseline));
                 let samples = Samples::new(&ours, &theirs, joined.interleaved);
                 let seed = seed.derive("comparison", drafts.len() as u64);
-                let draft = draft(&samples, metric, rule, seed).map(|mut draft| {
+                let draft = draft(&samples, (metric, &joined.steps[step]), rule, seed).map(|mut draft| {
                     let comparison = &mut draft.comparison;
                     (comparison.variant, comparison.baseline) = (variant, baseline);
                     comparison.step = step;
@@ -229,7 +241,12 @@ fn values_of(
 }
 
 /// One comparison without its place and its verdict; none where nothing can be compared.
-fn draft(samples: &Samples, metric: Metric, rule: &Rule, seed: Seed) -> Option<Draft> {
+fn draft(
+    samples: &Samples,
+    (metric, step): (Metric, &StepRecord),
+    rule: &Rule,
+    seed: Seed,
+) -> Option<Draft> {
     let (ours, theirs) = samples.taking_part();
     if ours.is_empty() || theirs.is_empty() {
         return None;
@@ -238,7 +255,7 @@ fn draft(samples: &Samples, metric: Metric, rule: &Rule, seed: Seed) -> Option<D
     let logs = samples.logs();
     let effect = logs
         .as_ref()
-        .and_then(|logs| logs.effect(center.map_or(0.0, |center| resolution(metric, center))));
+        .and_then(|logs| logs.effect(center.map_or(0.0, |center| resolution(metric, step, center))));
     let relative = match &logs {
         Some(logs) => in_percent(difference_estimate(logs, effect, rule.confidence, "")),
         None => without_logs(samples)?,
@@ -257,6 +274,7 @@ fn draft(samples: &Samples, metric: Metric, rule: &Rule, seed: Seed) -> Option<D
         absolute,
         p_value: logs.as_ref().and_then(|logs| logs.permutation_p(seed)),
         p_value_corrected: None,
+        p_value_of_verdict: None,
         paired: samples.pairs.is_some(),
         verdict: Verdict::Inconclusive,
         repetitions_needed: None,
@@ -274,6 +292,7 @@ fn decide_family(drafts: Vec<Draft>, rule: &Rule) -> Vec<Comparison> {
         let mut comparison = draft.comparison;
         comparison.p_value_corrected = comparison.p_value.and_then(|_| corrected.next());
         comparison.verdict = verdict(comparison.metric, decision);
+        comparison.p_value_of_verdict = decision.p_value;
         comparison.repetitions_needed = decision.repetitions_needed;
         if draft.effect.is_none() && comparison.relative.n >= 3 {
             // A value of zero, not too few repetitions, is why there are no bounds.
@@ -305,8 +324,9 @@ pub(crate) fn concurrency(
     measured: &[Measured],
     rule: &Rule,
 ) -> Vec<GroupComparison> {
+    let is_closed = |step: &StepFacts| step.rate.is_none() && step.search.is_none();
     let steps_of = |group: ConcurrencyGroup| -> Vec<usize> {
-        let is_in = |step: &usize| steps[*step].concurrency == group && steps[*step].rate.is_none();
+        let is_in = |step: &usize| is_closed(&steps[*step]) && steps[*step].concurrency == group;
         (0..steps.len()).filter(is_in).collect()
     };
     let groups = [ConcurrencyGroup::Low, ConcurrencyGroup::High].map(|g| (g, steps_of(g)));
@@ -363,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_resolution_is_that_of_the_histogram() {
-        let width = |metric, us: f64| resolution(metric, us) * 12_f64.sqrt() * us * 1e3;
+        let width = |metric, us: f64| resolution_of_class(metric, us) * 12_f64.sqrt() * us * 1e3;
         // Classes of 1 ns up to 2.048 µs; above, of 1/1024 of their power of two.
         for us in [0.5, 1.0, 2.0] {
             assert!((width(Metric::ResponseP50, us) - 1.0).abs() < 1e-6);
@@ -372,9 +392,9 @@ mod tests {
         for us in [140.0, 1e3, 1e6, 1e9] {
             assert!(width(Metric::ResponseP99, us) / us / 1e3 < 0.001);
         }
-        assert_eq!(resolution(Metric::Throughput, 1000.0), 0.0);
-        assert_eq!(resolution(Metric::ResponseMean, 1000.0), 0.0);
-        assert_eq!(resolution(Metric::ResponseP50, 0.0), 0.0);
+        assert_eq!(resolution_of_class(Metric::Throughput, 1000.0), 0.0);
+        assert_eq!(resolution_of_class(Metric::ResponseMean, 1000.0), 0.0);
+        assert_eq!(resolution_of_class(Metric::ResponseP50, 0.0), 0.0);
     }
 
     #[track_caller]

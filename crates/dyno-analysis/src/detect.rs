@@ -7,12 +7,14 @@ use dyno_record::{StepSummary, TrialSummary};
 use crate::cells::Measured;
 use crate::join::Joined;
 use crate::words::{count, list, quantity, share};
-use crate::{Caveat, CaveatKind, Findings, Metric};
+use crate::{Caveat, CaveatKind, Findings, Metric, TrialFacts};
 
 /// Fewest repetitions that are thought enough.
 const REPETITIONS_ENOUGH: u32 = 3;
 /// A worker that is busy more than this share of the time delays what it measures.
 const BUSY_MOST: f64 = 0.7;
+/// A worker that does more than this share of what it can do is close to being the limit.
+const CALIBRATED_MOST: f64 = 0.7;
 /// Workers that wait for a CPU more than this share of the time delay what they measure.
 const RUN_QUEUE_MOST: f64 = 0.05;
 /// Transient errors below this share of attempts are part of ordinary operation.
@@ -37,8 +39,12 @@ pub(crate) fn caveats(
     caveats.extend(missed_arrivals(joined, findings));
     caveats.extend(unlike_durability(joined, findings));
     caveats.extend(missing_trials(findings));
+    caveats.extend(audit_failed(findings));
     caveats.extend(short_measurements(measured));
+    caveats.extend(crate::time::caveats::caveats(findings));
+    caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(simulated(joined));
+    caveats.extend(null_server(joined));
     caveats
 }
 
@@ -71,7 +77,9 @@ fn sorted(indexes: impl Iterator<Item = usize>) -> Vec<usize> {
 
 /// Where it was: `a at 4 clients`.
 fn place_name(findings: &Findings, variant: usize, step: usize) -> String {
-    format!("{} at {}", findings.variants[variant].name, findings.steps[step].name)
+    let facts = &findings.steps[step];
+    let load = facts.search.as_ref().map_or(&facts.name, |search| &search.limit);
+    format!("{} at {load}", findings.variants[variant].name)
 }
 
 fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
@@ -110,6 +118,7 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         generator.run_queue_s.map_or(0.0, |waited| waited / time)
     };
     let busy = |place: &Place<'_>| place.summary.generator.busiest_worker;
+    let used = |place: &Place<'_>| place.summary.generator.share_of_calibrated.unwrap_or(0.0);
     // In the generator's own process the workers' time is the database's time, too: no limit of
     // the generator can be told from a limit of the database.
     let limited: Vec<Place<'_>> = places(joined)
@@ -117,7 +126,11 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         .filter(|place| {
             !matches!(place.trial.server.transport.as_str(), "in process" | "simulated")
         })
-        .filter(|place| busy(place) > BUSY_MOST || queue_share(place) > RUN_QUEUE_MOST)
+        .filter(|place| {
+            busy(place) > BUSY_MOST
+                || used(place) > CALIBRATED_MOST
+                || queue_share(place) > RUN_QUEUE_MOST
+        })
         .collect();
     let worst = |of: &dyn Fn(&Place<'_>) -> f64| {
         let most = limited.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
@@ -128,6 +141,16 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     if let Some((most, place)) = worst(&busy).filter(|(most, _)| *most > BUSY_MOST) {
         parts.push(format!("its busiest worker used {} of a CPU ({place})", share(most)));
         advice.push("give the generator more `workers`, or spread the load over fewer clients");
+    }
+    if let Some((most, place)) = worst(&used).filter(|(most, _)| *most > CALIBRATED_MOST) {
+        parts.push(format!(
+            "its workers did {} of the statements they can do on this machine ({place})",
+            share(most)
+        ));
+        advice.push(
+            "a faster server would look the same: by `dyno calibrate`, this is close to what the \
+             generator does against one that answers at once",
+        );
     }
     if let Some((most, place)) = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST) {
         parts.push(format!("its workers waited for a CPU {} of the time ({place})", share(most)));
@@ -339,6 +362,35 @@ fn missing_trials(findings: &Findings) -> Option<Caveat> {
     })
 }
 
+fn audit_failed(findings: &Findings) -> Option<Caveat> {
+    let is_failed = |trial: &&TrialFacts| trial.audit.iter().any(|row| !row.pass);
+    let failed: Vec<&TrialFacts> = findings.trials.iter().filter(is_failed).collect();
+    let first = failed.first()?;
+    let row = first.audit.iter().find(|row| !row.pass)?;
+    let n_audited = findings.trials.iter().filter(|trial| !trial.audit.is_empty()).count();
+    Some(Caveat {
+        kind: CaveatKind::AuditFailed,
+        message: format!(
+            "After the load, the tables of {} of {} were not as the transactions that the server \
+             confirmed make them. In trial {} ({}), {}: expected {}, found {}.",
+            failed.len(),
+            count(n_audited as u64, "audited trial"),
+            first.number,
+            findings.variants[first.variant].name,
+            row.name,
+            row.expected,
+            row.measured,
+        ),
+        advice: "Do not use these numbers until this is explained: work that is lost or half done \
+                 costs less than work that is done. Look for a storage engine without \
+                 transactions, for somebody else who writes into the same tables, and for a fault \
+                 of the server or of the workload."
+            .to_owned(),
+        variants: sorted(failed.iter().map(|trial| trial.variant)),
+        steps: Vec::new(),
+    })
+}
+
 /// One caveat for each reported quantile that too few observations lie beyond, in some trial.
 fn short_measurements(measured: &[Measured]) -> Vec<Caveat> {
     let quantiles = [Metric::ResponseP95, Metric::ResponseP99, Metric::ResponseP999];
@@ -375,15 +427,29 @@ fn short_measurement(measured: &[Measured], metric: Metric) -> Option<Caveat> {
     })
 }
 
+/// The variants with a trial on such a server.
+fn variants_on(joined: &Joined<'_>, is_such: impl Fn(&TrialSummary) -> bool) -> Vec<usize> {
+    let trials = joined.trials.iter().filter(|trial| trial.summary.is_some_and(&is_such));
+    sorted(trials.map(|trial| trial.variant))
+}
+
+fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
+    let variants = variants_on(joined, |trial| trial.server.product.starts_with("Null ("));
+    (!variants.is_empty()).then(|| Caveat {
+        kind: CaveatKind::Simulated,
+        message: "The server answered at once and stored nothing: the load generator was \
+                  measured, and no database."
+            .to_owned(),
+        advice: "Read throughput as what the generator can do here, and times as what it adds to \
+                 those of a database."
+            .to_owned(),
+        variants,
+        steps: Vec::new(),
+    })
+}
+
 fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
-    let is_simulated = |trial: &TrialSummary| trial.server.transport == "simulated";
-    let variants = sorted(
-        joined
-            .trials
-            .iter()
-            .filter(|trial| trial.summary.is_some_and(is_simulated))
-            .map(|trial| trial.variant),
-    );
+    let variants = variants_on(joined, |trial| trial.server.transport == "simulated");
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
         message: "This was a simulation: no database was measured.".to_owned(),

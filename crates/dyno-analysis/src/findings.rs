@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use dyno_record::AuditRow;
 use serde::{Deserialize, Serialize};
 
 use crate::Caveat;
+use crate::time::TimeFacts;
 
 /// All findings of one or several runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,9 @@ pub struct Findings {
     pub comparisons: Vec<Comparison>,
     /// Low (clients ≤ CPUs) and high (clients > CPUs) concurrency, where steps of both kinds exist.
     pub concurrency: Vec<GroupComparison>,
+    /// Searches for the highest load under a limit, one for each trial and step that searched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<TrialSearch>,
     /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
     /// Every trial of the plan and what became of it.
@@ -86,6 +91,54 @@ pub struct StepFacts {
     pub rate: Option<f64>,
     /// Whether it is low or high concurrency.
     pub concurrency: ConcurrencyGroup,
+    /// What is searched, if the step is a search: its load is then not given but found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<StepSearch>,
+}
+
+/// What a step searches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepSearch {
+    /// The metric that tells what is found: [`Metric::RateAtLimit`] or [`Metric::ClientsAtLimit`].
+    pub metric: Metric,
+    /// The limit: `p99 ≤ 20 ms`.
+    pub limit: String,
+    /// How near the load that holds and the one that breaks shall come, as a fraction.
+    pub precision: f64,
+}
+
+/// A search in one trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialSearch {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// Counted from 1.
+    pub repetition: u32,
+    /// The highest load that held twice; none where none did.
+    pub found: Option<f64>,
+    /// The lowest load above it that broke the limit; none where none was tried that did.
+    pub lowest_broken: Option<f64>,
+    /// Whether the search came to its end.
+    pub settled: bool,
+    /// Its load probes, in the order of time.
+    pub probes: Vec<ProbeFacts>,
+}
+
+/// A load that a search tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeFacts {
+    /// Offered rate, or clients.
+    pub level: f64,
+    /// Committed transactions per second.
+    pub throughput: f64,
+    /// The limited statistic of response times, µs; none where nothing committed.
+    pub limited_us: Option<f64>,
+    /// Whether it held.
+    pub held: bool,
+    /// Why it did not.
+    pub broken_by: Option<String>,
 }
 
 /// Clients against the machine's CPUs (S1's distinction).
@@ -126,12 +179,17 @@ pub enum Metric {
     DiskReadPerTransaction,
     /// Bytes written to disk devices per transaction.
     DiskWrittenPerTransaction,
+    /// Highest offered rate that kept the limit of a search, per second.
+    RateAtLimit,
+    /// Most clients that kept the limit of a search.
+    ClientsAtLimit,
 }
 
 /// A value with its bounds and the number of repetitions behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The value: the mean over repetitions (for an effect: of the differences).
+    /// The value: the geometric mean over repetitions, the arithmetic one where a repetition's
+    /// value is zero (for an effect: the mean of the differences, of logarithms if it is relative).
     pub value: f64,
     /// Lower bound; none with fewer than two repetitions.
     pub low: Option<f64>,
@@ -171,6 +229,9 @@ pub struct Cell {
     /// Response times in ns at quantiles 0, 0.001 … 1, merged over repetitions: the spectrum that
     /// the report draws. Pairs of quantile and µs.
     pub spectrum: Vec<(f64, f64)>,
+    /// Whether throughput kept its level within each trial, in the order of the trials.
+    #[serde(default)]
+    pub time: Vec<TimeFacts>,
 }
 
 /// A variant against its baseline at one step in one metric.
@@ -192,6 +253,10 @@ pub struct Comparison {
     pub p_value: Option<f64>,
     /// The same, corrected for the number of comparisons (Holm).
     pub p_value_corrected: Option<f64>,
+    /// Student's p-value of no effect from the logarithms, corrected for the number of comparisons
+    /// (Holm): what `better` and `worse` rest on.
+    #[serde(default)]
+    pub p_value_of_verdict: Option<f64>,
     /// Whether it was paired by block.
     pub paired: bool,
     /// The verdict.
@@ -250,10 +315,16 @@ pub struct TrialFacts {
     pub rows: u64,
     /// Seconds to populate.
     pub populate_s: f64,
+    /// Whether the data set was populated by an earlier trial and copied for this one.
+    #[serde(default)]
+    pub is_reused: bool,
     /// Bytes on disk after populating.
     pub bytes: Option<u64>,
     /// Milliseconds since 1970 UTC.
     pub began_unix_ms: Option<u64>,
+    /// What the workload demands of the tables after the last step, and whether it is met.
+    #[serde(default)]
+    pub audit: Vec<AuditRow>,
 }
 
 /// A setting whose value in force is not the same in all variants.

@@ -82,6 +82,7 @@ fn closed_step(clients: u64) -> StepRecord {
         arrivals: "closed".to_owned(),
         warm_up_s: 2.0,
         duration_s: MEASURED_S,
+        search: None,
     }
 }
 
@@ -102,8 +103,9 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
             settings: BTreeMap::from([("port".to_owned(), plan.number.to_string())]),
             durability: "every commit is synced".to_owned(),
         },
-        data: DataSet { rows: 1000, populate_s: 1.5, bytes: Some(1 << 20), bytes_after: None },
+        data: DataSet { rows: 1000, populate_s: 1.5, bytes: Some(1 << 20), ..DataSet::default() },
         steps,
+        audit: Vec::new(),
         probes_cpu_s: 0.01,
         probes_wall_s: MEASURED_S,
     }
@@ -150,6 +152,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             run_queue_s: Some(0.1),
             busiest_worker: 0.2,
             rss_bytes: 1 << 20,
+            share_of_calibrated: None,
         },
         server_cpu_s: Some(8.0),
         error_examples: BTreeMap::new(),
@@ -163,6 +166,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             // The warm-up wrote a lot more: it must not count.
             (0..n_intervals + 2).map(|i| Some(if i < 2 { 1e9 } else { 5_000.0 })).collect(),
         )]),
+        search: None,
     }
 }
 

@@ -147,7 +147,7 @@ impl<'a> Joined<'a> {
             let is_same = |other: &StepRecord| {
                 (other.clients, other.rate, &other.arrivals)
                     == (step.clients, step.rate, &step.arrivals)
-                    && other.name == step.name
+                    && (&other.name, &other.search) == (&step.name, &step.search)
             };
             // Two steps of one plan may be the same load twice: those stay two.
             let found = (0..self.steps.len())

@@ -14,13 +14,16 @@ pub mod findings;
 #[cfg(test)]
 mod fixtures;
 mod join;
+mod searches;
 mod settings;
 pub mod statistics;
+pub mod time;
 mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,
-    SettingDifference, StepFacts, TrialFacts, VariantFacts, Verdict,
+    ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch, VariantFacts,
+    Verdict,
 };

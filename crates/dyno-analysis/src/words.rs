@@ -6,7 +6,8 @@ impl Metric {
     /// The unit of its values.
     pub fn unit(self) -> &'static str {
         match self {
-            Metric::Throughput => "1/s",
+            Metric::Throughput | Metric::RateAtLimit => "1/s",
+            Metric::ClientsAtLimit => "clients",
             Metric::DiskReadPerTransaction | Metric::DiskWrittenPerTransaction => "B",
             _ => "µs",
         }
@@ -27,12 +28,14 @@ impl Metric {
             Metric::GeneratorCpuPerStatement => "generator CPU per statement",
             Metric::DiskReadPerTransaction => "bytes read from disk per transaction",
             Metric::DiskWrittenPerTransaction => "bytes written to disk per transaction",
+            Metric::RateAtLimit => "sustained rate",
+            Metric::ClientsAtLimit => "sustained clients",
         }
     }
 
     /// Whether more of it is better; of all others less is.
     pub fn more_is_better(self) -> bool {
-        self == Metric::Throughput
+        matches!(self, Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit)
     }
 
     /// The quantile, for metrics that are quantiles of response or service times.
@@ -78,6 +81,7 @@ pub(crate) fn quantity(metric: Metric, value: f64) -> String {
         format!("{} {unit}", significant(value / size, 3))
     };
     match metric.unit() {
+        "clients" => format!("{} clients", significant(value, 3)),
         "1/s" => format!("{}/s", significant(value, 3)),
         "B" => scaled(&[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]),
         _ => scaled(&[(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")]),
@@ -103,6 +107,32 @@ pub(crate) fn share(fraction: f64) -> String {
 /// A ratio told from its effect in percent: +131 becomes `2.31 ×`.
 pub(crate) fn ratio(relative_percent: f64) -> String {
     format!("{} ×", significant(1.0 + relative_percent / 100.0, 3))
+}
+
+impl Estimate {
+    /// Whether this relative effect is told as a ratio (`2.31 ×`) and not in percent: from twice,
+    /// or half, the baseline on.
+    pub fn is_told_as_ratio(&self) -> bool {
+        self.unit == "%" && (self.value >= 100.0 || self.value <= -50.0)
+    }
+}
+
+/// How a relative effect and its bounds are written: as ratios, or in percent.
+pub(crate) fn effect_text(relative: &Estimate) -> fn(f64) -> String {
+    if relative.is_told_as_ratio() { ratio } else { percent }
+}
+
+/// A relative effect: `2.31 ×`, `−12.3 %`.
+pub(crate) fn effect(relative: &Estimate) -> String {
+    effect_text(relative)(relative.value)
+}
+
+/// A value of a metric in a sentence: `12,346 transactions/s`, `1.25 ms`.
+pub(crate) fn spoken(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::Throughput | Metric::RateAtLimit => format!("{} transactions/s", significant(value, 3)),
+        _ => quantity(metric, value),
+    }
 }
 
 /// The bounds of an estimate in words, or that there are none: `95 % bounds 11/s … 13/s, n = 3`.
@@ -138,13 +168,6 @@ pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next();
     first.into_iter().flat_map(char::to_uppercase).chain(letters).collect()
-}
-
-/// The text with its first letter small.
-pub(crate) fn small(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next();
-    first.into_iter().flat_map(char::to_lowercase).chain(letters).collect()
 }
 
 #[cfg(test)]
@@ -197,6 +220,5 @@ mod tests {
         check(list(&["a", "b", "c"]), "a, b and c");
         check(count(1, "trial") + &count(2, "step"), "1 trial2 steps");
         check(capital("p95"), "P95");
-        check(small("Throughput"), "throughput");
     }
 }

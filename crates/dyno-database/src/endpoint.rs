@@ -120,7 +120,8 @@ impl Protocol {
 }
 
 impl Endpoint {
-    /// Reads `mysql://user:password@host:port/catalog`, `…/catalog?socket=/path`,
+    /// Reads `mysql://user:password@host:port/catalog`, `…/catalog?socket=/path` (the host is not
+    /// used then),
     /// `postgresql://…`, `…?host=/folder`, with `tls=off|encrypt|verify` and `tls_roots=FILE`.
     ///
     /// Special characters in any part are percent-encoded. What could be a part of a password is
@@ -286,9 +287,7 @@ fn resolve_address(
     if !socket.is_absolute() {
         return refuse(format!("`{key}` must be an absolute path, such as /run/server"));
     }
-    if !matches!(place.host.as_str(), "" | "localhost") {
-        return refuse(format!("the URL gives both a host and `{key}`: leave one of them out"));
-    }
+    // A URL must have something in the host's place; where a socket is named, it is not used.
     Ok(Address::Unix(match protocol {
         Protocol::MySql => socket,
         Protocol::PostgreSql => socket.join(format!(".s.PGSQL.{port}")),
@@ -479,7 +478,6 @@ mod tests {
         check_refused("mysql://me:hush@h:0/x", "between 1 and 65535");
         check_refused("mysql://me:hush@::1/x", "brackets");
         check_refused("mysql://me:hush@h/x?tls=off&tls=off", "twice");
-        check_refused("mysql://me:hush@h/x?socket=/run/s", "both a host and `socket`");
         check_refused("mysql://me:hush@/x?socket=run/s", "absolute");
         check_refused("mysql://me:hush%@h/x", "two hexadecimal digits");
         check_refused("mysql://me:hush%ff@h/x", "not UTF-8");

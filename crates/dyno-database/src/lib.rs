@@ -4,13 +4,19 @@
 //! [`products`].
 
 mod catalog;
+mod data;
 mod endpoint;
 pub mod mysql;
+pub mod null;
 pub mod postgresql;
 mod server;
 pub mod sqlite;
 mod transport;
 
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables};
+pub use data::{DataShape, data_shape};
 pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
-pub use server::{DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start};
+pub use server::{
+    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start,
+    start_on,
+};

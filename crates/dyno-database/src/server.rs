@@ -1,7 +1,7 @@
 //! What every product offers: start or attach, connect, tell facts, stop.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::Keeper;
@@ -25,7 +25,7 @@ pub struct ProductSpec {
 
 /// All products, in the order in which help texts list them.
 pub fn products() -> Vec<ProductSpec> {
-    vec![
+    let mut products = vec![
         ProductSpec {
             name: "sqlite",
             summary: "SQLite, inside Dyno's own process: nothing to install",
@@ -44,7 +44,9 @@ pub fn products() -> Vec<ProductSpec> {
             engines: &[],
             is_embedded: false,
         },
-    ]
+    ];
+    products.extend(crate::null::SPECS);
+    products
 }
 
 /// A server to start.
@@ -67,7 +69,7 @@ pub struct ServerSpec {
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// `MariaDB`, `MySQL`, `PostgreSQL`, `SQLite`.
+    /// `MariaDB`, `MySQL`, `PostgreSQL`, `SQLite`, `Null (… protocol)`.
     pub product: String,
     /// Full version text.
     pub version: String,
@@ -77,7 +79,8 @@ pub struct ServerFacts {
     pub tls: bool,
     /// All settings in force that the server tells, by name.
     pub settings: BTreeMap<String, String>,
-    /// What a commit survives: `every commit is synced`, `synced once a second`, `synced at
+    /// What a commit survives: `every commit is synced`, `synced once a second`, `written at
+    /// every commit, synced once a second`, `written and synced once a second`, `synced at
     /// checkpoints`, `synced within three times 200ms` (PostgreSQL's `wal_writer_delay`), `every
     /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`,
     /// `unknown`.
@@ -113,8 +116,26 @@ pub trait Server: Send {
         false
     }
 
+    /// Whether it stores what it confirms: else there is nothing to audit.
+    fn stores_data(&self) -> bool {
+        true
+    }
+
     /// Stops it and removes what was made for it.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
+
+    /// Whether its data can be handed over.
+    fn can_hand_over(&self) -> bool {
+        false
+    }
+
+    /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
+    /// (which must not exist, on the filesystem of the keeper's root), and removes all else.
+    /// [`start_on`] brings up a server on them. What only warms the next server is not handed over.
+    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        let _ = to;
+        Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
+    }
 }
 
 /// A server that could not be started, reached or asked.
@@ -146,10 +167,32 @@ pub fn start(
     keeper: &Arc<Keeper>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Box<dyn Server>, DeployError> {
+    bring_up(spec, None, keeper, clock)
+}
+
+/// Starts a private server on data that one of the same shape ([`crate::data_shape`]) handed over,
+/// and waits until it answers. It takes the folder over: `data` is moved away. They must belong to
+/// the user that the keeper runs servers as.
+pub fn start_on(
+    data: &Path,
+    spec: &ServerSpec,
+    keeper: &Arc<Keeper>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn Server>, DeployError> {
+    bring_up(spec, Some(data), keeper, clock)
+}
+
+fn bring_up(
+    spec: &ServerSpec,
+    data: Option<&Path>,
+    keeper: &Arc<Keeper>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn Server>, DeployError> {
     match spec.product.as_str() {
-        "sqlite" => crate::sqlite::start(spec, keeper),
-        "mariadb" => crate::mysql::start(spec, keeper, clock),
-        "postgresql" => crate::postgresql::start(spec, keeper, clock),
+        "sqlite" => crate::sqlite::start(spec, data, keeper),
+        "mariadb" => crate::mysql::start(spec, data, keeper, clock),
+        "postgresql" => crate::postgresql::start(spec, data, keeper, clock),
+        "null-mysql" | "null-postgresql" => crate::null::start(spec, keeper, clock),
         other => Err(DeployError::new(format!("there is no product `{other}`"))),
     }
 }

@@ -4,6 +4,7 @@
 //! a later run can prove whose it is; nothing else is ever ended.
 
 mod cgroup;
+mod copy;
 mod doctor;
 mod facts;
 mod keeper;
@@ -12,6 +13,7 @@ mod probe;
 mod process_table;
 mod storage;
 
+pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
@@ -20,4 +22,4 @@ pub use probe::{
     Probe, ProcessGroup, ReadingLegend, Readings, Sampler, reading_legend, readings_legend,
     server_cpu_total,
 };
-pub use storage::{folder_bytes, free_bytes};
+pub use storage::{folder_bytes, free_bytes, size_bytes};

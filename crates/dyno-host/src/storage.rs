@@ -37,6 +37,12 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
 }
 
+/// Bytes that the filesystem of this path, which must exist, could hold in all.
+pub fn size_bytes(path: &Path) -> io::Result<u64> {
+    let facts = rustix::fs::statvfs(path)?;
+    Ok(facts.f_blocks.saturating_mul(facts.f_frsize))
+}
+
 fn disk_bytes(facts: &fs::Metadata, met: &mut BTreeSet<(u64, u64)>) -> u64 {
     let is_first = facts.is_dir() || facts.nlink() < 2 || met.insert((facts.dev(), facts.ino()));
     // `stat` counts in blocks of 512 bytes, whatever the filesystem's own.
@@ -197,7 +203,8 @@ mod tests {
 
     #[test]
     fn free_bytes_are_of_the_filesystem() {
-        assert!(free_bytes(Path::new("/")).is_ok());
+        let free = free_bytes(Path::new("/")).expect("told");
+        assert!(size_bytes(Path::new("/")).expect("told") >= free);
         assert!(free_bytes(Path::new("/no/such")).is_err());
     }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use dyno_database::{Endpoint, ProductSpec, Server, ServerSpec};
 use dyno_load::simulation::SimulatedServer;
 use dyno_record::ServerFacts;
-use dyno_study::{Design, Product, Variant};
+use dyno_study::{Design, LoadLevel, Product, Variant};
+use dyno_units::SettingValue;
 
 use crate::run::Lab;
 use crate::simulated;
@@ -20,6 +21,26 @@ pub(crate) enum Site {
     Simulated(SimulatedServer),
 }
 
+/// A variant's database before it is brought up.
+pub(crate) enum Target {
+    /// A server to start.
+    Private(ServerSpec),
+    /// A server that runs already.
+    Attached(Box<dyn Server>),
+    /// A simulated one.
+    Simulated(SimulatedServer),
+}
+
+/// Products that refuse connections beyond their `max_connections`.
+const CONNECTION_LIMITED: [&str; 2] = ["mariadb", "postgresql"];
+
+/// Clients up to which the products' own limits suffice; with more, and where the study does not
+/// set it, `max_connections` is raised to the clients and some more.
+const FEW_CLIENTS: u64 = 60;
+
+/// Connections beside those of the clients: the lab's own, loaders', and what the product keeps back.
+const SPARE_CONNECTIONS: u64 = 30;
+
 /// All products a study may name: those of the databases, and the simulated one.
 pub fn products() -> Vec<ProductSpec> {
     let mut products = dyno_database::products();
@@ -27,10 +48,10 @@ pub fn products() -> Vec<ProductSpec> {
     products
 }
 
-/// Brings up the variant's database.
-pub(crate) fn deploy(lab: &Lab, design: &Design, variant: &Variant) -> Result<Site, TrialError> {
+/// The variant's database: what to start, or what runs already.
+pub(crate) fn target(lab: &Lab, design: &Design, variant: &Variant) -> Result<Target, TrialError> {
     let database = &variant.database;
-    let settings: BTreeMap<String, _> = database
+    let mut settings: BTreeMap<String, _> = database
         .settings
         .iter()
         .map(|(name, value)| (name.clone(), value.resolve(lab.memory())))
@@ -40,22 +61,26 @@ pub(crate) fn deploy(lab: &Lab, design: &Design, variant: &Variant) -> Result<Si
             let endpoint = Endpoint::from_url(url).map_err(|error| TrialError::new(error.0))?;
             let server = dyno_database::attach(&endpoint, database.allow_foreign_tables)?;
             check_version(server.as_ref(), database.version.as_deref())?;
-            return Ok(Site::Real(server));
+            return Ok(Target::Attached(server));
         }
         Product::Private(name) => name,
     };
     if name == simulated::PRODUCT.name {
-        return simulated::server(&settings).map(Site::Simulated);
+        return simulated::server(&settings).map(Target::Simulated);
     }
-    let spec = ServerSpec {
+    let most_clients = design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1);
+    if CONNECTION_LIMITED.contains(&name.as_str()) && most_clients > FEW_CLIENTS {
+        let connections = SettingValue::Integer((most_clients + SPARE_CONNECTIONS) as i64);
+        settings.entry("max_connections".to_owned()).or_insert(connections);
+    }
+    Ok(Target::Private(ServerSpec {
         product: name.clone(),
         version: database.version.clone(),
         engine: database.engine.clone(),
         programs: database.programs.as_ref().map(PathBuf::from),
         settings,
         cpus: design.server_cpus.clone(),
-    };
-    Ok(Site::Real(dyno_database::start(&spec, &lab.keeper, &lab.clock)?))
+    }))
 }
 
 fn check_version(server: &dyn Server, wanted: Option<&str>) -> Result<(), TrialError> {

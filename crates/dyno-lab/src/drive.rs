@@ -1,8 +1,10 @@
 //! Puts a step's load on the site, and makes its summary from what comes out.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dyno_database::Server;
 use dyno_host::Sampler;
 use dyno_load::simulation::{SimulatedServer, run_simulated_step};
 use dyno_load::{
@@ -12,11 +14,12 @@ use dyno_record::{
     EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord, KindInterval,
     KindSummary, StepSummary, TrialWriter, WriteError, new_histogram,
 };
-use dyno_study::{Arrivals, LoadLevel};
+use dyno_study::Arrivals;
 use dyno_units::{ManualClock, Nanoseconds};
-use dyno_workload::Workload;
+use dyno_workload::{AuditTotals, Workload};
 use hdrhistogram::Histogram;
 
+use crate::audit;
 use crate::deploy::Site;
 use crate::observe::{Cost, Observer, Sample, align, six_digits};
 use crate::run::{Lab, RunOrder};
@@ -32,12 +35,20 @@ pub(crate) struct Drive<'a> {
     pub(crate) workload: &'a Arc<dyn Workload>,
     /// Index of the step.
     pub(crate) step: usize,
+    /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
+    pub(crate) probe: u32,
+    /// How hard.
+    pub(crate) load: Load,
+    /// Set when all clients are connected and the load begins.
+    pub(crate) has_begun: Cell<bool>,
 }
 
 /// What a step came to.
 pub(crate) struct StepEnd {
     pub(crate) summary: StepSummary,
     pub(crate) probes: Cost,
+    /// What the clients did, warm-up included.
+    pub(crate) did: AuditTotals,
 }
 
 impl Drive<'_> {
@@ -62,6 +73,7 @@ impl Drive<'_> {
             cpu_latest: None,
             samples: Vec::new(),
             intervals: Intervals::default(),
+            did: AuditTotals::default(),
             failure: None,
         };
         let result = match site {
@@ -79,7 +91,7 @@ impl Drive<'_> {
         };
         let probes = listener.stop_observing();
         let process_cpu = listener.process_cpu();
-        let Listener { samples, intervals, failure, .. } = listener;
+        let Listener { samples, intervals, mut did, failure, .. } = listener;
         if let Some(error) = failure {
             return Err(TrialError::Record(error));
         }
@@ -87,14 +99,28 @@ impl Drive<'_> {
         if totals.aborted {
             return Err(TrialError::Abandoned);
         }
+        did.in_flight = totals.in_flight_at_end;
         let is_local = matches!(site, Site::Real(server) if !server.processes().is_empty());
-        let readings = align(&intervals.starts, &samples);
+        let readings = align(&intervals.spans, &samples);
         let mut summary = self.summarise(&totals, intervals, readings, is_local);
-        if let (Site::Real(_), Some((user_s, system_s))) = (site, process_cpu) {
+        if let (Site::Real(_), Some((user_s, system_s))) = (&*site, process_cpu) {
             summary.generator.process_cpu_user_s = Some(user_s);
             summary.generator.process_cpu_system_s = Some(system_s);
         }
-        Ok(StepEnd { summary, probes })
+        if let Site::Real(server) = site {
+            summary.generator.share_of_calibrated = self.share(server.as_ref(), &summary);
+        }
+        Ok(StepEnd { summary, probes, did })
+    }
+
+    /// How close the workers came to what they can do on this machine.
+    fn share(&self, server: &dyn Server, summary: &StepSummary) -> Option<f64> {
+        let calibration = self.lab.calibration.as_ref()?;
+        let workers = f64::from(summary.generator.workers.max(1));
+        let statements = (summary.reads + summary.writes + summary.others) as f64;
+        let rate = statements / summary.measured_s.max(f64::MIN_POSITIVE) / workers;
+        let clients = self.load.clients() as f64 / workers;
+        calibration.share(server.dialect(), clients, rate)
     }
 
     fn simulate(
@@ -113,17 +139,9 @@ impl Drive<'_> {
     fn spec(&self, blocks_worker: bool) -> StepSpec {
         let planned = &self.order.plan.steps[self.step];
         let design = self.order.design;
-        let load = match planned.load {
-            LoadLevel::Closed { clients } => Load::Closed { clients: clients as usize },
-            LoadLevel::Open { rate, arrivals, clients } => Load::Open {
-                rate,
-                arrivals: match arrivals {
-                    Arrivals::Constant => dyno_load::Arrivals::Constant,
-                    Arrivals::Poisson => dyno_load::Arrivals::Poisson,
-                },
-                clients: clients as usize,
-            },
-        };
+        let load = self.load;
+        let seed = self.order.plan.seed;
+        let seed = seed.derive("load", u64::from(self.block) << 16 | self.step as u64);
         let workers = match design.workers {
             Some(workers) => workers as usize,
             None if blocks_worker => load.clients(),
@@ -137,11 +155,21 @@ impl Drive<'_> {
             retries: design.retries,
             workers: workers.clamp(1, load.clients().max(1)),
             cpus: design.generator_cpus.clone(),
-            seed: self
-                .order
-                .plan
-                .seed
-                .derive("load", u64::from(self.block) << 16 | self.step as u64),
+            // A level that is measured again meets other arrivals.
+            seed: match self.probe {
+                0 => seed,
+                probe => seed.derive("probe", u64::from(probe)),
+            },
+        }
+    }
+
+    /// The step's name, in a search with the load that is tried.
+    fn name(&self) -> String {
+        let name = &self.order.plan.steps[self.step].name;
+        match (self.probe, self.load) {
+            (0, _) => name.clone(),
+            (probe, Load::Open { rate, .. }) => format!("{name}, probe {probe}: {rate}/s"),
+            (probe, Load::Closed { clients }) => format!("{name}, probe {probe}: {clients} clients"),
         }
     }
 
@@ -153,10 +181,13 @@ impl Drive<'_> {
         is_local: bool,
     ) -> StepSummary {
         let measured = &totals.measured;
-        let columns = intervals.into_columns(totals.measure_began);
         let server_cpu_s = is_local
-            .then(|| measured_sum(&columns.start_s, readings.get("server.cpu_s_per_s")))
+            .then(|| {
+                let column = readings.get("server.cpu_s_per_s")?;
+                measured_sum(&intervals.spans, totals.measure_began, column)
+            })
             .flatten();
+        let columns = intervals.into_columns(totals.measure_began);
         let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
         StepSummary {
             step: self.step,
@@ -182,15 +213,24 @@ impl Drive<'_> {
                 .collect(),
             intervals: columns,
             readings,
+            search: None,
         }
     }
 }
 
-/// Adds up a per-second column over the measured intervals; none where a value is missing, so
-/// that a gap is not taken for zero.
-fn measured_sum(start_s: &[f64], column: Option<&Vec<Option<f64>>>) -> Option<f64> {
-    let measured = start_s.iter().zip(column?).filter(|(start, _)| **start >= -1e-9);
-    measured.map(|(_, value)| *value).sum()
+/// Adds up a column of rates over the measured intervals; none where a value is missing, so that
+/// a gap is not taken for zero.
+fn measured_sum(
+    spans: &[(Nanoseconds, Nanoseconds)],
+    measure_began: Nanoseconds,
+    column: &[Option<f64>],
+) -> Option<f64> {
+    spans
+        .iter()
+        .zip(column)
+        .filter(|((start, _), _)| *start >= measure_began)
+        .map(|((_, length), rate)| rate.map(|rate| rate * length.as_secs_f64()))
+        .sum()
 }
 
 fn kinds(names: &[&'static str], measured: &Interval) -> Vec<KindSummary> {
@@ -220,6 +260,7 @@ fn generator(used: &GeneratorUse, rss_bytes: f64) -> GeneratorSummary {
         run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
         busiest_worker: used.busiest_worker,
         rss_bytes: rss_bytes as u64,
+        share_of_calibrated: None,
     }
 }
 
@@ -232,6 +273,19 @@ pub(crate) fn throughput(summary: &StepSummary) -> f64 {
 
 /// p95 response time of a step, all kinds together, in microseconds.
 pub(crate) fn p95_us(summary: &StepSummary) -> f64 {
+    response_times(summary).value_at_quantile(0.95) as f64 / 1e3
+}
+
+/// The load generator's word for how arrivals are spread.
+pub(crate) fn arrivals(arrivals: Arrivals) -> dyno_load::Arrivals {
+    match arrivals {
+        Arrivals::Constant => dyno_load::Arrivals::Constant,
+        Arrivals::Poisson => dyno_load::Arrivals::Poisson,
+    }
+}
+
+/// Response times of a step, all kinds together, in nanoseconds.
+pub(crate) fn response_times(summary: &StepSummary) -> Histogram<u64> {
     let mut all = new_histogram();
     for kind in &summary.kinds {
         if let Some(histogram) = kind.response.decode() {
@@ -239,7 +293,7 @@ pub(crate) fn p95_us(summary: &StepSummary) -> f64 {
             all.add(histogram).expect("the bounds are the same");
         }
     }
-    all.value_at_quantile(0.95) as f64 / 1e3
+    all
 }
 
 /// Hears what happens in a step, and writes it down.
@@ -257,6 +311,7 @@ struct Listener<'a, 't> {
     cpu_latest: Option<(f64, f64)>,
     samples: Vec<Sample>,
     intervals: Intervals,
+    did: AuditTotals,
     failure: Option<WriteError>,
 }
 
@@ -276,6 +331,7 @@ impl Listener<'_, '_> {
         match event {
             StepEvent::Connected { .. } => Ok(()),
             StepEvent::PhaseBegan { phase, at } => {
+                self.drive.has_begun.set(true);
                 self.observe_from(at);
                 if phase == Phase::Measure {
                     self.measure_began = Some(at);
@@ -283,7 +339,7 @@ impl Listener<'_, '_> {
                 }
                 let kind = EventKind::PhaseBegan {
                     step: self.drive.step,
-                    name: self.drive.order.plan.steps[self.drive.step].name.clone(),
+                    name: self.drive.name(),
                     phase: phase_name(phase).to_owned(),
                 };
                 self.telling.of_trial(self.writer, kind)
@@ -292,6 +348,7 @@ impl Listener<'_, '_> {
                 self.cpu_latest = dyno_host::own_cpu();
                 self.take_samples()?;
                 self.intervals.push(interval);
+                self.did.add(&audit::totals(interval));
                 let columns = &self.intervals.columns;
                 let second = match self.measure_began {
                     Some(began) => (interval.start.saturating_sub(began).0 / 1_000_000_000) as i64,
@@ -374,7 +431,8 @@ fn phase_name(phase: Phase) -> &'static str {
 /// The per-second columns of a step while it runs.
 #[derive(Default)]
 struct Intervals {
-    starts: Vec<Nanoseconds>,
+    /// Start and length of each.
+    spans: Vec<(Nanoseconds, Nanoseconds)>,
     columns: IntervalColumns,
 }
 
@@ -393,7 +451,7 @@ impl Intervals {
         let per_s = |count: u64| six_digits(count as f64 / seconds);
         let committed = interval.kinds.iter().map(|kind| kind.outcomes.committed()).sum();
         let failed = interval.kinds.iter().map(|kind| kind.outcomes.failed()).sum();
-        self.starts.push(interval.start);
+        self.spans.push((interval.start, interval.length));
         self.columns.throughput.push(per_s(committed));
         self.columns.errors.push(per_s(failed));
         self.columns.missed.push(per_s(interval.missed));
@@ -406,11 +464,11 @@ impl Intervals {
     }
 
     fn into_columns(mut self, measure_began: Nanoseconds) -> IntervalColumns {
-        let relative = |start: &Nanoseconds| {
+        let relative = |(start, _): &(Nanoseconds, Nanoseconds)| {
             let seconds = (start.0 as f64 - measure_began.0 as f64) / 1e9;
             (seconds * 1e3).round() / 1e3
         };
-        self.columns.start_s = self.starts.iter().map(relative).collect();
+        self.columns.start_s = self.spans.iter().map(relative).collect();
         self.columns
     }
 }

@@ -3,17 +3,24 @@
 //! The only impure stage of the pipeline. It writes the record and emits one ordered stream of
 //! events; it does not know who listens, nor what will be made of its record.
 
+mod audit;
+mod calibration;
+mod data;
+pub mod datasets;
 mod deploy;
 mod disk;
 mod drive;
+mod judge;
 mod manifest;
 mod observe;
 mod prepare;
 mod run;
+mod search;
 mod simulated;
 mod telling;
 mod trial;
 
+pub use calibration::{CalibratedRate, Calibration};
 pub use deploy::products;
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::{fingerprint, make_manifest};

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, StepRecord, TrialPlan, VariantRecord,
+    Environment, FORMAT, LevelRecord, Manifest, SearchRecord, StepRecord, TrialPlan, VariantRecord,
 };
-use dyno_study::{Arrivals, Design, LoadLevel, Order, Plan, PlannedStep, Product, Variant};
+use dyno_study::{
+    Arrivals, Design, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Variant,
+};
 use dyno_units::{ByteCount, Seed};
 
 /// Digest of what decides whether a run may be resumed: plan, seed, and what the trials are run
@@ -104,14 +106,17 @@ fn variant_record(
 }
 
 fn step_record(step: &PlannedStep) -> StepRecord {
-    let (clients, rate, arrivals) = match step.load {
-        LoadLevel::Closed { clients } => (clients, None, "closed"),
-        LoadLevel::Open { rate, arrivals: Arrivals::Constant, clients } => {
-            (clients, Some(rate), "constant")
-        }
-        LoadLevel::Open { rate, arrivals: Arrivals::Poisson, clients } => {
-            (clients, Some(rate), "poisson")
-        }
+    let (clients, rate, arrivals) = match &step.load {
+        LoadLevel::Closed { clients } => (*clients, None, "closed"),
+        LoadLevel::Open { rate, arrivals, clients } => (*clients, Some(*rate), word(*arrivals)),
+        LoadLevel::Search(search) => match search.sought {
+            Sought::Rate { arrivals, clients } => (clients, None, word(arrivals)),
+            Sought::Clients { most } => (most, None, "closed"),
+        },
+    };
+    let search = match &step.load {
+        LoadLevel::Search(search) => Some(search_record(search)),
+        LoadLevel::Closed { .. } | LoadLevel::Open { .. } => None,
     };
     StepRecord {
         name: step.name.clone(),
@@ -120,6 +125,27 @@ fn step_record(step: &PlannedStep) -> StepRecord {
         arrivals: arrivals.to_owned(),
         warm_up_s: step.warm_up.as_secs_f64(),
         duration_s: step.duration.as_secs_f64(),
+        search,
+    }
+}
+
+fn search_record(search: &Search) -> SearchRecord {
+    SearchRecord {
+        sought: match search.sought {
+            Sought::Rate { .. } => "rate".to_owned(),
+            Sought::Clients { .. } => "clients".to_owned(),
+        },
+        statistic: search.limit.statistic.word().to_owned(),
+        bound_us: search.limit.bound.0 as f64 / 1e3,
+        limit: search.limit.to_string(),
+        precision: search.precision,
+    }
+}
+
+fn word(arrivals: Arrivals) -> &'static str {
+    match arrivals {
+        Arrivals::Constant => "constant",
+        Arrivals::Poisson => "poisson",
     }
 }
 

@@ -11,6 +11,9 @@ use dyno_units::{Clock, Nanoseconds};
 /// One second's readings, and when they were read.
 pub(crate) type Sample = (Nanoseconds, BTreeMap<String, f64>);
 
+/// The shortest time over which rates are worth reading.
+const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
+
 /// The thread that reads the probes.
 pub(crate) struct Observer {
     stop: Sender<()>,
@@ -35,24 +38,29 @@ impl Observer {
     ) -> std::io::Result<Observer> {
         let (stop, stopped) = channel();
         let (send, samples) = channel();
-        let thread = std::thread::Builder::new().name("dyno-probes".to_owned()).spawn(move || {
-            let cost_before = sampler.cost();
-            for tick in 0.. {
-                let due = origin + Nanoseconds::from_secs(tick);
-                let pause = due.saturating_sub(clock.now()).to_duration();
-                if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
-                    break;
+        let thread =
+            std::thread::Builder::new().name("dyno-probes".to_owned()).spawn(move || {
+                let cost_before = sampler.cost();
+                let mut latest = origin;
+                for tick in 0.. {
+                    let due = origin + Nanoseconds::from_secs(tick);
+                    let pause = due.saturating_sub(clock.now()).to_duration();
+                    let is_stopped = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
+                    let now = clock.now();
+                    // The last interval may be shorter than a second, or have ended this very moment.
+                    if is_stopped && now.saturating_sub(latest) < SHORTEST {
+                        break;
+                    }
+                    latest = now;
+                    if send.send((now, sampler.read(now))).is_err() || is_stopped {
+                        break;
+                    }
                 }
-                let now = clock.now();
-                if send.send((now, sampler.read(now))).is_err() {
-                    break;
+                Cost {
+                    cpu: sampler.cost().saturating_sub(cost_before),
+                    wall: clock.now().saturating_sub(origin),
                 }
-            }
-            Cost {
-                cpu: sampler.cost().saturating_sub(cost_before),
-                wall: clock.now().saturating_sub(origin),
-            }
-        })?;
+            })?;
         Ok(Observer { stop, samples, thread })
     }
 
@@ -70,21 +78,23 @@ impl Observer {
     }
 }
 
-/// Lays samples beside intervals: the sample read at the end of an interval is that interval's.
-/// `starts` and the samples are on the same clock. Values keep six significant digits.
+/// Lays samples beside intervals (start and length): the sample read nearest to the end of an
+/// interval, and less than half its length away from it, is that interval's. Intervals and samples
+/// are on the same clock. Values keep six significant digits.
 pub(crate) fn align(
-    starts: &[Nanoseconds],
+    intervals: &[(Nanoseconds, Nanoseconds)],
     samples: &[Sample],
 ) -> BTreeMap<String, Vec<Option<f64>>> {
     let mut columns: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
-    let half = Nanoseconds::from_millis(500);
-    for (idx, &start) in starts.iter().enumerate() {
-        let end = start + Nanoseconds::SECOND;
-        let nearest = samples.iter().find(|(at, _)| *at + half >= end && *at < end + half);
-        let Some((_, values)) = nearest else { continue };
+    for (idx, &(start, length)) in intervals.iter().enumerate() {
+        let end = start + length;
+        let distance = |at: Nanoseconds| at.saturating_sub(end).0 + end.saturating_sub(at).0;
+        let nearest = samples.iter().min_by_key(|(at, _)| distance(*at));
+        let Some((_, values)) = nearest.filter(|(at, _)| distance(*at) * 2 < length.0) else {
+            continue;
+        };
         for (name, &value) in values {
-            let column =
-                columns.entry(name.clone()).or_insert_with(|| vec![None; starts.len()]);
+            let column = columns.entry(name.clone()).or_insert_with(|| vec![None; intervals.len()]);
             column[idx] = Some(six_digits(value));
         }
     }
@@ -120,8 +130,15 @@ mod tests {
         let s = Nanoseconds::from_secs;
         let sample = |at: Nanoseconds, value: f64| (at, BTreeMap::from([("x".to_owned(), value)]));
         let late = Nanoseconds::from_millis(30);
-        let samples = [sample(s(10), 0.0), sample(s(11) + late, 1.0), sample(s(13), 3.0)];
-        let columns = align(&[s(10), s(11), s(12)], &samples);
-        assert_eq!(columns["x"], [Some(1.0), None, Some(3.0)]);
+        let samples = [
+            sample(s(10), 0.0),
+            sample(s(11) + late, 1.0),
+            sample(s(13), 3.0),
+            sample(s(13) + Nanoseconds::from_millis(450), 4.0),
+        ];
+        let second = |start: u64| (s(start), s(1));
+        let short = (s(13), Nanoseconds::from_millis(400));
+        let columns = align(&[second(10), second(11), second(12), short], &samples);
+        assert_eq!(columns["x"], [Some(1.0), None, Some(3.0), Some(4.0)]);
     }
 }

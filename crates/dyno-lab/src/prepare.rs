@@ -1,8 +1,8 @@
 //! Makes and fills the tables, in parallel chunks, also inside one table.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
@@ -49,15 +49,23 @@ impl Population<'_> {
         let rows_total = tables.iter().map(|table| table.rows).sum();
         let chunks = chunks(&tables);
         let filled = AtomicU64::new(0);
-        self.parallel(chunks.len(), &mut || progress(filled.load(Ordering::Relaxed), rows_total), &|connection, idx| {
-            self.fill(connection, &tables[chunks[idx].table_idx], chunks[idx], &filled)
-        })?;
-        self.parallel(tables.len(), &mut || progress(rows_total, rows_total), &|connection, idx| {
-            for statement in &tables[idx].after {
-                connection.query(statement)?;
-            }
-            Ok(())
-        })?;
+        self.parallel(
+            chunks.len(),
+            &mut || progress(filled.load(Ordering::Relaxed), rows_total),
+            &|connection, idx| {
+                self.fill(connection, &tables[chunks[idx].table_idx], chunks[idx], &filled)
+            },
+        )?;
+        self.parallel(
+            tables.len(),
+            &mut || progress(rows_total, rows_total),
+            &|connection, idx| {
+                for statement in &tables[idx].after {
+                    connection.query(statement)?;
+                }
+                Ok(())
+            },
+        )?;
         Ok(filled.into_inner())
     }
 

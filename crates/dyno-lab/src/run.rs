@@ -10,6 +10,7 @@ use dyno_record::{Environment, Event, EventKind, Manifest, RunWriter, TrialPlan}
 use dyno_study::{Design, Plan};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
+use crate::calibration::Calibration;
 use crate::telling::Telling;
 use crate::trial::{self, TrialEnd};
 
@@ -23,6 +24,8 @@ pub struct Lab {
     pub abort: AbortFlag,
     /// The machine.
     pub environment: Environment,
+    /// What a worker of the load generator can do on this machine, where that was measured.
+    pub calibration: Option<Calibration>,
 }
 
 impl Lab {

@@ -1,21 +1,24 @@
 //! One trial, from deploy to teardown. Only sequences; each phase is its own file.
 
+mod find;
+
+use std::cell::Cell;
 use std::sync::Arc;
 
 use dyno_database::{CatalogError, DeployError};
-use dyno_load::LoadError;
+use dyno_load::{Load, LoadError};
 use dyno_record::{
-    DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
+    AuditRow, DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
     TrialWriter, WriteError,
 };
-use dyno_study::Variant;
+use dyno_study::{LoadLevel, Variant};
 use dyno_units::Nanoseconds;
-use dyno_workload::{ConnectError, StatementError, Workload};
+use dyno_workload::{AuditTotals, ConnectError, StatementError, Workload};
 
-use crate::deploy::{Site, deploy, facts};
-use crate::drive::{Drive, StepEnd};
+use crate::audit::{audit, failure};
+use crate::deploy::Site;
+use crate::drive::{Drive, StepEnd, arrivals};
 use crate::manifest::make_workload;
-use crate::prepare::Population;
 use crate::run::{Lab, RunOrder, sleep};
 use crate::telling::Telling;
 
@@ -76,12 +79,25 @@ failed_by!(CatalogError, StatementError, ConnectError, LoadError);
 
 /// What a trial has come to so far; what is there is kept when it fails.
 #[derive(Default)]
-struct Progress {
-    server: ServerFacts,
-    data: DataSet,
+pub(crate) struct Progress {
+    pub(crate) server: ServerFacts,
+    pub(crate) data: DataSet,
     steps: Vec<StepSummary>,
+    /// What the clients did in all steps.
+    did: AuditTotals,
+    audit: Vec<AuditRow>,
     probes_cpu_s: f64,
     probes_wall_s: f64,
+}
+
+impl Progress {
+    /// Adds what one load cost and did; returns its summary.
+    fn take(&mut self, end: StepEnd) -> StepSummary {
+        self.did.add(&end.did);
+        self.probes_cpu_s += end.probes.cpu.as_secs_f64();
+        self.probes_wall_s += end.probes.wall.as_secs_f64();
+        end.summary
+    }
 }
 
 /// Runs one trial. An error is one of the record.
@@ -140,26 +156,28 @@ pub(crate) fn run(
         steps: progress.steps,
         probes_cpu_s: progress.probes_cpu_s,
         probes_wall_s: progress.probes_wall_s,
+        audit: progress.audit,
     })?;
     Ok(end)
 }
 
 /// What all phases of one trial need.
-struct Stage<'a, 't> {
-    lab: &'a Lab,
-    order: &'a RunOrder<'a>,
+pub(crate) struct Stage<'a, 't> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) order: &'a RunOrder<'a>,
     trial: &'a TrialPlan,
-    variant: &'a Variant,
-    telling: &'a mut Telling<'t>,
-    writer: &'a mut TrialWriter,
+    pub(crate) variant: &'a Variant,
+    pub(crate) telling: &'a mut Telling<'t>,
+    pub(crate) writer: &'a mut TrialWriter,
 }
 
-impl Stage<'_, '_> {
+impl<'s> Stage<'s, '_> {
     /// Deploys, does everything, and tears down whatever happened.
     fn bracket(&mut self, progress: &mut Progress) -> Result<(), TrialError> {
-        let began = self.lab.clock.now();
-        let mut site = deploy(self.lab, self.order.design, self.variant)?;
-        let result = self.inside(&mut site, began, progress);
+        let workload = make_workload(self.variant, self.order.plan.seed)
+            .map_err(|error| TrialError::new(error.to_string()))?;
+        let mut site = self.deploy(workload.as_ref(), progress)?;
+        let result = self.inside(&mut site, &workload, progress);
         let result = result.map_err(|error| explain(error, &mut site));
         let torn_down = match site {
             Site::Real(server) => server.stop().map_err(TrialError::from),
@@ -171,66 +189,23 @@ impl Stage<'_, '_> {
     fn inside(
         &mut self,
         site: &mut Site,
-        began: Nanoseconds,
+        workload: &Arc<dyn Workload>,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
-        progress.server = facts(site)?;
-        let ready = EventKind::ServerReady {
-            server: format!("{} {}", progress.server.product, progress.server.version),
-            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
-            pid: match site {
-                Site::Real(server) => server.processes().first().copied(),
-                Site::Simulated(_) => None,
-            },
-        };
-        self.telling.of_trial(self.writer, ready)?;
-        let workload = make_workload(self.variant, self.order.plan.seed)
-            .map_err(|error| TrialError::new(error.to_string()))?;
-        self.prepare(site, workload.as_ref(), progress)?;
+        if let Site::Real(server) = site {
+            // Again, because a copy of data that is kept was populated by another workload.
+            workload.check(server.dialect()).map_err(TrialError::new)?;
+        }
         for step in 0..self.order.plan.steps.len() {
             if step > 0 {
                 self.rest(site)?;
             }
-            self.step(site, &workload, step, progress)?;
+            self.step(site, workload, step, progress)?;
         }
         if let Site::Real(server) = site {
             progress.data.bytes_after = server.data_bytes();
         }
-        Ok(())
-    }
-
-    fn prepare(
-        &mut self,
-        site: &Site,
-        workload: &dyn Workload,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        let Site::Real(server) = site else { return Ok(()) };
-        let began = self.lab.clock.now();
-        let population = Population {
-            connector: server.connector(),
-            dialect: server.dialect(),
-            workload,
-            loaders: if server.blocks_worker() {
-                1
-            } else {
-                self.lab.environment.cpus.clamp(1, 16) as usize
-            },
-            abort: &self.lab.abort,
-        };
-        let (telling, writer) = (&mut *self.telling, &mut *self.writer);
-        progress.data.rows = population.populate(&mut |rows, rows_total| {
-            let kind = EventKind::PopulateProgressed { rows, rows_total };
-            Ok(telling.of_trial(writer, kind)?)
-        })?;
-        if self.lab.abort.is_raised() {
-            return Err(TrialError::Abandoned);
-        }
-        let took_s = self.lab.clock.now().saturating_sub(began).as_secs_f64();
-        progress.data.populate_s = took_s;
-        progress.data.bytes = server.data_bytes();
-        let kind = EventKind::Populated { rows: progress.data.rows, took_s };
-        Ok(self.telling.of_trial(self.writer, kind)?)
+        self.audit(site, workload.as_ref(), progress)
     }
 
     fn rest(&mut self, site: &Site) -> Result<(), TrialError> {
@@ -250,29 +225,80 @@ impl Stage<'_, '_> {
         step: usize,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
-        let drive = Drive {
-            lab: self.lab,
-            order: self.order,
-            block: self.trial.block,
-            workload,
-            step,
+        let order = self.order;
+        let summary = match &order.plan.steps[step].load {
+            LoadLevel::Search(search) => self.find(site, workload, (step, search), progress)?,
+            LoadLevel::Closed { clients } => {
+                let load = Load::Closed { clients: *clients as usize };
+                self.load(site, workload, (step, load), progress)?
+            }
+            LoadLevel::Open { rate, arrivals: spread, clients } => {
+                let clients = *clients as usize;
+                let load = Load::Open { rate: *rate, arrivals: arrivals(*spread), clients };
+                self.load(site, workload, (step, load), progress)?
+            }
         };
-        let StepEnd { summary, probes } = drive.run(site, self.telling, self.writer)?;
         let ended = EventKind::StepEnded {
             step,
             throughput: crate::drive::throughput(&summary),
             p95_us: crate::drive::p95_us(&summary),
         };
         progress.steps.push(summary);
-        progress.probes_cpu_s += probes.cpu.as_secs_f64();
-        progress.probes_wall_s += probes.wall.as_secs_f64();
         self.telling.of_trial(self.writer, ended)?;
         Ok(())
+    }
+
+    /// A step with a load that is known.
+    fn load(
+        &mut self,
+        site: &mut Site,
+        workload: &Arc<dyn Workload>,
+        (step, load): (usize, Load),
+        progress: &mut Progress,
+    ) -> Result<StepSummary, TrialError> {
+        let drive = self.drive(workload, (step, 0), load);
+        Ok(progress.take(drive.run(site, self.telling, self.writer)?))
+    }
+
+    fn drive<'d>(
+        &self,
+        workload: &'d Arc<dyn Workload>,
+        (step, probe): (usize, u32),
+        load: Load,
+    ) -> Drive<'d>
+    where
+        's: 'd,
+    {
+        let has_begun = Cell::new(false);
+        let block = self.trial.block;
+        Drive { lab: self.lab, order: self.order, block, workload, step, probe, load, has_begun }
+    }
+
+    /// Asks a real server whether it did what it confirmed.
+    fn audit(
+        &mut self,
+        site: &Site,
+        workload: &dyn Workload,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        let Site::Real(server) = site else { return Ok(()) };
+        if !server.stores_data() {
+            return Ok(());
+        }
+        let began = self.lab.clock.now();
+        let rows = audit(&server.connector(), server.dialect(), workload, &progress.did);
+        let kind = EventKind::Audited {
+            n_passed: rows.iter().filter(|row| row.pass).count(),
+            failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
+        };
+        progress.audit = rows;
+        Ok(self.telling.of_trial(self.writer, kind)?)
     }
 }
 
 /// Says of a failure what the server says: that it is down, and the last lines of its log.
-fn explain(error: TrialError, site: &mut Site) -> TrialError {
+pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
     match (error, site) {
         (TrialError::Failed { message, log }, Site::Real(server)) => {
             let message = match server.down() {

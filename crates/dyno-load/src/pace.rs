@@ -235,18 +235,23 @@ impl<R: Reactor> Pace for ClientPace<R> {
     fn sent(&self) {
         let worker = &*self.worker;
         let is_open = worker.is_open_load();
+        let is_first = self.retries_made.get() == 0;
+        // Before the clock is read, which may end the step: this attempt is going to be sent, and
+        // must then be counted among those in flight.
+        worker.in_flight.set(worker.in_flight.get() + 1);
+        if is_first && !is_open {
+            worker.recorder.borrow_mut().began();
+        }
         let is_fresh = self.is_time_fresh.take() && !is_open;
         let now = if is_fresh { worker.now() } else { worker.read_clock() };
         self.sent.set(now);
-        worker.in_flight.set(worker.in_flight.get() + 1);
-        if self.retries_made.get() > 0 {
+        if !is_first {
             return;
         }
         if is_open {
             worker.recorder.borrow_mut().lagged(now - self.due.get());
         } else {
             self.due.set(now);
-            worker.recorder.borrow_mut().began();
         }
     }
 

@@ -43,6 +43,26 @@ pub enum EventKind {
         /// Seconds.
         took_s: f64,
     },
+    /// The trial's data set was kept for later ones.
+    DataSetKept {
+        /// Its key: `dyno datasets` lists it.
+        key: String,
+        /// Bytes on disk.
+        bytes: u64,
+    },
+    /// The trial runs on a copy of a data set that was populated before.
+    DataSetReused {
+        /// Its key.
+        key: String,
+        /// Rows.
+        rows: u64,
+        /// Seconds that populating took then.
+        populate_s: f64,
+        /// When that was, in milliseconds since 1970 UTC.
+        populated_unix_ms: u64,
+        /// Seconds that copying took.
+        took_s: f64,
+    },
     /// Rows filled so far.
     PopulateProgressed {
         /// Rows so far.
@@ -71,6 +91,21 @@ pub enum EventKind {
         /// p95 response time in microseconds.
         p95_us: f64,
     },
+    /// A search tried a load.
+    LoadProbed {
+        /// The step's index.
+        step: usize,
+        /// Counted from 1 in each search.
+        number: u32,
+        /// Offered rate, or clients.
+        level: f64,
+        /// Committed transactions per second in the measure phase.
+        throughput: f64,
+        /// The limited statistic of response times, in microseconds; none where nothing committed.
+        limited_us: Option<f64>,
+        /// Why the load did not hold; none where it did.
+        broken_by: Option<String>,
+    },
     /// A step ended.
     StepEnded {
         /// The step's index.
@@ -79,6 +114,15 @@ pub enum EventKind {
         throughput: f64,
         /// p95 response time in microseconds.
         p95_us: f64,
+    },
+    /// The tables were audited after the last step.
+    Audited {
+        /// Demands that are met.
+        n_passed: usize,
+        /// Demands that are not met, each in words.
+        failed: Vec<String>,
+        /// Seconds.
+        took_s: f64,
     },
     /// A rest between steps or trials began.
     Rested {

@@ -13,12 +13,14 @@ mod writer;
 
 pub use event::{Event, EventKind};
 pub use histogram::{EncodedHistogram, new_histogram};
-pub use manifest::{Environment, LevelRecord, Manifest, StepRecord, TrialPlan, VariantRecord};
+pub use manifest::{
+    Environment, LevelRecord, Manifest, SearchRecord, StepRecord, TrialPlan, VariantRecord,
+};
 pub use reader::{ReadError, Run, read_run};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    DataSet, GeneratorSummary, IntervalColumns, KindSummary, ServerFacts, StepSummary,
-    TrialOutcome, TrialSummary,
+    AuditRow, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, SearchSummary,
+    ServerFacts, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
 

@@ -80,6 +80,25 @@ pub struct StepRecord {
     pub warm_up_s: f64,
     /// Measured time, in seconds.
     pub duration_s: f64,
+    /// What is searched, if the step is a search. Then `clients` is the most it may use, there is no
+    /// `rate`, and the times are those of each of its load probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
+}
+
+/// A search for the highest load under a limit, as planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchRecord {
+    /// `rate` or `clients`.
+    pub sought: String,
+    /// What of response times is limited: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`.
+    pub statistic: String,
+    /// To how many microseconds.
+    pub bound_us: f64,
+    /// The limit as text: `p99 ≤ 20 ms`.
+    pub limit: String,
+    /// How near the level that holds and the one that breaks shall come, as a fraction.
+    pub precision: f64,
 }
 
 /// A trial, as planned.

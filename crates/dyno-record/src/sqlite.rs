@@ -53,6 +53,9 @@ CREATE TABLE interval(trial INTEGER, step INTEGER, start_s REAL, throughput REAL
   PRIMARY KEY(trial, step, start_s)) WITHOUT ROWID;
 CREATE TABLE reading(trial INTEGER, step INTEGER, name TEXT, start_s REAL, value REAL,
   PRIMARY KEY(trial, step, name, start_s)) WITHOUT ROWID;
+CREATE TABLE load_probe(trial INTEGER, step INTEGER, number INTEGER, level REAL, throughput REAL,
+  limited_us REAL, held INTEGER, broken_by TEXT, PRIMARY KEY(trial, step, number)) WITHOUT ROWID;
+CREATE TABLE audit(trial INTEGER, name TEXT, expected TEXT, measured TEXT, pass INTEGER);
 CREATE TABLE event(trial INTEGER, at_s REAL, unix_ms INTEGER, event TEXT, json TEXT);
 CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t.block, r.*
   FROM result r JOIN trial t USING(trial) JOIN variant v USING(variant) JOIN step s USING(step);
@@ -153,9 +156,16 @@ fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary) -> Result<(), QueryE
             trial.data.bytes
         ],
     )?;
+    for row in &trial.audit {
+        to.execute(
+            "INSERT INTO audit VALUES(?, ?, ?, ?, ?)",
+            params![trial.number, row.name, row.expected, row.measured, row.pass],
+        )?;
+    }
     for step in &trial.steps {
         insert_results(to, trial.number, step)?;
         insert_columns(to, trial.number, step)?;
+        insert_probes(to, trial.number, step)?;
     }
     Ok(())
 }
@@ -243,6 +253,25 @@ fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
                 insert.execute(params![trial, step.step, name, start, value])?;
             }
         }
+    }
+    Ok(())
+}
+
+fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+    for probe in step.search.iter().flat_map(|search| &search.probes) {
+        to.execute(
+            "INSERT INTO load_probe VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                trial,
+                step.step,
+                probe.number,
+                probe.level,
+                probe.throughput,
+                probe.limited_us,
+                probe.held,
+                probe.broken_by
+            ],
+        )?;
     }
     Ok(())
 }

@@ -36,6 +36,23 @@ pub struct TrialSummary {
     pub probes_cpu_s: f64,
     /// Seconds over which `probes_cpu_s` was spent.
     pub probes_wall_s: f64,
+    /// What the workload demands of the tables after the last step, and whether it is met; empty
+    /// where the workload demands nothing, and in records of before this was kept.
+    #[serde(default)]
+    pub audit: Vec<AuditRow>,
+}
+
+/// One demand on the tables after the load, and whether it is met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditRow {
+    /// What is demanded, in words.
+    pub name: String,
+    /// What should have been found.
+    pub expected: String,
+    /// What was found.
+    pub measured: String,
+    /// Whether that is as it should be.
+    pub pass: bool,
 }
 
 /// How a trial ended.
@@ -76,12 +93,18 @@ pub struct ServerFacts {
 pub struct DataSet {
     /// Rows populated.
     pub rows: u64,
-    /// Seconds to populate, indexes included.
+    /// Seconds to populate, indexes included; where the data set was reused, those it took then.
     pub populate_s: f64,
     /// Bytes on disk after populating, where known.
     pub bytes: Option<u64>,
     /// Bytes on disk after the last step, where known.
     pub bytes_after: Option<u64>,
+    /// Whether it was populated by an earlier trial and copied for this one.
+    #[serde(default)]
+    pub reused: bool,
+    /// The key of the kept data set that the trial ran on a copy of, if it did.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 /// One step.
@@ -125,6 +148,42 @@ pub struct StepSummary {
     pub intervals: IntervalColumns,
     /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing.
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
+    /// What was found, if the step is a search. All else in this summary is then of the latest load
+    /// probe at the level that was found (where none was, at the lowest that was measured).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchSummary>,
+}
+
+/// What a search for the highest load under a limit came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchSummary {
+    /// The highest level that held twice: offered rate, or clients. None where none did.
+    pub found: Option<f64>,
+    /// The lowest level above it that broke the limit; none where none was tried that did.
+    pub lowest_broken: Option<f64>,
+    /// Whether the search came to its end, rather than to the most probes it may make.
+    pub settled: bool,
+    /// All its load probes, in the order of time.
+    pub probes: Vec<LoadProbe>,
+}
+
+/// One load that a search tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadProbe {
+    /// Counted from 1.
+    pub number: u32,
+    /// Offered rate, or clients.
+    pub level: f64,
+    /// Committed transactions per second.
+    pub throughput: f64,
+    /// The limited statistic of response times, in microseconds; none where nothing committed.
+    pub limited_us: Option<f64>,
+    /// Whether the limit was kept.
+    pub held: bool,
+    /// Why it was not.
+    pub broken_by: Option<String>,
+    /// All that was measured; none where the server did not even let all clients connect.
+    pub load: Option<StepSummary>,
 }
 
 /// One kind of transaction in one step, measure phase only.
@@ -163,6 +222,10 @@ pub struct GeneratorSummary {
     pub busiest_worker: f64,
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
+    /// Statements per second and worker as a share of what a worker can do on this machine with
+    /// so many clients, by `dyno calibrate`. None where that is not known.
+    #[serde(default)]
+    pub share_of_calibrated: Option<f64>,
 }
 
 /// Per-second columns of a step; all of the same length.

@@ -18,6 +18,8 @@ pub(crate) enum Unit {
     BytesPerSecond,
     /// A difference in percent: always with its sign.
     Effect,
+    /// A ratio to the baseline; values are ratios.
+    Ratio,
     /// A share in percent.
     Percent,
     /// Seconds, e.g. CPU seconds per second.
@@ -62,6 +64,7 @@ impl Unit {
             Unit::Bytes => scaled(value, &SIZES, trim),
             Unit::BytesPerSecond => format!("{}/s", scaled(value, &SIZES, trim)),
             Unit::Effect => effect(value, trim),
+            Unit::Ratio => ratio(value, trim),
             Unit::Percent => format!("{} %", significant(value, 3, trim)),
             Unit::Cpus => format!("{} CPU", significant(value, 3, trim)),
             Unit::Count => scaled(value, &COUNTS, trim),
@@ -125,29 +128,90 @@ fn effect(value: f64, trim: bool) -> String {
     }
 }
 
-/// An estimate's bounds: `40.8k … 41.6k`, or none where there are no bounds.
-pub(crate) fn bounds(estimate: &Estimate) -> Option<String> {
-    let unit = Unit::of(estimate);
-    let (low, high) = estimate.low.zip(estimate.high)?;
-    let low = unit.show(low);
-    // A percentage says its unit once.
-    let low = if unit == Unit::Effect { low.trim_end_matches(" %") } else { &low };
-    Some(format!("{low} … {}", unit.show(high)))
+/// Writes a ratio: three digits, no scale words, no zeros at its end.
+fn ratio(value: f64, trim: bool) -> String {
+    let text = if value >= 1000.0 {
+        grouped(round_significant(value, 3) as u64)
+    } else {
+        significant(value, if trim { 2 } else { 3 }, true)
+    };
+    format!("{text} ×")
 }
 
-/// An estimate with the larger distance to its bounds: `41.2k/s ± 420`.
-pub(crate) fn plus_minus(estimate: &Estimate) -> String {
-    let unit = Unit::of(estimate);
-    let value = unit.show(estimate.value);
-    let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
-        return value;
-    };
-    let reach = (high - estimate.value).max(estimate.value - low).max(0.0);
-    if !(reach.is_finite() && estimate.value.is_finite()) {
-        return value;
-    }
-    format!("{value} {}", reach_text(reach, &unit))
+/// The ratio to the baseline that an effect in percent is.
+pub(crate) fn as_ratio(percent: f64) -> f64 {
+    1.0 + percent / 100.0
 }
+
+/// A relative effect: from twice or half on a ratio, else in percent.
+pub(crate) fn effect_of(relative: &Estimate) -> String {
+    effect_value(relative, relative.value)
+}
+
+/// A value of a relative effect, written as the effect itself is.
+fn effect_value(relative: &Estimate, value: f64) -> String {
+    match relative.is_told_as_ratio() && value.is_finite() {
+        true => Unit::Ratio.show(as_ratio(value)),
+        false => Unit::Effect.show(value),
+    }
+}
+
+/// An estimate's value; relative effects as ratios where they are large.
+pub(crate) fn value(estimate: &Estimate) -> String {
+    match Unit::of(estimate) {
+        Unit::Effect => effect_of(estimate),
+        unit => unit.show(estimate.value),
+    }
+}
+
+/// An estimate's bounds: `40.8k … 41.6k/s`, or none where there are no bounds.
+pub(crate) fn bounds(estimate: &Estimate) -> Option<String> {
+    let (low, high) = estimate.low.zip(estimate.high)?;
+    let show = |value: f64| match Unit::of(estimate) {
+        Unit::Effect => effect_value(estimate, value),
+        unit => unit.show(value),
+    };
+    Some(join_range(&show(low), &show(high)))
+}
+
+/// A range whose unit is said once where both ends have the same.
+fn join_range(low: &str, high: &str) -> String {
+    let unit_of = |text: &str| text.find([' ', '/']).map_or("", |at| &text[at..]).to_owned();
+    let (of_low, of_high) = (unit_of(low), unit_of(high));
+    let low = if of_low == of_high { low.trim_end_matches(of_low.as_str()) } else { low };
+    format!("{low} … {high}")
+}
+
+/// A value and its uncertainty: `41.2k/s ± 420` where the bounds are as far above as below it, up
+/// to a tenth; else `392/s (20 … 7.6k)`.
+pub(crate) fn with_bounds(estimate: &Estimate) -> String {
+    let (value, spread) = value_and_spread(estimate);
+    if spread.is_empty() { value } else { format!("{value} {spread}") }
+}
+
+/// The two parts of [`with_bounds`]; no spread where there are no bounds.
+pub(crate) fn value_and_spread(estimate: &Estimate) -> (String, String) {
+    let unit = Unit::of(estimate);
+    let value = value(estimate);
+    let (Some(low), Some(high)) = (estimate.low, estimate.high) else {
+        return (value, String::new());
+    };
+    let (below, above) = ((estimate.value - low).max(0.0), (high - estimate.value).max(0.0));
+    if !(below.is_finite() && above.is_finite()) {
+        return (value, String::new());
+    }
+    let reach = below.max(above);
+    let is_symmetric = (above - below).abs() <= SYMMETRIC_WITHIN * reach;
+    let spread = if is_symmetric && !estimate.is_told_as_ratio() {
+        reach_text(reach, &unit)
+    } else {
+        format!("({})", range_text(estimate, (low, high), &unit))
+    };
+    (value, spread)
+}
+
+/// Bounds are written as `±` if their distances to the value differ by no more than this share.
+const SYMMETRIC_WITHIN: f64 = 0.1;
 
 /// The `± 420` of an estimate. Units of rates are not repeated.
 fn reach_text(reach: f64, unit: &Unit) -> String {
@@ -159,6 +223,20 @@ fn reach_text(reach: f64, unit: &Unit) -> String {
         _ => two_digits(reach, &COUNTS),
     };
     format!("± {text}")
+}
+
+/// The `20 … 7.6k` of an estimate, in two digits. Units of rates and effects are not repeated.
+fn range_text(estimate: &Estimate, (low, high): (f64, f64), unit: &Unit) -> String {
+    let show = |value: f64| match unit {
+        Unit::Micros => two_digits(value, &TIMES),
+        Unit::Bytes | Unit::BytesPerSecond => two_digits(value, &SIZES),
+        Unit::Effect if estimate.is_told_as_ratio() => {
+            ratio(round_significant(as_ratio(value), 2), true).trim_end_matches(" ×").to_owned()
+        }
+        Unit::Effect => effect(value, true).trim_end_matches(" %").to_owned(),
+        _ => two_digits(value, &COUNTS),
+    };
+    join_range(&show(low), &show(high))
 }
 
 /// Two digits are enough to say how uncertain a value is.
@@ -252,6 +330,9 @@ mod tests {
         check(Unit::Effect, 3.0, "+3.0 %");
         check(Unit::Effect, 250.4, "+250 %");
         check(Unit::Percent, 99.0, "99.0 %");
+        check(Unit::Ratio, 122.4, "122 ×");
+        check(Unit::Ratio, 2.31, "2.31 ×");
+        check(Unit::Ratio, 0.00107, "0.00107 ×");
         check(Unit::Count, f64::NAN, "–");
         check(Unit::Other("rows".into()), 1500.0, "1.50k rows");
     }
@@ -285,16 +366,34 @@ mod tests {
     #[test]
     fn estimates_show_their_bounds_or_that_there_are_none() {
         let check = |e: Estimate, short: &str, long: Option<&str>| {
-            assert_eq!(plus_minus(&e), short);
+            assert_eq!(with_bounds(&e), short);
             assert_eq!(bounds(&e).as_deref(), long);
         };
         let rate = estimate(41_234.0, Some(40_900.0), Some(41_650.0), "1/s");
-        check(rate, "41.2k/s ± 420", Some("40.9k/s … 41.7k/s"));
+        check(rate, "41.2k/s (41k … 42k)", Some("40.9k … 41.7k/s"));
+        let rate = estimate(41_234.0, Some(40_830.0), Some(41_650.0), "1/s");
+        check(rate, "41.2k/s ± 420", Some("40.8k … 41.7k/s"));
+        let wide = estimate(981.0, Some(512.3), Some(1_890.0), "1/s");
+        check(wide, "981/s (510 … 1.9k)", Some("512 … 1.89k/s"));
         check(estimate(41_234.0, None, None, "1/s"), "41.2k/s", None);
         let effect = estimate(-3.2, Some(-4.0), Some(-2.0), "%");
-        check(effect, "−3.2 % ± 1.2", Some("−4.0 … −2.0 %"));
+        check(effect, "−3.2 % (−4 … −2)", Some("−4.0 … −2.0 %"));
+        let effect = estimate(-3.0, Some(-4.08), Some(-2.0), "%");
+        check(effect, "−3.0 % ± 1.1", Some("−4.1 … −2.0 %"));
+        let large = estimate(12_057.0, Some(2_552.0), Some(55_636.0), "%");
+        check(large, "122 × (27 … 560)", Some("26.5 … 557 ×"));
+        let small = estimate(-92.4, Some(-99.4), Some(-7.9), "%");
+        check(small, "0.076 × (0.006 … 0.92)", Some("0.006 … 0.921 ×"));
+        let huge = estimate(312_400.0, Some(99_900.0), Some(999_900.0), "%");
+        check(
+            huge,
+            "3\u{202f}130 × (1\u{202f}000 … 10\u{202f}000)",
+            None.or(Some("1\u{202f}000 … 10\u{202f}000 ×")),
+        );
         let time = estimate(1_234.0, Some(1_200.0), Some(1_300.0), "µs");
-        check(time, "1.23 ms ± 66 µs", Some("1.20 ms … 1.30 ms"));
+        check(time, "1.23 ms (1.2 … 1.3 ms)", Some("1.20 … 1.30 ms"));
+        let time = estimate(1_034.0, Some(900.0), Some(1_300.0), "µs");
+        check(time, "1.03 ms (900 µs … 1.3 ms)", Some("900 µs … 1.30 ms"));
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub fn render(findings: &Findings) -> String {
     }
     caveats(&mut out, &view);
     comparisons(&mut out, &view);
-    for metric in [Metric::Throughput, Metric::ResponseP95] {
+    for metric in [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
+    {
         numbers(&mut out, &view, metric);
     }
     failures(&mut out, &view);
@@ -97,16 +98,16 @@ fn comparisons(out: &mut String, view: &View<'_>) {
         "Effects against the baseline with {confidence} bounds; less than {threshold} does not \
          matter.\n\n"
     );
-    let titles =
-        titles(&["variant", "step", "verdict", "throughput", "bounds", "n", "p95", "bounds"]);
+    let main = words::metric(view.main_metric());
+    let titles = titles(&["variant", "step", "verdict", main, "bounds", "n", "p95", "bounds"]);
     head(out, &titles, 3);
     for (variant, step) in view.places() {
-        let throughput = view.comparison(variant, step, Metric::Throughput);
+        let throughput = view.comparison(variant, step, view.main_metric());
         let p95 = view.comparison(variant, step, Metric::ResponseP95);
         let Some(first) = throughput.or(p95) else { continue };
         let effect = |c: Option<&dyno_analysis::Comparison>| match c {
             Some(c) => [
-                Unit::Effect.show(c.relative.value),
+                format::effect_of(&c.relative),
                 format::bounds(&c.relative).unwrap_or_else(|| "none".to_owned()),
             ],
             None => ["–".to_owned(), "–".to_owned()],
@@ -133,7 +134,7 @@ fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
     for variant in 0..view.findings.variants.len() {
         let mut cells = vec![escape(view.variant(variant))];
         cells.extend((0..view.findings.steps.len()).map(|step| {
-            view.estimate(variant, step, metric).map_or("–".to_owned(), format::plus_minus)
+            view.estimate(variant, step, metric).map_or("–".to_owned(), format::with_bounds)
         }));
         row(out, &cells);
     }

@@ -123,7 +123,7 @@ struct Row {
 
 fn table(out: &mut String, view: &View<'_>, page: &Page) {
     let is_compared = !view.findings.comparisons.is_empty();
-    let mut head = vec!["variant", "step", "throughput", "p95"];
+    let mut head = vec!["variant", "step", words::metric(view.main_metric()), "p95"];
     if is_compared {
         head.extend(["effect", "verdict"]);
     }
@@ -151,21 +151,21 @@ fn table(out: &mut String, view: &View<'_>, page: &Page) {
 fn row(view: &View<'_>, at: (usize, usize), is_compared: bool, is_same: bool) -> Option<Row> {
     let (variant, step) = at;
     view.cell(variant, step)?;
-    let show = |metric| view.estimate(variant, step, metric).map(format::plus_minus);
+    let show = |metric| view.estimate(variant, step, metric).map(format::with_bounds);
     let value = |metric| view.estimate(variant, step, metric).map(|e| Unit::of(e).show(e.value));
     let absent = || "–".to_owned();
     let name = if is_same { String::new() } else { clean(view.variant(variant)) };
     let mut cells = vec![
         name,
         clean(view.step(step)),
-        show(Metric::Throughput).unwrap_or_else(absent),
+        show(view.main_metric()).unwrap_or_else(absent),
         value(Metric::ResponseP95).unwrap_or_else(absent),
     ];
-    let comparison = view.comparison(variant, step, Metric::Throughput);
+    let comparison = view.comparison(variant, step, view.main_metric());
     if is_compared {
         match comparison {
             Some(c) => {
-                cells.push(format::plus_minus(&c.relative));
+                cells.push(format::with_bounds(&c.relative));
                 let sign = words::verdict_sign(c.verdict);
                 cells.push(format!("{sign} {}", words::verdict(c.verdict)));
             }

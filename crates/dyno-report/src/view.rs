@@ -76,6 +76,12 @@ impl<'a> View<'a> {
         self.findings.cells.iter().any(|c| c.metrics.contains_key(&metric))
     }
 
+    /// What is shown first: what a search found, else throughput.
+    pub(crate) fn main_metric(&self) -> Metric {
+        let found = [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().find(|m| self.has(*m));
+        found.unwrap_or(Metric::Throughput)
+    }
+
     /// All variants and steps, variant by variant.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let n_steps = self.findings.steps.len();

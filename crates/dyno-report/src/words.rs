@@ -17,12 +17,14 @@ pub(crate) fn metric(metric: Metric) -> &'static str {
         Metric::GeneratorCpuPerStatement => "generator CPU per statement",
         Metric::DiskReadPerTransaction => "disk read per transaction",
         Metric::DiskWrittenPerTransaction => "disk written per transaction",
+        Metric::RateAtLimit => "sustained rate",
+        Metric::ClientsAtLimit => "sustained clients",
     }
 }
 
 /// Whether more of a metric is better.
 pub(crate) fn is_more_better(metric: Metric) -> bool {
-    metric == Metric::Throughput
+    metric.more_is_better()
 }
 
 /// A verdict in words.
@@ -64,7 +66,12 @@ pub(crate) fn caveat(kind: CaveatKind) -> String {
         CaveatKind::MissedArrivals => "missed arrivals".to_owned(),
         CaveatKind::UnlikeDurability => "unlike durability".to_owned(),
         CaveatKind::MissingTrials => "trials are missing".to_owned(),
+        CaveatKind::AuditFailed => "the audit failed".to_owned(),
         CaveatKind::ShortMeasurement => "short measurement".to_owned(),
+        CaveatKind::WarmUpTooShort => "warm-up too short".to_owned(),
+        CaveatKind::NotSteady => "not steady".to_owned(),
+        CaveatKind::Stalls => "stalls".to_owned(),
+        CaveatKind::UnsettledSearch => "unsettled search".to_owned(),
         CaveatKind::Simulated => "simulated".to_owned(),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("oltp_update_index", &[TABLES]),
             workload("oltp_update_non_index", &[TABLES]),
             workload("oltp_insert", &[TABLES]),
+            workload("tpcb", &[TPCB]),
         ],
     }
 }
@@ -55,6 +56,13 @@ const RANGES: Group = &[
     ("distinct_ranges", "1"),
     ("row_filter", "off"),
 ];
+const TPCB: Group = &[
+    ("scale", "1"),
+    ("script", "tpcb-like"),
+    ("protocol", "prepared"),
+    ("fillfactor", "100"),
+    ("distribution", "uniform"),
+];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
 
@@ -68,9 +76,9 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                 name: (*name).to_owned(),
                 kind: match *default {
                     "on" | "off" => ValueKind::Switch,
-                    "uniform" => ValueKind::Word(
-                        ["uniform", "pareto", "zipfian"].map(str::to_owned).to_vec(),
-                    ),
+                    "uniform" => words(&["uniform", "pareto", "zipfian"]),
+                    "tpcb-like" => words(&["tpcb-like", "simple-update", "select-only"]),
+                    "prepared" => words(&["prepared", "simple"]),
                     text if text.contains('.') => ValueKind::Real,
                     _ => ValueKind::Count,
                 },
@@ -79,6 +87,10 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
             })
             .collect(),
     }
+}
+
+fn words(words: &[&str]) -> ValueKind {
+    ValueKind::Word(words.iter().map(|word| (*word).to_owned()).collect())
 }
 
 /// A study with every kind of factor and every key.
@@ -132,6 +144,7 @@ retries = 5
 workers = 2
 generator_cpus = [0]
 server_cpus = [1, 2]
+reuse = false
 data_folder = "/data"
 
 [design.vary]

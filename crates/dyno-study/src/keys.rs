@@ -40,6 +40,8 @@ pub(crate) enum Shape {
     PositiveDuration,
     /// A percentage such as `"3%"`.
     Percentage,
+    /// A limit on response times such as `"p99 <= 20ms"`.
+    Limit,
     /// Numbers of CPUs.
     Cpus,
     /// Settings by name.
@@ -135,12 +137,30 @@ pub(crate) const DESIGN: &[Key] = &[
         "clients",
         CLIENTS,
         "Clients, where not varied: 1 if not given; under an open load the most transactions in \
-         flight, 64 if not given.",
+         flight, 64 if not given; with `find_clients` the most that are tried, 1024 if not given.",
     ),
     key(
         "rate",
         Shape::Rate,
         "Offered rate in transactions per second: makes the load an open one.",
+    ),
+    key(
+        "find_rate",
+        Shape::Limit,
+        "Searches the highest offered rate at which this limit on response times is kept (mean, p50, \
+         p90, p95, p99, p99.9 or max), instead of `rate`.",
+    ),
+    key(
+        "find_clients",
+        Shape::Limit,
+        "Searches the largest number of clients of a closed load at which this limit on response \
+         times is kept.",
+    ),
+    key(
+        "find_precision",
+        Shape::Percentage,
+        "How near the load that holds and the one that breaks the limit have to come: 5% if not \
+         given (only with a search).",
     ),
     with_default(
         "arrivals",
@@ -188,6 +208,13 @@ pub(crate) const DESIGN: &[Key] = &[
     key("workers", Shape::Integer(1, 4096), "Threads of the load generator."),
     key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to."),
     key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to."),
+    with_default(
+        "reuse",
+        Shape::Switch,
+        "true",
+        "Whether private servers may start on a copy of a data set that was populated earlier with \
+         the same product, version, settings that shape files, tables and seed.",
+    ),
     key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
 ];
 

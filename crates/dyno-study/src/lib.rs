@@ -12,6 +12,7 @@ mod parse;
 pub mod plan;
 mod redact;
 pub mod schema;
+mod search;
 mod study;
 mod vocabulary;
 
@@ -20,6 +21,7 @@ pub use parse::parse;
 #[doc(inline)]
 pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
 pub use redact::redact_urls;
+pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use study::{
     Arrivals, Database, Design, Factor, LoadLevel, Order, Product, Study, WorkloadChoice,
     setting_text,

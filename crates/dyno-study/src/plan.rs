@@ -56,7 +56,7 @@ pub struct Level {
 /// One stretch of load inside a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedStep {
-    /// Its name: `8 clients`, `500/s`.
+    /// Its name: `8 clients`, `500/s`, `highest rate with p99 ≤ 20 ms`.
     pub name: String,
     /// How hard.
     pub load: LoadLevel,
@@ -64,6 +64,24 @@ pub struct PlannedStep {
     pub warm_up: Nanoseconds,
     /// Measured time.
     pub duration: Nanoseconds,
+}
+
+impl PlannedStep {
+    /// Load probes that the step takes as a rule, if it is a search.
+    pub fn probes_expected(&self) -> Option<u32> {
+        match &self.load {
+            LoadLevel::Search(search) => Some(search.probes_expected()),
+            LoadLevel::Closed { .. } | LoadLevel::Open { .. } => None,
+        }
+    }
+
+    /// Warm-up and measured time; for a search the expected time of all its probes, with `rest`
+    /// between them.
+    pub fn time(&self, rest: Nanoseconds) -> Nanoseconds {
+        let n_probes = u64::from(self.probes_expected().unwrap_or(1));
+        let loads = (self.warm_up + self.duration).0.saturating_mul(n_probes);
+        Nanoseconds(loads) + Nanoseconds(rest.0.saturating_mul(n_probes.saturating_sub(1)))
+    }
 }
 
 /// One execution of one variant.
@@ -88,7 +106,7 @@ impl Plan {
             if index > 0 {
                 total += self.rest;
             }
-            total += step.warm_up + step.duration;
+            total += step.time(self.rest);
         }
         total
     }
@@ -304,5 +322,6 @@ fn step_name(load: &LoadLevel, is_clients_varied: bool) -> String {
             format!("{rate}/s, {}", clients_text(*clients))
         }
         LoadLevel::Open { rate, .. } => format!("{rate}/s"),
+        LoadLevel::Search(search) => search.to_string(),
     }
 }

@@ -16,6 +16,9 @@ const COUNT: &str = r"^\s*[0-9._]+\s*[kKmMBG]?\s*$";
 /// How percentages are written.
 const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
+/// How limits on response times are written.
+const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=|≤)\s*[0-9].*$";
+
 /// The schema (JSON Schema draft 2020-12) as a JSON value.
 pub fn schema(vocabulary: &Vocabulary) -> Value {
     let mut root = table(STUDY, vocabulary);
@@ -80,6 +83,9 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         ] }),
         Shape::Duration | Shape::PositiveDuration => {
             json!({ "type": "string", "pattern": DURATION, "examples": ["30s", "5min", "2h"] })
+        }
+        Shape::Limit => {
+            json!({ "type": "string", "pattern": LIMIT, "examples": ["p99 <= 20ms"] })
         }
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),

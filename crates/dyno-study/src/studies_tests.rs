@@ -36,7 +36,7 @@ fn plan_of(path: &Path) -> Plan {
 #[test]
 fn every_study_is_right_and_fits_the_schema() {
     let files = study_files(&folder());
-    assert!(files.len() >= 6, "only {files:?}");
+    assert!(files.len() >= 8, "only {files:?}");
     for path in files {
         let source = std::fs::read_to_string(&path).expect("the study is readable");
         let plan = plan_of(&path);
@@ -73,6 +73,8 @@ fn times_are_what_the_texts_say() {
     check("cpu-shootout/bench-top.toml", 4 * 60, 6 * 60);
     check("durability/bench-top.toml", 4 * 60, 6 * 60);
     check("aa/bench-top.toml", 3 * 60, 5 * 60);
+    check("pgbench/bench-top.toml", 150, 4 * 60);
+    check("pgbench/full.toml", 4 * 3600, 5 * 3600);
     check("cpu-shootout/full.toml", 11 * 3600, 13 * 3600);
     check("durability/full.toml", 7 * 3600, 9 * 3600);
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
+use crate::{Search, Sought};
 use crate::redact::redact_urls;
 
 /// A question and the full design to answer it.
@@ -109,6 +110,9 @@ pub struct Design {
     pub generator_cpus: Vec<u32>,
     /// CPUs that private servers are bound to.
     pub server_cpus: Vec<u32>,
+    /// Whether trials on private servers may begin on a copy of a data set that was populated
+    /// earlier, and keep theirs for later ones.
+    pub reuse: bool,
     /// Where private servers keep their data; Dyno's own folder where not given.
     pub data_folder: Option<String>,
 }
@@ -201,6 +205,21 @@ pub enum LoadLevel {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: u64,
     },
+    /// The highest load under a limit, which the step itself finds; the only load of its study.
+    Search(Search),
+}
+
+impl LoadLevel {
+    /// Clients: the most transactions in flight.
+    pub fn clients(&self) -> u64 {
+        match self {
+            LoadLevel::Closed { clients } | LoadLevel::Open { clients, .. } => *clients,
+            LoadLevel::Search(search) => match search.sought {
+                Sought::Rate { clients, .. } => clients,
+                Sought::Clients { most } => most,
+            },
+        }
+    }
 }
 
 /// How the arrivals of an open load are spread in time.

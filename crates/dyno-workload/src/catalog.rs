@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dyno_units::Seed;
 
 use crate::options::{OptionError, OptionSpec, Options};
-use crate::{Workload, sysbench};
+use crate::{Workload, sysbench, tpcb};
 
 /// A workload that can be named in a study.
 pub struct WorkloadSpec {
@@ -35,15 +35,19 @@ impl WorkloadSpec {
 
 /// All workloads, in the order in which help texts list them.
 pub fn workloads() -> Vec<WorkloadSpec> {
-    sysbench::SCRIPTS
-        .iter()
-        .map(|script| WorkloadSpec {
-            name: script.name,
-            summary: script.summary,
-            options: sysbench::option_specs(script.name),
-            make: sysbench::create,
-        })
-        .collect()
+    let sysbench = sysbench::SCRIPTS.iter().map(|script| WorkloadSpec {
+        name: script.name,
+        summary: script.summary,
+        options: sysbench::option_specs(script.name),
+        make: sysbench::create,
+    });
+    let tpcb = WorkloadSpec {
+        name: tpcb::NAME,
+        summary: tpcb::SUMMARY,
+        options: tpcb::option_specs(),
+        make: tpcb::create,
+    };
+    sysbench.chain([tpcb]).collect()
 }
 
 /// The workload of this name.

@@ -4,17 +4,25 @@
 //! [`Connection`], which a product implements, and it meets time only through [`Pace`], which the
 //! load generator implements. It knows no driver, no clock and no host.
 //!
-//! To add a workload, copy the folder `sysbench` and name it in [`catalog`].
+//! What the server confirmed is checked when the load has ended: [`Workload::audit`].
+//!
+//! To add a workload, copy the folder `tpcb` (one workload) or `sysbench` (a family) and name it in
+//! [`catalog`].
 
+mod audit;
 pub mod catalog;
 mod connection;
 mod drive;
+#[cfg(test)]
+mod fake;
 pub mod options;
 mod row;
 mod session;
 pub mod sysbench;
+pub mod tpcb;
 mod workload;
 
+pub use audit::{AuditRow, AuditTotals, KindTotals, number_in};
 pub use connection::{
     ConnectError, Connection, Connector, ErrorClass, Reply, Statement, StatementClass,
     StatementError, TextRows, Value,

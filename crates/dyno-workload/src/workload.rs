@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Row, Seat, Statement};
+use crate::{AuditRow, AuditTotals, Row, Seat, Statement, TextRows};
 
 /// A client's whole life as a future: it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -19,6 +19,15 @@ pub trait Workload: Send + Sync {
     /// Its options, resolved, as name and value: what a record keeps.
     fn options(&self) -> Vec<(String, String)>;
 
+    /// Whether it can run on this dialect with its options; if not, why not and what to do.
+    ///
+    /// Options are read before it is known where the workload will run; what only some products
+    /// have is refused here, before any table is made.
+    fn check(&self, dialect: Dialect) -> Result<(), String> {
+        let _ = dialect;
+        Ok(())
+    }
+
     /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
@@ -33,6 +42,25 @@ pub trait Workload: Send + Sync {
 
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, seat: Seat) -> ClientFuture;
+
+    /// What to ask the server when the load has ended, for [`Workload::audit`] to judge.
+    ///
+    /// Numbers that are compared with each other must come from one statement, so that all are of
+    /// one moment: what was in flight when the load ended may still be finishing.
+    fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
+        let _ = dialect;
+        Vec::new()
+    }
+
+    /// Whether the server did what it confirmed. `answers` are those to
+    /// [`Workload::audit_queries`], one for each, in their order. A pure function.
+    ///
+    /// The tables must have been as [`Workload::fill_row`] fills them when the first of the
+    /// transactions in `totals` began.
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        let _ = (totals, answers);
+        Vec::new()
+    }
 }
 
 /// The SQL a product speaks.

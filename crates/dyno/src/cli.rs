@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use dyno_units::Seed;
+use dyno_units::{Nanoseconds, Seed};
 
 use crate::End;
-use crate::commands::{bench, check, completions, doctor, plan, report, run, schema, sql};
+use crate::commands::{bench, calibrate, check, compare, completions, datasets, doctor, plan, report, run, schema, sql};
 
 /// A laboratory for database performance: a question goes in as one file, an answer with its
 /// evidence comes out.
@@ -38,6 +38,8 @@ enum Command {
     Schema,
     /// Make the report of one or several runs again
     Report(ReportOptions),
+    /// Compare a run with an earlier one; with --gate, say by the exit code whether it is worse
+    Compare(CompareOptions),
     /// Ask a run's record with SQL (tables: run, variant, step, trial, result, interval, reading …)
     Sql {
         /// The run's folder
@@ -54,6 +56,11 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         data_folder: Option<PathBuf>,
     },
+    /// Measure what the load generator itself can do on this machine; later runs tell how close
+    /// they came to it
+    Calibrate(CalibrateOptions),
+    /// List the data sets that are kept for trials to start on, or remove some
+    Datasets(DataSetsOptions),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -78,6 +85,34 @@ pub(crate) struct RunOptions {
     /// Where private servers keep their data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
+    /// Populate in every trial, whatever data sets are kept, and keep none
+    #[arg(long)]
+    pub(crate) no_reuse: bool,
+}
+
+/// Options of `dyno calibrate`.
+#[derive(clap::Args)]
+pub(crate) struct CalibrateOptions {
+    /// Measured time of each of the eight measurements
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub(crate) duration: Nanoseconds,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `dyno datasets`.
+#[derive(clap::Args)]
+pub(crate) struct DataSetsOptions {
+    /// Where private servers keep their data, if not in Dyno's own folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data_folder: Option<PathBuf>,
+    /// Remove the data set of this key; may be given again
+    #[arg(long, value_name = "KEY", conflicts_with = "remove_all")]
+    pub(crate) remove: Vec<String>,
+    /// Remove all data sets
+    #[arg(long)]
+    pub(crate) remove_all: bool,
 }
 
 /// Options of `dyno report`.
@@ -95,6 +130,30 @@ pub(crate) struct ReportOptions {
     /// Smallest effect that matters, instead of the study's own: 3%
     #[arg(long, value_parser = percentage)]
     pub(crate) threshold: Option<f64>,
+}
+
+/// Options of `dyno compare`.
+#[derive(clap::Args)]
+pub(crate) struct CompareOptions {
+    /// The folder of the run to compare with
+    #[arg(value_name = "BASELINE")]
+    pub(crate) baseline: PathBuf,
+    /// The folder of the run that is asked about; variants of the same name are compared
+    #[arg(value_name = "CANDIDATE")]
+    pub(crate) candidate: PathBuf,
+    /// Smallest effect that matters, instead of the baseline's own: 3%
+    #[arg(long, value_parser = percentage)]
+    pub(crate) threshold: Option<f64>,
+    /// Exit with 0 if nothing is worse, 1 if throughput or p95 response time is worse anywhere, 2
+    /// if the data do not decide or cannot be compared
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// What to print
+    #[arg(long, value_enum, default_value = "terminal")]
+    pub(crate) format: ReportFormat,
+    /// The file to write instead of printing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Formats of a report.
@@ -123,8 +182,11 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Plan { study, seed } => plan::run(&study, seed),
         Command::Schema => schema::run(),
         Command::Report(options) => report::run(&options),
+        Command::Compare(options) => compare::run(&options),
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
         Command::Doctor { data_folder } => doctor::run(data_folder),
+        Command::Calibrate(options) => calibrate::run(&options),
+        Command::Datasets(options) => datasets::run(&options),
         Command::Completions { shell } => completions::run(shell),
     }
 }
@@ -136,6 +198,12 @@ pub(crate) fn command() -> clap::Command {
 
 fn seed(text: &str) -> Result<Seed, String> {
     text.parse().map(Seed).map_err(|_| "a seed is a whole number".to_owned())
+}
+
+fn duration(text: &str) -> Result<Nanoseconds, String> {
+    let duration = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
+    let is_enough = duration >= Nanoseconds::from_millis(100);
+    is_enough.then_some(duration).ok_or_else(|| "measure for at least 100ms".to_owned())
 }
 
 fn percentage(text: &str) -> Result<f64, String> {

@@ -12,7 +12,7 @@ use dyno_record::Environment;
 use dyno_units::Clock;
 
 use crate::clock::SystemClock;
-use crate::terminal;
+use crate::{calibration, terminal};
 
 /// Makes the laboratory. Private servers keep their data in `data_folder`, or in a folder of
 /// Dyno's own under /var/tmp, which is on a disk and may be entered by every user.
@@ -23,10 +23,24 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     if let Some(path) = std::env::var_os("PATH") {
         keeper = keeper.with_path(&path);
     }
+    raise_open_files();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let abort = AbortFlag::new();
     stop_on_signals(&abort)?;
-    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment: environment(&root) })
+    let environment = environment(&root);
+    // Why there is none is told where its share would have been.
+    let calibration = calibration::read(&environment).ok();
+    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment, calibration })
+}
+
+/// Allows as many open files as the system grants: each client holds a connection. Servers that
+/// Dyno starts inherit it.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is refused, the old limit stands, and a connection too many says so.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Where private servers keep their data.
@@ -42,7 +56,7 @@ pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// The machine, as the record keeps it.
-fn environment(data_folder: &Path) -> Environment {
+pub(crate) fn environment(data_folder: &Path) -> Environment {
     let facts = dyno_host::environment(Path::new("/"), data_folder);
     Environment {
         machine: facts.machine,
@@ -54,7 +68,7 @@ fn environment(data_folder: &Path) -> Environment {
 
 /// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
 /// and the next run cleans up.
-fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
+pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("cannot listen for Ctrl-C")?;

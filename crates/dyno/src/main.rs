@@ -1,6 +1,7 @@
 //! The command line: the only crate that prints, exits, reads the environment and makes the real
 //! clock. One file a subcommand.
 
+mod calibration;
 mod cli;
 mod clock;
 mod commands;
@@ -20,6 +21,8 @@ pub(crate) enum End {
     Bad,
     /// The input is wrong, and a message said so.
     Misused,
+    /// A gate was asked and the data do not decide.
+    CannotSay,
     /// The user stopped it.
     Interrupted,
 }
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
     match cli::run() {
         Ok(End::Good) => ExitCode::SUCCESS,
         Ok(End::Bad) => ExitCode::from(1),
-        Ok(End::Misused) => ExitCode::from(2),
+        Ok(End::Misused | End::CannotSay) => ExitCode::from(2),
         Ok(End::Interrupted) => ExitCode::from(130),
         Err(error) => {
             terminal::error(&error);

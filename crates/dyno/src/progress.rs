@@ -6,8 +6,9 @@ use std::sync::Arc;
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
 use dyno_study::Plan;
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
 
+use crate::commands::report::date;
 use crate::terminal;
 
 /// Consumes events, prints progress.
@@ -66,7 +67,17 @@ impl Progress {
                 let rate = *rows as f64 / took_s.max(1e-3);
                 self.line(&format!("{rows} rows populated in {took_s:.1} s ({rate:.0}/s)"));
             }
-            EventKind::PhaseBegan { name, phase, step } if self.is_interactive => {
+            EventKind::DataSetKept { key, bytes } => {
+                self.line(&format!("data set kept as {key} ({})", ByteCount(*bytes)));
+            }
+            EventKind::DataSetReused { rows, populate_s, populated_unix_ms, took_s, .. } => {
+                self.line(&format!(
+                    "data set reused ({rows} rows, populated in {populate_s:.1} s on {}), copied in \
+                     {took_s:.1} s",
+                    date(*populated_unix_ms)
+                ));
+            }
+            EventKind::PhaseBegan { name, phase, step } => {
                 let n = self.steps.len();
                 self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
             }
@@ -79,10 +90,29 @@ impl Progress {
                     ));
                 }
             }
+            EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
+                let limited = limited_us.map_or("nothing committed".to_owned(), time);
+                let ending = match broken_by {
+                    None => "held".to_owned(),
+                    Some(why) => format!("broke: {why}"),
+                };
+                self.permanent(&format!(
+                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}"
+                ));
+            }
             EventKind::StepEnded { step, throughput, p95_us } => {
                 let name = self.steps[*step].clone();
                 let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
                 self.permanent(&text);
+            }
+            EventKind::Audited { n_passed, failed, took_s } => {
+                let n = n_passed + failed.len();
+                if failed.is_empty() && n > 0 {
+                    self.line(&format!("audit: {n} of {n} passed in {took_s:.1} s"));
+                }
+                for demand in failed {
+                    self.permanent(&format!("AUDIT FAILED: {demand}"));
+                }
             }
             EventKind::TrialFinished { .. } => self.ended += 1,
             EventKind::TrialFailed { message, server_log, .. } => {
@@ -95,7 +125,7 @@ impl Progress {
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             EventKind::Noted { message } => self.permanent(message),
-            EventKind::PhaseBegan { .. } | EventKind::Rested { .. } => {}
+            EventKind::Rested { .. } => {}
         }
     }
 

@@ -44,13 +44,42 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-fn started(server: &mut Option<PrivateServer>) -> anyhow::Result<&PrivateServer> {
+fn started(server: &mut Option<Standing>) -> anyhow::Result<&Standing> {
     if server.is_none() {
-        let fresh = PrivateServer::start("mariadb", "innodb_buffer_pool_size")?;
-        sysbench(&fresh, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
-        *server = Some(fresh);
+        *server = Some(Standing::start()?);
     }
     Ok(server.as_ref().expect("it has just been started"))
+}
+
+/// A private MariaDB that holds sysbench's tables; Dyno's own come and go in another catalog.
+pub(crate) struct Standing(PrivateServer);
+
+impl Standing {
+    /// Starts the server and lets sysbench fill its tables.
+    pub(crate) fn start() -> anyhow::Result<Standing> {
+        let server = Standing(PrivateServer::start("mariadb", "innodb_buffer_pool_size")?);
+        sysbench(&server, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
+        Ok(server)
+    }
+
+    /// Where Dyno finds it.
+    pub(crate) fn url(&self) -> String {
+        format!("mysql://root@localhost/perf?socket={}", self.0.socket.display())
+    }
+
+    /// The arguments by which sysbench finds it and does what Dyno does.
+    pub(crate) fn sysbench(&self, script: &str) -> Vec<String> {
+        vec![
+            script.to_owned(),
+            "--db-driver=mysql".to_owned(),
+            "--mysql-user=root".to_owned(),
+            "--mysql-db=dyno".to_owned(),
+            format!("--mysql-socket={}", self.0.socket.display()),
+            format!("--tables={TABLES}"),
+            // Dyno's default; sysbench 1.0.20 has another.
+            "--rand-type=uniform".to_owned(),
+        ]
+    }
 }
 
 fn rows_of(name: &str, clients: u32, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
@@ -76,45 +105,35 @@ fn rows_of(name: &str, clients: u32, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
 
 fn with_dyno(
     dyno: &Path,
-    server: &PrivateServer,
+    server: &Standing,
     script: &str,
     clients: u32,
     effort: Effort,
 ) -> anyhow::Result<Outcome> {
-    let url = format!("mysql://root@localhost/perf?socket={}", server.socket.display());
     let arguments = format!(
         "{script} --clients {clients} --duration {}s --warm-up 500ms --tables {TABLES} \
          --table-size {ROWS} --on",
         effort.seconds
     );
     let mut arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    arguments.push(url);
+    arguments.push(server.url());
     dyno_outcome(&bench(dyno, &arguments)?)
 }
 
 fn sysbench(
-    server: &PrivateServer,
+    server: &Standing,
     script: &str,
     options: &[String],
     command: &str,
 ) -> anyhow::Result<(String, f64, f64)> {
-    let mut arguments = vec![
-        script.to_owned(),
-        "--db-driver=mysql".to_owned(),
-        "--mysql-user=root".to_owned(),
-        "--mysql-db=dyno".to_owned(),
-        format!("--mysql-socket={}", server.socket.display()),
-        format!("--tables={TABLES}"),
-        // Dyno's default; sysbench 1.0.20 has another.
-        "--rand-type=uniform".to_owned(),
-    ];
+    let mut arguments = server.sysbench(script);
     arguments.extend_from_slice(options);
     arguments.push(command.to_owned());
     timed("sysbench", &arguments)
 }
 
 fn with_sysbench(
-    server: &PrivateServer,
+    server: &Standing,
     script: &str,
     clients: u32,
     effort: Effort,
@@ -135,20 +154,15 @@ fn with_sysbench(
 }
 
 /// How much faster Dyno fills the same tables: rows a second, so at least.
-fn populate(
-    dyno: &Path,
-    server: &PrivateServer,
-    effort: Effort,
-    name: String,
-) -> anyhow::Result<Row> {
+fn populate(dyno: &Path, server: &Standing, effort: Effort, name: String) -> anyhow::Result<Row> {
     let rows = f64::from(TABLES * POPULATED);
     let mut pairs = Vec::new();
     for nth in 0..effort.pairs.min(3) {
         crate::say(&format!("{name}: pair {}", nth + 1));
-        let url = format!("mysql://root@localhost/perf?socket={}", server.socket.display());
         let arguments = format!(
             "oltp_point_select --duration 100ms --warm-up 0s --tables {TABLES} --table-size \
-             {POPULATED} --on {url}"
+             {POPULATED} --on {}",
+            server.url()
         );
         let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         let result = bench(dyno, &arguments)?;

@@ -1,6 +1,7 @@
-//! Dyno beside pgbench on PostgreSQL.
+//! Dyno beside pgbench on PostgreSQL: the same tables, the same statements, prepared.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 
@@ -9,7 +10,21 @@ use super::server::PrivateServer;
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-const ROWS: u32 = 100_000;
+const SCALE: u32 = 5;
+/// Scale of the row about populating.
+const POPULATED: u32 = 20;
+const ROWS_PER_SCALE: f64 = 100_000.0;
+
+/// A pgbench script, as both programs name it.
+struct Script {
+    dyno: &'static str,
+    pgbench: &'static str,
+    /// Statements of a transaction.
+    statements: f64,
+}
+
+const SELECT_ONLY: Script = Script { dyno: "select-only", pgbench: "select-only", statements: 1.0 };
+const TPCB: Script = Script { dyno: "tpcb-like", pgbench: "tpcb-like", statements: 7.0 };
 
 /// Measures the rows that are wanted.
 pub(crate) fn measure(
@@ -19,37 +34,51 @@ pub(crate) fn measure(
 ) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut server = None;
-    for clients in [8, 64] {
-        let name = format!("point select, prepared, PostgreSQL, {clients} clients");
+    for (script, clients) in [(SELECT_ONLY, 8), (SELECT_ONLY, 64), (TPCB, 8)] {
+        let name = format!("{}, prepared, PostgreSQL, {clients} clients", script.dyno);
         if !is_wanted(&name) {
             continue;
         }
-        if server.is_none() {
-            server = Some(PrivateServer::start("postgresql", "shared_buffers")?);
-        }
-        let server = server.as_ref().expect("it has just been started");
-        let script = prepare(server)?;
+        let server = started(&mut server)?;
+        pgbench_tables(server, SCALE)?;
         let mut pairs = Vec::new();
         for nth in 0..effort.pairs {
             crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-            let ours = with_dyno(dyno, server, clients, effort)?;
+            let ours = with_dyno(dyno, server, &script, clients, effort)?;
             let theirs = with_pgbench(server, &script, clients, effort)?;
             pairs.push((ours, theirs));
         }
-        let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
-            measure: format!("{name}: {measure}"),
-            peer: "pgbench",
-            unit,
-            goal,
-            pairs: pairs
-                .iter()
-                .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
-                .collect(),
-        };
-        rows.push(row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s));
-        rows.push(row("user CPU", "µs/statement", Goal::AtMost(1.0), |o| o.user_us));
+        rows.extend(rows_of(&name, &pairs));
+    }
+    let name = format!("populate pgbench scale {POPULATED}, PostgreSQL");
+    if is_wanted(&name) {
+        rows.push(populate(dyno, started(&mut server)?, effort, name)?);
     }
     Ok(rows)
+}
+
+fn started(server: &mut Option<PrivateServer>) -> anyhow::Result<&PrivateServer> {
+    if server.is_none() {
+        *server = Some(PrivateServer::start("postgresql", "shared_buffers")?);
+    }
+    Ok(server.as_ref().expect("it has just been started"))
+}
+
+fn rows_of(name: &str, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
+        measure: format!("{name}: {measure}"),
+        peer: "pgbench",
+        unit,
+        goal,
+        pairs: pairs
+            .iter()
+            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
+            .collect(),
+    };
+    vec![
+        row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s),
+        row("user CPU", "µs/statement", Goal::AtMost(1.0), |o| o.user_us),
+    ]
 }
 
 fn folder_and_port(server: &PrivateServer) -> anyhow::Result<(PathBuf, String)> {
@@ -58,70 +87,90 @@ fn folder_and_port(server: &PrivateServer) -> anyhow::Result<(PathBuf, String)> 
     Ok((folder, port.to_string_lossy().into_owned()))
 }
 
-/// Makes pgbench's copy of the table, and the script that asks it what Dyno asks its own.
-fn prepare(server: &PrivateServer) -> anyhow::Result<PathBuf> {
+/// The arguments by which pgbench finds the server.
+fn place(server: &PrivateServer) -> anyhow::Result<Vec<String>> {
     let (folder, port) = folder_and_port(server)?;
-    let sql = format!(
-        "DROP TABLE IF EXISTS sbtest1; CREATE TABLE sbtest1(id INTEGER PRIMARY KEY, k INTEGER, \
-         c CHAR(120), pad CHAR(60)); INSERT INTO sbtest1 SELECT i, i, repeat('0123456789-', 10), \
-         repeat('0123456789-', 5) FROM generate_series(1, {ROWS}) AS i; ANALYZE sbtest1;"
-    );
-    let arguments = [
+    Ok(vec![
         format!("--host={}", folder.display()),
         format!("--port={port}"),
         "--username=dyno".to_owned(),
-        "--dbname=dyno".to_owned(),
-        "--quiet".to_owned(),
-        format!("--command={sql}"),
-    ];
-    timed("psql", &arguments)?;
-    let script = std::env::temp_dir().join(format!("dyno-perf-{}.sql", std::process::id()));
-    let text = format!("\\set id random(1, {ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;\n");
-    std::fs::write(&script, text).context("cannot write pgbench's script")?;
-    Ok(script)
+        "dyno".to_owned(),
+    ])
+}
+
+/// Makes pgbench's tables; Dyno's own come and go in another catalog. Returns the seconds it took.
+fn pgbench_tables(server: &PrivateServer, scale: u32) -> anyhow::Result<f64> {
+    let mut arguments = vec!["--initialize".to_owned(), "--quiet".to_owned()];
+    arguments.push(format!("--scale={scale}"));
+    arguments.extend(place(server)?);
+    // pgbench reports the time of its own initialisation on standard error.
+    let output = Command::new("pgbench").args(&arguments).output().context("cannot run pgbench")?;
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    number_after(&report, "done in")
+}
+
+fn dyno_arguments(server: &PrivateServer, options: &str) -> anyhow::Result<Vec<String>> {
+    let (folder, port) = folder_and_port(server)?;
+    let url = format!("postgresql://dyno@localhost:{port}/perf?host={}", folder.display());
+    let arguments = format!("tpcb {options} --on {url}");
+    Ok(arguments.split_whitespace().map(str::to_owned).collect())
 }
 
 fn with_dyno(
     dyno: &Path,
     server: &PrivateServer,
+    script: &Script,
     clients: u32,
     effort: Effort,
 ) -> anyhow::Result<Outcome> {
-    let (folder, port) = folder_and_port(server)?;
-    let arguments = format!(
-        "oltp_point_select --clients {clients} --duration {}s --warm-up 500ms --table-size {ROWS} \
-         --on postgresql://dyno@localhost:{port}/perf?host={}",
-        effort.seconds,
-        folder.display()
+    let options = format!(
+        "--script {} --scale {SCALE} --clients {clients} --duration {}s --warm-up 500ms",
+        script.dyno, effort.seconds
     );
-    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
-    dyno_outcome(&bench(dyno, &arguments)?)
+    dyno_outcome(&bench(dyno, &dyno_arguments(server, &options)?)?)
 }
 
 fn with_pgbench(
     server: &PrivateServer,
-    script: &Path,
+    script: &Script,
     clients: u32,
     effort: Effort,
 ) -> anyhow::Result<Outcome> {
-    let (folder, port) = folder_and_port(server)?;
-    let arguments = [
-        format!("--host={}", folder.display()),
-        format!("--port={port}"),
-        "--username=dyno".to_owned(),
+    let mut arguments = vec![
+        format!("--builtin={}", script.pgbench),
         "--no-vacuum".to_owned(),
         "--protocol=prepared".to_owned(),
-        format!("--file={}", script.display()),
         format!("--client={clients}"),
         "--jobs=2".to_owned(),
         format!("--time={}", effort.seconds),
-        "dyno".to_owned(),
     ];
+    arguments.extend(place(server)?);
     let (report, user_s, system_s) = timed("pgbench", &arguments)?;
-    let statements = number_after(&report, "actually processed:")?;
+    let statements = number_after(&report, "actually processed:")? * script.statements;
     Ok(Outcome {
-        statements_per_s: number_after(&report, "tps =")?,
+        statements_per_s: number_after(&report, "tps =")? * script.statements,
         user_us: user_s * 1e6 / statements,
         system_us: system_s * 1e6 / statements,
     })
+}
+
+/// How much faster Dyno fills the same tables: rows a second, so at least.
+fn populate(
+    dyno: &Path,
+    server: &PrivateServer,
+    effort: Effort,
+    name: String,
+) -> anyhow::Result<Row> {
+    let rows = f64::from(POPULATED) * ROWS_PER_SCALE;
+    let mut pairs = Vec::new();
+    for nth in 0..effort.pairs.min(3) {
+        crate::say(&format!("{name}: pair {}", nth + 1));
+        let options =
+            format!("--script select-only --scale {POPULATED} --duration 100ms --warm-up 0s");
+        let result = bench(dyno, &dyno_arguments(server, &options)?)?;
+        let ours = result["data"]["populate_s"].as_f64().unwrap_or(f64::NAN);
+        let theirs = pgbench_tables(server, POPULATED)?;
+        pairs.push(Pair { dyno: rows / ours, peer: rows / theirs });
+    }
+    Ok(Row { measure: name, peer: "pgbench", unit: "rows/s", goal: Goal::AtLeast(1.0), pairs })
 }

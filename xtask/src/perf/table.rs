@@ -51,9 +51,8 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
     for row in rows {
         let mut ratios: Vec<f64> = row.pairs.iter().map(|pair| pair.dyno / pair.peer).collect();
         let ratio = median(&mut ratios);
-        let of = |pick: fn(&Pair) -> f64| {
-            median(&mut row.pairs.iter().map(pick).collect::<Vec<f64>>())
-        };
+        let of =
+            |pick: fn(&Pair) -> f64| median(&mut row.pairs.iter().map(pick).collect::<Vec<f64>>());
         let (goal, is_reached) = match row.goal {
             Goal::AtMost(most) => (format!("≤ {most}"), ratio <= most),
             Goal::AtLeast(least) => (format!("≥ {least}"), ratio >= least),

@@ -73,6 +73,17 @@ fn workers_that_wait_for_a_cpu() {
 }
 
 #[test]
+fn workers_close_to_what_they_were_calibrated_to() {
+    let caveat = only(CaveatKind::GeneratorLimit, |run| {
+        run.trials[0].steps[0].generator.share_of_calibrated = Some(0.65);
+        run.trials[1].steps[0].generator.share_of_calibrated = Some(0.85);
+    });
+    contains(&caveat.message, "did 85 % of the statements they can do");
+    contains(&caveat.message, "(b at 4 clients)");
+    assert_eq!((caveat.variants, caveat.steps), (vec![1], vec![0]));
+}
+
+#[test]
 fn in_one_process_busy_workers_are_the_database() {
     let mut run = sound();
     for trial in &mut run.trials {
@@ -170,6 +181,38 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(&caveats[1].message, "p99.9 response time");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
+}
+
+#[test]
+fn tables_that_are_not_as_they_should_be() {
+    let row = |measured: &str| dyno_record::AuditRow {
+        name: "rows in history, 1 a transaction".to_owned(),
+        expected: "50000".to_owned(),
+        measured: measured.to_owned(),
+        pass: measured == "50000",
+    };
+    let caveat = only(CaveatKind::AuditFailed, |run| {
+        for trial in &mut run.trials {
+            trial.audit = vec![row("50000")];
+        }
+        run.trials[3].audit.push(row("49999"));
+    });
+    contains(&caveat.message, "the tables of 1 of 6 audited trials");
+    contains(&caveat.message, "In trial 4 (b), rows in history, 1 a transaction: expected 50000");
+    contains(&caveat.message, "found 49999");
+    contains(&caveat.advice, "Do not use these numbers");
+    assert_eq!((caveat.variants, caveat.steps), (vec![1], vec![]));
+}
+
+#[test]
+fn a_null_server_says_so() {
+    let caveat = only(CaveatKind::Simulated, |run| {
+        for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+            trial.server.product = "Null (MySQL protocol)".to_owned();
+        }
+    });
+    contains(&caveat.message, "the load generator was measured, and no database");
+    assert_eq!(caveat.variants, [1]);
 }
 
 #[test]

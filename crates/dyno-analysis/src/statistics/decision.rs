@@ -45,6 +45,9 @@ pub enum Call {
 pub struct Decision {
     /// What may be said.
     pub call: Call,
+    /// Student's p-value of no effect, corrected by Holm over the family: what `Higher` and `Lower`
+    /// rest on. None of an effect without bounds.
+    pub p_value: Option<f64>,
     /// Repetitions that would probably decide it, at most [`REPETITIONS_CAP`]; none where it is
     /// decided.
     pub repetitions_needed: Option<u32>,
@@ -63,7 +66,11 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
     let mut corrected = holm(&known).into_iter();
     let decide_one = |effect: &Option<Effect>| {
         let Some(effect) = effect else {
-            return Decision { call: Call::Undecided, repetitions_needed: Some(REPETITIONS_LEAST) };
+            return Decision {
+                call: Call::Undecided,
+                p_value: None,
+                repetitions_needed: Some(REPETITIONS_LEAST),
+            };
         };
         let p = corrected.next().expect("one corrected value for each known effect");
         let call = if is_inside(effect, rule) {
@@ -77,7 +84,7 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
         };
         let repetitions_needed =
             (call == Call::Undecided).then(|| repetitions_needed(effect, rule, known.len()));
-        Decision { call, repetitions_needed }
+        Decision { call, p_value: Some(p), repetitions_needed }
     };
     effects.iter().map(decide_one).collect()
 }

@@ -13,9 +13,6 @@ use dyno_workload::{
     Value,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-
 use super::channel::{Channel, closed, lost};
 use super::protocol::execute::ExecuteTemplate;
 use super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
@@ -25,7 +22,8 @@ use super::protocol::{
     push_packets, status,
 };
 use super::{load, login};
-use crate::{Address, Endpoint};
+use crate::Endpoint;
+use crate::transport::SHORT_READ;
 
 /// Room that the request buffer has from the start, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
@@ -44,12 +42,8 @@ pub struct MySqlConnection {
     executing: Option<usize>,
     // An error of sending, which `poll_reply` tells.
     kept: Option<StatementError>,
-    // Sent and not polled since: without blocking, a reply cannot be there yet.
-    is_fresh: bool,
     is_blocking: bool,
     timeout_ns: u64,
-    // Whether a blocking read is left to wait by itself; see `wait_readable`.
-    reads_wait: bool,
     // Why the connection is of no use any more.
     down: Option<String>,
     // Status bits of the last cold reply.
@@ -77,10 +71,8 @@ impl MySqlConnection {
             templates: Vec::new(),
             executing: None,
             kept: None,
-            is_fresh: false,
             is_blocking: true,
             timeout_ns: 0,
-            reads_wait: matches!(endpoint.address, Address::Tcp { .. }),
             down: None,
             status: 0,
         })
@@ -120,7 +112,6 @@ impl MySqlConnection {
     #[inline]
     fn send(&mut self, sequence: u8) {
         self.n_written = 0;
-        self.is_fresh = !self.is_blocking;
         self.reader.begin(sequence);
         if let Err(error) = self.flush() {
             self.kept = Some(error);
@@ -198,52 +189,31 @@ impl MySqlConnection {
         kept
     }
 
-    /// Waits until a read finds something; false where that takes too long.
-    ///
-    /// A thread that sleeps in a read of a Unix socket is woken twice a statement: when the server
-    /// takes the request, because there is room to write again, and when the reply arrives. One
-    /// that sleeps in `poll` is woken for the reply alone, which saves more than the call costs.
-    #[inline]
-    fn wait_readable(&self) -> bool {
-        if self.channel.transport.has_buffered() {
-            return true;
-        }
-        let descriptor = self.channel.transport.descriptor();
-        let limit = Timespec {
-            tv_sec: (self.timeout_ns / 1_000_000_000) as i64,
-            tv_nsec: (self.timeout_ns % 1_000_000_000) as i64,
-        };
-        let limit = (self.timeout_ns > 0).then_some(&limit);
-        loop {
-            match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], limit) {
-                Ok(n_ready) => return n_ready > 0,
-                Err(Errno::INTR) => {}
-                // The read that follows meets the same trouble, and tells it.
-                Err(_) => return true,
-            }
-        }
-    }
-
     /// Reads until the reply is complete, or nothing more is there.
     #[inline]
     fn receive(&mut self) -> Poll<Result<Reply, StatementError>> {
         loop {
-            if self.is_blocking && !self.reads_wait && !self.wait_readable() {
+            let channel = &mut self.channel;
+            if self.is_blocking && !channel.transport.wait_readable(self.timeout_ns) {
                 return Poll::Pending;
             }
-            match self.channel.transport.read_some(&mut self.channel.buffer) {
+            let n_read = match channel.transport.read_some(&mut channel.buffer) {
                 Ok(0) => return Poll::Ready(Err(self.failed(closed()))),
-                Ok(_) => {}
+                Ok(n_read) => n_read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => {
                     return Poll::Ready(Err(self.failed(lost(&error.to_string()))));
                 }
-            }
+            };
             match self.follow() {
                 Some(Ok(reply)) => return Poll::Ready(Ok(reply)),
                 Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
-                None if self.is_blocking || self.channel.transport.has_buffered() => {}
-                None => return Poll::Pending,
+                None => {}
+            }
+            // A short read has emptied the socket: another one would only be told so.
+            let transport = &self.channel.transport;
+            if !self.is_blocking && n_read < SHORT_READ && !transport.is_tls() {
+                return Poll::Pending;
             }
         }
     }
@@ -441,8 +411,6 @@ impl Connection for MySqlConnection {
         self.send(sequence);
     }
 
-    /// Without blocking, the first call after sending does not read: a read that finds nothing
-    /// would cost as much as the write did. Readiness has to be waited for by level, not by edge.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         if self.kept.is_some() {
             return Poll::Ready(Err(self.tell_kept()));
@@ -453,12 +421,6 @@ impl Connection for MySqlConnection {
         if let Err(error) = self.flush() {
             self.kept = Some(error);
             return Poll::Ready(Err(self.tell_kept()));
-        }
-        if self.is_fresh {
-            self.is_fresh = false;
-            if self.channel.buffer.unread().is_empty() && !self.channel.transport.has_buffered() {
-                return Poll::Pending;
-            }
         }
         if !self.channel.buffer.unread().is_empty() {
             match self.follow() {
@@ -472,7 +434,10 @@ impl Connection for MySqlConnection {
 
     #[inline]
     fn wants_write(&self) -> bool {
-        self.n_written < self.request.len() || self.channel.transport.wants_write()
+        // An error of sending is told by a poll at once: there is nothing to wait for.
+        self.kept.is_some()
+            || self.n_written < self.request.len()
+            || self.channel.transport.wants_write()
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {

@@ -7,6 +7,7 @@
 mod attached;
 mod channel;
 mod connection;
+mod data;
 mod facts;
 mod load;
 mod login;
@@ -20,6 +21,7 @@ use dyno_workload::{ConnectError, Connector};
 
 pub(crate) use attached::attach;
 pub use connection::MySqlConnection;
+pub(crate) use data::data_shape;
 pub(crate) use private::start;
 
 use crate::Endpoint;

@@ -61,9 +61,10 @@ pub(super) fn data_path(folder: &Path) -> PathBuf {
 impl OptionFile<'_> {
     /// The file's text.
     ///
-    /// The server's own defaults stand unless a setting of the study changes them, but for two:
-    /// the binary log is off (MySQL turns it on by default, MariaDB does not), so that both
-    /// products write the same logs; and connections by TCP come from this machine only.
+    /// The server's own defaults stand unless a setting of the study changes them, but for these:
+    /// the binary log is off and local files are on (MySQL's defaults are the other way round,
+    /// MariaDB's are not), so that both products write the same logs and are populated the same
+    /// way; and connections by TCP come from this machine only.
     pub(super) fn text(&self) -> Result<String, DeployError> {
         let mut out = String::from("[mysqld]\n");
         let mut line = |name: &str, value: &str| {
@@ -106,13 +107,13 @@ impl OptionFile<'_> {
             // Later versions would spend seconds on a key that nobody uses.
             (true, false) => "skip_ssl\n",
             (true, true) => "",
-            (false, _) => "disable_log_bin\nmysqlx = OFF\n",
+            (false, _) => "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\n",
         }
     }
 }
 
 /// A setting's name in the spelling of the server's variables.
-fn normal(name: &str) -> String {
+pub(super) fn normal(name: &str) -> String {
     name.replace('-', "_").to_ascii_lowercase()
 }
 
@@ -131,7 +132,7 @@ fn check_name(name: &str) -> Result<(), DeployError> {
 }
 
 /// A value in the server's spelling.
-fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
     let text = match value {
         SettingValue::Text(text) => text.clone(),
         SettingValue::Integer(number) => number.to_string(),
@@ -224,7 +225,11 @@ mod tests {
         assert!(
             rocks.ends_with("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n")
         );
-        assert!(text(&[], None, false).unwrap().contains("disable_log_bin\nmysqlx = OFF\n"));
+        assert!(
+            text(&[], None, false)
+                .unwrap()
+                .contains("disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\n")
+        );
         let certificate = [("ssl-cert", SettingValue::Text("/c.pem".to_owned()))];
         assert!(!text(&certificate, None, true).unwrap().contains("skip_ssl"));
     }

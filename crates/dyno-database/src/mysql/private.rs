@@ -13,6 +13,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::option_file::{Install, OptionFile, data_path, log_path, socket_path};
 use super::{MySqlConnection, facts};
+use crate::data::move_data;
 use crate::{Address, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode};
 
 /// The catalog of a private server.
@@ -23,6 +24,12 @@ const INSTALL_LIMIT: Nanoseconds = Nanoseconds::from_secs(180);
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
+/// How long stopping may take after populating: all that is dirty has to be written.
+const HAND_OVER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
+
+/// InnoDB's list of the pages in its buffer pool, by its default name.
+const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
+
 /// Pause between two attempts to reach a server that starts.
 const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 
@@ -31,6 +38,9 @@ const LOG_LINES: usize = 30;
 
 /// How much of the log's end is read for its last lines, in bytes.
 const LOG_TAIL: u64 = 64 * 1024;
+
+/// Where programs are, below the folder of an installation.
+const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
 
 /// A server that Dyno started and removes.
 struct PrivateServer {
@@ -63,9 +73,11 @@ impl Drop for ServerFolder {
     }
 }
 
-/// Starts a private server and waits until it answers.
+/// Starts a private server, on data that another one handed over if there are any, and waits until
+/// it answers.
 pub(crate) fn start(
     spec: &ServerSpec,
+    data: Option<&Path>,
     keeper: &Arc<Keeper>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Box<dyn Server>, DeployError> {
@@ -73,7 +85,7 @@ pub(crate) fn start(
     let path = keeper.make_folder(&spec.product).map_err(|error| DeployError::new(error.0))?;
     let folder = ServerFolder { keeper: Arc::clone(keeper), path, is_removed: false };
     // The log goes with the folder: an error takes its last lines along.
-    match start_in(&folder.path, spec, &install, (keeper, clock)) {
+    match start_in(&folder.path, spec, data, &install, (keeper, clock)) {
         Ok((process, endpoint)) => {
             let clock = Arc::clone(clock);
             Ok(Box::new(PrivateServer { folder, process, endpoint, clock }))
@@ -85,11 +97,15 @@ pub(crate) fn start(
 fn start_in(
     folder: &Path,
     spec: &ServerSpec,
+    data: Option<&Path>,
     install: &Install,
     (keeper, clock): (&Keeper, &Arc<dyn Clock>),
 ) -> Result<(KeptProcess, Endpoint), DeployError> {
     write_option_file(folder, spec, install, keeper)?;
-    make_system_tables(folder, install, (keeper, clock))?;
+    match data {
+        Some(data) => move_data(data, &data_path(folder))?,
+        None => make_system_tables(folder, install, (keeper, clock))?,
+    }
     let process_spec = ProcessSpec {
         cpus: spec.cpus.clone(),
         ..process_spec(folder, &install.server, vec![option_file_argument(folder)], keeper)
@@ -107,31 +123,34 @@ fn start_in(
     let mut connection = wait_until_up(&endpoint, &mut process, clock.as_ref())
         .map_err(|reason| DeployError::new(format!("{reason}{}", told_suffix(folder))))?;
     check_version(spec, connection.version())?;
-    settle(&mut connection)
-        .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}")))?;
+    if data.is_none() {
+        settle(&mut connection).map_err(|error| {
+            DeployError::new(format!("the new server cannot be set up: {error}"))
+        })?;
+    }
     Ok((process, endpoint))
 }
 
 /// Finds the programs, and the files that belong to them.
-fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
-    let extra: Vec<PathBuf> = match &spec.programs {
-        None => Vec::new(),
-        Some(folder) => {
-            let inner = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
-            inner.iter().map(|name| folder.join(name)).collect()
-        }
+pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
+    // A folder that was named is the only one: a server from elsewhere would be another one.
+    let find_one = |name: &str| match &spec.programs {
+        None => keeper.find_program(name, &[]),
+        Some(folder) => PROGRAM_FOLDERS
+            .iter()
+            .map(|inner| folder.join(inner).join(name))
+            .find(|program| program.is_file()),
     };
-    let find = |names: &[&str]| names.iter().find_map(|name| keeper.find_program(name, &extra));
+    let find = |names: &[&str]| names.iter().find_map(|name| find_one(name));
     let install_db = find(&["mariadb-install-db", "mysql_install_db"]);
     let Some(server) = find(&["mariadbd", "mysqld"]) else {
         let place = match &spec.programs {
-            Some(folder) => format!(" in {}, on the PATH", folder.display()),
-            None => " on the PATH".to_owned(),
+            Some(folder) => format!("in {} nor in the folders of its programs", folder.display()),
+            None => "on the PATH nor in the usual places".to_owned(),
         };
         return Err(DeployError::new(format!(
-            "there is no MariaDB server: `mariadbd` is neither{place} nor in the usual places; \
-             install it (Debian, Ubuntu: package `mariadb-server`) or name the folder of its \
-             programs"
+            "there is no MariaDB server: `mariadbd` is neither {place}; install it (Debian, \
+             Ubuntu: package `mariadb-server`) or name the folder of its programs"
         )));
     };
     if install_db.is_none() && server.ends_with("mariadbd") {
@@ -362,6 +381,35 @@ impl Server for PrivateServer {
         process.stop("TERM", clock.as_ref(), STOP_LIMIT);
         folder.remove()
     }
+
+    fn can_hand_over(&self) -> bool {
+        true
+    }
+
+    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        let PrivateServer { mut folder, mut process, clock, .. } = *self;
+        process.stop("TERM", clock.as_ref(), HAND_OVER_LIMIT);
+        if !process.has_succeeded() {
+            let how = process.ended().unwrap_or_default();
+            return Err(DeployError {
+                message: format!("the server was to stop with its data complete, and it {how}"),
+                log: last_lines(&log_path(&folder.path), LOG_LINES),
+            });
+        }
+        let data = data_path(&folder.path);
+        // The list of pages to read at the next start would warm that server in its own time.
+        match fs::remove_file(data.join(BUFFER_POOL_FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(DeployError::new(format!(
+                    "{BUFFER_POOL_FILE} in {} cannot be removed: {error}",
+                    data.display()
+                )));
+            }
+            _ => {}
+        }
+        move_data(&data, to)?;
+        folder.remove()
+    }
 }
 
 /// The last lines of a log; none where it cannot be read.
@@ -399,16 +447,20 @@ fn bytes_on_disk(folder: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(wanted: &str, version: &str, is_accepted: bool) {
-        let spec = ServerSpec {
+    fn spec(version: Option<&str>) -> ServerSpec {
+        ServerSpec {
             product: "mariadb".to_owned(),
-            version: Some(wanted.to_owned()),
+            version: version.map(str::to_owned),
             engine: None,
             programs: None,
             settings: Default::default(),
             cpus: Vec::new(),
-        };
+        }
+    }
+
+    #[track_caller]
+    fn check(wanted: &str, version: &str, is_accepted: bool) {
+        let spec = spec(Some(wanted));
         assert_eq!(check_version(&spec, version).is_ok(), is_accepted, "{wanted} of {version}");
     }
 
@@ -431,6 +483,21 @@ mod tests {
         assert_eq!(install.base, base.path());
         assert_eq!(install.share, Some(base.path().join("share")));
         assert_eq!(install.plugins, Some(base.path().join("lib/plugin")));
+    }
+
+    #[test]
+    fn a_folder_that_was_named_is_the_only_one() {
+        let root = tempfile::tempdir().unwrap();
+        let keeper = Keeper::new(&root.path().join("servers")).unwrap();
+        let spec = ServerSpec { programs: Some(root.path().join("no/such")), ..spec(None) };
+        let error = find_install(&spec, &keeper).unwrap_err().message;
+        assert!(error.contains("no/such") && error.contains("mariadb-server"), "{error}");
+        fs::create_dir(root.path().join("bin")).unwrap();
+        fs::write(root.path().join("bin/mysqld"), "").unwrap();
+        let spec = ServerSpec { programs: Some(root.path().to_owned()), ..spec };
+        let install = find_install(&spec, &keeper).unwrap();
+        assert_eq!(install.server, root.path().join("bin/mysqld"));
+        assert!(!install.is_mariadb());
     }
 
     #[test]

@@ -11,6 +11,8 @@ use bytes::BytesMut;
 use dyno_workload::{
     Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError, TextRows, Value,
 };
+
+use crate::transport::SHORT_READ;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
@@ -138,8 +140,13 @@ impl PgConnection {
         self.write_out();
     }
 
+    /// Whether bytes of the statement in flight are still to be written.
+    fn has_unwritten(&self) -> bool {
+        self.n_written < self.out.len() || self.wire.transport.wants_write()
+    }
+
     fn write_out(&mut self) {
-        while self.n_written < self.out.len() || self.wire.transport.wants_write() {
+        while self.has_unwritten() {
             match self.wire.transport.write_some(&self.out[self.n_written..]) {
                 Ok(n_taken) => self.n_written += n_taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -160,6 +167,9 @@ impl PgConnection {
         }
         loop {
             let wire = &mut self.wire;
+            if self.is_blocking && !wire.transport.wait_readable(self.timeout_ns) {
+                return Ok(Poll::Pending);
+            }
             let n_read = match wire.transport.read_some(&mut wire.received) {
                 Ok(0) => return Err(closed()),
                 Ok(n_read) => n_read,
@@ -362,9 +372,6 @@ impl PgConnection {
     }
 }
 
-/// A read of fewer bytes than a transport's least room has emptied the socket.
-const SHORT_READ: usize = 8 * 1024;
-
 /// CopyFail with a reason.
 const COPY_FAIL: &[u8] = b"f\0\0\0\x27COPY FROM STDIN is not a statement\0";
 
@@ -455,9 +462,9 @@ impl Connection for PgConnection {
         if !self.is_in_flight {
             return Poll::Ready(Err(refused("HY010", "no statement is in flight")));
         }
-        if self.wants_write() {
+        if self.has_unwritten() {
             self.write_out();
-            if self.wants_write() {
+            if self.has_unwritten() {
                 return Poll::Pending;
             }
         }
@@ -473,7 +480,8 @@ impl Connection for PgConnection {
     }
 
     fn wants_write(&self) -> bool {
-        self.n_written < self.out.len() || self.wire.transport.wants_write()
+        // An error is told by a poll at once: there is nothing to wait for.
+        self.failure.is_some() || self.write_failure.is_some() || self.has_unwritten()
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {

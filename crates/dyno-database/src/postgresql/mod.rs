@@ -2,6 +2,7 @@
 
 mod attached;
 mod connection;
+mod data;
 mod facts;
 mod private;
 mod programs;
@@ -18,6 +19,7 @@ use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
 pub use connection::PgConnection;
+pub(crate) use data::data_shape;
 pub(crate) use private::start;
 
 use crate::{DeployError, Endpoint};

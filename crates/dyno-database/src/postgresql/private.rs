@@ -3,16 +3,18 @@
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::{Keeper, KeptProcess, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
+use rustix::fs::OFlags;
 
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, settings, statement_failed};
+use crate::data::move_data;
 use crate::{Address, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode};
 
 /// The superuser that `initdb` makes.
@@ -27,6 +29,8 @@ const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 const START_POLL: Nanoseconds = Nanoseconds::from_millis(20);
 /// How long a fast shutdown may take; it writes all dirty pages.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+/// How long a shutdown after populating may take.
+const HAND_OVER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// How many ports are tried: another process can take one before the server does.
 const PORT_TRIES: usize = 3;
 /// Lines of the log in an error.
@@ -44,9 +48,11 @@ struct PrivateServer {
     connector: Connector,
 }
 
-/// Starts a private server and waits until it answers.
+/// Starts a private server, on data that another one handed over if there are any, and waits until
+/// it answers.
 pub(crate) fn start(
     spec: &ServerSpec,
+    data: Option<&Path>,
     keeper: &Arc<Keeper>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Box<dyn Server>, DeployError> {
@@ -57,7 +63,7 @@ pub(crate) fn start(
     }
     let programs = programs::find(spec, keeper)?;
     let folder = keeper.make_folder("postgresql").map_err(from_keeper)?;
-    let birth = Birth { spec, keeper, clock, programs: &programs, folder: &folder };
+    let birth = Birth { spec, data, keeper, clock, programs: &programs, folder: &folder };
     birth.start().map_err(|mut error| {
         // What the log says is kept; the folder would only be in the way.
         if let Err(leftover) = keeper.remove_folder(&folder) {
@@ -74,6 +80,8 @@ fn from_keeper(error: dyno_host::KeeperError) -> DeployError {
 /// What it takes to make a server.
 struct Birth<'a> {
     spec: &'a ServerSpec,
+    /// Data to start on; it makes its own without.
+    data: Option<&'a Path>,
     keeper: &'a Arc<Keeper>,
     clock: &'a Arc<dyn Clock>,
     programs: &'a Programs,
@@ -83,13 +91,12 @@ struct Birth<'a> {
 impl Birth<'_> {
     fn start(&self) -> Result<Box<dyn Server>, DeployError> {
         let configuration = settings::configuration(&self.spec.settings, self.folder)?;
-        self.make_data()?;
+        match self.data {
+            Some(data) => move_data(data, &data_of(self.folder))?,
+            None => self.make_data()?,
+        }
         let path = data_of(self.folder).join("postgresql.conf");
-        let written = fs::OpenOptions::new()
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(configuration.as_bytes()));
-        written.map_err(|error| {
+        add_settings(&path, &configuration).map_err(|error| {
             DeployError::new(format!("cannot write {}: {error}", path.display()))
         })?;
         let mut n_tries = 0;
@@ -210,9 +217,11 @@ impl Birth<'_> {
                 self.programs.folder.display()
             )));
         }
-        connection
-            .query(&format!("CREATE DATABASE {CATALOG}"))
-            .map_err(|error| statement_failed("make its catalog", error))?;
+        if self.data.is_none() {
+            connection
+                .query(&format!("CREATE DATABASE {CATALOG}"))
+                .map_err(|error| statement_failed("make its catalog", error))?;
+        }
         Ok(self.endpoint(port, CATALOG))
     }
 
@@ -226,6 +235,17 @@ impl Birth<'_> {
             tls: TlsMode::Off,
         }
     }
+}
+
+/// Replaces what an earlier server added to its configuration.
+fn add_settings(path: &Path, configuration: &str) -> std::io::Result<()> {
+    let text = fs::read_to_string(path)?;
+    // Into the same file, which keeps its owner; and into no other, whatever the server put there.
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag fits its argument");
+    let mut file = fs::OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    let text = settings::without_added(&text).to_owned() + configuration;
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())
 }
 
 fn data_of(folder: &Path) -> PathBuf {
@@ -311,5 +331,24 @@ impl Server for PrivateServer {
     fn stop(mut self: Box<Self>) -> Result<(), DeployError> {
         self.process.stop("INT", self.clock.as_ref(), STOP_LIMIT);
         self.keeper.remove_folder(&self.folder).map_err(from_keeper)
+    }
+
+    fn can_hand_over(&self) -> bool {
+        true
+    }
+
+    fn hand_over(mut self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        self.process.stop("INT", self.clock.as_ref(), HAND_OVER_LIMIT);
+        let result = if self.process.has_succeeded() {
+            move_data(&data_of(&self.folder), to)
+        } else {
+            let how = self.process.ended().unwrap_or_default();
+            Err(DeployError {
+                message: format!("PostgreSQL was to stop with its data complete, and it {how}"),
+                log: tail(&log_of(&self.folder), LOG_LINES),
+            })
+        };
+        let removed = self.keeper.remove_folder(&self.folder).map_err(from_keeper);
+        result.and(removed)
     }
 }

@@ -22,12 +22,20 @@ const OURS: [&str; 10] = [
     "external_pid_file",
 ];
 
+/// The line after which the settings of a private server follow.
+const HEADING: &str = "\n# Added by Dyno.\n";
+
+/// The text of a `postgresql.conf` without what an earlier server of Dyno's has added.
+pub(super) fn without_added(text: &str) -> &str {
+    text.split_once(HEADING).map_or(text, |(before, _)| before)
+}
+
 /// The lines to append to `postgresql.conf`; there, later lines win.
 pub(super) fn configuration(
     settings: &BTreeMap<String, SettingValue>,
     sockets: &Path,
 ) -> Result<String, DeployError> {
-    let mut out = String::from("\n# Added by Dyno.\n");
+    let mut out = String::from(HEADING);
     let mut line = |name: &str, value: &str| {
         writeln!(out, "{name} = {value}").expect("a string takes all text");
     };
@@ -52,7 +60,7 @@ pub(super) fn configuration(
     Ok(out)
 }
 
-fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
+pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
     Ok(match value {
         SettingValue::Text(text) if text.contains(['\n', '\r', '\0']) => {
             return Err(DeployError::new(format!(
@@ -109,6 +117,15 @@ mod tests {
         check(SettingValue::Integer(-1), "-1");
         check(SettingValue::Real(0.9), "0.9");
         check(SettingValue::Text(r"it's a\b".to_owned()), r"'it''s a\\b'");
+    }
+
+    #[test]
+    fn what_an_earlier_server_added_is_taken_out() {
+        let fresh = "# as initdb made it\n";
+        let settings = BTreeMap::from([("jit".to_owned(), SettingValue::Switch(false))]);
+        let added = configuration(&settings, Path::new("/s")).unwrap();
+        assert_eq!(without_added(&format!("{fresh}{added}")), fresh);
+        assert_eq!(without_added(fresh), fresh);
     }
 
     #[test]

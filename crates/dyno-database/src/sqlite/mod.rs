@@ -15,9 +15,11 @@
 //!   clients pass one mutex. The facts list the options it was compiled with.
 
 mod connection;
+mod data;
 mod pragma;
 mod server;
 
+pub(crate) use data::data_shape;
 pub(crate) use server::start;
 
 #[cfg(test)]

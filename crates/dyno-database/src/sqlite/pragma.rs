@@ -15,6 +15,13 @@ pub(super) struct Pragma {
     value: String,
 }
 
+impl Pragma {
+    /// Its name and its value.
+    pub(super) fn into_pair(self) -> (String, String) {
+        (self.name, self.value)
+    }
+}
+
 /// How long a connection waits for a lock, unless the study says otherwise.
 const BUSY_TIMEOUT_MS: &str = "5000";
 

@@ -8,6 +8,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::SqliteConnection;
 use super::pragma::{self, Pragma};
+use crate::data::move_data;
 use crate::{DeployError, Server, ServerFacts, ServerSpec};
 
 /// Name of the database file in its folder.
@@ -16,15 +17,17 @@ const DATABASE_FILE: &str = "dyno.db";
 /// What SQLite puts beside the database file.
 const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Makes a folder with an empty database and proves that all settings are accepted.
+/// Makes a folder with an empty database, or with one that was handed over, and proves that all
+/// settings are accepted.
 pub(crate) fn start(
     spec: &ServerSpec,
+    data: Option<&Path>,
     keeper: &Arc<Keeper>,
 ) -> Result<Box<dyn Server>, DeployError> {
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
     let folder = keeper.make_folder("sqlite").map_err(|error| DeployError::new(error.0))?;
-    match Database::create(&folder, pragmas) {
+    match database_in(&folder, data, pragmas) {
         Ok(database) => Ok(Box::new(SqliteServer { database, folder, keeper: Arc::clone(keeper) })),
         Err(error) => {
             // The first error is the one to tell; a folder that stays is found as a leftover.
@@ -34,8 +37,18 @@ pub(crate) fn start(
     }
 }
 
+fn database_in(
+    folder: &Path,
+    data: Option<&Path>,
+    pragmas: Vec<Pragma>,
+) -> Result<Database, DeployError> {
+    let Some(data) = data else { return Database::create(folder, pragmas) };
+    move_data(&data.join(DATABASE_FILE), &folder.join(DATABASE_FILE))?;
+    Database::open(folder, pragmas)
+}
+
 /// Refuses what cannot be had from a database in the process.
-fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
+pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let version = rusqlite::version();
     if let Some(wanted) = &spec.version
         && !version.starts_with(wanted.as_str())
@@ -71,6 +84,22 @@ pub(super) struct Database {
 impl Database {
     /// Makes the file in `folder`.
     pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+        Database::settle(folder, pragmas, |database| {
+            // Writes the file's header, which makes page size, encoding and WAL mode lasting.
+            database.execute_batch("VACUUM")
+        })
+    }
+
+    /// Opens the file that is in `folder`. What is lasting in it must be as `pragmas` have it.
+    fn open(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+        Database::settle(folder, pragmas, |_| Ok(()))
+    }
+
+    fn settle(
+        folder: &Path,
+        pragmas: Vec<Pragma>,
+        finish: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<()>,
+    ) -> Result<Database, DeployError> {
         let path = folder.join(DATABASE_FILE);
         let told = |error: rusqlite::Error| {
             DeployError::new(format!("cannot make the SQLite database {}: {error}", path.display()))
@@ -78,8 +107,7 @@ impl Database {
         let database = rusqlite::Connection::open(&path).map_err(told)?;
         pragma::check_names(&database, &pragmas).map_err(DeployError::new)?;
         pragma::apply(&database, &pragmas).map_err(DeployError::new)?;
-        // Writes the file's header, which makes page size, encoding and WAL mode lasting.
-        database.execute_batch("VACUUM").map_err(told)?;
+        finish(&database).map_err(told)?;
         drop(database);
         // Asked on a second connection: these are the settings that clients will have.
         let connection = SqliteConnection::open(&path, &pragmas)
@@ -108,6 +136,21 @@ impl Database {
     /// Its facts.
     pub(super) fn facts(&self) -> &ServerFacts {
         &self.facts
+    }
+
+    /// Puts all that lies beside the file into it, and takes the journal mode out of it.
+    fn make_plain(&self) -> Result<(), DeployError> {
+        let told = |why: String| {
+            DeployError::new(format!("cannot complete {}: {why}", self.path.display()))
+        };
+        let ask = || -> rusqlite::Result<String> {
+            let database = rusqlite::Connection::open(&self.path)?;
+            database.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))
+        };
+        match ask().map_err(|error| told(error.to_string()))?.as_str() {
+            "delete" => Ok(()),
+            other => Err(told(format!("its journal mode stays `{other}`"))),
+        }
     }
 
     /// Bytes of the file and of those beside it.
@@ -158,6 +201,22 @@ impl Server for SqliteServer {
 
     fn blocks_worker(&self) -> bool {
         true
+    }
+
+    fn can_hand_over(&self) -> bool {
+        true
+    }
+
+    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        let move_file = || {
+            self.database.make_plain()?;
+            std::fs::create_dir(to).map_err(|error| {
+                DeployError::new(format!("{} cannot be made: {error}", to.display()))
+            })?;
+            move_data(&self.database.path, &to.join(DATABASE_FILE))
+        };
+        let moved = move_file();
+        moved.and(self.stop())
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

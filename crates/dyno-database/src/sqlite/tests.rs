@@ -254,7 +254,7 @@ fn spec(pairs: &[(&str, &str)]) -> ServerSpec {
 fn start(spec: &ServerSpec) -> Result<(), DeployError> {
     let root = tempfile::tempdir().unwrap();
     let keeper = Arc::new(Keeper::new(root.path()).unwrap());
-    let server = server::start(spec, &keeper)?;
+    let server = server::start(spec, None, &keeper)?;
     assert!(server.blocks_worker() && server.processes().is_empty());
     assert!(server.data_bytes().unwrap() > 0);
     let facts = server.facts().unwrap();

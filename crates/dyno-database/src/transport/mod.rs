@@ -13,6 +13,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 pub(crate) use buffer::ReadBuffer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use socket::Socket;
 use tls::TlsStream;
 
@@ -20,6 +22,9 @@ use crate::{Endpoint, TlsMode};
 
 /// Least room that a read is given, in bytes.
 const READ_ROOM: usize = 8 * 1024;
+
+/// A plain read of fewer bytes than this has emptied the socket.
+pub(crate) const SHORT_READ: usize = READ_ROOM;
 
 /// An open stream to a server.
 pub(crate) struct Transport {
@@ -94,6 +99,33 @@ impl Transport {
     /// Whether encrypted bytes wait inside (TLS only) for the socket to take them.
     pub(crate) fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Blocks until a read finds something; false where that takes longer than `timeout_ns` (0: no
+    /// limit). Returns at once for TCP, where the read itself may block.
+    ///
+    /// A thread that sleeps in a read of a Unix socket is woken twice a statement: when the server
+    /// takes the request, because there is room to write again, and when the reply arrives. One
+    /// that sleeps in `poll` is woken for the reply alone, which saves more than the call costs.
+    #[inline]
+    pub(crate) fn wait_readable(&self, timeout_ns: u64) -> bool {
+        if matches!(self.socket, Socket::Tcp(_)) || self.has_buffered() {
+            return true;
+        }
+        let limit = Timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as i64,
+            tv_nsec: (timeout_ns % 1_000_000_000) as i64,
+        };
+        let limit = (timeout_ns > 0).then_some(&limit);
+        let descriptor = self.descriptor();
+        loop {
+            match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], limit) {
+                Ok(n_ready) => return n_ready > 0,
+                Err(Errno::INTR) => {}
+                // The read that follows meets the same trouble, and tells it.
+                Err(_) => return true,
+            }
+        }
     }
 
     /// Whether decrypted bytes wait inside (TLS only) that a poll of the descriptor cannot see.

@@ -62,6 +62,11 @@ impl KeptProcess {
         self.kill();
     }
 
+    /// Whether it has ended, and well: by itself or when asked to, with exit code 0.
+    pub fn has_succeeded(&mut self) -> bool {
+        self.status().is_some_and(|status| status.success())
+    }
+
     /// Whether it succeeded; none while it runs, or where it was not waited for here.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.ended()?;

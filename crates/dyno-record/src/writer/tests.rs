@@ -34,6 +34,7 @@ fn manifest(fingerprint: &str) -> Manifest {
             arrivals: "closed".into(),
             warm_up_s: 1.0,
             duration_s: 2.0,
+            search: None,
         }],
         trials: vec![trial(1), trial(2)],
         environment: Environment::default(),
@@ -58,6 +59,7 @@ fn summary(number: u32) -> TrialSummary {
         outcome: TrialOutcome::Finished,
         began_unix_ms: 1,
         ended_unix_ms: 2,
+        audit: Vec::new(),
         server: ServerFacts::default(),
         data: DataSet::default(),
         steps: vec![StepSummary {
@@ -95,6 +97,7 @@ fn summary(number: u32) -> TrialSummary {
                 lag_p99_us: column,
             },
             readings: BTreeMap::from([("cpu.user_pct".into(), vec![None, Some(12.5)])]),
+            search: None,
         }],
         probes_cpu_s: 0.0,
         probes_wall_s: 0.0,

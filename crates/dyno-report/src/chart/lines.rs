@@ -262,6 +262,7 @@ fn unit_code(unit: &Unit) -> String {
         Unit::Bytes => "B".to_owned(),
         Unit::BytesPerSecond => "B/s".to_owned(),
         Unit::Effect | Unit::Percent => "%".to_owned(),
+        Unit::Ratio => "×".to_owned(),
         Unit::Cpus => "CPU".to_owned(),
         Unit::Count => String::new(),
         Unit::Other(other) => other.clone(),

@@ -53,8 +53,8 @@ pub(crate) struct MarksChart {
     pub(crate) style: Style,
     /// Whether the y axis is logarithmic; not for bars.
     pub(crate) is_log: bool,
-    /// Threshold: a band of this reach around zero.
-    pub(crate) band: Option<f64>,
+    /// What does not matter, from and to: around zero, on a logarithmic axis around one.
+    pub(crate) band: Option<(f64, f64)>,
     /// The size.
     pub(crate) frame: Frame,
 }
@@ -110,13 +110,16 @@ impl MarksChart {
         if self.is_log {
             let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
             if low.is_finite() {
-                let (low, high) = nice_log_range(low, high.max(low));
+                let (band_low, band_high) = self.band.unwrap_or((low, low));
+                let (low, high) = (low.min(band_low), high.max(low).max(band_high));
+                let (low, high) = nice_log_range(low, high);
                 return Scale::log(low, high, frame.bottom, frame.top);
             }
         }
         let low = values.iter().copied().fold(0.0, f64::min);
-        let band = self.band.unwrap_or(0.0) * 1.5;
-        let (low, high) = nice_range(low.min(-band), high.max(band).max(0.0), 5);
+        let (band_low, band_high) = self.band.unwrap_or((0.0, 0.0));
+        let (low, high) = (low.min(band_low * 1.5), high.max(band_high * 1.5).max(0.0));
+        let (low, high) = nice_range(low, high, 5);
         Scale::linear(low, high, frame.bottom, frame.top)
     }
 
@@ -140,8 +143,8 @@ impl MarksChart {
 
     fn background(&self, out: &mut Markup, y: &Scale, centres: &[f64]) {
         let frame = &self.frame;
-        if let Some(band) = self.band {
-            let (top, bottom) = (y.at(band), y.at(-band));
+        if let Some((low, high)) = self.band {
+            let (top, bottom) = (y.at(high), y.at(low));
             out.raw(format_args!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"band\"/>",
                 coordinate(frame.left),
@@ -153,8 +156,9 @@ impl MarksChart {
         let ticks: Vec<(f64, String)> =
             y.ticks(5).into_iter().map(|v| (y.at(v), self.unit.tick(v))).collect();
         y_axis(out, frame, &ticks);
-        if !self.is_log {
-            let zero = coordinate(y.at(0.0));
+        let origin = if self.is_log { self.band.map(|_| 1.0) } else { Some(0.0) };
+        if let Some(origin) = origin {
+            let zero = coordinate(y.at(origin));
             let (left, right) = (coordinate(frame.left), coordinate(frame.right));
             out.raw(format_args!("<path d=\"M{left} {zero}H{right}\" class=\"base\"/>"));
         }
@@ -349,7 +353,7 @@ mod tests {
     fn effects_are_drawn_around_zero_with_a_band() {
         let mut chart = chart(Style::Effects);
         chart.unit = Unit::Effect;
-        chart.band = Some(3.0);
+        chart.band = Some((-3.0, 3.0));
         chart.marks[0].value = -8.0;
         chart.marks[0].bounds = Some((-9.0, -7.0));
         chart.marks[0].dots = Vec::new();

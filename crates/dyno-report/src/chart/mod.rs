@@ -6,6 +6,7 @@
 pub(crate) mod lines;
 pub(crate) mod marks;
 pub(crate) mod reduce;
+pub(crate) mod rows;
 pub(crate) mod scale;
 pub(crate) mod strip;
 

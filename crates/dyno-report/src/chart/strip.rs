@@ -4,32 +4,57 @@ use dyno_analysis::Estimate;
 
 use super::scale::Scale;
 use super::{Frame, open_svg};
-use crate::format::Unit;
+use crate::format;
 use crate::markup::{Markup, coordinate};
 
 const WIDTH: f64 = 130.0;
 const HEIGHT: f64 = 22.0;
 
-/// The reach of the scale that all strips of a table share: the largest effect or bound, in
-/// percent, but never more than four times the largest value, so that one wild bound does not
-/// press all others flat.
-pub(crate) fn reach<'a>(effects: impl Iterator<Item = &'a Estimate>, threshold: f64) -> f64 {
-    let (mut values, mut ends) = (threshold * 2.0, threshold * 2.0);
-    for effect in effects.filter(|e| e.value.is_finite()) {
-        values = values.max(effect.value.abs());
-        for end in [effect.low, effect.high].into_iter().flatten().filter(|e| e.is_finite()) {
-            ends = ends.max(end.abs());
-        }
-    }
-    ends.min(values * 4.0).max(0.1) * 1.05
+/// The scale that all strips of a table share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ruler {
+    /// The largest effect or bound, as [`Ruler::place`] has it.
+    reach: f64,
+    /// Whether ratios, and not percentages, take equal space.
+    is_log: bool,
 }
 
-/// Draws an effect. `reach` and `threshold` are in percent; `class` is that of the verdict.
-/// An effect that is no number, such as one on a baseline of zero, is not drawn.
-pub(crate) fn effect(effect: &Estimate, reach: f64, threshold: f64, class: &str) -> String {
-    if !effect.value.is_finite() {
+impl Ruler {
+    /// A scale for these effects: up to the largest bound, but never more than four times the
+    /// largest value, so that one wild bound does not press all others flat. Logarithmic where an
+    /// effect is told as a ratio.
+    pub(crate) fn new<'a>(
+        effects: impl Iterator<Item = &'a Estimate> + Clone,
+        threshold: f64,
+    ) -> Ruler {
+        let is_log = effects.clone().any(Estimate::is_told_as_ratio);
+        let mut ruler = Ruler { reach: 1.0, is_log };
+        let least = ruler.place(threshold * 2.0);
+        let (mut values, mut ends) = (least, least);
+        for effect in effects.filter(|e| ruler.place(e.value).is_finite()) {
+            values = values.max(ruler.place(effect.value).abs());
+            for end in [effect.low, effect.high].into_iter().flatten() {
+                let end = ruler.place(end);
+                ends = if end.is_finite() { ends.max(end.abs()) } else { ends };
+            }
+        }
+        ruler.reach = ends.max(values).min(values * 4.0).max(0.001) * 1.05;
+        ruler
+    }
+
+    /// Where an effect in percent lies: zero is no effect.
+    fn place(&self, percent: f64) -> f64 {
+        if self.is_log { format::as_ratio(percent).ln() } else { percent }
+    }
+}
+
+/// Draws an effect; `threshold` is in percent, `class` is that of the verdict. An effect that has no
+/// place, such as one on a baseline of zero, is not drawn.
+pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &str) -> String {
+    if !ruler.place(effect.value).is_finite() {
         return String::new();
     }
+    let reach = ruler.reach;
     let frame = Frame {
         width: WIDTH,
         height: HEIGHT,
@@ -40,16 +65,16 @@ pub(crate) fn effect(effect: &Estimate, reach: f64, threshold: f64, class: &str)
     };
     let x = Scale::linear(-reach, reach, frame.left, frame.right);
     let mut out = Markup::new();
-    let unit = Unit::of(effect);
-    open_svg(&mut out, &frame, &format!("effect {}", unit.show(effect.value)), "");
-    let (left, right) = (x.at(-threshold), x.at(threshold));
+    open_svg(&mut out, &frame, &format!("effect {}", format::effect_of(effect)), "");
+    let band = ruler.place(threshold);
+    let (left, right) = (x.at(-band), x.at(band));
     out.raw(format_args!(
         "<rect x=\"{}\" y=\"1\" width=\"{}\" height=\"20\" class=\"band\"/>",
         coordinate(left),
         coordinate(right - left)
     ));
     out.raw(format_args!("<path d=\"M{} 1V21\" class=\"zero\"/>", coordinate(x.at(0.0))));
-    let finite = |end: Option<f64>| end.filter(|e| e.is_finite());
+    let finite = |end: Option<f64>| end.map(|e| ruler.place(e)).filter(|e| e.is_finite());
     if let Some((low, high)) = finite(effect.low).zip(finite(effect.high)) {
         let (low_x, high_x) = (coordinate(x.at(low)), coordinate(x.at(high)));
         let mut caps = String::new();
@@ -63,7 +88,46 @@ pub(crate) fn effect(effect: &Estimate, reach: f64, threshold: f64, class: &str)
     }
     out.raw(format_args!(
         "<circle cx=\"{}\" cy=\"11\" r=\"3.5\" class=\"pt {class}\"/></svg>",
-        coordinate(x.at(effect.value))
+        coordinate(x.at(ruler.place(effect.value)))
     ));
     out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate {
+            value,
+            low: Some(low),
+            high: Some(high),
+            n: 3,
+            min: low,
+            max: high,
+            unit: "%".to_owned(),
+            values: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn large_effects_share_a_scale_of_ratios() {
+        let all = [estimate(12_057.0, 2_552.0, 55_636.0), estimate(-50.0, -75.0, 0.0)];
+        let ruler = Ruler::new(all.iter(), 3.0);
+        assert!(ruler.is_log);
+        // Half is as far to the left as twice is to the right.
+        assert!((ruler.place(-50.0) + ruler.place(100.0)).abs() < 1e-12);
+        assert!(ruler.reach >= 557_f64.ln());
+        let small = [estimate(8.0, 5.0, 11.0), estimate(-4.0, -200.0, 9.0)];
+        let ruler = Ruler::new(small.iter(), 3.0);
+        assert!(!ruler.is_log && (ruler.reach - 32.0 * 1.05).abs() < 1e-9, "{ruler:?}");
+    }
+
+    #[test]
+    fn an_effect_without_a_place_is_not_drawn() {
+        let all = [estimate(-100.0, -100.0, -100.0)];
+        let ruler = Ruler::new(all.iter(), 3.0);
+        assert_eq!(effect(&all[0], &ruler, 3.0, "worse"), "");
+        assert!(effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better").contains("pt better"));
+    }
 }

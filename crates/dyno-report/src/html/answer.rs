@@ -3,8 +3,8 @@
 use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
 
 use super::parts;
-use crate::chart::strip;
-use crate::format::{self, Unit};
+use crate::chart::strip::{self, Ruler};
+use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
@@ -64,7 +64,7 @@ fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
         .map(|(variant, step)| Row {
             variant,
             step,
-            throughput: view.comparison(variant, step, Metric::Throughput),
+            throughput: view.comparison(variant, step, view.main_metric()),
             p95: view.comparison(variant, step, Metric::ResponseP95),
         })
         .filter(|row| row.throughput.is_some() || row.p95.is_some())
@@ -81,21 +81,24 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         );
         return;
     }
-    let threshold = view.findings.threshold * 100.0;
+    let findings = view.findings;
+    let threshold = findings.threshold * 100.0;
     let effects = |pick: fn(&Row<'_>) -> Option<f64>| rows.iter().filter_map(pick).count() > 0;
     let has_p95 = effects(|row| row.p95.map(|c| c.relative.value));
     let throughput = rows.iter().filter_map(|r| r.throughput).map(|c| &c.relative);
     let p95 = rows.iter().filter_map(|r| r.p95).map(|c| &c.relative);
-    let reaches = (strip::reach(throughput, threshold), strip::reach(p95, threshold));
+    let rulers = (Ruler::new(throughput, threshold), Ruler::new(p95, threshold));
     if rows.len() > ROWS_OPEN {
         let n = rows.len();
         out.raw("<details class=\"fold\">");
         out.element("summary", format!("{n} comparisons: {}", tally(&rows)));
     }
-    out.raw(
-        "<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th><th>Step</th>",
-    );
-    out.raw("<th class=\"n\">Throughput</th><th></th><th>Verdict</th>");
+    out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
+    if findings.steps.len() > 1 {
+        out.raw("<th>Step</th>");
+    }
+    let main = super::tables::title(view.main_metric());
+    out.raw(format_args!("<th class=\"n\">{main}</th><th></th><th>Verdict</th>"));
     if has_p95 {
         out.raw("<th class=\"n\">p95 response time</th><th></th><th>Verdict</th>");
     }
@@ -107,13 +110,14 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         let first = if is_first { " first" } else { "" };
         out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
         verdict_row(out, view, row, is_first);
-        effect(out, row.throughput, reaches.0, threshold);
+        effect(out, row.throughput, &rulers.0, threshold);
         if has_p95 {
-            effect(out, row.p95, reaches.1, threshold);
+            effect(out, row.p95, &rulers.1, threshold);
         }
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
+    out.classed("p", "quiet", legend(view, &rows));
     if rows.len() > ROWS_OPEN {
         out.raw("</details>");
     }
@@ -131,7 +135,25 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
         let name = escape(view.variant(row.variant));
         out.raw(format_args!("<th scope=\"row\"><span class=\"again\">{name}</span></th>"));
     }
-    out.element("td", view.step(row.step));
+    if view.findings.steps.len() > 1 {
+        out.element("td", view.step(row.step));
+    }
+}
+
+/// How to read the table.
+fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
+    let (confidence, threshold) = (parts::confidence(view), parts::threshold(view));
+    let mut text = format!(
+        "Effect with its {confidence} bounds and n repetitions; the grey band is ± {threshold}, \
+         which does not matter."
+    );
+    let has_p = |c: &Comparison| c.p_value_of_verdict.is_some();
+    if rows.iter().any(|r| r.throughput.is_some_and(has_p) || r.p95.is_some_and(has_p)) {
+        text += " p: how often chance alone would give an effect at least this large, if there were \
+                 none; corrected for the number of comparisons (Student's t of the logarithms, \
+                 Holm).";
+    }
+    text
 }
 
 /// How many comparisons ended with which verdict on throughput.
@@ -147,7 +169,7 @@ fn tally(rows: &[Row<'_>]) -> String {
 }
 
 /// Three cells: the effect in numbers, as a drawing, and the verdict.
-fn effect(out: &mut Markup, comparison: Option<&Comparison>, reach: f64, threshold: f64) {
+fn effect(out: &mut Markup, comparison: Option<&Comparison>, ruler: &Ruler, threshold: f64) {
     let Some(comparison) = comparison else {
         out.raw("<td class=\"n\">–</td><td></td><td></td>");
         return;
@@ -155,18 +177,19 @@ fn effect(out: &mut Markup, comparison: Option<&Comparison>, reach: f64, thresho
     let relative = &comparison.relative;
     let class = words::verdict_class(comparison.verdict);
     out.raw(format_args!(
-        "<td class=\"n\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td><td>{}",
-        Unit::Effect.show(relative.value),
+        "<td class=\"n\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td><td class=\"v\">{}",
+        format::effect_of(relative),
         escape(&spread(relative)),
-        strip::effect(relative, reach, threshold, class),
+        strip::effect(relative, ruler, threshold, class),
         parts::badge(comparison.verdict)
     ));
     let mut remarks = Vec::new();
-    if let Some(p) = comparison.p_value_corrected.or(comparison.p_value) {
+    let is_asked = comparison.verdict != Verdict::NoDifference;
+    if let Some(p) = comparison.p_value_of_verdict.filter(|_| is_asked) {
         remarks.push(format::p_value(p));
     }
     if let Some(n) = comparison.repetitions_needed {
-        remarks.push(format!("about {n} repetitions would decide"));
+        remarks.push(format!("about {n} repetitions decide"));
     }
     if !remarks.is_empty() {
         out.classed("small", "", remarks.join(" · "));

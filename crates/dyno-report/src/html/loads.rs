@@ -5,7 +5,8 @@ use dyno_analysis::{Comparison, Estimate, Metric};
 use super::parts;
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
-use crate::chart::strip;
+use crate::chart::rows::RowsChart;
+use crate::chart::strip::{self, Ruler};
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -20,9 +21,13 @@ const LOG_FROM: f64 = 20.0;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Error bars are {} bounds; every repetition is a dot. Point at a chart to read all charts at \
-         that step.",
-        parts::confidence(view)
+        "Error bars are {} bounds; every repetition is a dot.{}",
+        parts::confidence(view),
+        if view.findings.steps.len() > 1 {
+            " Point at a chart to read all charts at that step."
+        } else {
+            ""
+        }
     );
     if view.findings.cells.len() <= 1 {
         parts::open_section(out, "load", "By load level", "");
@@ -32,16 +37,20 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     }
     parts::open_section(out, "load", "By load level", &lead);
     out.raw("<div class=\"charts\">");
-    for metric in
-        [Metric::Throughput, Metric::ResponseP95, Metric::ResponseP50, Metric::ResponseP99]
-    {
+    for metric in [
+        Metric::RateAtLimit,
+        Metric::ClientsAtLimit,
+        Metric::Throughput,
+        Metric::ResponseP95,
+        Metric::ResponseP50,
+        Metric::ResponseP99,
+    ] {
         estimates(out, view, metric);
     }
-    for metric in [Metric::Throughput, Metric::ResponseP95] {
-        effects(out, view, metric, Effect::Relative);
-    }
-    for metric in [Metric::Throughput, Metric::ResponseP95] {
-        effects(out, view, metric, Effect::Absolute);
+    for effect in [Effect::Relative, Effect::Absolute] {
+        for metric in [view.main_metric(), Metric::ResponseP95] {
+            effects(out, view, metric, effect);
+        }
     }
     estimates(out, view, Metric::ServerCpuPerTransaction);
     estimates(out, view, Metric::DiskWrittenPerTransaction);
@@ -103,45 +112,101 @@ fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -
     }
 }
 
+/// What a chart shows, before it is known whether steps lie side by side.
+struct Plot {
+    title: String,
+    note: String,
+    marks: Vec<Mark>,
+    unit: Unit,
+    style: Style,
+    is_log: bool,
+    band: Option<(f64, f64)>,
+}
+
+impl Plot {
+    /// Draws a row for each variant where there is one step, else a place on the axis for each
+    /// step.
+    fn draw(self, out: &mut Markup, view: &View<'_>) {
+        let (class, svg) = match view.findings.steps.as_slice() {
+            [_] => {
+                let name = |mark: &Mark| view.variant(mark.variant).to_owned();
+                let chart = RowsChart {
+                    label: self.title.clone(),
+                    rows: self.marks.into_iter().map(|mark| (name(&mark), mark)).collect(),
+                    unit: self.unit,
+                    is_log: self.is_log,
+                    band: self.band,
+                    width: 560.0,
+                };
+                ("", chart.svg())
+            }
+            _ => {
+                let axis = step_axis(view);
+                let n_side_by_side = if self.style == Style::Lines { 0 } else { self.marks.len() };
+                let (frame, class) = frame(n_side_by_side);
+                let chart = MarksChart {
+                    label: self.title.clone(),
+                    steps: axis.labels,
+                    places: axis.places,
+                    marks: self.marks,
+                    unit: self.unit,
+                    style: self.style,
+                    is_log: self.is_log,
+                    band: self.band,
+                    frame,
+                };
+                (class, chart.svg())
+            }
+        };
+        parts::figure(out, class, &self.title, &self.note, &svg);
+    }
+}
+
+/// Whether values that are read side by side differ so much that ratios must take equal space.
+/// Throughput rises by itself with the load, so there the variants of one step are what counts.
+fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> bool {
+    let is_far = |values: Vec<f64>| {
+        let positive = || values.iter().copied().filter(|v| *v > 0.0);
+        positive().fold(0.0, f64::max) / positive().fold(f64::MAX, f64::min) >= LOG_FROM
+    };
+    if *unit == Unit::Micros {
+        return is_far(found.iter().map(|(_, e)| e.value).collect());
+    }
+    let has_zero = found.iter().any(|(_, e)| e.min <= 0.0);
+    let at = |step: usize| found.iter().filter(move |((_, s), _)| *s == step).map(|(_, e)| e.value);
+    !has_zero && found.iter().any(|((_, step), _)| is_far(at(*step).collect()))
+}
+
 /// A chart of a metric's estimates.
 fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let found: Vec<((usize, usize), &Estimate)> =
         view.places().filter_map(|(v, s)| Some(((v, s), view.estimate(v, s, metric)?))).collect();
     let Some((_, first)) = found.first() else { return };
     let unit = Unit::of(first);
-    let axis = step_axis(view);
-    let positive = || found.iter().map(|(_, e)| e.value).filter(|v| *v > 0.0);
-    let (low, high) = (positive().fold(f64::MAX, f64::min), positive().fold(0.0, f64::max));
-    let is_log = unit == Unit::Micros && high / low >= LOG_FROM;
-    let marks: Vec<Mark> = found.iter().map(|(at, e)| mark(view, *at, e)).collect();
-    let is_few = axis.labels.len() <= 6 && marks.len() <= BARS_MAX;
-    let style = match (is_log, is_few) {
-        // A bar from zero has no meaning on a logarithmic axis.
-        (true, _) if axis.labels.len() > 1 => Style::Lines,
-        (true, _) => Style::Effects,
-        (false, true) => Style::Bars,
-        (false, false) => Style::Lines,
-    };
-    let (frame, class) = if style == Style::Lines { frame(0) } else { frame(marks.len()) };
-    let title = format!("{} by {}", super::tables::title(metric), axis.name);
-    let chart = MarksChart {
-        label: title.clone(),
-        steps: axis.labels,
-        places: axis.places,
-        marks,
+    let is_log = needs_log(&found, &unit);
+    let n_steps = view.findings.steps.len();
+    let is_few = n_steps <= 6 && found.len() <= BARS_MAX;
+    // A bar from zero has no meaning on a logarithmic axis.
+    let style = if is_log || !is_few { Style::Lines } else { Style::Bars };
+    let name = super::tables::title(metric);
+    let by = if n_steps == 1 { String::new() } else { format!(" by {}", step_axis(view).name) };
+    Plot {
+        title: format!("{name}{by}"),
+        note: note(metric, is_log),
+        marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
         unit,
         style,
         is_log,
         band: None,
-        frame,
-    };
-    let note = note(metric, is_log);
-    parts::figure(out, class, &title, &note, &chart.svg());
+    }
+    .draw(out, view);
 }
 
 fn note(metric: Metric, is_log: bool) -> String {
     let unit = match metric {
         Metric::Throughput => "committed transactions per second",
+        Metric::RateAtLimit => "highest offered rate that kept the limit twice",
+        Metric::ClientsAtLimit => "most clients that kept the limit twice",
         Metric::ServerCpuPerTransaction => "CPU time of the server's processes ÷ transactions",
         Metric::DiskWrittenPerTransaction => "bytes written to disk devices ÷ transactions",
         _ => "done − due, committed transactions",
@@ -153,40 +218,66 @@ fn note(metric: Metric, is_log: bool) -> String {
 fn effects(out: &mut Markup, view: &View<'_>, metric: Metric, effect: Effect) {
     let found: Vec<&Comparison> =
         view.places().filter_map(|(v, s)| view.comparison(v, s, metric)).collect();
-    let Some(first) = found.first() else { return };
-    let pick = |c: &'_ Comparison| match effect {
-        Effect::Relative => c.relative.clone(),
-        Effect::Absolute => c.absolute.clone(),
+    if found.is_empty() {
+        return;
+    }
+    let name = super::tables::title(metric);
+    let is_more_better = words::is_more_better(metric);
+    let better = match (view.findings.steps.len(), is_more_better) {
+        (1, true) => "right is better",
+        (1, false) => "left is better",
+        (_, true) => "up is better",
+        (_, false) => "down is better",
     };
-    let axis = step_axis(view);
-    let unit = Unit::of(&pick(first));
-    let marks: Vec<Mark> =
-        found.iter().map(|c| mark(view, (c.variant, c.step), &pick(c))).collect();
+    let against = against(view);
+    let drawn = |pick: fn(&Comparison) -> &Estimate| {
+        found.iter().map(|c| mark(view, (c.variant, c.step), pick(c))).collect::<Vec<Mark>>()
+    };
+    let plot = match effect {
+        Effect::Absolute => Plot {
+            title: format!("{name}: absolute difference"),
+            note: format!("{against} · {better}"),
+            marks: drawn(|c| &c.absolute),
+            unit: Unit::of(&found[0].absolute),
+            style: Style::Effects,
+            is_log: false,
+            band: None,
+        },
+        Effect::Relative => relative(view, &found, drawn(|c| &c.relative), |kind, how| {
+            (format!("{name}: {kind}"), format!("{against}, {how} · {better}"))
+        }),
+    };
+    plot.draw(out, view);
+}
+
+/// Relative effects in percent, or as ratios on a logarithmic axis where some are large.
+fn relative(
+    view: &View<'_>,
+    found: &[&Comparison],
+    mut marks: Vec<Mark>,
+    words: impl Fn(&str, String) -> (String, String),
+) -> Plot {
     let threshold = view.findings.threshold * 100.0;
-    let (frame, class) = frame(marks.len());
-    let kind = if effect == Effect::Relative { "relative" } else { "absolute" };
-    let title = format!("{}: {kind} difference", super::tables::title(metric));
-    let direction = if words::is_more_better(metric) { "up is better" } else { "down is better" };
-    let note = match effect {
-        Effect::Relative => format!(
-            "{}, in percent · band: ± {} · {direction}",
-            against(view),
-            parts::threshold(view)
-        ),
-        Effect::Absolute => format!("{} · {direction}", against(view)),
-    };
-    let chart = MarksChart {
-        label: title.clone(),
-        steps: axis.labels,
-        places: axis.places,
-        marks,
-        unit,
-        style: Style::Effects,
-        is_log: false,
-        band: (effect == Effect::Relative).then_some(threshold),
-        frame,
-    };
-    parts::figure(out, class, &title, &note, &chart.svg());
+    let band = format!("band: ± {}", parts::threshold(view));
+    let is_log = found.iter().any(|c| c.relative.is_told_as_ratio());
+    if !is_log {
+        let (title, note) = words("relative difference", format!("in percent · {band}"));
+        let band = Some((-threshold, threshold));
+        let style = Style::Effects;
+        return Plot { title, note, marks, unit: Unit::Effect, style, is_log, band };
+    }
+    for mark in &mut marks {
+        mark.value = format::as_ratio(mark.value);
+        mark.bounds =
+            mark.bounds.map(|(low, high)| (format::as_ratio(low), format::as_ratio(high)));
+        mark.dots.iter_mut().for_each(|dot| *dot = format::as_ratio(*dot));
+    }
+    // Nothing at all has no place among ratios.
+    marks.retain(|mark| mark.value > 0.0);
+    let (title, note) = words("ratio", format!("log scale · {band}"));
+    let most = format::as_ratio(threshold);
+    let band = Some((1.0 / most, most));
+    Plot { title, note, marks, unit: Unit::Ratio, style: Style::Effects, is_log, band }
 }
 
 /// `against MariaDB 11.8`, or `against its baseline` where there are several.
@@ -208,7 +299,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         return;
     }
     let threshold = view.findings.threshold * 100.0;
-    let reach = strip::reach(groups.iter().map(|g| &g.relative), threshold);
+    let ruler = Ruler::new(groups.iter().map(|g| &g.relative), threshold);
     out.element("h3", "Low and high concurrency");
     let cpus = view.findings.cpus;
     out.classed(
@@ -236,10 +327,10 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         out.raw(format_args!(
             "<td class=\"n\"><b>{}</b><small>{}, n = {}</small></td><td class=\"strip\">{}</td>\
              <td>{}</td></tr>",
-            Unit::Effect.show(group.relative.value),
+            format::effect_of(&group.relative),
             escape(&bounds),
             group.relative.n,
-            strip::effect(&group.relative, reach, threshold, class),
+            strip::effect(&group.relative, &ruler, threshold, class),
             parts::badge(group.verdict)
         ));
     }

@@ -76,7 +76,7 @@ pub(crate) fn figure(out: &mut Markup, class: &str, title: &str, note: &str, svg
 
 /// A value with its bounds and its repetitions in one line of text, for tips.
 pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
-    let value = Unit::of(estimate).show(estimate.value);
+    let value = format::value(estimate);
     let bounds = format::bounds(estimate).map_or(String::new(), |b| format!(" ({b})"));
     format!("{name} · {step}: {value}{bounds}, n = {}", estimate.n)
 }

@@ -3,7 +3,7 @@
 //! Variants share a chart, except where a chart needs several lines for each of them: those are
 //! drawn once per variant, on the same scale. Repetitions are light, their median is bold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::{IntervalColumns, Run, TrialOutcome};
 
@@ -132,12 +132,14 @@ fn selector(out: &mut Markup, view: &View<'_>, drawn: &[usize], on: Option<usize
 fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
     let findings = view.findings;
     let mut steps: Vec<Vec<TrialStep<'a>>> = findings.steps.iter().map(|_| Vec::new()).collect();
-    for run in runs {
+    for (run, planned) in runs.iter().zip(planned(view, runs)) {
         let variants: Vec<&str> = findings.variants.iter().map(|v| v.name.as_str()).collect();
         let step_names: Vec<&str> = findings.steps.iter().map(|s| s.name.as_str()).collect();
         for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
             let name = run.manifest.variants.get(trial.variant).map(|v| v.name.as_str());
-            let Some(variant) = place(&variants, name, trial.variant) else { continue };
+            let by_plan = planned.get(&trial.number).copied();
+            let by_name = || place(&variants, name, trial.variant);
+            let Some(variant) = by_plan.or_else(by_name) else { continue };
             for step in &trial.steps {
                 let name = run.manifest.steps.get(step.step).map(|s| s.name.as_str());
                 let Some(at) = place(&step_names, name, step.step) else { continue };
@@ -153,6 +155,27 @@ fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
         trials.sort_by_key(|t| t.variant);
     }
     steps
+}
+
+/// For each run the variant of each trial by its number. The findings list the trials of all runs
+/// in their order; where they do not, nothing is known and names must tell.
+fn planned(view: &View<'_>, runs: &[Run]) -> Vec<HashMap<u32, usize>> {
+    let n_variants = view.findings.variants.len();
+    let mut facts = view.findings.trials.iter();
+    let mut all = Vec::new();
+    for run in runs {
+        let mut variants = HashMap::new();
+        for plan in &run.manifest.trials {
+            match facts.next() {
+                Some(fact) if fact.number == plan.number && fact.variant < n_variants => {
+                    variants.insert(plan.number, fact.variant);
+                }
+                _ => return runs.iter().map(|_| HashMap::new()).collect(),
+            }
+        }
+        all.push(variants);
+    }
+    all
 }
 
 /// The index of a name among those of the findings. Where several runs are analysed together their

@@ -2,8 +2,8 @@
 
 use dyno_analysis::{Comparison, Estimate, Metric};
 
-use super::parts;
-use crate::format::{self, Unit};
+use super::{parts, searches};
+use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
@@ -11,8 +11,9 @@ use crate::words;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Mean over repetitions ± the larger distance to its {} bounds. Colour and percentage: the \
-         effect against the baseline.",
+        "Geometric mean over repetitions with its {} bounds: ± where they are as far above as \
+         below it, (low … high) where not. Colour, and percentage or ratio: the effect against the \
+         baseline.",
         parts::confidence(view)
     );
     parts::open_section(out, "numbers", "The numbers", &lead);
@@ -22,6 +23,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         by_step(out, view);
     }
     outcomes(out, view);
+    searches::section(out, view);
     out.raw("</section>");
 }
 
@@ -48,7 +50,8 @@ const MORE_TIMES: [Metric; 6] = [
 
 /// A table for each metric: a row for each variant, a column for each step.
 fn by_step(out: &mut Markup, view: &View<'_>) {
-    for metric in [Metric::Throughput, Metric::ResponseP95] {
+    let found = [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().filter(|m| view.has(*m));
+    for metric in found.chain([Metric::Throughput, Metric::ResponseP95]) {
         table(out, view, metric);
     }
     out.element("h3", "What a transaction costs");
@@ -64,14 +67,14 @@ fn by_step(out: &mut Markup, view: &View<'_>) {
 
 /// With one step there is room for all metrics side by side.
 fn one_step(out: &mut Markup, view: &View<'_>) {
-    let main = [Metric::Throughput, Metric::ResponseP95];
+    let main = [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
     for metrics in [[main.as_slice(), &COSTS].concat(), MORE_TIMES.to_vec()] {
         let shown: Vec<Metric> = metrics.iter().copied().filter(|m| view.has(*m)).collect();
         if !shown.is_empty() {
             metrics_table(out, view, &shown);
         }
     }
-    let missing = main.iter().chain(&COSTS).filter(|m| !view.has(**m));
+    let missing = main[2..].iter().chain(&COSTS).filter(|m| !view.has(**m));
     missing.for_each(|m| absent(out, view, *m));
 }
 
@@ -158,14 +161,14 @@ fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metr
 }
 
 fn estimate_text(out: &mut Markup, estimate: &Estimate, comparison: Option<&Comparison>) {
-    let text = format::plus_minus(estimate);
-    let (value, reach) = text.split_once(" ± ").unwrap_or((&text, ""));
+    let (value, spread) = format::value_and_spread(estimate);
     out.element("b", value);
-    if !reach.is_empty() {
-        out.classed("i", "", format!(" ± {reach}"));
+    if !spread.is_empty() {
+        let class = if spread.starts_with('(') { "range" } else { "" };
+        out.raw(" ").classed("i", class, spread);
     }
     let under = match comparison {
-        Some(comparison) => Unit::Effect.show(comparison.relative.value),
+        Some(comparison) => format::effect_of(&comparison.relative),
         None if estimate.n == 1 => "n = 1, no bounds".to_owned(),
         None => return,
     };

@@ -79,6 +79,15 @@ fn three_variants() {
 }
 
 #[test]
+fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
+    let mut findings = fixture::three_variants().0;
+    fixture::make_large(&mut findings);
+    let text = render(&findings);
+    assert!(text.contains("| ▲ better | 122 × | 26.5 … 557 × | 3 |"), "{text}");
+    assert!(text.contains("| 5.63k/s (1.2k … 26k) |"), "{text}");
+}
+
+#[test]
 fn one_repetition_of_one_variant() {
     expect![[r#"
         ## How fast is PostgreSQL 18 with 8 clients?

@@ -88,6 +88,16 @@ fn one_repetition_of_one_variant() {
 }
 
 #[test]
+fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
+    let mut findings = fixture::three_variants().0;
+    fixture::make_large(&mut findings);
+    let text = render(&findings, 92, false);
+    let line = text.lines().find(|line| line.starts_with("MariaDB 12.3  ")).unwrap();
+    assert!(line.contains("5.63k/s (1.2k … 26k)"), "{line}");
+    assert!(line.contains("122 × (27 … 560)  ▲ better"), "{line}");
+}
+
+#[test]
 fn colour_only_adds_escape_sequences() {
     let findings = fixture::three_variants().0;
     let coloured = render(&findings, 92, true);

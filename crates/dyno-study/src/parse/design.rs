@@ -8,11 +8,12 @@ use toml::de::DeTable;
 use super::baseline;
 use super::database::NamedDatabase;
 use super::problems::Problems;
+use super::search::{self, Asked};
 use super::value::{self, Entry, Given, Section, integer, list, values};
 use super::vary::{Choices, Varied, Vary, known_name};
 use crate::keys::DESIGN;
 use crate::nearest::list as quoted_list;
-use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product};
+use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product, Search, Sought};
 
 /// Most trials that one study may ask for; more are a mistake in the study.
 const TRIALS_MAX: usize = 100_000;
@@ -50,6 +51,7 @@ pub(super) fn read(
     let scalars = Scalars::read(problems, &section);
     check_places(problems, &section, &databases);
     check_size(problems, factors.as_deref(), &scalars, &vary);
+    search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     Some(Design {
         factors: factors?,
         database: database.name(),
@@ -171,15 +173,27 @@ fn read_loads(
         value::word(problems, entry, &words)
     });
     check_fixed_and_varied(problems, &clients, &rate, vary);
+    let asked = Asked::read(problems, section, vary);
     if let Some(arrivals) = &arrivals
         && rate.is_none()
         && vary.rate.is_none()
+        && !asked.as_ref().is_some_and(|asked| asked.is_rate)
     {
         problems.add(
             Diagnostic::new(arrivals.key_span.clone(), "`arrivals` goes only with a rate")
                 .with_label("this load is a closed one: each client waits for its answer")
                 .with_help("add rate = 500, or leave this key out"),
         );
+    }
+    if let Some(asked) = asked {
+        let clients = clients.map(|given| given.value);
+        let arrivals = arrivals.map_or(Some(Arrivals::Poisson), |given| given.value)?;
+        let sought = if asked.is_rate {
+            Sought::Rate { arrivals, clients: clients.unwrap_or(Some(OPEN_CLIENTS))? }
+        } else {
+            Sought::Clients { most: clients.unwrap_or(Some(Search::CLIENTS_MOST))? }
+        };
+        return asked.load(sought).map(|load| vec![load]);
     }
     let rates: Vec<Option<f64>> = match (&vary.rate, &rate) {
         (Some(varied), _) => varied.levels.as_ref()?.iter().copied().map(Some).collect(),
@@ -251,6 +265,7 @@ struct Scalars {
     workers: Option<u32>,
     generator_cpus: Vec<u32>,
     server_cpus: Vec<u32>,
+    reuse: bool,
     data_folder: Option<String>,
 }
 
@@ -284,6 +299,7 @@ impl Scalars {
             workers,
             generator_cpus: section.read_or("generator_cpus", problems, Vec::new(), cpus),
             server_cpus: section.read_or("server_cpus", problems, Vec::new(), cpus),
+            reuse: section.read_or("reuse", problems, true, value::switch),
             data_folder: section
                 .read("data_folder", problems, value::text)
                 .and_then(|given| given.value),
@@ -311,6 +327,7 @@ impl Scalars {
             workers: self.workers,
             generator_cpus: self.generator_cpus,
             server_cpus: self.server_cpus,
+            reuse: self.reuse,
             data_folder: self.data_folder,
         }
     }
@@ -366,6 +383,7 @@ fn check_places(problems: &mut Problems, section: &Section<'_>, databases: &[&Na
     }
     if is_all_url {
         refuse("data_folder", "all databases of this study are given by `url`");
+        refuse("reuse", "all databases of this study are given by `url`, and populated each time");
     }
 }
 

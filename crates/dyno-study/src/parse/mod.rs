@@ -9,6 +9,7 @@ mod database;
 mod design;
 mod like;
 mod problems;
+mod search;
 mod value;
 mod vary;
 mod workload;

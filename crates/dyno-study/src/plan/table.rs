@@ -68,7 +68,10 @@ fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
 fn steps_table(steps: &[PlannedStep]) -> Rows {
     let mut rows = vec![row(["step of each trial", "warm-up", "measured"])];
     for step in steps {
-        let times = [step.warm_up.to_string(), step.duration.to_string()];
+        let times = [step.warm_up, step.duration].map(|time| match step.probes_expected() {
+            Some(n) => format!("about {n} × {time}"),
+            None => time.to_string(),
+        });
         rows.push(std::iter::once(step.name.clone()).chain(times).collect());
     }
     rows
@@ -138,6 +141,9 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
     line("time", format!("{time} ({what})"));
+    if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
+        line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
+    }
     line("budget", budget_text(time, context.budget));
     if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
         line("disk", format!("about {most} for the largest variant"));

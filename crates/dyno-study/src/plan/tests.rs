@@ -196,6 +196,37 @@ fn table_for_people() {
     assert!(!text.contains("disk"), "{text}");
 }
 
+#[test]
+fn a_search_is_one_step_of_many_probes() {
+    let study = with_design(
+        "database = 'a'\nworkload = 'oltp_insert'\nfind_rate = 'p99 <= 20ms'\nwarm_up = '1s'\n\
+         duration = '4s'\nrest = '2s'\nrepetitions = 1",
+    );
+    let plan = plan(&study, Seed(1));
+    assert_eq!(plan.steps.len(), 1);
+    assert_eq!(plan.steps[0].name, "highest rate with p99 ≤ 20 ms");
+    assert_eq!(plan.trial_time(), Nanoseconds::from_secs(13 * 5 + 12 * 2));
+    expect![[r#"
+        x
+
+        variant  compared with
+        a        (baseline)
+
+        step of each trial             warm-up         measured
+        highest rate with p99 ≤ 20 ms  about 13 × 1 s  about 13 × 4 s
+
+        trial  block  variant  repetition  steps  done after
+        1      1      a        1 of 1      1      1 min 29 s
+
+        trials  1 (1 variant, 1 repetition of each)
+        time    1 min 29 s (warm-up, measured time and rest; deploying and populating come on top)
+                a search takes as many probes as it needs: its time is an estimate
+        budget  none given
+        seed    1
+    "#]]
+    .assert_eq(&render_table(&plan, &TableContext::default()));
+}
+
 /// Designs of several factors, orders and sizes.
 fn designs() -> impl Strategy<Value = String> {
     let factors = (0..4_usize, 0..4_usize, 1..4_usize, 1..6_u32, any::<bool>());

@@ -11,6 +11,7 @@
 //! told where it happens: the tables in `schema`, the statements in `statements`, ids in
 //! `sequence`, drawing in [`distribution`].
 
+mod audit;
 mod digits;
 pub mod distribution;
 mod schema;
@@ -27,8 +28,12 @@ use std::sync::Arc;
 use dyno_units::Seed;
 
 use crate::options::{OptionError, OptionSpec, Options};
-use crate::{ClientFuture, Dialect, Row, Seat, Statement, Table, Workload, drive};
+use crate::{
+    AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Statement, Table, TextRows, Workload,
+    drive,
+};
 
+use audit::Audit;
 use distribution::DistributionSpec;
 use schema::Schema;
 use sequence::Sequences;
@@ -197,6 +202,14 @@ impl Workload for Sysbench {
                 Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), seat))
             }
         }
+    }
+
+    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
+        Audit { shape: self.shape, schema: &self.schema }.queries()
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        Audit { shape: self.shape, schema: &self.schema }.judge(totals, answers)
     }
 }
 

@@ -97,6 +97,29 @@ impl Mix {
         !self.has_begin && self.counts.iter().all(|count| *count == 0)
     }
 
+    /// Statements of one transaction.
+    pub(super) fn n_statements(&self) -> u64 {
+        self.counts.iter().sum::<u64>() + if self.has_begin { 2 } else { 0 }
+    }
+
+    /// Whether a transaction changes rows.
+    pub(super) fn has_writes(&self) -> bool {
+        self.kinds().any(|kind| kind.class() == StatementClass::Write)
+    }
+
+    /// Fewest and most rows that a transaction receives, as long as no other one takes rows away.
+    pub(super) fn rows_returned(&self) -> (u64, u64) {
+        let points = self.count(StatementKind::PointSelect);
+        let sums = self.count(StatementKind::SumRange);
+        let scans =
+            [StatementKind::SimpleRange, StatementKind::OrderRange, StatementKind::DistinctRange];
+        let scans: u64 = scans.into_iter().map(|kind| self.count(kind)).sum();
+        // A scan that begins at the last row has that one alone, and the filter may not pass it.
+        let (scan_least, scan_most) =
+            if self.has_row_filter { (0, 1) } else { (1, self.range_size) };
+        (points + sums + scans * scan_least, points * self.n_keys + sums + scans * scan_most)
+    }
+
     fn kinds(&self) -> impl Iterator<Item = StatementKind> {
         StatementKind::ALL.into_iter().filter(|kind| self.count(*kind) > 0)
     }

@@ -1,22 +1,22 @@
 //! `dyno bench`: one trial without a study file.
 
+mod search;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
-use dyno_record::{Run, StepSummary, TrialOutcome, TrialSummary, new_histogram, read_run};
-use dyno_study::{
-    Arrivals, Database, Design, LoadLevel, Order, Product, Study, WorkloadChoice,
-};
+use dyno_record::{Environment, Run, StepSummary, TrialOutcome, TrialSummary, new_histogram, read_run};
+use dyno_study::{Arrivals, Database, Design, LoadLevel, Order, Product, Study, WorkloadChoice};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::WorkloadSpec;
 use serde_json::{Value, json};
 
 use crate::commands::report;
 use crate::progress::Progress;
-use crate::{End, lab, secrets, terminal};
+use crate::{End, calibration, lab, secrets, terminal};
 
 /// The subcommand, with a subcommand of its own for each workload, so that `--help` tells the
 /// workload's options.
@@ -40,12 +40,27 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
     let mut command = Command::new(workload.name)
         .about(workload.summary)
         .arg(
-            option("on", "DATABASE", "sqlite, mariadb, postgresql, simulated, or the URL of a server that runs")
-                .required(true),
+            option(
+                "on",
+                "DATABASE",
+                "sqlite, mariadb, postgresql, simulated, null-mysql, null-postgresql, or the URL of a server that runs",
+            )
+            .required(true),
         )
-        .arg(option("clients", "N", "Clients; with --rate the most transactions in flight [default: 1, or 64 with --rate]"))
+        .arg(option(
+            "clients",
+            "N",
+            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
+        ))
         .arg(option("rate", "R", "Offered rate in transactions per second (open load)"))
-        .arg(option("arrivals", "WORD", "How arrivals are spread: poisson or constant [default: poisson]").requires("rate"))
+        .arg(
+            option(
+                "arrivals",
+                "WORD",
+                "How arrivals are spread: poisson or constant [default: poisson]",
+            )
+            .requires(search::OPEN),
+        )
         .arg(option("duration", "TIME", "Measured time").default_value("10s"))
         .arg(option("warm-up", "TIME", "Warm-up before it").default_value("1s"))
         .arg(option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"))
@@ -53,12 +68,20 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
         .arg(option("workers", "N", "Load generator threads [default: one for each CPU]"))
         .arg(option("engine", "ENGINE", "Storage engine, where the product has several"))
         .arg(option("programs", "FOLDER", "Folder with the server's programs"))
-        .arg(option("setting", "NAME=VALUE", "A setting of the private server; may be given again").action(ArgAction::Append))
+        .arg(
+            option("setting", "NAME=VALUE", "A setting of the private server; may be given again")
+                .action(ArgAction::Append),
+        )
         .arg(option("seed", "N", "The seed [default: 1]"))
         .arg(option("data-folder", "FOLDER", "Where a private server keeps its data"))
         .arg(option("out", "FOLDER", "Keep the record in this folder"))
-        .arg(flag("allow-foreign-tables", "Use a catalog that holds tables which Dyno did not make"))
-        .arg(flag("json", "Print the result as JSON"))
+        .arg(flag(
+            "allow-foreign-tables",
+            "Use a catalog that holds tables which Dyno did not make",
+        ))
+        .arg(flag("no-reuse", "Populate, whatever data sets are kept, and keep none"))
+        .arg(flag("json", "Print the result as JSON"));
+    command = search::with_options(command)
         .next_help_heading("Options of the workload");
     for spec in &workload.options {
         command = command.arg(
@@ -108,11 +131,14 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         }
         bail!("the trial failed: {message}");
     }
-    let result = result(&run, trial, &trial.steps[0])?;
+    let mut result = result(&run, trial, &trial.steps[0])?;
+    result["generator"]["share_of_calibrated_absent_because"] =
+        json!(why_no_share(trial, &trial.steps[0], &lab.environment));
+    search::add_to(&mut result, &run.manifest, &trial.steps[0]);
     if matches.get_flag("json") {
         terminal::out(&serde_json::to_string_pretty(&result)?);
     } else {
-        terminal::out(&summary(&result));
+        terminal::out(&(summary(&result) + &search::told(&result["search"])));
         if record.is_kept() {
             terminal::out(&report::write_all(
                 &[record.path().to_owned()],
@@ -221,6 +247,7 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             workers,
             generator_cpus: Vec::new(),
             server_cpus: Vec::new(),
+            reuse: !matches.get_flag("no-reuse"),
             data_folder: text(matches, "data-folder").cloned(),
         },
     })
@@ -235,17 +262,20 @@ fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
     if clients == Some(0) {
         bail!("--clients: at least one client is needed");
     }
+    let arrivals = match text(matches, "arrivals").map(String::as_str) {
+        None | Some("poisson") => Arrivals::Poisson,
+        Some("constant") => Arrivals::Constant,
+        Some(other) => bail!("--arrivals: `{other}` is neither poisson nor constant"),
+    };
+    if let Some(search) = search::load(matches, clients, arrivals)? {
+        return Ok(search);
+    }
     let Some(rate) = parsed::<f64>(matches, "rate")? else {
         return Ok(LoadLevel::Closed { clients: clients.unwrap_or(1) });
     };
     if !(rate.is_finite() && rate > 0.0) {
         bail!("--rate: a rate is a number above zero");
     }
-    let arrivals = match text(matches, "arrivals").map(String::as_str) {
-        None | Some("poisson") => Arrivals::Poisson,
-        Some("constant") => Arrivals::Constant,
-        Some(other) => bail!("--arrivals: `{other}` is neither poisson nor constant"),
-    };
     Ok(LoadLevel::Open { rate, arrivals, clients: clients.unwrap_or(64) })
 }
 
@@ -311,8 +341,9 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
     let transactions = response.len();
     let statements = step.reads + step.writes + step.others;
     let seconds = step.measured_s.max(f64::MIN_POSITIVE);
-    let per_statement =
-        |cpu_s: f64| if statements == 0 { Value::Null } else { json!(cpu_s * 1e6 / statements as f64) };
+    let per_statement = |cpu_s: f64| {
+        if statements == 0 { Value::Null } else { json!(cpu_s * 1e6 / statements as f64) }
+    };
     let times = |histogram: &hdrhistogram::Histogram<u64>| {
         let us = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         json!({
@@ -335,6 +366,7 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
         "statements_per_s": statements as f64 / seconds,
         "response_time_us": times(&response),
         "service_time_us": times(&service),
+        "lag_us": times(&step.lag.decode().context("a histogram is damaged")?),
         "transactions": transactions,
         "statements": statements,
         "reads": step.reads,
@@ -356,6 +388,7 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
                 step.generator.process_cpu_system_s.map_or(Value::Null, per_statement),
             "busiest_worker": step.generator.busiest_worker,
             "run_queue_s": step.generator.run_queue_s,
+            "share_of_calibrated": step.generator.share_of_calibrated,
             "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
         },
         "server": {
@@ -364,8 +397,32 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
                 "the server runs inside Dyno's process, or Dyno did not start it"
             ),
         },
-        "data": { "rows": trial.data.rows, "populate_s": trial.data.populate_s, "bytes": trial.data.bytes },
+        "audit": trial.audit,
+        "data": {
+            "rows": trial.data.rows,
+            "populate_s": trial.data.populate_s,
+            "bytes": trial.data.bytes,
+            "reused": trial.data.reused,
+            "key": trial.data.key,
+        },
     }))
+}
+
+/// Why it is not known how close the generator came to what it can do.
+fn why_no_share(
+    trial: &TrialSummary,
+    step: &StepSummary,
+    environment: &Environment,
+) -> Option<String> {
+    if step.generator.share_of_calibrated.is_some() {
+        return None;
+    }
+    let reason = match trial.server.transport.as_str() {
+        "in process" => "the database runs inside Dyno's process",
+        "simulated" => "the server is simulated",
+        _ => return calibration::read(environment).err(),
+    };
+    Some(reason.to_owned())
 }
 
 /// The result for a person.
@@ -381,15 +438,15 @@ fn summary(result: &Value) -> String {
         .filter(|(name, count)| *name != "committed" && count.as_u64() != Some(0))
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
-    let failures =
-        if failures.is_empty() { "no errors".to_owned() } else { failures.join(", ") };
+    let failures = if failures.is_empty() { "no errors".to_owned() } else { failures.join(", ") };
     format!(
         "{} on {}\n\
          throughput      {} transactions/s, {} statements/s ({} transactions in {} s, n = 1 trial, \
          no bounds)\n\
          response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
-         CPU/statement   generator {} µs user + {} µs system, server {} µs\n",
+         CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
+         audit           {}\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
         fixed("/throughput_tps", 1),
@@ -405,5 +462,24 @@ fn summary(result: &Value) -> String {
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),
         fixed("/server/cpu_us_per_statement", 2),
+        audit(&result["audit"]),
     )
+}
+
+/// The audit for a person: how many demands are met, and which are not.
+fn audit(rows: &Value) -> String {
+    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
+    let word = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let failed: Vec<String> = rows
+        .iter()
+        .filter(|row| row["pass"] != true)
+        .map(|row| {
+            let (expected, measured) = (word(row, "expected"), word(row, "measured"));
+            format!("; FAILED: {}: expected {expected}, found {measured}", word(row, "name"))
+        })
+        .collect();
+    if rows.is_empty() {
+        return "nothing to check".to_owned();
+    }
+    format!("{} of {} passed{}", rows.len() - failed.len(), rows.len(), failed.concat())
 }

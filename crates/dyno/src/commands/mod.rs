@@ -1,8 +1,11 @@
 //! One file a subcommand.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod datasets;
 pub(crate) mod doctor;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -20,13 +20,15 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     if let Some(folder) = &options.data_folder {
         study.design.data_folder = Some(folder.display().to_string());
     }
+    if options.no_reuse {
+        study.design.reuse = false;
+    }
     let folder = run_folder(options);
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = dyno_study::plan(&study, seed);
-    let manifest =
-        dyno_lab::make_manifest(&plan, &study.design, &source, &lab.environment, now)?;
+    let manifest = dyno_lab::make_manifest(&plan, &study.design, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
     terminal::say(&format!(
         "{}\n{} variants × {} repetitions, {} trials, about {} of load, seed {}; record in {}",
@@ -38,8 +40,12 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         seed.0,
         folder.display()
     ));
-    let order =
-        RunOrder { plan: &plan, design: &study.design, manifest: &manifest, folder: folder.clone() };
+    let order = RunOrder {
+        plan: &plan,
+        design: &study.design,
+        manifest: &manifest,
+        folder: folder.clone(),
+    };
     let mut progress = Progress::new(&plan, &lab);
     let result = dyno_lab::run(&lab, &order, &mut |event| progress.hear(event));
     progress.close();

@@ -36,11 +36,8 @@ fn table(answer: &QueryRows) -> String {
     let widths: Vec<usize> = (0..answer.columns.len()).map(width).collect();
     let mut out = String::new();
     for (idx, row) in rows.iter().enumerate() {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, &width)| format!("{cell:<width$}"))
-            .collect();
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
         out += cells.join("  ").trim_end();
         out.push('\n');
         if idx == 0 {

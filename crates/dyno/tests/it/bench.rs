@@ -6,7 +6,7 @@ use crate::support::Workbench;
 
 /// Workload, and statements per transaction as sysbench has them (none where a transaction is not
 /// a fixed number of statements).
-const WORKLOADS: [(&str, Option<u64>); 11] = [
+const WORKLOADS: [(&str, Option<u64>); 12] = [
     ("oltp_read_only", Some(16)),
     ("oltp_read_write", Some(20)),
     ("oltp_write_only", Some(6)),
@@ -18,6 +18,7 @@ const WORKLOADS: [(&str, Option<u64>); 11] = [
     ("bulk_insert", None),
     ("select_random_points", Some(1)),
     ("select_random_ranges", Some(1)),
+    ("tpcb", Some(7)),
 ];
 
 #[track_caller]
@@ -50,16 +51,25 @@ fn check_result(result: &Value, workload: &str, statements: Option<u64>) {
     }
 }
 
+/// Every demand of the workload on the tables is met.
+#[track_caller]
+pub(crate) fn check_audit(result: &Value, workload: &str) {
+    let rows = result["audit"].as_array().unwrap();
+    assert!(!rows.is_empty(), "{workload} has no audit");
+    assert!(rows.iter().all(|row| row["pass"] == true), "{workload}: {rows:#?}");
+}
+
 fn every_workload_on(product: &str) {
     let bench = Workbench::new();
     for (workload, statements) in WORKLOADS {
         let mut arguments = vec![workload, "--on", product, "--duration", "700ms"];
         arguments.extend(["--warm-up", "100ms", "--clients", "2"]);
-        if workload != "bulk_insert" {
+        if !matches!(workload, "bulk_insert" | "tpcb") {
             arguments.extend(["--table-size", "2000"]);
         }
         let result = bench.bench(&arguments);
         check_result(&result, workload, statements);
+        check_audit(&result, workload);
         let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
         assert_eq!(refused, 0, "{workload} on {product}: {}", result["errors"]);
         if product != "sqlite" {
@@ -142,6 +152,9 @@ fn wrong_options_are_refused_in_words() {
     check(&["bench", "oltp_read_only", "--on", "sqlite", "--tables", "many"], "`many`");
     check(&["bench", "oltp_read_only", "--on", "sqlite", "--clients", "0"], "at least one client");
     check(&["bench", "oltp_reed_only", "--on", "sqlite"], "oltp_read_only");
-    check(&["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"], "jounral_mode");
+    check(
+        &["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"],
+        "jounral_mode",
+    );
     check(&["bench", "oltp_read_only", "--on", "mysql://root@127.0.0.1:1/x"], "127.0.0.1");
 }

@@ -58,7 +58,7 @@ fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
     let text = study("").replace("\"1s\"", "\"4s\"");
     bench.write("study.toml", &text);
     let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 1/2", "populated"]);
+    running.wait_for(&["trial 1/2", "measure"]);
     let run = bench.path("runs/study");
     let server = server_pid(&trial_folder(&run, 1));
     kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();

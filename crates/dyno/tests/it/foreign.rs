@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use dyno_database::{Server, ServerSpec, start};
 use dyno_host::Keeper;
-use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::Connection;
+use dyno_load::{AbortFlag, Job, Load, StepSpec, StepTotals, run_step};
+use dyno_units::{Clock, Nanoseconds, Seed};
+use dyno_workload::{Connection, Connector, Row, Workload};
 
 use crate::support::Workbench;
 
@@ -67,9 +68,60 @@ impl Standing {
         Standing { server: Some(server), socket, keeper }
     }
 
-    pub(crate) fn connection(&self) -> Box<dyn Connection> {
-        self.server.as_ref().unwrap().connector()().unwrap()
+    pub(crate) fn connector(&self) -> Connector {
+        self.server.as_ref().unwrap().connector()
     }
+
+    pub(crate) fn connection(&self) -> Box<dyn Connection> {
+        self.connector()().unwrap()
+    }
+
+    /// Makes and fills the workload's tables.
+    pub(crate) fn populate(&self, workload: &dyn Workload) {
+        let mut connection = self.connection();
+        for (idx, table) in workload.tables(connection.dialect()).iter().enumerate() {
+            connection.query(&table.create).unwrap();
+            let mut number = 0;
+            let mut next_row = |row: &mut Row| {
+                row.clear();
+                if number < table.rows {
+                    workload.fill_row(idx, number, row);
+                }
+                number += 1;
+                number <= table.rows
+            };
+            connection.load_rows(&table.name, &table.columns, &mut next_row).unwrap();
+            for statement in &table.after {
+                connection.query(statement).unwrap();
+            }
+        }
+    }
+}
+
+/// Puts a load on a server for so many seconds, without a warm-up.
+pub(crate) fn put_load(
+    connector: Connector,
+    workload: &Arc<dyn Workload>,
+    load: Load,
+    seconds: u64,
+) -> StepTotals {
+    let job = Job {
+        workload: Arc::clone(workload),
+        connector,
+        clock: TestClock::start(),
+        abort: AbortFlag::new(),
+    };
+    let spec = StepSpec {
+        load,
+        warm_up: Nanoseconds::ZERO,
+        duration: Nanoseconds::from_secs(seconds),
+        statement_timeout: Nanoseconds::from_secs(30),
+        retries: 10,
+        workers: 1,
+        cpus: Vec::new(),
+        seed: Seed(9),
+    };
+    run_step(&spec, &job, &mut |_| {}).unwrap()
 }
 
 impl Drop for Standing {
@@ -95,7 +147,8 @@ fn tables_that_dyno_did_not_make_are_refused_and_kept() {
         connection.query(sql).unwrap();
     }
     let bench = Workbench::new();
-    let url = |catalog: &str| format!("mysql://root@x/{catalog}?socket={}", standing.socket.display());
+    let url =
+        |catalog: &str| format!("mysql://root@x/{catalog}?socket={}", standing.socket.display());
     let shop = url("shop");
     let arguments = ["bench", "oltp_point_select", "--on", &shop];
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
@@ -121,9 +174,7 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
     const PASSWORD: &str = "hunter2secret";
     let standing = Standing::start("mariadb");
     let mut connection = standing.connection();
-    connection
-        .query(&format!("CREATE USER tester@localhost IDENTIFIED BY '{PASSWORD}'"))
-        .unwrap();
+    connection.query(&format!("CREATE USER tester@localhost IDENTIFIED BY '{PASSWORD}'")).unwrap();
     connection.query("GRANT ALL ON *.* TO tester@localhost").unwrap();
     let bench = Workbench::new();
     let url = format!("mysql://tester:{PASSWORD}@x/secret?socket={}", standing.socket.display());
@@ -146,7 +197,8 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
     }
     // A wrong password is refused by the server, and not repeated in the message.
     let wrong = url.replace(PASSWORD, "hunter3secret");
-    let answer = bench.dyno(&[&["bench", "oltp_point_select", "--on", &wrong], &SHORT[..]].concat());
+    let answer =
+        bench.dyno(&[&["bench", "oltp_point_select", "--on", &wrong], &SHORT[..]].concat());
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("denied") && !answer.err.contains("hunter3"), "{}", answer.err);
     // On the command line it is gone from the process list as soon as Dyno says its first word.

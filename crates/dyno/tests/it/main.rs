@@ -2,10 +2,13 @@
 
 mod bench;
 mod browser;
+mod compare;
 mod failures;
 mod foreign;
+mod null;
 mod resume;
 mod simulated;
 mod studies;
 mod support;
 mod sysbench;
+mod tpcb;

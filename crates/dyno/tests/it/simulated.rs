@@ -64,10 +64,7 @@ fn an_injected_slowdown_of_ten_percent_is_found() {
 fn the_same_server_twice_shows_no_difference() {
     let (_bench, findings) = run(&two_servers("1ms", ""));
     let found = throughput_comparison(&findings);
-    assert!(
-        found["verdict"] == "no_difference" || found["verdict"] == "inconclusive",
-        "{found:#}"
-    );
+    assert!(found["verdict"] == "no_difference" || found["verdict"] == "inconclusive", "{found:#}");
     assert!(findings["caveats"].to_string().contains("simulated"));
 }
 
@@ -82,7 +79,7 @@ fn a_stall_of_one_second_shows_in_response_time() {
         [design]
         rate = 500
         arrivals = "constant"
-        clients = 2000
+        clients = 4
         repetitions = 1
         warm_up = "1s"
         duration = "20s"
@@ -94,8 +91,8 @@ fn a_stall_of_one_second_shows_in_response_time() {
     // 500 arrivals of 10 000 met the stall; the first waited for a second.
     assert!(us("response_p999") > 900_000.0, "{metrics:#}");
     assert!(us("response_p50") < 2_000.0, "{metrics:#}");
-    // The other arrivals' service is not touched: every statement takes the server one millisecond
-    // after it was begun, so 95 % of them are done after one millisecond.
+    // Four of them had been sent when the server stood still; the others waited to be sent, and
+    // their service took what it always takes.
     assert!(us("service_p95") < 2_000.0, "{metrics:#}");
     let report = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
     assert!(report.contains("What does a stall look like?"));

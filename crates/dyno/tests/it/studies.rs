@@ -18,6 +18,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "cpu-shootout/bench-top.toml",
         "durability/full.toml",
         "durability/bench-top.toml",
+        "pgbench/full.toml",
+        "pgbench/bench-top.toml",
         "aa/bench-top.toml",
     ] {
         bench.dyno_good(&["check", &shipped(name)]);
@@ -74,10 +76,12 @@ baseline = { database = "z" }
 }
 
 #[test]
-fn the_schema_is_json_and_names_the_workloads() {
+fn the_schema_is_json_and_the_one_beside_the_studies_is_current() {
     let schema = Workbench::new().dyno_good(&["schema"]);
-    let schema: serde_json::Value = serde_json::from_str(&schema.out).unwrap();
-    assert!(schema.to_string().contains("point_selects"));
+    let value: serde_json::Value = serde_json::from_str(&schema.out).unwrap();
+    assert!(value.to_string().contains("point_selects"));
+    let beside = std::fs::read_to_string(shipped("study.schema.json")).unwrap();
+    assert!(beside == schema.out, "run `dyno schema > studies/study.schema.json`");
 }
 
 #[test]

@@ -34,6 +34,8 @@ impl Workbench {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        // What this machine was calibrated to is none of a test's business.
+        command.env("XDG_STATE_HOME", self.path("state"));
         command
     }
 
@@ -65,7 +67,8 @@ impl Workbench {
     /// Runs one trial and returns its JSON.
     #[track_caller]
     pub(crate) fn bench(&self, arguments: &[&str]) -> Value {
-        let all: Vec<&str> = ["bench"].iter().chain(arguments).chain(&["--json"]).copied().collect();
+        let all: Vec<&str> =
+            ["bench"].iter().chain(arguments).chain(&["--json"]).copied().collect();
         let answer = self.dyno_good(&all);
         serde_json::from_str(&answer.out).expect("bench prints JSON")
     }
@@ -123,8 +126,8 @@ impl Running {
 }
 
 pub(crate) fn read_json(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).expect("the file is JSON")
 }
 
@@ -142,10 +145,10 @@ pub(crate) fn events(trial: &Path) -> String {
     String::from_utf8(output.stdout).expect("events are text")
 }
 
-/// The server's process id that a trial's events tell.
+/// The server's process id that a trial's events tell last.
 pub(crate) fn server_pid(trial: &Path) -> i32 {
     let text = events(trial);
-    let line = text.lines().find(|line| line.contains("server_ready")).expect("a server is ready");
+    let line = text.lines().rfind(|line| line.contains("server_ready")).expect("a server is ready");
     let event: Value = serde_json::from_str(line).expect("an event is JSON");
     event["pid"].as_i64().expect("the server has a process") as i32
 }

@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, run_step};
-use dyno_units::{Nanoseconds, Seed};
-use dyno_workload::{Connection, Row, Workload};
+use dyno_load::{Arrivals, Load};
+use dyno_units::Seed;
+use dyno_workload::{Connection, Workload};
 
-use crate::foreign::{Standing, TestClock};
+use crate::foreign::{Standing, put_load};
 
 const ROWS: u64 = 2_000;
 const TABLES: u64 = 2;
@@ -57,23 +57,8 @@ fn told(report: &str, name: &str) -> u64 {
 }
 
 fn dyno_load(standing: &Standing, workload: &Arc<dyn Workload>) -> dyno_load::StepTotals {
-    let job = Job {
-        workload: Arc::clone(workload),
-        connector: standing.server.as_ref().unwrap().connector(),
-        clock: TestClock::start(),
-        abort: AbortFlag::new(),
-    };
-    let spec = StepSpec {
-        load: Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 },
-        warm_up: Nanoseconds::ZERO,
-        duration: Nanoseconds::from_secs(1),
-        statement_timeout: Nanoseconds::from_secs(30),
-        retries: 10,
-        workers: 1,
-        cpus: Vec::new(),
-        seed: Seed(9),
-    };
-    run_step(&spec, &job, &mut |_| {}).unwrap()
+    let load = Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 };
+    put_load(standing.connector(), workload, load, 1)
 }
 
 fn same_rows_and_statements(product: &str, script: &str) {
@@ -85,22 +70,7 @@ fn same_rows_and_statements(product: &str, script: &str) {
     sysbench(&standing, product, script, "cleanup");
 
     let workload = workload(script);
-    for (idx, table) in workload.tables(connection.dialect()).iter().enumerate() {
-        connection.query(&table.create).unwrap();
-        let mut number = 0;
-        let mut next_row = |row: &mut Row| {
-            row.clear();
-            if number < table.rows {
-                workload.fill_row(idx, number, row);
-            }
-            number += 1;
-            number <= table.rows
-        };
-        connection.load_rows(&table.name, &table.columns, &mut next_row).unwrap();
-        for statement in &table.after {
-            connection.query(statement).unwrap();
-        }
-    }
+    standing.populate(workload.as_ref());
     let totals = dyno_load(&standing, &workload);
     assert_eq!(counts(connection.as_mut()), after_sysbench, "{script} on {product}");
     assert_eq!(after_sysbench, vec![ROWS; TABLES as usize]);
@@ -111,9 +81,12 @@ fn same_rows_and_statements(product: &str, script: &str) {
     let tally = totals.measured.tally;
     if outcomes.failed() == 0 && !report.contains("deadlock") {
         let events = told(&report, "transactions");
-        for (name, ours) in [("read", tally.reads), ("write", tally.writes), ("other", tally.others)]
+        for (name, ours) in
+            [("read", tally.reads), ("write", tally.writes), ("other", tally.others)]
         {
-            assert_eq!(told(&report, name) / events, ours / transactions, "{script}: {name}");
+            // sysbench counts a DELETE that meets no row as "other": another client had the row.
+            let per_event = (told(&report, name) + events / 2) / events;
+            assert_eq!(per_event, ours / transactions, "{script}: {name}");
         }
     }
 }

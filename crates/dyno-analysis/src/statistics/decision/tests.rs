@@ -51,7 +51,10 @@ fn the_band_is_symmetric_for_exchanged_variants() {
 #[test]
 fn without_bounds_three_repetitions_are_asked_for() {
     let decision = decide(&[None], &RULE)[0];
-    assert_eq!(decision, Decision { call: Call::Undecided, repetitions_needed: Some(3) });
+    assert_eq!(
+        decision,
+        Decision { call: Call::Undecided, p_value: None, repetitions_needed: Some(3) }
+    );
 }
 
 #[test]

@@ -75,7 +75,8 @@ pub(crate) fn class_of(code: u16) -> ErrorClass {
     match code {
         1213 | 1614 => ErrorClass::Deadlock,
         1205 => ErrorClass::LockTimeout,
-        1020 => ErrorClass::Serialization,
+        // MariaDB's changed record; the write conflicts of TiDB.
+        1020 | 8002 | 8022 | 9007 => ErrorClass::Serialization,
         1022 | 1062 | 1169 | 1586 | 1859 => ErrorClass::DuplicateKey,
         1969 | 3024 => ErrorClass::TimedOut,
         // Shutdown, aborted, killed, network errors of the server, closed for idleness.

@@ -3,7 +3,7 @@
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
 use crate::fixture::{FULL_STUDY, study};
-use crate::{Arrivals, Factor, LoadLevel, Order, Product};
+use crate::{Arrivals, Factor, LoadLevel, Order, Product, Search, Sought};
 
 const SMALLEST: &str = "title = \"x\"\n\
     [database.a]\nproduct = \"sqlite\"\n[workload.oltp_read_only]\n";
@@ -26,6 +26,7 @@ fn smallest_study_has_all_defaults() {
     assert_eq!(design.rest, Nanoseconds::from_secs(2));
     assert_eq!(design.statement_timeout, Nanoseconds::from_secs(60));
     assert_eq!(design.threshold, 0.03);
+    assert!(design.reuse);
 }
 
 #[test]
@@ -40,6 +41,7 @@ fn every_key_is_read() {
     assert!((design.threshold - 0.025).abs() < 1e-12);
     assert_eq!((design.retries, design.workers), (5, Some(2)));
     assert_eq!((&design.generator_cpus[..], &design.server_cpus[..]), (&[0][..], &[1, 2][..]));
+    assert!(!design.reuse);
     assert_eq!(design.data_folder.as_deref(), Some("/data"));
     assert_eq!((design.database.clone(), design.workload.as_deref()), (None, Some("short")));
     let baseline: Vec<(&str, &str)> =
@@ -172,4 +174,24 @@ fn loads() {
         "vary = {rate = [1, 2], clients = [3, 4]}",
         &[open(1.0, 3), open(1.0, 4), open(2.0, 3), open(2.0, 4)],
     );
+}
+
+#[test]
+fn searches() {
+    let check = |lines: &str, sought: Sought, limit: &str, precision: f64| {
+        let limit = limit.parse().expect("the limit is right");
+        let loads = study(&format!("{SMALLEST}[design]\n{lines}\n")).design.loads;
+        assert_eq!(loads, [LoadLevel::Search(Search { sought, limit, precision })]);
+    };
+    let rate = |arrivals, clients| Sought::Rate { arrivals, clients };
+    check("find_rate = 'p99 <= 20ms'", rate(Arrivals::Poisson, 64), "p99 <= 20ms", 0.05);
+    check(
+        "find_rate = 'mean ≤ 1s'\nclients = '2k'\narrivals = 'constant'\nfind_precision = '1%'",
+        rate(Arrivals::Constant, 2000),
+        "mean <= 1s",
+        0.01,
+    );
+    let most = |most| Sought::Clients { most };
+    check("find_clients = 'p95 <= 20ms'", most(1024), "p95 <= 20ms", 0.05);
+    check("find_clients = 'max <= 1s'\nclients = 16", most(16), "max <= 1s", 0.05);
 }

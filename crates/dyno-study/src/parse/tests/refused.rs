@@ -365,7 +365,7 @@ fn embedded_product_has_no_programs() {
 #[test]
 fn nothing_to_place() {
     check(
-        &(with_database("url = 'mysql://h'") + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\n"),
+        &(with_database("url = 'mysql://h'") + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\nreuse = true\n"),
         expect![[r#"
             error: `server_cpus` has nothing to act on
              --> study.toml:6:1
@@ -380,6 +380,14 @@ fn nothing_to_place() {
               |
             7 | data_folder = '/x'
               | ^^^^^^^^^^^ all databases of this study are given by `url`
+              |
+              = help: leave this key out
+
+            error: `reuse` has nothing to act on
+             --> study.toml:8:1
+              |
+            8 | reuse = true
+              | ^^^^^ all databases of this study are given by `url`, and populated each time
               |
               = help: leave this key out
         "#]],
@@ -1025,5 +1033,108 @@ fn too_many_trials() {
                |
                = help: vary fewer factors at once, or fewer levels of each
         "#]],
+    );
+}
+
+#[test]
+fn limits() {
+    check(
+        &with_design(
+            "database = 'a'\nfind_rate = 'p98 <= 20ms'\nfind_precision = '80%'\narrivals = 'poisson'",
+        ),
+        expect![[r#"
+            error: `p98` cannot be limited; there are mean, p50, p90, p95, p99, p99.9 and max
+             --> study.toml:9:13
+              |
+            9 | find_rate = 'p98 <= 20ms'
+              |             ^^^^^^^^^^^^^ not possible for `find_rate`
+
+            error: `find_precision` must be between 0.5% and 50%
+              --> study.toml:10:18
+               |
+            10 | find_precision = '80%'
+               |                  ^^^^^ not possible for `find_precision`
+        "#]],
+    );
+    check(
+        &with_design("database = 'a'\nfind_clients = 20\narrivals = 'poisson'"),
+        expect![[r#"
+        error: expected a limit such as "p99 <= 20ms", found integer
+         --> study.toml:9:16
+          |
+        9 | find_clients = 20
+          |                ^^ wrong type for `find_clients`
+
+        error: `arrivals` goes only with a rate
+          --> study.toml:10:1
+           |
+        10 | arrivals = 'poisson'
+           | ^^^^^^^^ this load is a closed one: each client waits for its answer
+           |
+           = help: add rate = 500, or leave this key out
+    "#]],
+    );
+}
+
+#[test]
+fn search_and_load() {
+    check(
+        &with_design(
+            "database = 'a'\nfind_rate = 'p99 <= 20ms'\nfind_clients = 'p99 <= 20ms'\nrate = 5\n\
+             vary = { clients = [1, 2] }",
+        ),
+        expect![[r#"
+            error: `find_rate` and `find_clients` exclude each other
+              --> study.toml:10:1
+               |
+            10 | find_clients = 'p99 <= 20ms'
+               | ^^^^^^^^^^^^ the second of the two
+               |
+               = help: `find_rate` searches an open load, `find_clients` a closed one
+
+            error: `rate` does not go together with `find_rate`
+              --> study.toml:11:1
+               |
+            11 | rate = 5
+               | ^^^^ the load of this study is searched
+               |
+               = help: leave this key out, or do not search
+
+            error: `clients` does not go together with `find_rate`
+              --> study.toml:12:10
+               |
+            12 | vary = { clients = [1, 2] }
+               |          ^^^^^^^ the load of this study is searched
+               |
+               = help: leave this key out, or do not search
+        "#]],
+    );
+    check(
+        &with_design("database = 'a'\nfind_precision = '5%'"),
+        expect![[r#"
+        error: `find_precision` goes only with a search
+         --> study.toml:9:1
+          |
+        9 | find_precision = '5%'
+          | ^^^^^^^^^^^^^^ nothing is searched
+          |
+          = help: add find_rate = "p99 <= 20ms", or leave this key out
+    "#]],
+    );
+}
+
+#[test]
+fn search_that_is_too_short_to_see_a_backlog() {
+    check(
+        &with_design("database = 'a'\nfind_rate = 'p99 <= 2s'\nduration = '10s'"),
+        expect![[r#"
+        error: the measured time is too short for the limit
+          --> study.toml:10:12
+           |
+        10 | duration = '10s'
+           |            ^^^^^ `duration` is 10 s
+           |
+           = help: a load has to be measured for at least 10 times the limit, here 20 s, so that a growing backlog is seen
+    "#]],
     );
 }

@@ -51,7 +51,7 @@ pub(crate) struct Fake {
     dialect: Dialect,
     client_idx: usize,
     n_clients: usize,
-    errors: VecDeque<StatementError>,
+    errors: VecDeque<Option<StatementError>>,
 }
 
 impl Fake {
@@ -65,7 +65,12 @@ impl Fake {
 
     /// Makes the next statement fail.
     pub(crate) fn fail_next(&mut self, error: StatementError) {
-        self.errors.push_back(error);
+        self.errors.push_back(Some(error));
+    }
+
+    /// Lets the next statement succeed, so that a later one can fail.
+    pub(crate) fn succeed_next(&mut self) {
+        self.errors.push_back(None);
     }
 
     /// Runs the client until `n` transactions have ended well or for good.
@@ -101,7 +106,7 @@ struct FakeConnection {
     dialect: Dialect,
     prepared: Vec<Statement>,
     sent: Arc<Mutex<Vec<Sent>>>,
-    errors: VecDeque<StatementError>,
+    errors: VecDeque<Option<StatementError>>,
 }
 
 impl Connection for FakeConnection {
@@ -139,7 +144,7 @@ impl Connection for FakeConnection {
     }
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
-        Poll::Ready(self.errors.pop_front().map_or(Ok(Reply::default()), Err))
+        Poll::Ready(self.errors.pop_front().flatten().map_or(Ok(Reply::default()), Err))
     }
 
     fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {

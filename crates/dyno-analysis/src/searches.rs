@@ -1,0 +1,128 @@
+//! Searches for the highest load under a limit: what each trial found, and when that is doubtful.
+
+use dyno_record::{SearchRecord, StepRecord};
+
+use crate::join::Joined;
+use crate::words::{count, list, quantity};
+use crate::{Caveat, CaveatKind, Findings, Metric, ProbeFacts, StepSearch, TrialSearch};
+
+/// What a step searches.
+pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
+    step.search.as_ref().map(|search| StepSearch {
+        metric: metric(search),
+        limit: search.limit.clone(),
+        precision: search.precision,
+    })
+}
+
+/// The metric that tells what a search found.
+pub(crate) fn metric(search: &SearchRecord) -> Metric {
+    if search.sought == "clients" { Metric::ClientsAtLimit } else { Metric::RateAtLimit }
+}
+
+/// Whether a metric is compared at a step. Where the load was searched, each variant has its own:
+/// response times at different loads say nothing of the variants, and the throughput of an open load
+/// is the rate that was found.
+pub(crate) fn is_compared(metric: Metric, step: &StepRecord) -> bool {
+    let sought = step.search.as_ref().map(self::metric);
+    match (metric, sought) {
+        (Metric::RateAtLimit | Metric::ClientsAtLimit, sought) => sought == Some(metric),
+        (_, None) => true,
+        (Metric::Throughput, Some(sought)) => sought == Metric::ClientsAtLimit,
+        (metric, Some(_)) => metric == Metric::ServerCpuPerTransaction,
+    }
+}
+
+/// The standard deviation that the precision of the search alone gives to the logarithm of what it
+/// found: the truth is anywhere between the load that held and the one that broke.
+pub(crate) fn resolution(step: &StepRecord, typical: f64) -> f64 {
+    let Some(search) = &step.search else { return 0.0 };
+    let narrowest = search.precision.ln_1p();
+    let width = match metric(search) {
+        // From one client to the next it is a large step while there are few.
+        Metric::ClientsAtLimit => narrowest.max((1.0 / typical).ln_1p()),
+        _ => narrowest,
+    };
+    width / 12_f64.sqrt()
+}
+
+/// Every search of a finished trial.
+pub(crate) fn searches(joined: &Joined<'_>) -> Vec<TrialSearch> {
+    let mut all = Vec::new();
+    for trial in &joined.trials {
+        for step in 0..joined.steps.len() {
+            let Some(search) = trial.step(step).and_then(|summary| summary.search.as_ref()) else {
+                continue;
+            };
+            let facts = |probe: &dyno_record::LoadProbe| ProbeFacts {
+                level: probe.level,
+                throughput: probe.throughput,
+                limited_us: probe.limited_us,
+                held: probe.held,
+                broken_by: probe.broken_by.clone(),
+            };
+            all.push(TrialSearch {
+                variant: trial.variant,
+                step,
+                repetition: trial.repetition,
+                found: search.found,
+                lowest_broken: search.lowest_broken,
+                settled: search.settled,
+                probes: search.probes.iter().map(facts).collect(),
+            });
+        }
+    }
+    all
+}
+
+/// Searches that found no load that holds, or none that breaks, or came to no end.
+pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
+    let is_doubtful = |one: &&TrialSearch| {
+        one.found.is_none() || one.lowest_broken.is_none() || !one.settled
+    };
+    let doubtful: Vec<&TrialSearch> = findings.searches.iter().filter(is_doubtful).collect();
+    if doubtful.is_empty() {
+        return None;
+    }
+    let with = |pick: &dyn Fn(&TrialSearch) -> bool, what: &str| {
+        let n = doubtful.iter().filter(|one| pick(one)).count();
+        (n > 0).then(|| format!("{} {what}", count(n as u64, "search").replace("searchs", "searches")))
+    };
+    let parts: Vec<String> = [
+        with(&|one| one.found.is_none(), "saw no load hold twice"),
+        with(
+            &|one| one.found.is_some() && one.lowest_broken.is_none(),
+            "ended at the most it may try",
+        ),
+        with(&|one| !one.settled, "met probes that contradicted each other to the end"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let mut variants: Vec<usize> = doubtful.iter().map(|one| one.variant).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let mut steps: Vec<usize> = doubtful.iter().map(|one| one.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    Some(Caveat {
+        kind: CaveatKind::UnsettledSearch,
+        message: format!("Not every search has both its ends: {}.", list(&parts)),
+        advice: "A search that saw nothing hold gives no value: choose a limit that one lone \
+                 transaction can keep. One that ended at the most it may try found a lower bound: \
+                 raise `clients`. Contradictions want a longer `duration`."
+            .to_owned(),
+        variants,
+        steps,
+    })
+}
+
+/// The lowest load that broke, in words, for a search that found none that held.
+pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
+    match lowest_broken {
+        Some(level) => {
+            format!("no load held the limit twice; the lowest tried was {}", quantity(metric, level))
+        }
+        None => "no load was tried to the end".to_owned(),
+    }
+}

@@ -1,0 +1,189 @@
+//! What was not steady, as caveats. One trial in a hundred looks unsteady by chance, so a cell is
+//! told of only where at least half of its trials agree; stalls are told wherever they are.
+
+use super::{Stall, Steadiness, TimeFacts};
+use crate::words::{count, list, quantity, share};
+use crate::{Caveat, CaveatKind, Cell, Findings, Metric};
+
+/// Most places that are named.
+const PLACES_NAMED: usize = 3;
+
+/// The caveats of all cells.
+pub(crate) fn caveats(findings: &Findings) -> Vec<Caveat> {
+    [warm_up(findings), not_steady(findings), stalls(findings)].into_iter().flatten().collect()
+}
+
+/// The trials of a cell with this verdict, if they are at least half of them.
+fn half_agree(cell: &Cell, is_it: impl Fn(&TimeFacts) -> bool) -> Option<Vec<&TimeFacts>> {
+    let found: Vec<&TimeFacts> = cell.time.iter().filter(|facts| is_it(facts)).collect();
+    (!found.is_empty() && 2 * found.len() >= cell.time.len()).then_some(found)
+}
+
+/// A caveat on these cells; each comes with what is told of it.
+fn caveat(
+    findings: &Findings,
+    kind: CaveatKind,
+    cells: &[(&Cell, String)],
+    (what, advice): (&str, String),
+) -> Option<Caveat> {
+    if cells.is_empty() {
+        return None;
+    }
+    let place = |(cell, told): &(&Cell, String)| {
+        let (variant, step) = (&findings.variants[cell.variant], &findings.steps[cell.step]);
+        format!("{} at {} ({told})", variant.name, step.name)
+    };
+    let mut places: Vec<String> = cells.iter().take(PLACES_NAMED).map(place).collect();
+    if cells.len() > PLACES_NAMED {
+        places.push(format!("{} more", cells.len() - PLACES_NAMED));
+    }
+    let sorted = |of: fn(&Cell) -> usize| {
+        let mut indexes: Vec<usize> = cells.iter().map(|(cell, _)| of(cell)).collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        indexes
+    };
+    Some(Caveat {
+        kind,
+        message: format!("{what}: {}.", list(&places)),
+        advice,
+        variants: sorted(|cell| cell.variant),
+        steps: sorted(|cell| cell.step),
+    })
+}
+
+fn warm_up(findings: &Findings) -> Option<Caveat> {
+    let mut longest = 0.0_f64;
+    let mut cells = Vec::new();
+    for cell in &findings.cells {
+        let is_it = |facts: &TimeFacts| facts.steadiness == Steadiness::SteadyLater;
+        let Some(trials) = half_agree(cell, is_it) else { continue };
+        let most = trials.iter().filter_map(|f| f.warm_up_s).fold(0.0, f64::max);
+        longest = longest.max(most);
+        cells.push((cell, format!("up to {most} s in {} of {}", trials.len(), cell.time.len())));
+    }
+    let advice = format!(
+        "The numbers hold that beginning. Lengthen `warm_up` by {longest} s or more, so that it is \
+         over before measuring begins."
+    );
+    let what = "The first seconds that were measured are not like the rest";
+    caveat(findings, CaveatKind::WarmUpTooShort, &cells, (what, advice))
+}
+
+fn not_steady(findings: &Findings) -> Option<Caveat> {
+    let mut cells = Vec::new();
+    for cell in &findings.cells {
+        let is_it =
+            |facts: &TimeFacts| matches!(facts.steadiness, Steadiness::Trend | Steadiness::Changes);
+        let Some(trials) = half_agree(cell, is_it) else { continue };
+        let trends: Vec<f64> = trials.iter().filter_map(|f| f.trend_percent).collect();
+        let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);
+        let among = format!("in {} of {}", trials.len(), cell.time.len());
+        let largest = trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let told = match largest {
+            Some(trend) => format!("{} from begin to end {among}", crate::words::percent(trend)),
+            None => format!("{} of level {among}", count(n_changes as u64, "change")),
+        };
+        cells.push((cell, told));
+    }
+    let advice = "The mean is that of this stretch of time, and another stretch may have another. \
+                  Look at the charts by second; lengthen `warm_up` until the level is reached, or \
+                  `duration` until it holds several of what comes and goes."
+        .to_owned();
+    let what = "Throughput did not keep its level while it was measured";
+    caveat(findings, CaveatKind::NotSteady, &cells, (what, advice))
+}
+
+fn stalls(findings: &Findings) -> Option<Caveat> {
+    let mut cells = Vec::new();
+    for cell in &findings.cells {
+        let all: Vec<&Stall> = cell.time.iter().flat_map(|facts| &facts.stalls).collect();
+        if all.is_empty() {
+            continue;
+        }
+        let seconds: u32 = all.iter().map(|stall| stall.seconds).sum();
+        let measured: u32 = cell.time.iter().map(|facts| facts.seconds).sum();
+        let missing: f64 = all.iter().map(|stall| stall.missing).sum();
+        let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
+        let rate = quantity(Metric::Throughput, missing);
+        let told = format!(
+            "{} with {seconds} of {measured} s; about {} transactions missing, {}",
+            count(all.len() as u64, "stall"),
+            rate.trim_end_matches("/s"),
+            share(missing / (done + missing).max(1.0)),
+        );
+        cells.push((cell, told));
+    }
+    let advice = "Estimates include them. Compare with checkpoints, flushes and the machine's \
+                  readings in the same seconds; whether they belong to the server or to the machine \
+                  the charts by second may tell."
+        .to_owned();
+    let what = "Now and then hardly anything was done for a second or more";
+    caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::run;
+    use crate::{Caveat, CaveatKind, Options, analyse};
+
+    /// The caveats of a kind where each trial's seconds are what `second` says.
+    fn found(kind: CaveatKind, second: impl Fn(u32, usize) -> f64) -> Vec<Caveat> {
+        let mut run = run(&["a"], &[4], 3, |_, _, _| 1000.0);
+        for trial in &mut run.trials {
+            let step = &mut trial.steps[0];
+            step.measured_s = 60.0;
+            step.intervals.start_s = (0..62).map(|i| f64::from(i) - 2.0).collect();
+            let measured = (0..60).map(|i| second(trial.number, i));
+            // What happens in the warm-up does not count.
+            step.intervals.throughput = [10.0, 10.0].into_iter().chain(measured).collect();
+        }
+        let caveats = analyse(&[run], &Options::default()).caveats;
+        caveats.into_iter().filter(|caveat| caveat.kind == kind).collect()
+    }
+
+    fn wobble(i: usize) -> f64 {
+        [3.0, -4.0, 9.0, 0.0, -7.0, 5.0, -6.0][i % 7] * 2.0
+    }
+
+    #[test]
+    fn a_warm_up_that_goes_on() {
+        let slow = |_: u32, i: usize| if i < 12 { 700.0 } else { 1000.0 + wobble(i) };
+        let caveats = found(CaveatKind::WarmUpTooShort, slow);
+        assert!(
+            caveats[0].message.contains("a at 4 clients (up to 12 s in 3 of 3)"),
+            "{caveats:?}"
+        );
+        assert!(caveats[0].advice.contains("by 12 s"), "{caveats:?}");
+        // One trial of three may be chance.
+        let once = |trial: u32, i: usize| slow(trial, if trial == 2 { i } else { i + 12 });
+        assert_eq!(found(CaveatKind::WarmUpTooShort, once), []);
+    }
+
+    #[test]
+    fn throughput_that_falls_all_the_time() {
+        let falls = |_: u32, i: usize| 1000.0 - 5.0 * i as f64 + wobble(i);
+        let caveats = found(CaveatKind::NotSteady, falls);
+        assert!(caveats[0].message.contains("from begin to end in 3 of 3"), "{caveats:?}");
+        assert_eq!(found(CaveatKind::NotSteady, |_, i| 1000.0 + wobble(i)), []);
+    }
+
+    #[test]
+    fn a_level_that_changes() {
+        let steps = |_: u32, i: usize| if i < 40 { 1000.0 } else { 800.0 } + wobble(i);
+        let caveats = found(CaveatKind::NotSteady, steps);
+        assert!(caveats[0].message.contains("1 change of level in 3 of 3"), "{caveats:?}");
+    }
+
+    #[test]
+    fn stalls_are_told_even_of_one_trial() {
+        let stall = |trial: u32, i: usize| {
+            if trial == 1 && (30..32).contains(&i) { 0.0 } else { 1000.0 + wobble(i) }
+        };
+        let caveats = found(CaveatKind::Stalls, stall);
+        assert!(
+            caveats[0].message.contains("1 stall with 2 of 180 s; about 2,000 "),
+            "{caveats:?}"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Throughput by second within one trial: whether it was steady, and what it was where it was not.
+//!
+//! Pure functions of a column of numbers. METHOD.md section 5.1 explains each test and its rates of
+//! error; nothing found here changes an estimate or a verdict.
+
+pub(crate) mod caveats;
+mod noise;
+mod period;
+mod segments;
+mod stalls;
+
+use serde::{Deserialize, Serialize};
+
+/// Fewest measured seconds that are judged.
+pub const SECONDS_LEAST: usize = 20;
+
+/// Probability of finding what is not there, for each test.
+const ALPHA: f64 = 0.01;
+
+/// What the seconds of one trial at one step were like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeFacts {
+    /// The trial's number in its own run.
+    pub trial: u32,
+    /// Whole seconds that were looked at.
+    pub seconds: u32,
+    /// The verdict.
+    pub steadiness: Steadiness,
+    /// Seconds at the beginning of the measure phase that were not like the rest: warm-up that went
+    /// on.
+    pub warm_up_s: Option<f64>,
+    /// The change of a steady slope over the whole measure phase, in percent of the mean.
+    pub trend_percent: Option<f64>,
+    /// Where the level changed, in the order of time.
+    pub changes: Vec<Change>,
+    /// What came again and again.
+    pub period: Option<Period>,
+    /// Seconds in which hardly anything was done.
+    pub stalls: Vec<Stall>,
+}
+
+/// Whether throughput kept its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steadiness {
+    /// It did.
+    Steady,
+    /// After a beginning that was not like the rest.
+    SteadyLater,
+    /// It rose or fell all the time.
+    Trend,
+    /// Its level changed.
+    Changes,
+    /// There are too few seconds to tell.
+    TooShort,
+}
+
+/// A change of level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Seconds since the measure phase began.
+    pub at_s: f64,
+    /// Mean throughput of the level before.
+    pub before: f64,
+    /// Mean throughput of the level after.
+    pub after: f64,
+}
+
+/// Something that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Period {
+    /// Seconds from one time to the next.
+    pub every_s: f64,
+    /// The autocorrelation at that distance, in [0, 1].
+    pub autocorrelation: f64,
+    /// How often noise alone would show one as strong.
+    pub p_value: f64,
+}
+
+/// Seconds in which hardly anything was done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Seconds since the measure phase began.
+    pub at_s: f64,
+    /// How many seconds in a row.
+    pub seconds: u32,
+    /// Transactions that the median second would have had, and these had not.
+    pub missing: f64,
+}
+
+/// Judges the measured seconds of one trial. `throughput` has one value for each whole second of
+/// the measure phase; changes smaller than the share `threshold` do not matter.
+pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
+    let mut facts = TimeFacts {
+        trial,
+        seconds: throughput.len() as u32,
+        steadiness: Steadiness::TooShort,
+        warm_up_s: None,
+        trend_percent: None,
+        changes: Vec::new(),
+        period: None,
+        stalls: stalls::stalls(throughput),
+    };
+    if throughput.len() < SECONDS_LEAST || throughput.iter().any(|v| !v.is_finite()) {
+        return facts;
+    }
+    // A stall is told as a stall, and shall be no change of level.
+    let level = stalls::without_stalls(throughput, &facts.stalls);
+    let mean = crate::statistics::mean(&level);
+    if mean <= 0.0 {
+        return facts;
+    }
+    let found = segments::segments(&level);
+    let matters = |difference: f64| difference.abs() >= threshold.max(0.01) * mean;
+    facts.trend_percent = found.trend.filter(|t| matters(*t)).map(|trend| 100.0 * trend / mean);
+    facts.changes = found.changes.into_iter().filter(|c| matters(c.after - c.before)).collect();
+    facts.warm_up_s = warm_up(&facts.changes, throughput.len());
+    facts.steadiness = match (facts.trend_percent, facts.warm_up_s, facts.changes.as_slice()) {
+        (Some(_), ..) => Steadiness::Trend,
+        (None, Some(_), _) => Steadiness::SteadyLater,
+        (None, None, []) => Steadiness::Steady,
+        _ => Steadiness::Changes,
+    };
+    facts.period = period::period(throughput, &found.residuals);
+    facts
+}
+
+/// The end of a beginning that was not like the rest: all changes lie in the first third.
+fn warm_up(changes: &[Change], seconds: usize) -> Option<f64> {
+    let last = changes.last()?;
+    (last.at_s <= seconds as f64 / 3.0).then_some(last.at_s)
+}
+
+#[cfg(test)]
+mod tests;

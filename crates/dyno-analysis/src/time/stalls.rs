@@ -1,0 +1,58 @@
+//! Stalls: seconds in which hardly anything was done.
+
+use super::Stall;
+
+/// A second is a stall below this share of the median second …
+const SHARE: f64 = 0.5;
+/// … and at least this many standard deviations of ordinary seconds below it.
+const DEVIATIONS: f64 = 5.0;
+
+/// The stalls, in the order of time. The standard deviation of ordinary seconds is the larger one of
+/// 1.4826 times the median absolute deviation and the square root of the median, which is that of a
+/// count without memory (Poisson).
+pub(super) fn stalls(throughput: &[f64]) -> Vec<Stall> {
+    if throughput.len() < 5 {
+        return Vec::new();
+    }
+    let middle = median(throughput.to_vec());
+    let deviations = throughput.iter().map(|v| (v - middle).abs()).collect();
+    let deviation = (1.4826 * median(deviations)).max(middle.max(0.0).sqrt());
+    let is_stall = |v: f64| v < SHARE * middle && middle - v > DEVIATIONS * deviation;
+    let mut stalls: Vec<Stall> = Vec::new();
+    for (i, value) in throughput.iter().enumerate().filter(|(_, v)| is_stall(**v)) {
+        let at_s = i as f64;
+        match stalls.last_mut() {
+            Some(last) if last.at_s + f64::from(last.seconds) == at_s => {
+                last.seconds += 1;
+                last.missing += middle - value;
+            }
+            _ => stalls.push(Stall { at_s, seconds: 1, missing: middle - value }),
+        }
+    }
+    // What lasts a quarter of the time is a level, and no stall.
+    stalls.retain(|stall| f64::from(stall.seconds) < 0.25 * throughput.len() as f64);
+    stalls
+}
+
+/// The series with the seconds of stalls, and the one behind each, in which what waited is done, set
+/// to the median.
+pub(super) fn without_stalls(throughput: &[f64], stalls: &[Stall]) -> Vec<f64> {
+    let mut values = throughput.to_vec();
+    let middle = median(values.clone());
+    for stall in stalls {
+        let from = stall.at_s as usize;
+        let to = (from + stall.seconds as usize + 1).min(values.len());
+        values[from..to].fill(middle);
+    }
+    values
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    match n {
+        0 => 0.0,
+        _ if n % 2 == 1 => values[n / 2],
+        _ => 0.5 * (values[n / 2 - 1] + values[n / 2]),
+    }
+}

@@ -1,0 +1,239 @@
+//! Servers that answer at once and store nothing: what is left is the load generator.
+//!
+//! A null server is a thread of Dyno's own process that speaks just enough of a protocol: it lets
+//! everybody in, and answers each statement by its first word. A SELECT has one row of one text
+//! column, as long as sysbench's `c`; an INSERT has inserted the rows it gives; COPY and LOAD DATA
+//! LOCAL take rows and count them. Against it Dyno learns what it can do itself (`dyno
+//! calibrate`), and by a [`Script`] of delays and stalls what is true is known beforehand: a stall
+//! of one second must show as one.
+//!
+//! It shares the machine with the generator. On few CPUs their speed together is what is measured;
+//! the CPU time of a statement is the generator's own.
+
+mod event_loop;
+mod fields;
+mod mysql;
+mod postgresql;
+mod server;
+mod sql;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::Connector;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::{Address, Endpoint, Protocol, TlsMode};
+use event_loop::EventLoop;
+pub(crate) use server::{SPECS, start};
+
+/// The value of the one column of every row: 119 zeros, as long as sysbench's column `c`, and a
+/// number where one is wanted.
+const VALUE: &[u8; 119] = &[b'0'; 119];
+/// The column's name.
+const COLUMN: &[u8] = b"c";
+/// Longest message of a client, in bytes; one who claims more is hung up on.
+const MESSAGE_MAX: usize = 64 << 20;
+
+/// Where a null server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a Unix socket in this folder, which is there.
+    Folder(PathBuf),
+    /// On a free TCP port of 127.0.0.1.
+    Loopback,
+}
+
+/// How a null server behaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// How long after a statement came in its answer is sent. Clients do not wait for each other:
+    /// it is a server with room for all. Statements that one client sends together are answered
+    /// together.
+    pub delay: Nanoseconds,
+    /// Stalls, start and length: while one lasts nobody is answered, and the statements that came
+    /// in meanwhile are answered when it is over.
+    pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
+    /// What the starts of stalls are counted from.
+    pub origin: StallOrigin,
+    /// CPUs the server's thread is bound to; empty for none.
+    pub cpus: Vec<u32>,
+}
+
+/// What the start of a stall is counted from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StallOrigin {
+    /// The first execution of a prepared statement: where a load begins, for populating uses none.
+    #[default]
+    FirstExecution,
+    /// The clock's own origin: starts are times of the clock.
+    Clock,
+}
+
+/// A null server; it stops when this is dropped.
+pub struct NullServer {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the server's thread and its owner share.
+struct Shared {
+    is_stopped: AtomicBool,
+    // Wakes the thread.
+    bell: OwnedFd,
+    n_statements: AtomicU64,
+    // Why the thread has ended by itself.
+    fault: OnceLock<String>,
+}
+
+impl NullServer {
+    /// Starts a server; it listens when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made there, or there are no descriptors or threads left.
+    pub fn start(
+        protocol: Protocol,
+        place: &Place,
+        script: Script,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<NullServer> {
+        let (listener, address) = listen(protocol, place)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared {
+            is_stopped: AtomicBool::new(false),
+            bell,
+            n_statements: AtomicU64::new(0),
+            fault: OnceLock::new(),
+        });
+        let endpoint = Endpoint {
+            protocol,
+            address,
+            user: "dyno".to_owned(),
+            password: None,
+            catalog: "dyno".to_owned(),
+            tls: TlsMode::Off,
+        };
+        // From here on the socket's file is removed whatever happens.
+        let mut server = NullServer { endpoint, shared: Arc::clone(&shared), thread: None };
+        let mut event_loop =
+            EventLoop::new(protocol, listener, script, clock, Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new().name("dyno-null".to_owned()).spawn(move || {
+            if let Err(error) = event_loop.run() {
+                let _ = shared.fault.set(format!("the null server ended: {error}"));
+            }
+        })?;
+        server.thread = Some(thread);
+        Ok(server)
+    }
+
+    /// Where it is reached; any user and any password will do.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Opens Dyno's own connections to it.
+    pub fn connector(&self) -> Connector {
+        match self.endpoint.protocol {
+            Protocol::MySql => crate::mysql::connector(self.endpoint.clone()),
+            Protocol::PostgreSql => crate::postgresql::connector(self.endpoint.clone()),
+        }
+    }
+
+    /// Statements that it has been sent, text and prepared ones; preparing is none.
+    pub fn statements(&self) -> u64 {
+        self.shared.n_statements.load(Ordering::Relaxed)
+    }
+
+    /// Why it is down, or none while it runs.
+    pub fn down(&self) -> Option<String> {
+        let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let told = self.shared.fault.get().cloned();
+        told.or_else(|| has_ended.then(|| "the null server's thread has panicked".to_owned()))
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        self.shared.is_stopped.store(true, Ordering::Relaxed);
+        // It cannot fail: the counter is far from its end.
+        let _ = rustix::io::write(&self.shared.bell, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // What a panic has to say has been said already.
+            let _ = thread.join();
+        }
+        if let Address::Unix(path) = &self.endpoint.address {
+            // Whoever removes the folder removes it too.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Listens, without blocking.
+fn listen(protocol: Protocol, place: &Place) -> io::Result<(OwnedFd, Address)> {
+    match place {
+        Place::Folder(folder) => {
+            let path = folder.join(match protocol {
+                Protocol::MySql => "mysql.sock",
+                Protocol::PostgreSql => ".s.PGSQL.5432",
+            });
+            let listener = UnixListener::bind(&path)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.into(), Address::Unix(path)))
+        }
+        Place::Loopback => {
+            let listener = TcpListener::bind(("127.0.0.1", 0))?;
+            listener.set_nonblocking(true)?;
+            let port = listener.local_addr()?.port();
+            Ok((listener.into(), Address::Tcp { host: "127.0.0.1".to_owned(), port }))
+        }
+    }
+}
+
+/// What a conversation did with the bytes it was given.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// Bytes it is done with.
+    n_bytes: usize,
+    /// Statements among them, and those of them that were prepared before.
+    n_statements: u64,
+    n_executions: u64,
+    /// Whether it is over: the connection is closed behind the answer.
+    is_over: bool,
+}
+
+/// A conversation in one of the protocols.
+enum Talk {
+    MySql(mysql::Talk),
+    PostgreSql(postgresql::Talk),
+}
+
+impl Talk {
+    /// Begins a conversation; what the server says first is appended to `out`.
+    fn begin(protocol: Protocol, out: &mut Vec<u8>) -> Talk {
+        match protocol {
+            Protocol::MySql => {
+                mysql::Talk::greet(out);
+                Talk::MySql(mysql::Talk::default())
+            }
+            Protocol::PostgreSql => Talk::PostgreSql(postgresql::Talk::new()),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
+        match self {
+            Talk::MySql(talk) => talk.take(bytes, out),
+            Talk::PostgreSql(talk) => talk.take(bytes, out),
+        }
+    }
+}

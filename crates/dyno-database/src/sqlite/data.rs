@@ -1,0 +1,91 @@
+//! Which settings shape the database file.
+
+use super::pragma::{self, Pragma};
+use super::server::check_spec;
+use crate::data::Traceless;
+use crate::{DataShape, DeployError, ServerSpec};
+
+/// Settings of a connection, which leave no trace in the file once it is closed. The journal mode
+/// is in the file; it is taken out when the file is handed over.
+const TRACELESS: Traceless = Traceless {
+    names: &[
+        "automatic_index",
+        "busy_timeout",
+        "cache_size",
+        "cache_spill",
+        "cell_size_check",
+        "checkpoint_fullfsync",
+        "foreign_keys",
+        "fullfsync",
+        "hard_heap_limit",
+        "journal_mode",
+        "journal_size_limit",
+        "locking_mode",
+        "mmap_size",
+        "read_uncommitted",
+        "soft_heap_limit",
+        "synchronous",
+        "temp_store",
+        "threads",
+        "trusted_schema",
+        "wal_autocheckpoint",
+    ],
+    beginnings: &[],
+};
+
+/// The shape of the data that a database of this kind would hold.
+pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape, DeployError> {
+    check_spec(spec)?;
+    let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
+    Ok(DataShape {
+        product: spec.product.clone(),
+        version: rusqlite::version().to_owned(),
+        build: build()?,
+        engine: None,
+        settings: TRACELESS.shaping(pragmas.into_iter().map(Pragma::into_pair))?,
+    })
+}
+
+/// SQLite's own name for its sources, and what it was compiled with.
+fn build() -> Result<String, DeployError> {
+    let ask = || -> rusqlite::Result<String> {
+        let database = rusqlite::Connection::open_in_memory()?;
+        let source: String = database.query_row("SELECT sqlite_source_id()", [], |r| r.get(0))?;
+        let options: Vec<String> = database
+            .prepare("PRAGMA compile_options")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(format!("{source} {}", options.join(" ")))
+    };
+    ask().map_err(|error| DeployError::new(format!("SQLite does not tell its build: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::SettingValue;
+
+    use super::*;
+
+    fn shape(name: &str, value: &str) -> DataShape {
+        let value = SettingValue::Text(value.to_owned());
+        data_shape(&ServerSpec {
+            product: "sqlite".to_owned(),
+            version: None,
+            engine: None,
+            programs: None,
+            settings: [(name.to_owned(), value)].into(),
+            cpus: Vec::new(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_files_format_counts_and_the_connections_settings_do_not() {
+        let plain = shape("cache_size", "100");
+        assert_eq!(plain, shape("synchronous", "off"));
+        assert_eq!(plain, shape("Journal_Mode", "wal"));
+        assert_ne!(plain, shape("page_size", "8192"));
+        assert_ne!(plain, shape("auto_vacuum", "full"));
+        assert_eq!(shape("PAGE_SIZE", "8192"), shape("page_size", "8192"));
+    }
+}

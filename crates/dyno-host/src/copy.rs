@@ -1,0 +1,214 @@
+//! Copies a folder of database files so that the copy is on disk what the original was.
+//!
+//! A server feels how its files lie on the disk, so the copy keeps what a plain one would lose:
+//! holes stay holes, and space that was allocated ahead (a redo log that is not written yet) is
+//! allocated in the copy, too. Blocks are never shared with the original, as a filesystem could do
+//! (`cp --reflink`): a server's first write to a shared block costs more than to one of its own.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use crate::RunAs;
+
+/// Bytes copied between two looks at whether to go on.
+const PIECE: usize = 1 << 20;
+
+/// A folder that was not copied; what there is of the copy stays.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// It was stopped on demand.
+    #[error("copying was stopped")]
+    Stopped,
+    /// Something went wrong.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
+/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions. Holds
+/// plain files and folders only: anything else, a symbolic link above all, is refused. `is_stopped`
+/// is asked again and again; once it says so, copying ends.
+pub fn copy_folder(
+    from: &Path,
+    to: &Path,
+    owner: Option<RunAs>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<(), CopyError> {
+    Copying { owner, is_stopped }.entry(from, to)?;
+    sync_folder(to).map_err(|error| failed(to, error))
+}
+
+/// Waits until all that was written on the filesystem of this folder is on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
+}
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> CopyError {
+    CopyError::Failed(format!("{} cannot be copied: {error}", path.display()))
+}
+
+struct Copying<'a> {
+    owner: Option<RunAs>,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Copying<'_> {
+    fn entry(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
+        let facts = fs::symlink_metadata(from).map_err(|error| failed(from, error))?;
+        if facts.is_dir() {
+            self.folder(from, to)?;
+        } else if facts.is_file() {
+            self.file(from, to, &facts)?;
+        } else {
+            return Err(failed(from, "it is neither a plain file nor a folder"));
+        }
+        let give = || -> io::Result<()> {
+            if let Some(owner) = self.owner {
+                std::os::unix::fs::lchown(to, Some(owner.uid), Some(owner.gid))?;
+            }
+            fs::set_permissions(to, facts.permissions())
+        };
+        give().map_err(|error| failed(to, error))
+    }
+
+    fn folder(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
+        fs::DirBuilder::new().mode(0o700).create(to).map_err(|error| failed(to, error))?;
+        let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
+        for entry in entries {
+            let name = entry.map_err(|error| failed(from, error))?.file_name();
+            self.entry(&from.join(&name), &to.join(&name))?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, from: &Path, to: &Path, facts: &fs::Metadata) -> Result<(), CopyError> {
+        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag fits its argument");
+        let source = fs::OpenOptions::new().read(true).custom_flags(flags).open(from);
+        let source = source.map_err(|error| failed(from, error))?;
+        let copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+        let copy = copy.map_err(|error| failed(to, error))?;
+        let len = facts.len();
+        copy.set_len(len).map_err(|error| failed(to, error))?;
+        let is_allocated = len > 0 && facts.blocks().saturating_mul(512) >= len;
+        if is_allocated {
+            // Where the filesystem cannot do it, the original's was not allocated ahead either.
+            let _ = rustix::fs::fallocate(&copy, FallocateFlags::empty(), 0, len);
+        }
+        let mut at = 0;
+        while let Some((begin, end)) = next_data(&source, at, len).map_err(|e| failed(from, e))? {
+            if !self.range(&source, &copy, begin..end).map_err(|error| failed(from, error))? {
+                return Err(CopyError::Stopped);
+            }
+            at = end;
+        }
+        // Nobody reads the original soon; the memory is for the copy. Only a hint.
+        let _ = rustix::fs::fadvise(&source, 0, None, Advice::DontNeed);
+        Ok(())
+    }
+
+    /// Copies bytes; false if it was stopped.
+    fn range(&self, source: &fs::File, copy: &fs::File, range: Range<u64>) -> io::Result<bool> {
+        let Range { start: begin, end } = range;
+        let mut piece = vec![0; PIECE.min((end - begin) as usize)];
+        let mut at = begin;
+        while at < end {
+            if (self.is_stopped)() {
+                return Ok(false);
+            }
+            let n = piece.len().min((end - at) as usize);
+            source.read_exact_at(&mut piece[..n], at)?;
+            copy.write_all_at(&piece[..n], at)?;
+            at += n as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// The next stretch of the file, from `at` on, that is no hole; none at its end.
+fn next_data(file: &fs::File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
+    if at >= len {
+        return Ok(None);
+    }
+    let begin = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+        Ok(begin) => begin,
+        Err(Errno::NXIO) => return Ok(None),
+        // A filesystem that does not know about holes has none.
+        Err(Errno::INVAL) => return Ok(Some((at, len))),
+        Err(error) => return Err(error.into()),
+    };
+    let end = rustix::fs::seek(file, SeekFrom::Hole(begin))?.min(len);
+    Ok((begin < end).then_some((begin, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn copied(from: &Path, to: &Path) -> Result<(), CopyError> {
+        copy_folder(from, to, None, &|| false)
+    }
+
+    #[test]
+    fn the_copy_has_the_same_bytes_permissions_and_space() {
+        let bench = tempfile::tempdir().unwrap();
+        let (from, to) = (bench.path().join("from"), bench.path().join("to"));
+        fs::create_dir_all(from.join("inner/empty")).unwrap();
+        let rows: Vec<u8> = (0..3 * PIECE + 17).map(|n| (n % 251) as u8).collect();
+        fs::write(from.join("inner/rows"), &rows).unwrap();
+        fs::write(from.join("nothing"), "").unwrap();
+        fs::set_permissions(from.join("inner"), fs::Permissions::from_mode(0o750)).unwrap();
+        let sparse = fs::File::create(from.join("sparse")).unwrap();
+        sparse.set_len(64 << 20).unwrap();
+        sparse.write_all_at(b"in the middle", 32 << 20).unwrap();
+        let ahead = fs::File::create(from.join("ahead")).unwrap();
+        let is_allocated =
+            rustix::fs::fallocate(&ahead, FallocateFlags::empty(), 0, 8 << 20).is_ok();
+        sync_folder(&from).unwrap();
+
+        copied(&from, &to).unwrap();
+        assert_eq!(fs::read(to.join("inner/rows")).unwrap(), rows);
+        assert!(to.join("inner/empty").is_dir());
+        let facts = |name: &str| fs::metadata(to.join(name)).unwrap();
+        assert_eq!(facts("nothing").len(), 0);
+        assert_eq!(facts("inner").mode() & 0o777, 0o750);
+        assert_eq!(facts("sparse").len(), 64 << 20);
+        assert!(facts("sparse").blocks() * 512 < 1 << 20, "holes were filled");
+        let mut text = [0; 13];
+        fs::File::open(to.join("sparse")).unwrap().read_exact_at(&mut text, 32 << 20).unwrap();
+        assert_eq!(&text, b"in the middle");
+        assert_eq!(facts("ahead").len(), if is_allocated { 8 << 20 } else { 0 });
+        assert!(facts("ahead").blocks() * 512 >= facts("ahead").len(), "space was given up");
+    }
+
+    #[test]
+    fn what_is_no_plain_file_or_folder_is_refused() {
+        let bench = tempfile::tempdir().unwrap();
+        let (from, to) = (bench.path().join("from"), bench.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", from.join("link")).unwrap();
+        let error = copied(&from, &to).unwrap_err().to_string();
+        assert!(error.contains("link") && error.contains("neither"), "{error}");
+        let error = copied(&bench.path().join("missing"), &bench.path().join("x")).unwrap_err();
+        assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_written_over_and_a_stop_is_heard() {
+        let bench = tempfile::tempdir().unwrap();
+        let (from, to) = (bench.path().join("from"), bench.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("rows"), "rows").unwrap();
+        assert!(matches!(copied(&from, &to), Err(CopyError::Failed(_))));
+        let result = copy_folder(&from, &bench.path().join("new"), None, &|| true);
+        assert!(matches!(result, Err(CopyError::Stopped)));
+    }
+}

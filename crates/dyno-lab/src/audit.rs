@@ -1,0 +1,88 @@
+//! Asks the server, after the last step, whether it did what it confirmed.
+
+use dyno_load::{Interval, KindInterval, OUTCOMES};
+use dyno_record::AuditRow;
+use dyno_workload::{
+    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, StatementError, TextRows, Workload,
+};
+
+/// What the clients did in one interval.
+pub(crate) fn totals(interval: &Interval) -> AuditTotals {
+    AuditTotals {
+        kinds: interval.kinds.iter().map(kind_totals).collect(),
+        tally: interval.tally,
+        in_flight: 0,
+    }
+}
+
+fn kind_totals(kind: &KindInterval) -> KindTotals {
+    let is_lost = |name: &str| {
+        ErrorClass::ALL.iter().any(|class| class.loses_connection() && class.name() == name)
+    };
+    let committed = kind.outcomes.committed();
+    let attempts: u64 = kind.outcomes.0.iter().sum();
+    let lost = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(name, _)| is_lost(name));
+    let lost = lost.map(|(_, count)| count).sum();
+    KindTotals { committed, undone: attempts - committed - lost, lost }
+}
+
+/// Audits the tables. Questions that the server does not answer are a demand that is not met, and
+/// no reason to throw away what was measured.
+pub(crate) fn audit(
+    connector: &Connector,
+    dialect: Dialect,
+    workload: &dyn Workload,
+    totals: &AuditTotals,
+) -> Vec<AuditRow> {
+    let rows = match ask(connector, &workload.audit_queries(dialect)) {
+        Ok(answers) => workload.audit(totals, &answers),
+        Err(message) => vec![dyno_workload::AuditRow::judged(
+            "questions about the tables",
+            "answers",
+            message,
+            false,
+        )],
+    };
+    rows.into_iter().map(recorded).collect()
+}
+
+fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextRows>, String> {
+    if queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = connector().map_err(|error| error.to_string())?;
+    let told = |error: StatementError| error.to_string();
+    queries.iter().map(|sql| connection.query(sql).map_err(told)).collect()
+}
+
+fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
+    let dyno_workload::AuditRow { name, expected, measured, pass } = row;
+    AuditRow { name, expected, measured, pass }
+}
+
+/// A demand that is not met, in words.
+pub(crate) fn failure(row: &AuditRow) -> String {
+    format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_parted_by_what_is_known_of_them() {
+        let mut outcomes = dyno_load::Outcomes::default();
+        for (idx, name) in OUTCOMES.iter().enumerate() {
+            outcomes.0[idx] = match *name {
+                "committed" => 1000,
+                "disconnected" => 200,
+                "timed_out" => 30,
+                _ => 1,
+            };
+        }
+        let histogram = dyno_record::new_histogram();
+        let kind = KindInterval { outcomes, response: histogram.clone(), service: histogram };
+        let expected = KindTotals { committed: 1000, undone: 6, lost: 230 };
+        assert_eq!(kind_totals(&kind), expected);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a worker of the load generator can do on this machine, measured beforehand: every step
+//! tells how close it came to that.
+
+use dyno_workload::Dialect;
+
+/// What one worker can do on this machine, against a server that answers at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calibration {
+    /// One for each protocol and number of clients.
+    pub rates: Vec<CalibratedRate>,
+}
+
+/// What one worker can do with so many clients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CalibratedRate {
+    /// Which connections it had.
+    pub dialect: Dialect,
+    /// Its clients.
+    pub clients: u32,
+    /// Statements per second.
+    pub statements_per_s: f64,
+}
+
+impl Calibration {
+    /// The share of its capacity that a worker with `clients` clients used at `statements_per_s`.
+    /// Compared with the calibrated number of clients that is nearest by ratio; none where no
+    /// worker was calibrated with this kind of connection.
+    pub fn share(&self, dialect: Dialect, clients: f64, statements_per_s: f64) -> Option<f64> {
+        let distance = |rate: &&CalibratedRate| (f64::from(rate.clients) / clients).ln().abs();
+        let nearest = self
+            .rates
+            .iter()
+            .filter(|rate| rate.dialect == dialect && rate.statements_per_s > 0.0)
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        Some(statements_per_s / nearest.statements_per_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_number_of_clients_counts() {
+        let rate = |clients, statements_per_s| CalibratedRate {
+            dialect: Dialect::MySql,
+            clients,
+            statements_per_s,
+        };
+        let rates = vec![rate(1, 100.0), rate(16, 1000.0), rate(64, 2000.0)];
+        let calibration = Calibration { rates };
+        let check = |clients: f64, expected: f64| {
+            assert_eq!(calibration.share(Dialect::MySql, clients, 50.0), Some(expected));
+        };
+        check(1.0, 0.5);
+        check(3.0, 0.5);
+        check(5.0, 0.05);
+        check(31.0, 0.05);
+        check(33.0, 0.025);
+        check(4000.0, 0.025);
+        assert_eq!(calibration.share(Dialect::PostgreSql, 1.0, 50.0), None);
+        assert_eq!(Calibration::default().share(Dialect::MySql, 1.0, 50.0), None);
+    }
+}

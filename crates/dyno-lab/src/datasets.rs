@@ -1,0 +1,383 @@
+//! Data sets that were populated once and are kept, so that later trials start on a copy.
+//!
+//! They lie under the keeper's root, `datasets/KEY/`: the folder `data`, as a server that was
+//! stopped in order has handed it over, and `dataset.json`, which says what it is. The key is a
+//! digest of all that decides what is in the files; beside it, the description itself is compared.
+//! A data set comes into being by one renaming, when it is complete. Nobody ever works on it; who
+//! copies it holds a shared lock on its `dataset.json`, who removes it an exclusive one.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use dyno_database::DataShape;
+use dyno_host::{CopyError, Keeper};
+use dyno_units::ByteCount;
+use dyno_workload::{Dialect, Row, Workload};
+use serde::{Deserialize, Serialize};
+
+/// The format of `dataset.json`.
+const FORMAT: u32 = 1;
+
+/// Rows of each table that go into the digest of its contents. What a workload's options and its
+/// seed change about rows, they change about nearly all of them.
+const SAMPLE_ROWS: u64 = 64;
+
+/// A data set is kept only if this many times its size is free: for the copy, which grows under
+/// load, and for what else lives on the disk.
+const FREE_TIMES: u64 = 3;
+
+/// All data sets together may take one part in this many of the disk.
+const SHARE_OF_DISK: u64 = 5;
+
+/// All that decides what is in a data set's files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// The version of Dyno, which fills tables in its own way.
+    pub dyno: String,
+    /// The server and those of its settings that shape files.
+    pub shape: DataShape,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The tables, in the order in which they are made.
+    pub tables: Vec<TableContents>,
+}
+
+/// All that decides what is in a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableContents {
+    /// The statement that makes it.
+    pub create: String,
+    /// The columns that are filled.
+    pub columns: Vec<String>,
+    /// How many rows are filled in.
+    pub rows: u64,
+    /// A digest of some of them.
+    pub sample: String,
+    /// Statements that are run afterwards.
+    pub after: Vec<String>,
+}
+
+impl Contents {
+    /// What a server of this shape will hold once it is populated. The load makes no difference:
+    /// all workloads with the same tables and rows share a data set.
+    pub(crate) fn new(shape: DataShape, dialect: Dialect, workload: &dyn Workload, seed: u64) -> Contents {
+        let tables = workload.tables(dialect);
+        let tables = tables.into_iter().enumerate().map(|(idx, table)| TableContents {
+            sample: sample(workload, idx, table.rows),
+            create: table.create,
+            columns: table.columns.into_iter().map(str::to_owned).collect(),
+            rows: table.rows,
+            after: table.after,
+        });
+        let dyno = env!("CARGO_PKG_VERSION").to_owned();
+        Contents { dyno, shape, seed, tables: tables.collect() }
+    }
+
+    /// The name under which it is kept: 16 hexadecimal digits.
+    pub fn key(&self) -> String {
+        let text = serde_json::to_string(self).expect("texts and numbers are JSON");
+        format!("{:016x}", digest(text.as_bytes()))
+    }
+}
+
+/// A digest of evenly spread rows of a table.
+fn sample(workload: &dyn Workload, table_idx: usize, n_rows: u64) -> String {
+    let n_sampled = n_rows.min(SAMPLE_ROWS);
+    let (mut row, mut text) = (Row::new(), Vec::new());
+    for nth in 0..n_sampled {
+        row.clear();
+        workload.fill_row(table_idx, nth * (n_rows / n_sampled), &mut row);
+        row.write_tab_separated(&mut text);
+        text.push(b'\n');
+    }
+    format!("{:016x}", digest(&text))
+}
+
+/// FNV-1a, 64 bits.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// What `dataset.json` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    format: u32,
+    /// The workload that was the first to populate it.
+    pub workload: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Seconds that populating took, indexes included.
+    pub populate_s: f64,
+    /// When it was populated, in milliseconds since 1970 UTC.
+    pub created_unix_ms: u64,
+    /// What it is.
+    pub contents: Contents,
+}
+
+impl Description {
+    pub(crate) fn new(contents: &Contents, workload: &str) -> Description {
+        Description {
+            format: FORMAT,
+            workload: workload.to_owned(),
+            rows: 0,
+            bytes: 0,
+            populate_s: 0.0,
+            created_unix_ms: 0,
+            contents: contents.clone(),
+        }
+    }
+}
+
+/// A data set as a list of them shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Its key.
+    pub key: String,
+    /// When a trial last began on a copy of it, in milliseconds since 1970 UTC.
+    pub last_used_unix_ms: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// What it is, or why that cannot be told.
+    pub description: Result<Description, String>,
+}
+
+/// The data sets under a keeper's root.
+pub struct DataSets<'a> {
+    keeper: &'a Keeper,
+    folder: PathBuf,
+}
+
+impl<'a> DataSets<'a> {
+    /// Those under this keeper's root. Makes nothing yet.
+    pub fn of(keeper: &'a Keeper) -> DataSets<'a> {
+        DataSets { keeper, folder: keeper.root().join("datasets") }
+    }
+
+    /// All of them, the last used first; damaged ones and those of another version as well.
+    pub fn list(&self) -> anyhow::Result<Vec<Listed>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries,
+        };
+        let cannot = || format!("cannot look into {}", self.folder.display());
+        let mut listed = Vec::new();
+        for entry in entries.with_context(cannot)? {
+            let path = entry.with_context(cannot)?.path();
+            let Some(key) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let description = read(&path);
+            let bytes = match &description {
+                Ok(description) => description.bytes,
+                Err(_) => dyno_host::folder_bytes(&path).unwrap_or(0),
+            };
+            listed.push(Listed {
+                key: key.to_owned(),
+                last_used_unix_ms: last_used(&path),
+                bytes,
+                description,
+            });
+        }
+        listed.sort_by(|a, b| {
+            b.last_used_unix_ms.cmp(&a.last_used_unix_ms).then_with(|| a.key.cmp(&b.key))
+        });
+        Ok(listed)
+    }
+
+    /// Removes one. Fails if there is none of this key, or if it is being copied just now.
+    pub fn remove(&self, key: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(key);
+        let is_name = path.parent() == Some(&self.folder) && path.file_name().is_some();
+        if !is_name || !path.is_dir() {
+            bail!("there is no data set `{key}` in {}", self.folder.display());
+        }
+        // Without a description nobody can be copying it.
+        let lock = File::open(description_of(&path)).ok();
+        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_err()) {
+            bail!("the data set {key} is being copied for a trial just now; try again later");
+        }
+        // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
+        let holder = Holder::make(self.keeper, "removed").context("cannot remove a data set")?;
+        fs::rename(&path, holder.path.join("dataset"))
+            .with_context(|| format!("cannot remove the data set {key}"))?;
+        holder.remove()
+    }
+
+    /// The data set of these contents, if it is there.
+    pub(crate) fn find(&self, contents: &Contents) -> Option<Kept> {
+        let folder = self.folder.join(contents.key());
+        let lock = File::open(description_of(&folder)).ok()?;
+        lock.lock_shared().ok()?;
+        // It may have been removed, and even made anew, before the lock was there.
+        let (now, then) = (fs::metadata(description_of(&folder)).ok()?, lock.metadata().ok()?);
+        if (now.dev(), now.ino()) != (then.dev(), then.ino()) {
+            return None;
+        }
+        let description = read(&folder).ok()?;
+        (description.contents == *contents).then_some(Kept { folder, description, lock })
+    }
+
+    /// Keeps what lies in the holder as `data`, the complete data of a server. Removes others, those
+    /// first that were not used for the longest time, where all would take too much. On an error
+    /// the data are still in the holder.
+    pub(crate) fn keep(&self, holder: &Holder<'_>, description: &Description) -> anyhow::Result<Kept> {
+        self.check_room(description.bytes)?;
+        let key = description.contents.key();
+        let folder = self.folder.join(&key);
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)
+            .with_context(|| format!("cannot make {}", self.folder.display()))?;
+        if folder.exists() {
+            // Another Dyno was faster; or it is damaged, or the digest met a namesake.
+            if let Some(kept) = self.find(&description.contents) {
+                return Ok(kept);
+            }
+            self.remove(&key)?;
+        }
+        let lock = write(&holder.path, description)?;
+        fs::rename(&holder.path, &folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Kept { folder, description: description.clone(), lock })
+    }
+
+    fn check_room(&self, bytes: u64) -> anyhow::Result<()> {
+        let root = self.keeper.root();
+        let cannot = || format!("cannot tell the room on the disk of {}", root.display());
+        let limit = dyno_host::size_bytes(root).with_context(cannot)? / SHARE_OF_DISK;
+        let size = ByteCount(bytes);
+        if bytes > limit {
+            bail!("it takes {size}, and kept ones may take {} of this disk", ByteCount(limit));
+        }
+        let mut kept = self.list()?;
+        let mut total: u64 = kept.iter().map(|one| one.bytes).sum();
+        while total + bytes > limit {
+            let Some(oldest) = kept.pop() else { break };
+            // One that is in use just now stays for this time.
+            if self.remove(&oldest.key).is_ok() {
+                total -= oldest.bytes;
+            }
+        }
+        let free = dyno_host::free_bytes(root).with_context(cannot)?;
+        if free < bytes.saturating_mul(FREE_TIMES) {
+            bail!(
+                "it takes {size}, and of the disk {} are free; {FREE_TIMES} times its size is wanted",
+                ByteCount(free)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A data set that stays as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    folder: PathBuf,
+    pub(crate) description: Description,
+    lock: File,
+}
+
+impl Kept {
+    /// Its key.
+    pub(crate) fn key(&self) -> String {
+        self.description.contents.key()
+    }
+
+    /// Copies its data into the holder, as `data`, for a server that the keeper starts.
+    pub(crate) fn copy(
+        &self,
+        holder: &Holder<'_>,
+        now_unix_ms: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), CopyError> {
+        let (from, owner) = (self.folder.join("data"), holder.keeper.run_as());
+        dyno_host::copy_folder(&from, &holder.data(), owner, is_stopped)?;
+        // When it was last used only decides which one goes first.
+        let _ = self.lock.set_modified(UNIX_EPOCH + Duration::from_millis(now_unix_ms));
+        Ok(())
+    }
+}
+
+/// A folder of the keeper's for data on their way; removed with this.
+pub(crate) struct Holder<'a> {
+    keeper: &'a Keeper,
+    path: PathBuf,
+    is_removed: bool,
+}
+
+impl<'a> Holder<'a> {
+    pub(crate) fn make(keeper: &'a Keeper, name: &str) -> anyhow::Result<Holder<'a>> {
+        let path = keeper.make_folder(name)?;
+        Ok(Holder { keeper, path, is_removed: false })
+    }
+
+    /// Where data go.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    fn remove(mut self) -> anyhow::Result<()> {
+        self.is_removed = true;
+        Ok(self.keeper.remove_folder(&self.path)?)
+    }
+}
+
+impl Drop for Holder<'_> {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // What stays behind is found and removed by the next run.
+            let _ = self.keeper.remove_folder(&self.path);
+        }
+    }
+}
+
+fn description_of(folder: &Path) -> PathBuf {
+    folder.join("dataset.json")
+}
+
+/// Reads a description; the error is for people.
+fn read(folder: &Path) -> Result<Description, String> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let text = fs::read(description_of(folder))
+        .map_err(|error| format!("its dataset.json cannot be read: {error}"))?;
+    let damaged = |error: serde_json::Error| format!("its dataset.json is damaged: {error}");
+    let Format { format } = serde_json::from_slice(&text).map_err(damaged)?;
+    if format != FORMAT {
+        return Err(format!("it has format {format}, and this Dyno knows format {FORMAT}"));
+    }
+    serde_json::from_slice(&text).map_err(damaged)
+}
+
+/// Writes a description once the data beside it are on the disk; returns it locked.
+fn write(folder: &Path, description: &Description) -> anyhow::Result<File> {
+    let path = description_of(folder);
+    let write = || -> anyhow::Result<File> {
+        dyno_host::sync_folder(folder)?;
+        let mut file = File::create_new(&path)?;
+        file.write_all(&serde_json::to_vec_pretty(description)?)?;
+        file.sync_all()?;
+        file.lock_shared()?;
+        Ok(file)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn last_used(folder: &Path) -> u64 {
+    let modified = fs::metadata(description_of(folder)).and_then(|facts| facts.modified()).ok();
+    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    since.as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests;
+

@@ -1,0 +1,225 @@
+//! Charts of a single step: a row for each variant, its value as a dot on a horizontal axis with
+//! its bounds and repetitions.
+
+use super::marks::Mark;
+use super::scale::{Scale, nice_log_range, nice_range};
+use super::{Frame, open_svg, text, variant_class};
+use crate::format::Unit;
+use crate::markup::{Markup, coordinate, escape};
+
+/// Height of a row.
+const ROW: f64 = 27.0;
+/// Width of a letter of a name, about.
+const LETTER: f64 = 6.3;
+/// Letters of a name that are shown.
+const LETTERS_MOST: usize = 28;
+/// Room at the right for the values in numbers.
+const VALUES: f64 = 74.0;
+
+/// A chart of one step.
+#[derive(Clone, Debug)]
+pub(crate) struct RowsChart {
+    /// For those who cannot see it.
+    pub(crate) label: String,
+    /// The marks in the order of their rows, each with the name of its variant.
+    pub(crate) rows: Vec<(String, Mark)>,
+    /// Unit of the values.
+    pub(crate) unit: Unit,
+    /// Whether the axis is logarithmic.
+    pub(crate) is_log: bool,
+    /// What does not matter: from and to.
+    pub(crate) band: Option<(f64, f64)>,
+    /// Width of the drawing.
+    pub(crate) width: f64,
+}
+
+impl RowsChart {
+    /// Draws it.
+    pub(crate) fn svg(&self) -> String {
+        let mut out = Markup::new();
+        let frame = self.frame();
+        let x = self.scale(&frame);
+        open_svg(&mut out, &frame, &self.label, "");
+        self.background(&mut out, &frame, &x);
+        for (i, (name, mark)) in self.rows.iter().enumerate() {
+            let y = frame.top + (i as f64 + 0.5) * ROW;
+            text(&mut out, frame.left - 10.0, y + 4.0, "a e", &shorten(name));
+            self.mark(&mut out, mark, y, &x);
+            if mark.value.is_finite() {
+                let shown = self.unit.show(mark.value);
+                text(&mut out, frame.width - 4.0, y + 4.0, "val e", &shown);
+            }
+        }
+        out.raw("</svg>");
+        out.finish()
+    }
+
+    fn frame(&self) -> Frame {
+        let letters = self.rows.iter().map(|(name, _)| shorten(name).chars().count()).max();
+        let height = 6.0 + self.rows.len() as f64 * ROW + 26.0;
+        Frame {
+            width: self.width,
+            height,
+            left: (letters.unwrap_or(0) as f64 * LETTER + 18.0).max(40.0),
+            right: self.width - VALUES,
+            top: 6.0,
+            bottom: height - 26.0,
+        }
+    }
+
+    fn scale(&self, frame: &Frame) -> Scale {
+        let ends = |mark: &Mark| {
+            let (low, high) = mark.bounds.unwrap_or((mark.value, mark.value));
+            mark.dots.iter().copied().chain([mark.value, low, high]).collect::<Vec<f64>>()
+        };
+        let band = self.band.map_or(Vec::new(), |(low, high)| vec![low, high]);
+        let values = self.rows.iter().flat_map(|(_, mark)| ends(mark)).chain(band);
+        let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+        if self.is_log && low.is_finite() {
+            let (low, high) = nice_log_range(low, high);
+            return Scale::log(low, high, frame.left, frame.right);
+        }
+        let low = values.iter().copied().fold(0.0, f64::min);
+        let (low, high) = nice_range(low, high.max(0.0), 5);
+        Scale::linear(low, high, frame.left, frame.right)
+    }
+
+    fn background(&self, out: &mut Markup, frame: &Frame, x: &Scale) {
+        let (top, bottom) = (coordinate(frame.top), coordinate(frame.bottom));
+        if let Some((low, high)) = self.band {
+            out.raw(format_args!(
+                "<rect x=\"{}\" y=\"{top}\" width=\"{}\" height=\"{}\" class=\"band\"/>",
+                coordinate(x.at(low)),
+                coordinate(x.at(high) - x.at(low)),
+                coordinate(frame.plot_height())
+            ));
+        }
+        let mut grid = String::new();
+        let mut free_from = f64::NEG_INFINITY;
+        for value in x.ticks(5) {
+            let at = x.at(value);
+            grid += &format!("M{} {top}V{bottom}", coordinate(at));
+            let label = self.unit.tick(value);
+            let reach = label.chars().count() as f64 * 3.3 + 5.0;
+            if at - reach >= free_from {
+                text(out, at, frame.bottom + 18.0, "a m", &label);
+                free_from = at + reach;
+            }
+        }
+        out.raw(format_args!("<path d=\"{grid}\" class=\"g\"/>"));
+        // Zero, or for ratios one.
+        let origin = if self.is_log { self.band.map(|_| 1.0) } else { Some(0.0) };
+        if let Some(origin) = origin {
+            let at = coordinate(x.at(origin));
+            out.raw(format_args!("<path d=\"M{at} {top}V{bottom}\" class=\"base\"/>"));
+        }
+    }
+
+    fn mark(&self, out: &mut Markup, mark: &Mark, y: f64, x: &Scale) {
+        if !mark.value.is_finite() {
+            return;
+        }
+        out.raw(format_args!("<g class=\"{}\"><g class=\"k\">", variant_class(mark.variant)));
+        out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
+        if let Some((low, high)) = mark.bounds {
+            let (low, high) = (coordinate(x.at(low)), coordinate(x.at(high)));
+            let (above, below) = (coordinate(y - 4.0), coordinate(y + 4.0));
+            out.raw(format_args!(
+                "<path d=\"M{low} {}H{high}M{low} {above}V{below}M{high} {above}V{below}\" \
+                 class=\"eb own\"/>",
+                coordinate(y)
+            ));
+        }
+        out.raw(format_args!(
+            "<circle cx=\"{}\" cy=\"{}\" r=\"4.2\" class=\"p\"/>",
+            coordinate(x.at(mark.value)),
+            coordinate(y)
+        ));
+        let n = mark.dots.len();
+        for (i, value) in mark.dots.iter().enumerate().filter(|(_, v)| n > 1 && v.is_finite()) {
+            let shift = (i as f64 / (n - 1) as f64 - 0.5) * 10.0;
+            out.raw(format_args!(
+                "<circle cx=\"{}\" cy=\"{}\" r=\"1.8\" class=\"dot\"/>",
+                coordinate(x.at(*value)),
+                coordinate(y + shift)
+            ));
+        }
+        out.raw("</g></g>");
+    }
+}
+
+fn shorten(name: &str) -> String {
+    if name.chars().count() <= LETTERS_MOST {
+        return name.to_owned();
+    }
+    name.chars().take(LETTERS_MOST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn chart() -> RowsChart {
+        let mark = Mark {
+            variant: 1,
+            step: 0,
+            value: 80.0,
+            bounds: Some((70.0, 90.0)),
+            dots: vec![75.0, 85.0],
+            tip: "a \"b\" 80/s".to_owned(),
+        };
+        RowsChart {
+            label: "Throughput".to_owned(),
+            rows: vec![("a<b".to_owned(), mark)],
+            unit: Unit::PerSecond,
+            is_log: false,
+            band: None,
+            width: 300.0,
+        }
+    }
+
+    #[test]
+    fn a_row_has_its_name_its_bounds_its_dots_and_its_value() {
+        let svg = chart().svg().replace("><", ">\n<");
+        expect![[r#"
+            <svg viewBox="0 0 300 59" class="ch" role="img" aria-label="Throughput">
+            <text x="40" y="51" class="a m">0/s</text>
+            <text x="77.2" y="51" class="a m">20/s</text>
+            <text x="114.4" y="51" class="a m">40/s</text>
+            <text x="151.6" y="51" class="a m">60/s</text>
+            <text x="188.8" y="51" class="a m">80/s</text>
+            <path d="M40 6V33M77.2 6V33M114.4 6V33M151.6 6V33M188.8 6V33M226 6V33" class="g"/>
+            <path d="M40 6V33" class="base"/>
+            <text x="30" y="23.5" class="a e">a&lt;b</text>
+            <g class="v1 c1">
+            <g class="k">
+            <title>a &quot;b&quot; 80/s</title>
+            <path d="M170.2 19.5H207.4M170.2 15.5V23.5M207.4 15.5V23.5" class="eb own"/>
+            <circle cx="188.8" cy="19.5" r="4.2" class="p"/>
+            <circle cx="179.5" cy="14.5" r="1.8" class="dot"/>
+            <circle cx="198.1" cy="24.5" r="1.8" class="dot"/>
+            </g>
+            </g>
+            <text x="296" y="23.5" class="val e">80/s</text>
+            </svg>"#]].assert_eq(&svg);
+    }
+
+    #[test]
+    fn ratios_have_one_as_their_origin_and_bounds_in_sight() {
+        let mut chart = chart();
+        (chart.is_log, chart.unit, chart.band) = (true, Unit::Ratio, Some((1.0 / 1.05, 1.05)));
+        chart.rows[0].1.value = 122.0;
+        chart.rows[0].1.bounds = Some((27.0, 557.0));
+        chart.rows[0].1.dots.clear();
+        let frame = chart.frame();
+        let x = chart.scale(&frame);
+        assert!(x.at(1.0) > frame.left && x.at(557.0) < frame.right);
+        let svg = chart.svg();
+        assert!(svg.contains("class=\"base\"") && svg.contains(">122 ×</text>"), "{svg}");
+        assert!(svg.contains(">100 ×</text>"), "{svg}");
+    }
+}

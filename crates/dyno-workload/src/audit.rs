@@ -1,0 +1,177 @@
+//! What a workload demands of the tables after the load: that the server did what it confirmed.
+//!
+//! A benchmark that counts commits believes the server. An audit does not: it asks what is in the
+//! tables, and compares that with what the clients were told. It is exact where the outcome of
+//! every attempt is known, and has bounds where it is not: an attempt in flight when its step
+//! ended, or whose connection was lost, may have committed or not.
+
+use std::fmt::Display;
+
+use crate::{Tally, TextRows};
+
+/// What the clients did in all steps since the tables were filled, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditTotals {
+    /// Attempts by kind of transaction.
+    pub kinds: Vec<KindTotals>,
+    /// Statements and rows of all attempts in `kinds`.
+    pub tally: Tally,
+    /// Attempts that were in flight when their step ended. They are of unknown outcome, and are
+    /// neither in `kinds` nor in `tally`.
+    pub in_flight: u64,
+}
+
+/// Attempts of one kind, by what is known of their outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindTotals {
+    /// The server confirmed the commit.
+    pub committed: u64,
+    /// The server refused or rolled back: nothing of them may be left.
+    pub undone: u64,
+    /// The connection was lost or the time limit ran out: they may have committed or not.
+    pub lost: u64,
+}
+
+impl AuditTotals {
+    /// Attempts that committed, of all kinds.
+    pub fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.committed).sum()
+    }
+
+    /// Attempts that may have committed or not.
+    pub fn unknown(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.lost).sum::<u64>() + self.in_flight
+    }
+
+    /// Attempts that are in the tally and did not commit, as far as the clients know.
+    pub fn unfinished(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.undone + kind.lost).sum()
+    }
+
+    /// Adds what happened in a further step.
+    pub fn add(&mut self, other: &AuditTotals) {
+        if self.kinds.len() < other.kinds.len() {
+            self.kinds.resize(other.kinds.len(), KindTotals::default());
+        }
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.committed += theirs.committed;
+            mine.undone += theirs.undone;
+            mine.lost += theirs.lost;
+        }
+        self.tally.add(&other.tally);
+        self.in_flight += other.in_flight;
+    }
+}
+
+/// One demand, and whether it is met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// What is demanded, in words.
+    pub name: String,
+    /// What should have been found.
+    pub expected: String,
+    /// What was found.
+    pub measured: String,
+    /// Whether that is as it should be.
+    pub pass: bool,
+}
+
+impl AuditRow {
+    /// A demand of this name that was judged by the caller.
+    pub fn judged(
+        name: impl Into<String>,
+        expected: impl Display,
+        measured: impl Display,
+        pass: bool,
+    ) -> AuditRow {
+        AuditRow {
+            name: name.into(),
+            expected: expected.to_string(),
+            measured: measured.to_string(),
+            pass,
+        }
+    }
+
+    /// Demands `expected`. A number that the server did not give meets no demand.
+    pub fn equal(name: impl Into<String>, expected: i128, measured: Option<i128>) -> AuditRow {
+        AuditRow::between(name, (expected, expected), measured)
+    }
+
+    /// Demands a number from the first of `bounds` to the second.
+    pub fn between(
+        name: impl Into<String>,
+        bounds: (i128, i128),
+        measured: Option<i128>,
+    ) -> AuditRow {
+        let (low, high) = bounds;
+        let expected = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        let pass = measured.is_some_and(|measured| (low..=high).contains(&measured));
+        let measured = measured.map_or("no number".to_owned(), |measured| measured.to_string());
+        AuditRow { name: name.into(), expected, measured, pass }
+    }
+
+    /// Demands that each transaction sent `per_transaction` statements: exact where all attempts
+    /// committed. An attempt that did not may have sent any part of them, and a ROLLBACK.
+    pub fn statements(per_transaction: u64, totals: &AuditTotals) -> AuditRow {
+        let least = i128::from(totals.committed()) * i128::from(per_transaction);
+        let most = least + i128::from(totals.unfinished()) * i128::from(per_transaction + 1);
+        let name = format!("statements sent, {per_transaction} a transaction");
+        AuditRow::between(name, (least, most), Some(totals.tally.statements().into()))
+    }
+}
+
+/// The whole number in this row and column of an answer; none where there is no such thing.
+pub fn number_in(answer: &TextRows, row: usize, column: usize) -> Option<i128> {
+    answer.get(row)?.get(column)?.as_deref()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(committed: u64, undone: u64, lost: u64, statements: u64) -> AuditTotals {
+        let tally = Tally { reads: statements, ..Tally::default() };
+        AuditTotals { kinds: vec![KindTotals { committed, undone, lost }], tally, in_flight: 2 }
+    }
+
+    #[track_caller]
+    fn check(row: AuditRow, expected: &str, measured: &str, pass: bool) {
+        assert_eq!((&*row.expected, &*row.measured, row.pass), (expected, measured, pass));
+    }
+
+    #[test]
+    fn bounds_include_their_ends() {
+        check(AuditRow::equal("x", 5, Some(5)), "5", "5", true);
+        check(AuditRow::equal("x", 5, Some(6)), "5", "6", false);
+        check(AuditRow::equal("x", 0, None), "0", "no number", false);
+        check(AuditRow::between("x", (-1, 2), Some(-1)), "-1 to 2", "-1", true);
+        check(AuditRow::between("x", (-1, 2), Some(2)), "-1 to 2", "2", true);
+        check(AuditRow::between("x", (-1, 2), Some(3)), "-1 to 2", "3", false);
+    }
+
+    #[test]
+    fn statements_are_exact_where_everything_committed() {
+        check(AuditRow::statements(7, &totals(10, 0, 0, 70)), "70", "70", true);
+        check(AuditRow::statements(7, &totals(10, 0, 0, 71)), "70", "71", false);
+        // An attempt that failed may have sent all seven and a ROLLBACK.
+        check(AuditRow::statements(7, &totals(10, 1, 0, 78)), "70 to 78", "78", true);
+        check(AuditRow::statements(7, &totals(10, 1, 1, 86)), "70 to 86", "86", true);
+        check(AuditRow::statements(7, &totals(10, 1, 0, 69)), "70 to 78", "69", false);
+    }
+
+    #[test]
+    fn steps_add_up() {
+        let mut all = AuditTotals::default();
+        all.add(&totals(10, 1, 3, 70));
+        all.add(&totals(5, 0, 0, 35));
+        assert_eq!((all.committed(), all.unfinished(), all.unknown()), (15, 4, 7));
+        assert_eq!(all.tally.statements(), 105);
+    }
+
+    #[test]
+    fn answers_that_are_no_numbers_are_none() {
+        let answer = vec![vec![Some("12".to_owned()), None, Some("x".to_owned())]];
+        let all = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)].map(|(r, c)| number_in(&answer, r, c));
+        assert_eq!(all, [Some(12), None, None, None, None]);
+    }
+}

@@ -1,0 +1,105 @@
+//! The four tables in three dialects, and their rows: those of `pgbench -i`.
+//!
+//! Where they depart from pgbench's:
+//!
+//! - pgbench adds primary keys when the rows are there. So does this on PostgreSQL. In InnoDB a
+//!   table is its primary key, and a key that came later would rewrite it; SQLite cannot add one.
+//!   On those the key is made with the table.
+//! - `filler` of an account is 84 blanks, and not the empty string that a column of type CHAR(84)
+//!   pads to as many: SQLite pads nothing, and TPC-B wants rows of 100 bytes.
+//! - On MariaDB and MySQL `mtime` is a DATETIME, because there TIMESTAMP is another type.
+
+use crate::{Dialect, Row, Table};
+
+use super::settings::{ACCOUNTS, Settings, TELLERS};
+
+/// From this scale on the numbers of accounts do not fit into 32 bits with room to spare, and
+/// pgbench makes their columns wider.
+const WIDE_SCALE: u64 = 20_000;
+
+/// The tables, in the order that [`fill_row`] knows.
+pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
+    let scale = settings.scale;
+    let aid = if scale >= WIDE_SCALE { "bigint" } else { "int" };
+    let keyed = |name: &str, key: &str, columns: &str| {
+        let with = match dialect {
+            Dialect::PostgreSql => format!(" WITH (fillfactor={})", settings.fillfactor),
+            Dialect::MySql | Dialect::Sqlite => String::new(),
+        };
+        format!("CREATE TABLE {name} ({}, {columns}){with}", key_column(dialect, key, aid))
+    };
+    let mtime = if dialect == Dialect::MySql { "datetime" } else { "timestamp" };
+    vec![
+        Table {
+            name: "pgbench_branches".to_owned(),
+            create: keyed("pgbench_branches", "bid", "bbalance int, filler char(88)"),
+            columns: vec!["bid", "bbalance"],
+            rows: scale,
+            after: after(dialect, "pgbench_branches", Some("bid")),
+        },
+        Table {
+            name: "pgbench_tellers".to_owned(),
+            create: keyed("pgbench_tellers", "tid", "bid int, tbalance int, filler char(84)"),
+            columns: vec!["tid", "bid", "tbalance"],
+            rows: scale * TELLERS,
+            after: after(dialect, "pgbench_tellers", Some("tid")),
+        },
+        Table {
+            name: "pgbench_accounts".to_owned(),
+            create: keyed("pgbench_accounts", "aid", "bid int, abalance int, filler char(84)"),
+            columns: vec!["aid", "bid", "abalance", "filler"],
+            rows: scale * ACCOUNTS,
+            after: after(dialect, "pgbench_accounts", Some("aid")),
+        },
+        Table {
+            name: "pgbench_history".to_owned(),
+            create: format!(
+                "CREATE TABLE pgbench_history (tid int, bid int, aid {aid}, delta int, \
+                 mtime {mtime}, filler char(22))"
+            ),
+            columns: vec!["tid", "bid", "aid", "delta"],
+            rows: 0,
+            after: after(dialect, "pgbench_history", None),
+        },
+    ]
+}
+
+fn key_column(dialect: Dialect, key: &str, aid: &str) -> String {
+    let kind = if key == "aid" { aid } else { "int" };
+    match dialect {
+        Dialect::PostgreSql => format!("{key} {kind} not null"),
+        Dialect::MySql => format!("{key} {kind} not null primary key"),
+        // Of exactly this type a primary key is the row's own number, and no second tree.
+        Dialect::Sqlite => format!("{key} integer primary key not null"),
+    }
+}
+
+/// What pgbench does after filling, in its order: VACUUM ANALYZE, then the primary key.
+fn after(dialect: Dialect, table: &str, key: Option<&str>) -> Vec<String> {
+    match (dialect, key) {
+        (Dialect::PostgreSql, Some(key)) => vec![
+            format!("VACUUM ANALYZE {table}"),
+            format!("ALTER TABLE {table} ADD PRIMARY KEY ({key})"),
+        ],
+        (Dialect::PostgreSql, None) => vec![format!("VACUUM ANALYZE {table}")],
+        (Dialect::MySql, _) => vec![format!("ANALYZE TABLE {table}")],
+        (Dialect::Sqlite, _) => vec![format!("ANALYZE {table}")],
+    }
+}
+
+/// Writes row `number`, counted from 0, of table `table_idx` of [`tables`].
+pub(super) fn fill_row(table_idx: usize, number: u64, row: &mut Row) {
+    row.push_integer(number as i64 + 1);
+    match table_idx {
+        0 => row.push_integer(0),
+        1 => {
+            row.push_integer((number / TELLERS) as i64 + 1);
+            row.push_integer(0);
+        }
+        _ => {
+            row.push_integer((number / ACCOUNTS) as i64 + 1);
+            row.push_integer(0);
+            row.push_text(&[b' '; 84]);
+        }
+    }
+}

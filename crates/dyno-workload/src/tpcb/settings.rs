@@ -1,0 +1,98 @@
+//! The options, checked.
+
+use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
+
+use super::transactions::Script;
+
+/// Accounts of one branch.
+pub(super) const ACCOUNTS: u64 = 100_000;
+
+/// Tellers of one branch.
+pub(super) const TELLERS: u64 = 10;
+
+/// Most branches: tellers are numbered in 32 bits.
+const SCALE_MAX: u64 = 200_000_000;
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "scale",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "branches; each has 10 tellers and 100,000 accounts (about 15 MB)",
+    },
+    OptionSpec {
+        name: "script",
+        kind: OptionKind::Word(&["tpcb-like", "simple-update", "select-only"]),
+        default: "tpcb-like",
+        help: "what a transaction does: 7 statements; 5, without tellers and branches; or 1 SELECT",
+    },
+    OptionSpec {
+        name: "protocol",
+        kind: OptionKind::Word(&["prepared", "simple"]),
+        default: "prepared",
+        help: "statements prepared once for each connection, or sent as text (pgbench's default)",
+    },
+    OptionSpec {
+        name: "fillfactor",
+        kind: OptionKind::Count,
+        default: "100",
+        help: "percent of a page to fill, from 10 to 100 (PostgreSQL only)",
+    },
+];
+
+/// The options of the workload; `distribution` and what follows it choose accounts.
+pub(super) fn option_specs() -> Vec<OptionSpec> {
+    [OPTIONS, distribution::OPTIONS].concat()
+}
+
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Prepared once, executed with values.
+    Prepared,
+    /// As text with the values in it.
+    Simple,
+}
+
+/// The options as values.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// Branches.
+    pub(super) scale: u64,
+    pub(super) script: Script,
+    pub(super) protocol: Protocol,
+    /// Percent, in [10, 100].
+    pub(super) fillfactor: u64,
+    /// Of the accounts, counted from 0.
+    pub(super) accounts: Distribution,
+}
+
+impl Settings {
+    pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
+        let scale = count(options, "scale", 1, SCALE_MAX)?;
+        Ok(Settings {
+            scale,
+            script: match options.text("script") {
+                "simple-update" => Script::SimpleUpdate,
+                "select-only" => Script::SelectOnly,
+                _ => Script::TpcbLike,
+            },
+            protocol: match options.text("protocol") {
+                "simple" => Protocol::Simple,
+                _ => Protocol::Prepared,
+            },
+            fillfactor: count(options, "fillfactor", 10, 100)?,
+            accounts: DistributionSpec::from_options(options)?.over(scale * ACCOUNTS),
+        })
+    }
+}
+
+fn count(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
+    let value = options.count(name);
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    let reason = format!("`{value}` is not between {min} and {max}");
+    Err(OptionError { name: name.to_owned(), reason })
+}

@@ -1,0 +1,217 @@
+//! pgbench's built-in scripts: their statements, and what a client does in one transaction.
+
+use std::fmt::Write;
+
+use dyno_units::RandomStream;
+
+use crate::sysbench::distribution::Distribution;
+use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
+
+use super::settings::{Protocol, Settings, TELLERS};
+
+/// Largest amount, up or down, that a transaction moves.
+const DELTA_MOST: i64 = 5000;
+
+/// One of pgbench's built-in scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    TpcbLike,
+    SimpleUpdate,
+    SelectOnly,
+}
+
+/// A statement between BEGIN and COMMIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    UpdateAccount,
+    SelectAccount,
+    UpdateTeller,
+    UpdateBranch,
+    InsertHistory,
+}
+
+impl Script {
+    /// Its one kind of transaction.
+    pub(super) fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Script::TpcbLike => &["tpcb_like"],
+            Script::SimpleUpdate => &["simple_update"],
+            Script::SelectOnly => &["select_only"],
+        }
+    }
+
+    /// Whether there is a BEGIN and a COMMIT around its lines.
+    pub(super) fn has_begin(self) -> bool {
+        self != Script::SelectOnly
+    }
+
+    /// Its statements, BEGIN and COMMIT aside; the order is that of [`Script::statements`].
+    pub(super) fn lines(self) -> &'static [Line] {
+        match self {
+            Script::TpcbLike => &[
+                Line::UpdateAccount,
+                Line::SelectAccount,
+                Line::UpdateTeller,
+                Line::UpdateBranch,
+                Line::InsertHistory,
+            ],
+            Script::SimpleUpdate => {
+                &[Line::UpdateAccount, Line::SelectAccount, Line::InsertHistory]
+            }
+            Script::SelectOnly => &[Line::SelectAccount],
+        }
+    }
+
+    /// Statements of one transaction.
+    pub(super) fn n_statements(self) -> u64 {
+        self.lines().len() as u64 + if self.has_begin() { 2 } else { 0 }
+    }
+
+    /// Its lines as statements to prepare.
+    pub(super) fn statements(self, dialect: Dialect) -> Vec<Statement> {
+        let statement =
+            |line: &Line| Statement { sql: dialect.placeholders(line.sql()), class: line.class() };
+        self.lines().iter().map(statement).collect()
+    }
+}
+
+impl Line {
+    /// Its text, with `?` for each of [`Line::values`].
+    fn sql(self) -> &'static str {
+        match self {
+            Line::UpdateAccount => {
+                "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"
+            }
+            Line::SelectAccount => "SELECT abalance FROM pgbench_accounts WHERE aid = ?",
+            Line::UpdateTeller => {
+                "UPDATE pgbench_tellers SET tbalance = tbalance + ? WHERE tid = ?"
+            }
+            Line::UpdateBranch => {
+                "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?"
+            }
+            Line::InsertHistory => {
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+                 VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)"
+            }
+        }
+    }
+
+    fn class(self) -> StatementClass {
+        match self {
+            Line::SelectAccount => StatementClass::Read,
+            _ => StatementClass::Write,
+        }
+    }
+
+    /// Its values, and how many of them there are.
+    fn values(self, drawn: &Drawn) -> ([i64; 4], usize) {
+        let Drawn { aid, bid, tid, delta } = *drawn;
+        match self {
+            Line::UpdateAccount => ([delta, aid, 0, 0], 2),
+            Line::SelectAccount => ([aid, 0, 0, 0], 1),
+            Line::UpdateTeller => ([delta, tid, 0, 0], 2),
+            Line::UpdateBranch => ([delta, bid, 0, 0], 2),
+            Line::InsertHistory => ([tid, bid, aid, delta], 4),
+        }
+    }
+}
+
+/// What is drawn for a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drawn {
+    aid: i64,
+    bid: i64,
+    tid: i64,
+    delta: i64,
+}
+
+/// Longest statement with its values, in bytes: 104 of the INSERT and four numbers.
+const STATEMENT_BYTES_MAX: usize = 256;
+
+/// One client of any of the scripts.
+pub(super) struct Client {
+    script: Script,
+    protocol: Protocol,
+    scale: u64,
+    accounts: Distribution,
+    drawn: Drawn,
+    // Used again for each statement that goes as text.
+    sql: String,
+}
+
+impl Client {
+    pub(super) fn new(settings: &Settings) -> Client {
+        Client {
+            script: settings.script,
+            protocol: settings.protocol,
+            scale: settings.scale,
+            accounts: settings.accounts,
+            drawn: Drawn::default(),
+            sql: String::with_capacity(STATEMENT_BYTES_MAX),
+        }
+    }
+
+    async fn line(
+        &mut self,
+        statement: usize,
+        line: Line,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let (values, n) = line.values(&self.drawn);
+        match self.protocol {
+            Protocol::Prepared => {
+                session.execute(statement, &values.map(Value::Integer)[..n]).await?
+            }
+            Protocol::Simple => {
+                write_text(&mut self.sql, line.sql(), &values[..n]);
+                session.text(&self.sql, line.class()).await?
+            }
+        };
+        Ok(())
+    }
+}
+
+/// Writes `template` into `sql` with a value in place of each `?`.
+fn write_text(sql: &mut String, template: &str, values: &[i64]) {
+    sql.clear();
+    let mut values = values.iter();
+    for (idx, part) in template.split('?').enumerate() {
+        if idx > 0 {
+            let value = values.next().expect("a line has as many values as places for them");
+            write!(sql, "{value}").expect("writing to a String cannot fail");
+        }
+        sql.push_str(part);
+    }
+}
+
+impl Transactions for Client {
+    /// Draws all values, in pgbench's order.
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        self.drawn.aid = self.accounts.draw(random) as i64 + 1;
+        if self.script.has_begin() {
+            self.drawn.bid = random.below(self.scale) as i64 + 1;
+            self.drawn.tid = random.below(self.scale * TELLERS) as i64 + 1;
+            self.drawn.delta = random.below(2 * DELTA_MOST as u64 + 1) as i64 - DELTA_MOST;
+        }
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let has_begin = self.script.has_begin();
+        if has_begin {
+            session.begin().await?;
+        }
+        for (statement, line) in self.script.lines().iter().enumerate() {
+            self.line(statement, *line, session).await?;
+        }
+        if has_begin {
+            session.commit().await?;
+        }
+        Ok(())
+    }
+}

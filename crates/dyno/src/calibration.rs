@@ -1,0 +1,228 @@
+//! What `dyno calibrate` found, kept for later runs on the same machine.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use dyno_lab::{CalibratedRate, Calibration};
+use dyno_record::Environment;
+use dyno_workload::Dialect;
+use serde::{Deserialize, Serialize};
+
+/// Version of the file.
+const FORMAT: u32 = 1;
+
+/// A build without optimisation says nothing about one with.
+const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
+/// What was found, and where. The unit of a value is in its name.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Calibrated {
+    format: u32,
+    #[serde(flatten)]
+    pub(crate) whose: Whose,
+    pub(crate) date: String,
+    pub(crate) created_unix_ms: u64,
+    /// Of each measurement.
+    pub(crate) measured_s: f64,
+    pub(crate) clock: ClockFacts,
+    pub(crate) protocols: Vec<ProtocolFacts>,
+}
+
+/// For what it is true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Whose {
+    pub(crate) dyno: String,
+    pub(crate) build: String,
+    pub(crate) machine: String,
+    pub(crate) cpu_model: String,
+    pub(crate) cpus: u32,
+}
+
+/// How finely times are told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ClockFacts {
+    /// Smallest difference of two reads that is not zero.
+    pub(crate) resolution_ns: u64,
+    /// What a read costs.
+    pub(crate) read_ns: f64,
+}
+
+/// One protocol, over a Unix socket.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ProtocolFacts {
+    /// `mysql` or `postgresql`.
+    pub(crate) protocol: String,
+    /// What one worker can do.
+    pub(crate) closed: Vec<ClosedFacts>,
+    /// How late it sends what is due.
+    pub(crate) open: OpenFacts,
+}
+
+/// One worker with so many clients, each with its next statement as soon as it has its answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ClosedFacts {
+    pub(crate) clients: u32,
+    pub(crate) statements_per_s: f64,
+    pub(crate) cpu_user_us_per_statement: f64,
+    pub(crate) cpu_system_us_per_statement: f64,
+    /// CPU time of the worker as a share of the time.
+    pub(crate) busy: f64,
+    /// Share of the time in which it waited for a CPU; none where the kernel does not tell.
+    pub(crate) run_queue: Option<f64>,
+}
+
+/// One worker under open load, constant arrivals.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OpenFacts {
+    pub(crate) clients: u32,
+    pub(crate) rate: f64,
+    pub(crate) sent_per_s: f64,
+    pub(crate) missed: u64,
+    pub(crate) lag_p50_us: f64,
+    pub(crate) lag_p99_us: f64,
+    pub(crate) lag_p999_us: f64,
+    pub(crate) busy: f64,
+}
+
+impl Whose {
+    /// This Dyno on this machine.
+    pub(crate) fn ours(environment: &Environment) -> Whose {
+        let model = environment.facts.get("cpu.model");
+        Whose {
+            dyno: env!("CARGO_PKG_VERSION").to_owned(),
+            build: BUILD.to_owned(),
+            machine: environment.machine.clone(),
+            cpu_model: model.map_or("unknown", String::as_str).to_owned(),
+            cpus: environment.cpus,
+        }
+    }
+
+    /// In what it differs.
+    fn difference(&self, ours: &Whose) -> Option<String> {
+        let pairs = [
+            ("Dyno", &self.dyno, &ours.dyno),
+            ("build", &self.build, &ours.build),
+            ("machine", &self.machine, &ours.machine),
+            ("CPU", &self.cpu_model, &ours.cpu_model),
+        ];
+        let unlike = pairs.iter().find(|(_, theirs, ours)| theirs != ours);
+        match unlike {
+            Some((what, theirs, ours)) => Some(format!("its {what} was {theirs}, this is {ours}")),
+            None if self.cpus != ours.cpus => {
+                Some(format!("it had {} CPUs, there are {} now", self.cpus, ours.cpus))
+            }
+            None => None,
+        }
+    }
+}
+
+impl Calibrated {
+    pub(crate) fn new(whose: Whose, created_unix_ms: u64, measured_s: f64) -> Calibrated {
+        Calibrated {
+            format: FORMAT,
+            whose,
+            date: crate::commands::report::date(created_unix_ms),
+            created_unix_ms,
+            measured_s,
+            clock: ClockFacts { resolution_ns: 0, read_ns: 0.0 },
+            protocols: Vec::new(),
+        }
+    }
+
+    /// Keeps it in place of an earlier one; returns where.
+    pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
+        let path = path()?;
+        let told = || format!("cannot keep the calibration in {}", path.display());
+        let folder = path.parent().unwrap_or(&path);
+        std::fs::create_dir_all(folder).with_context(told)?;
+        // Written beside and moved, so that no reader meets half a file.
+        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+        std::fs::write(&beside, serde_json::to_vec_pretty(self)?).with_context(told)?;
+        std::fs::rename(&beside, &path).with_context(told)?;
+        Ok(path)
+    }
+
+    fn rates(&self) -> Calibration {
+        let mut rates = Vec::new();
+        for facts in &self.protocols {
+            let dialect = match facts.protocol.as_str() {
+                "mysql" => Dialect::MySql,
+                "postgresql" => Dialect::PostgreSql,
+                _ => continue,
+            };
+            rates.extend(facts.closed.iter().map(|closed| CalibratedRate {
+                dialect,
+                clients: closed.clients,
+                statements_per_s: closed.statements_per_s,
+            }));
+        }
+        Calibration { rates }
+    }
+}
+
+/// The calibration of this machine, or why there is none.
+pub(crate) fn read(environment: &Environment) -> Result<Calibration, String> {
+    let path = path().map_err(|error| format!("{error:#}"))?;
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err("this machine is not calibrated; `dyno calibrate` does that".to_owned());
+        }
+        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+    };
+    let again = "`dyno calibrate` makes it anew";
+    let calibrated: Calibrated = serde_json::from_str(&text)
+        .map_err(|error| format!("{} is not a calibration: {error}; {again}", path.display()))?;
+    if calibrated.format != FORMAT {
+        let format = calibrated.format;
+        return Err(format!("the calibration has format {format}, not {FORMAT}; {again}"));
+    }
+    match calibrated.whose.difference(&Whose::ours(environment)) {
+        Some(difference) => Err(format!("the calibration is not of this: {difference}; {again}")),
+        None => Ok(calibrated.rates()),
+    }
+}
+
+/// Where it is kept (XDG Base Directory Specification).
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn path() -> anyhow::Result<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+        .context("there is no place for a calibration: set XDG_STATE_HOME or HOME")?;
+    Ok(state.join("dyno").join("calibration.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whose() -> Whose {
+        Whose {
+            dyno: "1".to_owned(),
+            build: "release".to_owned(),
+            machine: "m".to_owned(),
+            cpu_model: "c".to_owned(),
+            cpus: 2,
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Whose), expected: Option<&str>) {
+        let mut theirs = whose();
+        change(&mut theirs);
+        assert_eq!(theirs.difference(&whose()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_calibration_is_of_one_machine_and_one_dyno() {
+        check(|_| {}, None);
+        check(|theirs| theirs.dyno = "0".to_owned(), Some("its Dyno was 0, this is 1"));
+        check(|theirs| theirs.cpus = 4, Some("it had 4 CPUs, there are 2 now"));
+        check(
+            |theirs| theirs.build = "debug".to_owned(),
+            Some("its build was debug, this is release"),
+        );
+    }
+}

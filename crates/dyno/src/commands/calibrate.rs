@@ -1,0 +1,229 @@
+//! `dyno calibrate`: what the load generator can do on this machine, against a server that answers
+//! at once.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use dyno_database::Protocol;
+use dyno_database::null::{NullServer, Place, Script};
+use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, StepTotals, run_step};
+use dyno_units::{Clock, Nanoseconds, Seed};
+use dyno_workload::Workload;
+
+use crate::calibration::{Calibrated, ClockFacts, ClosedFacts, OpenFacts, ProtocolFacts, Whose};
+use crate::cli::CalibrateOptions;
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// Clients of the one worker.
+const CLIENTS: [u32; 3] = [1, 16, 64];
+/// Clients under open load.
+const OPEN_CLIENTS: u32 = 64;
+/// Offered rate of the open load, where the worker can do that …
+const OPEN_RATE: f64 = 20_000.0;
+/// … else this share of what it can do: beyond it would measure its own queue.
+const OPEN_SHARE: f64 = 0.7;
+/// Reads of the clock to tell its resolution.
+const CLOCK_READS: u32 = 200_000;
+/// Longest warm-up.
+const WARM_UP_MOST: Nanoseconds = Nanoseconds::from_millis(500);
+
+/// Measures, prints and keeps the result.
+pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
+    let duration = options.duration;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let abort = AbortFlag::new();
+    lab::stop_on_signals(&abort)?;
+    let whose = Whose::ours(&lab::environment(&lab::data_root(None)?));
+    let mut calibrated = Calibrated::new(whose, clock.unix_millis(), duration.as_secs_f64());
+    calibrated.clock = clock_facts(clock.as_ref());
+    let workload = dyno_workload::catalog::find("oltp_point_select")
+        .context("there is no workload to calibrate with")?
+        .create(&BTreeMap::new(), Seed(1))?;
+    let folder = Folder::make()?;
+    for (protocol, name) in [(Protocol::MySql, "mysql"), (Protocol::PostgreSql, "postgresql")] {
+        let place = Place::Folder(folder.0.clone());
+        let server = NullServer::start(protocol, &place, Script::default(), Arc::clone(&clock))
+            .with_context(|| format!("cannot start a null server in {}", folder.0.display()))?;
+        let bench = Bench { server, workload: &workload, clock: &clock, abort: &abort, duration };
+        match bench.protocol(name)? {
+            Some(facts) => calibrated.protocols.push(facts),
+            None => return Ok(End::Interrupted),
+        }
+    }
+    if options.json {
+        terminal::out(&serde_json::to_string_pretty(&calibrated)?);
+    } else {
+        terminal::out(&table(&calibrated));
+    }
+    let path = calibrated.store()?;
+    terminal::say(&format!("kept in {}; every later run tells its share of it", path.display()));
+    Ok(End::Good)
+}
+
+/// A folder for sockets that only this user may enter; removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> anyhow::Result<Folder> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = std::env::temp_dir().join(format!("dyno-calibrate-{}", std::process::id()));
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind, it would do no harm: it is empty.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn clock_facts(clock: &dyn Clock) -> ClockFacts {
+    let began = clock.now();
+    let (mut before, mut resolution) = (began, u64::MAX);
+    for _ in 0..CLOCK_READS {
+        let now = clock.now();
+        if now > before {
+            resolution = resolution.min((now - before).0);
+        }
+        before = now;
+    }
+    let took = (before - began).0 as f64;
+    ClockFacts { resolution_ns: resolution, read_ns: took / f64::from(CLOCK_READS) }
+}
+
+/// What a measurement needs.
+struct Bench<'a> {
+    server: NullServer,
+    workload: &'a Arc<dyn Workload>,
+    clock: &'a Arc<dyn Clock>,
+    abort: &'a AbortFlag,
+    duration: Nanoseconds,
+}
+
+impl Bench<'_> {
+    /// All measurements over one protocol; none where the user stopped it.
+    fn protocol(&self, name: &str) -> anyhow::Result<Option<ProtocolFacts>> {
+        let mut closed = Vec::new();
+        for clients in CLIENTS {
+            terminal::say(&format!("{name}, {clients} clients …"));
+            let Some(totals) = self.step(Load::Closed { clients: clients as usize })? else {
+                return Ok(None);
+            };
+            closed.push(closed_facts(clients, &totals));
+        }
+        let most = closed.last().map_or(0.0, |facts| facts.statements_per_s);
+        let rate = OPEN_RATE.min((most * OPEN_SHARE).round()).max(1.0);
+        terminal::say(&format!("{name}, {rate}/s …"));
+        let clients = OPEN_CLIENTS as usize;
+        let load = Load::Open { rate, arrivals: Arrivals::Constant, clients };
+        let Some(totals) = self.step(load)? else { return Ok(None) };
+        let open = open_facts(rate, &totals);
+        Ok(Some(ProtocolFacts { protocol: name.to_owned(), closed, open }))
+    }
+
+    fn step(&self, load: Load) -> anyhow::Result<Option<StepTotals>> {
+        let spec = StepSpec {
+            load,
+            warm_up: Nanoseconds(self.duration.0 / 4).min(WARM_UP_MOST),
+            duration: self.duration,
+            // As a bench has it: a limit has its price.
+            statement_timeout: Nanoseconds::from_secs(60),
+            retries: 3,
+            workers: 1,
+            cpus: Vec::new(),
+            seed: Seed(1),
+        };
+        let job = Job {
+            workload: Arc::clone(self.workload),
+            connector: self.server.connector(),
+            clock: Arc::clone(self.clock),
+            abort: self.abort.clone(),
+        };
+        let totals = run_step(&spec, &job, &mut |_| {})?;
+        Ok((!totals.aborted).then_some(totals))
+    }
+}
+
+fn seconds(totals: &StepTotals) -> f64 {
+    (totals.measure_ended - totals.measure_began).as_secs_f64().max(1e-9)
+}
+
+fn closed_facts(clients: u32, totals: &StepTotals) -> ClosedFacts {
+    let tally = &totals.measured.tally;
+    let statements = (tally.reads + tally.writes + tally.others) as f64;
+    let per_statement = |cpu: Nanoseconds| cpu.as_micros_f64() / statements.max(1.0);
+    ClosedFacts {
+        clients,
+        statements_per_s: statements / seconds(totals),
+        cpu_user_us_per_statement: per_statement(totals.generator.cpu_user),
+        cpu_system_us_per_statement: per_statement(totals.generator.cpu_system),
+        busy: totals.generator.busiest_worker,
+        run_queue: totals.generator.run_queue.map(|waited| waited.as_secs_f64() / seconds(totals)),
+    }
+}
+
+fn open_facts(rate: f64, totals: &StepTotals) -> OpenFacts {
+    let lag = |quantile: f64| totals.measured.lag.value_at_quantile(quantile) as f64 / 1e3;
+    OpenFacts {
+        clients: OPEN_CLIENTS,
+        rate,
+        sent_per_s: totals.measured.lag.len() as f64 / seconds(totals),
+        missed: totals.measured.missed,
+        lag_p50_us: lag(0.5),
+        lag_p99_us: lag(0.99),
+        lag_p999_us: lag(0.999),
+        busy: totals.generator.busiest_worker,
+    }
+}
+
+/// The result for a person.
+fn table(calibrated: &Calibrated) -> String {
+    let Whose { machine, cpu_model, cpus, build, .. } = &calibrated.whose;
+    let mut out = format!(
+        "{machine}: {cpus} × {cpu_model}, {build} build\n\
+         clock: steps of {} ns, a read costs {:.0} ns\n\n\
+         One worker with closed load over a Unix socket, the server in the same machine:\n\
+         protocol    clients  statements/s  µs user  µs system  busy  waited for a CPU\n",
+        calibrated.clock.resolution_ns, calibrated.clock.read_ns
+    );
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    for facts in &calibrated.protocols {
+        for closed in &facts.closed {
+            let waited = closed.run_queue.map_or("not known".to_owned(), percent);
+            out += &format!(
+                "{:<10} {:>8} {:>13.0} {:>8.2} {:>10.2} {:>5} {waited:>17}\n",
+                facts.protocol,
+                closed.clients,
+                closed.statements_per_s,
+                closed.cpu_user_us_per_statement,
+                closed.cpu_system_us_per_statement,
+                percent(closed.busy),
+            );
+        }
+    }
+    out += "\nOne worker with open load, constant arrivals, 64 clients: lag, sent − due, in µs:\n\
+            protocol     offered/s  sent/s    p50    p99  p99.9  missed  busy\n";
+    for ProtocolFacts { protocol, open, .. } in &calibrated.protocols {
+        out += &format!(
+            "{protocol:<10} {:>11.0} {:>7.0} {:>6.0} {:>6.0} {:>6.0} {:>7} {:>5}\n",
+            open.rate,
+            open.sent_per_s,
+            open.lag_p50_us,
+            open.lag_p99_us,
+            open.lag_p999_us,
+            open.missed,
+            percent(open.busy),
+        );
+    }
+    out += "\nA worker that is less busy than 90 % waited for the server or for a CPU: its \
+            statements/s are a lower bound.\n";
+    out
+}

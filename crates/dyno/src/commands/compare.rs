@@ -1,0 +1,128 @@
+//! `dyno compare`: one run against another, for a person or as a gate.
+
+use std::path::Path;
+
+use anyhow::Context;
+use dyno_analysis::{Findings, Metric, Options, Verdict, analyse_against};
+use dyno_record::{Run, read_run};
+
+use super::report::date;
+use crate::cli::{CompareOptions, ReportFormat};
+use crate::clock::SystemClock;
+use crate::{End, terminal};
+
+/// The metrics that a gate judges.
+const JUDGED: [Metric; 2] = [Metric::Throughput, Metric::ResponseP95];
+
+/// What a gate says.
+#[derive(Debug, PartialEq, Eq)]
+enum Gate {
+    /// Everything was compared, and nothing is worse.
+    Pass,
+    /// These are worse.
+    Worse(Vec<String>),
+    /// Nothing is worse as far as is known, and these are not known.
+    CannotSay(Vec<String>),
+}
+
+/// Compares two runs.
+pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
+    let compared = compare(options);
+    let (gate, text) = match compared {
+        Ok(compared) => compared,
+        // What cannot be read is no reason to call it worse.
+        Err(error) if options.gate => {
+            terminal::error(&error);
+            return Ok(End::CannotSay);
+        }
+        Err(error) => return Err(error),
+    };
+    match &options.out {
+        Some(path) => std::fs::write(path, text)
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => terminal::out(&text),
+    }
+    if !options.gate {
+        return Ok(End::Good);
+    }
+    Ok(match gate {
+        Gate::Pass => {
+            terminal::say("gate: no worse");
+            End::Good
+        }
+        Gate::Worse(reasons) => {
+            terminal::say(&format!("gate: worse: {}", reasons.join("; ")));
+            End::Bad
+        }
+        Gate::CannotSay(reasons) => {
+            terminal::say(&format!("gate: cannot say: {}", reasons.join("; ")));
+            End::CannotSay
+        }
+    })
+}
+
+/// What the gate says, and the text to show.
+fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
+    let runs = [read(&options.baseline)?, read(&options.candidate)?];
+    let analysis = Options { threshold: options.threshold, ..Options::default() };
+    let findings = analyse_against(&runs[0], &runs[1], &analysis);
+    let text = match options.format {
+        ReportFormat::Html => {
+            use dyno_units::Clock;
+            let made = date(SystemClock::start().unix_millis());
+            dyno_report::html::render(&findings, &runs, &made)
+        }
+        ReportFormat::Markdown => dyno_report::markdown::render(&findings),
+        ReportFormat::Json => dyno_report::json::render(&findings),
+        ReportFormat::Terminal => {
+            let is_coloured = options.out.is_none() && terminal::out_is_terminal();
+            dyno_report::terminal::render(&findings, terminal::width(), is_coloured)
+        }
+    };
+    Ok((judge(&findings, runs[0].manifest.variants.len()), text))
+}
+
+fn read(folder: &Path) -> anyhow::Result<Run> {
+    read_run(folder).context("cannot use the record")
+}
+
+/// Judges the variants of the second run, which are listed behind the `n_first` of the first. Each
+/// must be compared in each judged metric at each step of either run.
+fn judge(findings: &Findings, n_first: usize) -> Gate {
+    let (mut worse, mut unknown) = (Vec::new(), Vec::new());
+    let name = |variant: usize| &findings.variants[variant].name;
+    let has_namesake =
+        |first: usize| findings.variants[n_first..].iter().any(|v| v.baseline == Some(first));
+    for first in (0..n_first).filter(|first| !has_namesake(*first)) {
+        unknown.push(format!("{} is in the first run only", name(first)));
+    }
+    for variant in n_first..findings.variants.len() {
+        if findings.variants[variant].baseline.is_none() {
+            unknown.push(format!("{} is in the second run only", name(variant)));
+            continue;
+        }
+        for (step, facts) in findings.steps.iter().enumerate() {
+            for metric in JUDGED {
+                let found = findings
+                    .comparisons
+                    .iter()
+                    .find(|c| (c.variant, c.step, c.metric) == (variant, step, metric));
+                let place = format!("{} of {} at {}", metric.name(), name(variant), facts.name);
+                match found.map(|c| c.verdict) {
+                    Some(Verdict::Better | Verdict::NoDifference) => {}
+                    Some(Verdict::Worse) => worse.push(place),
+                    Some(Verdict::Inconclusive) => unknown.push(format!("{place} is not decided")),
+                    None => unknown.push(format!("{place} cannot be compared")),
+                }
+            }
+        }
+    }
+    if n_first == findings.variants.len() {
+        unknown.push("the second run has no variants".to_owned());
+    }
+    match (worse.is_empty(), unknown.is_empty()) {
+        (false, _) => Gate::Worse(worse),
+        (true, false) => Gate::CannotSay(unknown),
+        (true, true) => Gate::Pass,
+    }
+}

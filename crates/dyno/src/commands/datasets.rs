@@ -1,0 +1,106 @@
+//! `dyno datasets`: the data sets that are kept for trials to start on a copy.
+
+use dyno_host::Keeper;
+use dyno_lab::datasets::{DataSets, Listed};
+use dyno_units::ByteCount;
+
+use crate::cli::DataSetsOptions;
+use crate::commands::report::date;
+use crate::{End, lab, terminal};
+
+/// Lists data sets, or removes some.
+pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
+    let keeper = Keeper::new(&lab::data_root(options.data_folder.as_deref())?)?;
+    let data_sets = DataSets::of(&keeper);
+    let listed = data_sets.list()?;
+    let all = || listed.iter().map(|one| one.key.clone()).collect();
+    let keys: Vec<String> = if options.remove_all { all() } else { options.remove.clone() };
+    if keys.is_empty() {
+        terminal::out(&if listed.is_empty() {
+            format!("no data sets are kept in {}\n", keeper.root().display())
+        } else {
+            table(&listed)
+        });
+        return Ok(End::Good);
+    }
+    let mut end = End::Good;
+    for key in keys {
+        match data_sets.remove(&key) {
+            Ok(()) => terminal::out(&format!("removed {key}")),
+            Err(error) => {
+                terminal::error(&error);
+                end = End::Bad;
+            }
+        }
+    }
+    Ok(end)
+}
+
+const HEADINGS: [&str; 8] =
+    ["KEY", "PRODUCT", "VERSION", "WORKLOAD", "ROWS", "SIZE", "POPULATED", "LAST USED"];
+
+fn table(listed: &[Listed]) -> String {
+    let rows: Vec<[String; 8]> =
+        std::iter::once(HEADINGS.map(str::to_owned)).chain(listed.iter().map(cells)).collect();
+    let widths: [usize; 8] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> = (0..8)
+            .map(|column| {
+                let (cell, width) = (&row[column], widths[column]);
+                // Numbers are read from their ends.
+                if matches!(column, 4 | 5) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            })
+            .collect();
+        out += cells.join("  ").trim_end();
+        out.push('\n');
+    }
+    let total = listed.iter().map(|one| one.bytes).sum();
+    out + &format!("{} data sets, {}\n", listed.len(), ByteCount(total))
+}
+
+fn cells(one: &Listed) -> [String; 8] {
+    let size = ByteCount(one.bytes).to_string();
+    let last_used = date(one.last_used_unix_ms);
+    match &one.description {
+        Ok(found) => {
+            let shape = &found.contents.shape;
+            let engine = shape.engine.iter().map(|engine| format!(" {engine}"));
+            [
+                one.key.clone(),
+                shape.product.clone() + &engine.collect::<String>(),
+                shape.version.split(' ').next().unwrap_or_default().to_owned(),
+                found.workload.clone(),
+                found.rows.to_string(),
+                size,
+                date(found.created_unix_ms),
+                last_used,
+            ]
+        }
+        Err(why) => {
+            let unknown = || "?".to_owned();
+            let why = format!("not usable: {why}");
+            [one.key.clone(), unknown(), unknown(), why, unknown(), size, unknown(), last_used]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_ones_are_listed_with_the_reason() {
+        let damaged = Listed {
+            key: "0123456789abcdef".to_owned(),
+            last_used_unix_ms: 0,
+            bytes: 2048,
+            description: Err("it has format 9".to_owned()),
+        };
+        let text = table(&[damaged]);
+        assert!(text.starts_with("KEY               PRODUCT  VERSION  WORKLOAD"), "{text}");
+        assert!(text.contains("not usable: it has format 9"), "{text}");
+        assert!(text.ends_with(&format!("1 data sets, {}\n", ByteCount(2048))), "{text}");
+    }
+}

@@ -1,0 +1,90 @@
+//! User-space instructions per point select, counted by callgrind: the same on every machine and in
+//! every mood of it.
+//!
+//! Start-up and populating are taken off by running each program twice, once for longer, and dividing
+//! the difference of the instructions by the difference of the statements.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::mariadb::Standing;
+use super::peer::number_after;
+use super::table::Goal;
+use super::{Pair, Row};
+
+const NAME: &str = "user-space instructions per point select, MariaDB, 16 clients";
+
+/// Measures the row, if it is wanted and callgrind is there.
+pub(crate) fn measure(
+    dyno: &Path,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Option<Row>> {
+    if !is_wanted(NAME) {
+        return Ok(None);
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        crate::say("valgrind is not installed: no row about instructions");
+        return Ok(None);
+    }
+    let server = Standing::start()?;
+    let pair = Pair {
+        dyno: per_statement(|effort| with_dyno(dyno, &server, effort))?,
+        peer: per_statement(|effort| with_sysbench(&server, effort))?,
+    };
+    Ok(Some(Row {
+        measure: NAME.to_owned(),
+        peer: "sysbench",
+        unit: "instructions",
+        goal: Goal::AtMost(0.4),
+        pairs: vec![pair],
+    }))
+}
+
+/// Instructions and statements of one run; `effort` is 1 for the short one and 4 for the long one.
+fn per_statement(run: impl Fn(u32) -> anyhow::Result<(f64, f64)>) -> anyhow::Result<f64> {
+    let (short, long) = (run(1)?, run(4)?);
+    Ok((long.0 - short.0) / (long.1 - short.1))
+}
+
+/// Runs a program under callgrind; returns its output and the instructions of all its threads.
+fn callgrind(program: &Path, arguments: &[String]) -> anyhow::Result<(String, f64)> {
+    crate::say(&format!("{NAME}: {}", program.display()));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--"])
+        .arg(program)
+        .args(arguments)
+        .output()
+        .context("cannot run valgrind")?;
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        bail!("{} failed under valgrind: {err}", program.display());
+    }
+    let instructions = number_after(&err, "Collected :")?;
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), instructions))
+}
+
+fn with_dyno(dyno: &Path, server: &Standing, effort: u32) -> anyhow::Result<(f64, f64)> {
+    let arguments = format!(
+        "bench oltp_point_select --json --clients 16 --duration {}s --warm-up 0s --table-size 1000 \
+         --on {}",
+        2 * effort,
+        server.url()
+    );
+    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+    let (out, instructions) = callgrind(dyno, &arguments)?;
+    let result: Value = serde_json::from_str(&out).context("dyno bench printed no JSON")?;
+    let statements = result["statements"].as_f64().context("no statements were told")?;
+    Ok((instructions, statements))
+}
+
+fn with_sysbench(server: &Standing, effort: u32) -> anyhow::Result<(f64, f64)> {
+    let mut arguments = server.sysbench("oltp_point_select");
+    let options = [format!("--events={}", 20_000 * effort), "--time=0".to_owned()];
+    arguments.extend(options);
+    arguments.extend(["--threads=16", "--table-size=1000", "run"].map(str::to_owned));
+    let (out, instructions) = callgrind(Path::new("sysbench"), &arguments)?;
+    Ok((instructions, number_after(&out, "total:")?))
+}
