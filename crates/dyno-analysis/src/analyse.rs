@@ -10,6 +10,7 @@ use crate::cells::{cells, measure_all};
 use crate::compare::{comparisons, concurrency};
 use crate::detect::caveats;
 use crate::join::{Joined, JoinedTrial, Kinship};
+use crate::scaling::scaling;
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
 use crate::statistics::Rule;
@@ -75,6 +76,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         comparisons: comparisons(&joined, &measured, &rule, Seed(options.seed)),
         concurrency: concurrency(&joined, &steps, &measured, &rule),
         searches: searches(&joined),
+        scaling: Vec::new(),
         caveats: Vec::new(),
         trials: joined.trials.iter().map(trial_facts).collect(),
         setting_differences: setting_differences(&joined, &variants),
@@ -83,6 +85,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         variants,
         steps,
     };
+    findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &rule);
     findings.caveats = caveats(&joined, &measured, &findings);
     findings.answer = answer(&findings);
     findings

@@ -214,12 +214,13 @@ pub(crate) fn comparisons(
                 let (ours, theirs) = (values(variant), values(baseline));
                 let samples = Samples::new(&ours, &theirs, joined.interleaved);
                 let seed = seed.derive("comparison", drafts.len() as u64);
-                let draft = draft(&samples, (metric, &joined.steps[step]), rule, seed).map(|mut draft| {
-                    let comparison = &mut draft.comparison;
-                    (comparison.variant, comparison.baseline) = (variant, baseline);
-                    comparison.step = step;
-                    draft
-                });
+                let draft =
+                    draft(&samples, (metric, &joined.steps[step]), rule, seed).map(|mut draft| {
+                        let comparison = &mut draft.comparison;
+                        (comparison.variant, comparison.baseline) = (variant, baseline);
+                        comparison.step = step;
+                        draft
+                    });
                 drafts.extend(draft);
             }
         }
@@ -253,9 +254,9 @@ fn draft(
     }
     let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
     let logs = samples.logs();
-    let effect = logs
-        .as_ref()
-        .and_then(|logs| logs.effect(center.map_or(0.0, |center| resolution(metric, step, center))));
+    let effect = logs.as_ref().and_then(|logs| {
+        logs.effect(center.map_or(0.0, |center| resolution(metric, step, center)))
+    });
     let relative = match &logs {
         Some(logs) => in_percent(difference_estimate(logs, effect, rule.confidence, "")),
         None => without_logs(samples)?,

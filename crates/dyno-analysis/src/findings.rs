@@ -6,6 +6,7 @@ use dyno_record::AuditRow;
 use serde::{Deserialize, Serialize};
 
 use crate::Caveat;
+use crate::scaling::ScalingFacts;
 use crate::time::TimeFacts;
 
 /// All findings of one or several runs.
@@ -34,6 +35,9 @@ pub struct Findings {
     /// Searches for the highest load under a limit, one for each trial and step that searched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<TrialSearch>,
+    /// What more clients bring, for each variant with at least three closed loads.
+    #[serde(default)]
+    pub scaling: Vec<ScalingFacts>,
     /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
     /// Every trial of the plan and what became of it.

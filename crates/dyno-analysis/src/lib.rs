@@ -14,6 +14,7 @@ pub mod findings;
 #[cfg(test)]
 mod fixtures;
 mod join;
+pub mod scaling;
 mod searches;
 mod settings;
 pub mod statistics;

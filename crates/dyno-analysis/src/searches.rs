@@ -77,16 +77,16 @@ pub(crate) fn searches(joined: &Joined<'_>) -> Vec<TrialSearch> {
 
 /// Searches that found no load that holds, or none that breaks, or came to no end.
 pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
-    let is_doubtful = |one: &&TrialSearch| {
-        one.found.is_none() || one.lowest_broken.is_none() || !one.settled
-    };
+    let is_doubtful =
+        |one: &&TrialSearch| one.found.is_none() || one.lowest_broken.is_none() || !one.settled;
     let doubtful: Vec<&TrialSearch> = findings.searches.iter().filter(is_doubtful).collect();
     if doubtful.is_empty() {
         return None;
     }
     let with = |pick: &dyn Fn(&TrialSearch) -> bool, what: &str| {
         let n = doubtful.iter().filter(|one| pick(one)).count();
-        (n > 0).then(|| format!("{} {what}", count(n as u64, "search").replace("searchs", "searches")))
+        (n > 0)
+            .then(|| format!("{} {what}", count(n as u64, "search").replace("searchs", "searches")))
     };
     let parts: Vec<String> = [
         with(&|one| one.found.is_none(), "saw no load hold twice"),
@@ -121,8 +121,14 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
 pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
     match lowest_broken {
         Some(level) => {
-            format!("no load held the limit twice; the lowest tried was {}", quantity(metric, level))
+            format!(
+                "no load held the limit twice; the lowest tried was {}",
+                quantity(metric, level)
+            )
         }
         None => "no load was tried to the end".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,7 +130,9 @@ pub(crate) fn effect(relative: &Estimate) -> String {
 /// A value of a metric in a sentence: `12,346 transactions/s`, `1.25 ms`.
 pub(crate) fn spoken(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::Throughput | Metric::RateAtLimit => format!("{} transactions/s", significant(value, 3)),
+        Metric::Throughput | Metric::RateAtLimit => {
+            format!("{} transactions/s", significant(value, 3))
+        }
         _ => quantity(metric, value),
     }
 }

@@ -272,10 +272,9 @@ fn copy<'a>(lab: &'a Lab, kept: &Kept) -> Result<Holder<'a>, TrialError> {
     match kept.copy(&holder, lab.clock.unix_millis(), &|| lab.abort.is_raised()) {
         Ok(()) => Ok(holder),
         Err(CopyError::Stopped) => Err(TrialError::Abandoned),
-        Err(CopyError::Failed(why)) => Err(TrialError::new(format!(
-            "the data set {} could not be copied: {why}",
-            kept.key()
-        ))),
+        Err(CopyError::Failed(why)) => {
+            Err(TrialError::new(format!("the data set {} could not be copied: {why}", kept.key())))
+        }
     }
 }
 

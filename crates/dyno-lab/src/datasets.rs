@@ -64,7 +64,12 @@ pub struct TableContents {
 impl Contents {
     /// What a server of this shape will hold once it is populated. The load makes no difference:
     /// all workloads with the same tables and rows share a data set.
-    pub(crate) fn new(shape: DataShape, dialect: Dialect, workload: &dyn Workload, seed: u64) -> Contents {
+    pub(crate) fn new(
+        shape: DataShape,
+        dialect: Dialect,
+        workload: &dyn Workload,
+        seed: u64,
+    ) -> Contents {
         let tables = workload.tables(dialect);
         let tables = tables.into_iter().enumerate().map(|(idx, table)| TableContents {
             sample: sample(workload, idx, table.rows),
@@ -226,7 +231,11 @@ impl<'a> DataSets<'a> {
     /// Keeps what lies in the holder as `data`, the complete data of a server. Removes others, those
     /// first that were not used for the longest time, where all would take too much. On an error
     /// the data are still in the holder.
-    pub(crate) fn keep(&self, holder: &Holder<'_>, description: &Description) -> anyhow::Result<Kept> {
+    pub(crate) fn keep(
+        &self,
+        holder: &Holder<'_>,
+        description: &Description,
+    ) -> anyhow::Result<Kept> {
         self.check_room(description.bytes)?;
         let key = description.contents.key();
         let folder = self.folder.join(&key);
@@ -380,4 +389,3 @@ fn last_used(folder: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests;
-

@@ -169,7 +169,10 @@ impl Drive<'_> {
         match (self.probe, self.load) {
             (0, _) => name.clone(),
             (probe, Load::Open { rate, .. }) => format!("{name}, probe {probe}: {rate}/s"),
-            (probe, Load::Closed { clients }) => format!("{name}, probe {probe}: {clients} clients"),
+            (probe, Load::Closed { clients: 1 }) => format!("{name}, probe {probe}: 1 client"),
+            (probe, Load::Closed { clients }) => {
+                format!("{name}, probe {probe}: {clients} clients")
+            }
         }
     }
 

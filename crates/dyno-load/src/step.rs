@@ -160,8 +160,8 @@ pub struct StepTotals {
     pub generator: GeneratorUse,
     /// First message of each outcome that was an error.
     pub error_examples: BTreeMap<&'static str, String>,
-    /// Attempts that had been sent and were not done when the measure phase ended. They are in no
-    /// interval.
+    /// Attempts that had been sent, or were just being sent, and were not done when the measure
+    /// phase ended. They are in no interval: whether they committed is not known.
     pub in_flight_at_end: u64,
     /// Whether it was stopped before its time; then all sums are those of the whole intervals
     /// before the stop.

@@ -231,7 +231,7 @@ fn range_text(estimate: &Estimate, (low, high): (f64, f64), unit: &Unit) -> Stri
         Unit::Micros => two_digits(value, &TIMES),
         Unit::Bytes | Unit::BytesPerSecond => two_digits(value, &SIZES),
         Unit::Effect if estimate.is_told_as_ratio() => {
-            ratio(round_significant(as_ratio(value), 2), true).trim_end_matches(" ×").to_owned()
+            Unit::Ratio.show(as_ratio(value)).trim_end_matches(" ×").to_owned()
         }
         Unit::Effect => effect(value, true).trim_end_matches(" %").to_owned(),
         _ => two_digits(value, &COUNTS),
@@ -381,9 +381,9 @@ mod tests {
         let effect = estimate(-3.0, Some(-4.08), Some(-2.0), "%");
         check(effect, "−3.0 % ± 1.1", Some("−4.1 … −2.0 %"));
         let large = estimate(12_057.0, Some(2_552.0), Some(55_636.0), "%");
-        check(large, "122 × (27 … 560)", Some("26.5 … 557 ×"));
+        check(large, "122 × (26.5 … 557)", Some("26.5 … 557 ×"));
         let small = estimate(-92.4, Some(-99.4), Some(-7.9), "%");
-        check(small, "0.076 × (0.006 … 0.92)", Some("0.006 … 0.921 ×"));
+        check(small, "0.076 × (0.006 … 0.921)", Some("0.006 … 0.921 ×"));
         let huge = estimate(312_400.0, Some(99_900.0), Some(999_900.0), "%");
         check(
             huge,

@@ -24,7 +24,8 @@ pub fn render(findings: &Findings) -> String {
     }
     caveats(&mut out, &view);
     comparisons(&mut out, &view);
-    for metric in [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
+    for metric in
+        [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
     {
         numbers(&mut out, &view, metric);
     }

@@ -78,7 +78,8 @@ impl<'a> View<'a> {
 
     /// What is shown first: what a search found, else throughput.
     pub(crate) fn main_metric(&self) -> Metric {
-        let found = [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().find(|m| self.has(*m));
+        let found =
+            [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().find(|m| self.has(*m));
         found.unwrap_or(Metric::Throughput)
     }
 

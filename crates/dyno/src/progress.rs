@@ -11,6 +11,9 @@ use dyno_units::{ByteCount, Clock, Nanoseconds};
 use crate::commands::report::date;
 use crate::terminal;
 
+/// How often populating is told of where lines stay.
+const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
+
 /// Consumes events, prints progress.
 pub(crate) struct Progress {
     clock: Arc<dyn Clock>,
@@ -25,6 +28,10 @@ pub(crate) struct Progress {
     current: Option<u32>,
     context: String,
     has_line: bool,
+    /// When the server of this trial was ready, and when populating was last told of, on the
+    /// run's clock.
+    populate_began: Nanoseconds,
+    populate_told: Nanoseconds,
 }
 
 impl Progress {
@@ -41,11 +48,14 @@ impl Progress {
             current: None,
             context: String::new(),
             has_line: false,
+            populate_began: Nanoseconds::ZERO,
+            populate_told: Nanoseconds::ZERO,
         }
     }
 
     /// Tells one event.
     pub(crate) fn hear(&mut self, event: &Event) {
+        let at = Nanoseconds(event.at_ns);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, repetition } => {
                 self.current = Some(*trial);
@@ -55,12 +65,16 @@ impl Progress {
                 }
             }
             EventKind::ServerReady { server, took_s, .. } => {
+                (self.populate_began, self.populate_told) = (at, at);
                 let server = server.split(" (").next().unwrap_or(server);
                 self.line(&format!("{server} ready after {took_s:.1} s"));
             }
             EventKind::PopulateProgressed { rows, rows_total } => {
-                if self.is_interactive {
-                    self.line(&format!("populating, {rows} of {rows_total} rows"));
+                let pause = at.saturating_sub(self.populate_told);
+                if self.is_interactive || pause >= POPULATE_PAUSE {
+                    self.populate_told = at;
+                    let took = at.saturating_sub(self.populate_began);
+                    self.line(&populating(*rows, *rows_total, took));
                 }
             }
             EventKind::Populated { rows, took_s } => {
@@ -182,6 +196,34 @@ impl Progress {
     }
 }
 
+/// How far populating has come after this time, how fast it is, and when its rows will be there.
+fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
+    if rows >= rows_total {
+        return format!("{rows} rows populated, making indexes and statistics");
+    }
+    let rate = rows as f64 / took.as_secs_f64().max(1e-3);
+    let left = match rows {
+        0 => "unknown time".to_owned(),
+        _ => Nanoseconds::from_secs(((rows_total - rows) as f64 / rate).ceil() as u64).to_string(),
+    };
+    format!("populating, {rows} of {rows_total} rows ({rate:.0}/s, {left} left)")
+}
+
 fn time(us: f64) -> String {
     Nanoseconds((us * 1e3) as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn populating_is_told_with_its_rate_and_the_time_left() {
+        let check = |rows, seconds, expected: &str| {
+            assert_eq!(populating(rows, 1000, Nanoseconds::from_secs(seconds)), expected);
+        };
+        check(250, 5, "populating, 250 of 1000 rows (50/s, 15 s left)");
+        check(0, 1, "populating, 0 of 1000 rows (0/s, unknown time left)");
+        check(1000, 20, "1000 rows populated, making indexes and statistics");
+    }
 }

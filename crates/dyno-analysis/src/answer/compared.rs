@@ -6,12 +6,8 @@ use crate::words::{count, effect, effect_text, list, percent, share, spoken};
 use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, Verdict};
 
 /// The metrics that are always told, and those told where something was decided.
-const ALWAYS_TOLD: [Metric; 4] = [
-    Metric::RateAtLimit,
-    Metric::ClientsAtLimit,
-    Metric::Throughput,
-    Metric::ResponseP95,
-];
+const ALWAYS_TOLD: [Metric; 4] =
+    [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
 const TOLD_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
 
 /// As many steps of one verdict are told one by one; more are told by their extremes.

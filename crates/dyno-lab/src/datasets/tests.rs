@@ -165,6 +165,15 @@ fn one_that_is_being_copied_is_not_removed() {
 }
 
 #[test]
+fn cleaning_up_leaves_data_sets_alone() {
+    let bench = Bench::new();
+    drop(bench.keep(&contents(1), "one").unwrap());
+    let told = bench.keeper.end_leftovers(&dyno_units::ManualClock::new());
+    assert_eq!(told, Vec::<String>::new());
+    assert!(bench.store().find(&contents(1)).is_some());
+}
+
+#[test]
 fn the_first_of_two_is_kept() {
     let bench = Bench::new();
     drop(bench.keep(&contents(1), "first").unwrap());

@@ -5,14 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RATES: Space = Space {
-    start: 10.0,
-    least: 0.1,
-    most: 1e7,
-    growth: 4.0,
-    precision: 0.05,
-    is_whole: false,
-};
+const RATES: Space =
+    Space { start: 10.0, least: 0.1, most: 1e7, growth: 4.0, precision: 0.05, is_whole: false };
 
 const CLIENTS: Space =
     Space { start: 1.0, least: 1.0, most: 1024.0, growth: 2.0, precision: 0.05, is_whole: true };
@@ -107,7 +101,8 @@ fn the_formulas_of_the_test_agree_where_both_are_known() {
 
 #[test]
 fn queues_without_noise_are_found_to_the_precision() {
-    for (c, quantile, limit) in [(1, 0.99, 0.02), (1, 0.5, 0.002), (4, 0.95, 0.01), (16, 0.99, 0.1)] {
+    for (c, quantile, limit) in [(1, 0.99, 0.02), (1, 0.5, 0.002), (4, 0.95, 0.01), (16, 0.99, 0.1)]
+    {
         let truth = true_rate(c, 1000.0, quantile, limit);
         let (probed, found) =
             search(RATES, |rate| response_quantile(c, 1000.0, rate, quantile) <= limit);

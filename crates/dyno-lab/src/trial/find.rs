@@ -92,7 +92,8 @@ fn space(asked: &Asked, measured_s: f64) -> Space {
     match asked.sought {
         Sought::Rate { .. } => {
             let beyond = asked.limit.statistic.quantile().map_or(1.0, |quantile| 1.0 - quantile);
-            let n_least = if beyond > 0.0 { ARRIVALS_LEAST.max(1.0 / beyond) } else { ARRIVALS_LEAST };
+            let n_least =
+                if beyond > 0.0 { ARRIVALS_LEAST.max(1.0 / beyond) } else { ARRIVALS_LEAST };
             let start = (n_least / measured_s).min(RATE_MOST);
             Space {
                 start,
@@ -188,7 +189,9 @@ fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, Trial
     let found = search.found();
     let measured = || probes.iter().filter(|probe| probe.load.is_some());
     let chosen = match found.held {
-        Some(level) => measured().rfind(|probe| probe.held && probe.level.total_cmp(&level).is_eq()),
+        Some(level) => {
+            measured().rfind(|probe| probe.held && probe.level.total_cmp(&level).is_eq())
+        }
         None => measured().min_by(|a, b| a.level.total_cmp(&b.level)),
     };
     let Some(mut summary) = chosen.and_then(|probe| probe.load.clone()) else {

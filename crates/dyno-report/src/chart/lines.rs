@@ -104,6 +104,17 @@ pub(crate) struct Series {
     pub(crate) shape: Shape,
 }
 
+/// A moment that is marked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Moment {
+    /// Where on the x axis.
+    pub(crate) at: f64,
+    /// Its colour.
+    pub(crate) class: String,
+    /// What it tells a pointer.
+    pub(crate) title: String,
+}
+
 /// A line chart.
 #[derive(Clone, Debug)]
 pub(crate) struct LinesChart {
@@ -121,6 +132,8 @@ pub(crate) struct LinesChart {
     pub(crate) values: (f64, f64),
     /// The series, those in the background first.
     pub(crate) series: Vec<Series>,
+    /// Moments that are marked by a vertical line.
+    pub(crate) moments: Vec<Moment>,
     /// The size.
     pub(crate) frame: Frame,
     /// Most points of a path.
@@ -219,6 +232,14 @@ impl LinesChart {
             ));
         }
         let place = |x: f64| ((x - from) * factor).round() as i64;
+        for moment in self.moments.iter().filter(|m| m.at >= from && m.at <= to) {
+            out.raw(format_args!(
+                "<path d=\"M{} 0V{STEPS_Y}\" class=\"mo {}\"><title>{}</title></path>",
+                place(moment.at),
+                moment.class,
+                escape(&moment.title)
+            ));
+        }
         let height = |v: f64| y.at(v).round() as i64;
         for series in &self.series {
             self.series(out, series, &place, &height);
@@ -355,6 +376,27 @@ mod tests {
     }
 
     #[test]
+    fn moments_are_marked_inside_the_chart() {
+        let moment = |at: f64| Moment { at, class: "c1".to_owned(), title: "a <stall>".to_owned() };
+        let chart = LinesChart {
+            label: "Throughput".to_owned(),
+            row: "s0".to_owned(),
+            across: Across::Seconds { from: -2.0, to: 40.0 },
+            unit: Unit::PerSecond,
+            is_log: false,
+            values: (0.0, 100.0),
+            series: Vec::new(),
+            moments: vec![moment(17.0), moment(99.0)],
+            frame: Frame::new(300.0, 136.0),
+            max_points: 8,
+        };
+        let svg = chart.svg();
+        let mark = "<path d=\"M19 0V2000\" class=\"mo c1\"><title>a &lt;stall&gt;</title></path>";
+        assert!(svg.contains(mark), "{svg}");
+        assert_eq!(svg.matches("class=\"mo ").count(), 1);
+    }
+
+    #[test]
     fn nines_are_spaced_evenly() {
         let check = |q: f64, x: f64| assert!((nines(q) - x).abs() < 1e-9);
         check(0.0, 0.0);
@@ -381,6 +423,7 @@ mod tests {
                 name: Some("a<b".to_owned()),
                 shape: Shape::Line(points),
             }],
+            moments: Vec::new(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };

@@ -55,6 +55,8 @@ pub(crate) struct MarksChart {
     pub(crate) is_log: bool,
     /// What does not matter, from and to: around zero, on a logarithmic axis around one.
     pub(crate) band: Option<(f64, f64)>,
+    /// Fitted lines: a variant, and places on the x axis in [0, 1] with values; for lines.
+    pub(crate) curves: Vec<(usize, Vec<(f64, f64)>)>,
     /// The size.
     pub(crate) frame: Frame,
 }
@@ -129,16 +131,18 @@ impl MarksChart {
         let n = self.steps.len().max(1) as f64;
         (0..self.steps.len())
             .map(|i| match self.style {
-                Style::Lines => {
-                    let inset = 22.0;
-                    let place = self.places.get(i).copied().unwrap_or(0.5);
-                    frame.left + inset + place * (frame.plot_width() - 2.0 * inset)
-                }
+                Style::Lines => self.at_place(self.places.get(i).copied().unwrap_or(0.5)),
                 Style::Bars | Style::Effects => {
                     frame.left + (i as f64 + 0.5) * frame.plot_width() / n
                 }
             })
             .collect()
+    }
+
+    /// The x coordinate of a place in [0, 1].
+    fn at_place(&self, place: f64) -> f64 {
+        let inset = 22.0;
+        self.frame.left + inset + place * (self.frame.plot_width() - 2.0 * inset)
     }
 
     fn background(&self, out: &mut Markup, y: &Scale, centres: &[f64]) {
@@ -211,11 +215,28 @@ impl MarksChart {
                 .map(|(m, x)| format!("{} {}", coordinate(*x), coordinate(y.at(m.value))))
                 .collect();
             out.raw(format_args!("<path d=\"M{}\" class=\"l\"/>", points.join("L")));
+            self.curve(out, variant, y);
         }
         for (mark, x) in marks {
             self.mark(out, mark, Spot { x, slot }, y);
         }
         out.raw("</g>");
+    }
+
+    /// The fitted line of a variant.
+    fn curve(&self, out: &mut Markup, variant: usize, y: &Scale) {
+        for (_, curve) in self.curves.iter().filter(|(of, _)| *of == variant) {
+            let points: Vec<String> = curve
+                .iter()
+                .filter(|(_, value)| value.is_finite())
+                .map(|(x, value)| {
+                    format!("{} {}", coordinate(self.at_place(*x)), coordinate(y.at(*value)))
+                })
+                .collect();
+            if !points.is_empty() {
+                out.raw(format_args!("<path d=\"M{}\" class=\"l fit\"/>", points.join("L")));
+            }
+        }
     }
 
     fn mark(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
@@ -318,6 +339,7 @@ mod tests {
             style,
             is_log: false,
             band: None,
+            curves: Vec::new(),
             frame: Frame::new(200.0, 136.0),
         }
     }
@@ -377,6 +399,15 @@ mod tests {
             </g>
             </g>
             </svg>"#]].assert_eq(&svg);
+    }
+
+    #[test]
+    fn a_fitted_line_goes_through_its_places() {
+        let mut chart = chart(Style::Lines);
+        chart.curves = vec![(1, vec![(0.0, 0.0), (1.0, 100.0)]), (0, vec![(0.0, 5.0)])];
+        let svg = chart.svg();
+        assert!(svg.contains("<path d=\"M84 110L164 10\" class=\"l fit\"/>"), "{svg}");
+        assert_eq!(svg.matches(" fit").count(), 1);
     }
 
     #[test]

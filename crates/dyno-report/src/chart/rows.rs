@@ -205,7 +205,8 @@ mod tests {
             </g>
             </g>
             <text x="296" y="23.5" class="val e">80/s</text>
-            </svg>"#]].assert_eq(&svg);
+            </svg>"#]]
+        .assert_eq(&svg);
     }
 
     #[test]

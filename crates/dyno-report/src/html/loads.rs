@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, Estimate, Metric};
 
-use super::parts;
+use super::{parts, scaling};
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
 use crate::chart::rows::RowsChart;
@@ -56,6 +56,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     estimates(out, view, Metric::DiskWrittenPerTransaction);
     out.raw("</div>");
     concurrency(out, view);
+    scaling::table(out, view);
     out.raw("</section>");
 }
 
@@ -121,6 +122,7 @@ struct Plot {
     style: Style,
     is_log: bool,
     band: Option<(f64, f64)>,
+    curves: Vec<(usize, Vec<(f64, f64)>)>,
 }
 
 impl Plot {
@@ -153,6 +155,7 @@ impl Plot {
                     style: self.style,
                     is_log: self.is_log,
                     band: self.band,
+                    curves: self.curves,
                     frame,
                 };
                 (class, chart.svg())
@@ -186,18 +189,24 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let is_log = needs_log(&found, &unit);
     let n_steps = view.findings.steps.len();
     let is_few = n_steps <= 6 && found.len() <= BARS_MAX;
-    // A bar from zero has no meaning on a logarithmic axis.
-    let style = if is_log || !is_few { Style::Lines } else { Style::Bars };
+    let curves = if metric == Metric::Throughput { scaling::curves(view) } else { Vec::new() };
+    // A bar from zero has no meaning on a logarithmic axis, and a fitted line none among bars.
+    let is_line = is_log || !is_few || !curves.is_empty();
+    let style = if is_line { Style::Lines } else { Style::Bars };
     let name = super::tables::title(metric);
     let by = if n_steps == 1 { String::new() } else { format!(" by {}", step_axis(view).name) };
     Plot {
         title: format!("{name}{by}"),
-        note: note(metric, is_log),
+        note: match curves.is_empty() {
+            true => note(metric, is_log),
+            false => format!("{} · dotted: the fitted law of scaling", note(metric, is_log)),
+        },
         marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
         unit,
         style,
         is_log,
         band: None,
+        curves,
     }
     .draw(out, view);
 }
@@ -242,6 +251,7 @@ fn effects(out: &mut Markup, view: &View<'_>, metric: Metric, effect: Effect) {
             style: Style::Effects,
             is_log: false,
             band: None,
+            curves: Vec::new(),
         },
         Effect::Relative => relative(view, &found, drawn(|c| &c.relative), |kind, how| {
             (format!("{name}: {kind}"), format!("{against}, {how} · {better}"))
@@ -264,7 +274,8 @@ fn relative(
         let (title, note) = words("relative difference", format!("in percent · {band}"));
         let band = Some((-threshold, threshold));
         let style = Style::Effects;
-        return Plot { title, note, marks, unit: Unit::Effect, style, is_log, band };
+        let (unit, curves) = (Unit::Effect, Vec::new());
+        return Plot { title, note, marks, unit, style, is_log, band, curves };
     }
     for mark in &mut marks {
         mark.value = format::as_ratio(mark.value);
@@ -277,7 +288,8 @@ fn relative(
     let (title, note) = words("ratio", format!("log scale · {band}"));
     let most = format::as_ratio(threshold);
     let band = Some((1.0 / most, most));
-    Plot { title, note, marks, unit: Unit::Ratio, style: Style::Effects, is_log, band }
+    let (unit, style, curves) = (Unit::Ratio, Style::Effects, Vec::new());
+    Plot { title, note, marks, unit, style, is_log, band, curves }
 }
 
 /// `against MariaDB 11.8`, or `against its baseline` where there are several.

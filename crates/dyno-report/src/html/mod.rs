@@ -8,6 +8,7 @@ mod loads;
 mod method;
 mod parts;
 mod readings;
+mod scaling;
 mod searches;
 mod seconds;
 mod spectra;

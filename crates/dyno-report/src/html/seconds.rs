@@ -9,7 +9,7 @@ use dyno_record::{IntervalColumns, Run, TrialOutcome};
 
 use super::parts;
 use super::readings::{Reading, Topic, classify};
-use crate::chart::lines::{Across, LinesChart, Series, Shape};
+use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
 use crate::chart::reduce::{Point, together};
 use crate::chart::{Frame, variant_class};
 use crate::format::Unit;
@@ -54,6 +54,13 @@ struct Quantity {
     source: Source,
 }
 
+impl Quantity {
+    /// Whether stalls and changes of level are marked: where clients saw them.
+    fn is_marked(&self) -> bool {
+        ["Throughput", "p95 response time", "Longest response time"].contains(&self.title.as_str())
+    }
+}
+
 /// Where its values are.
 #[derive(Clone)]
 enum Source {
@@ -72,6 +79,9 @@ struct Strand<'a> {
     class: &'a str,
     name: &'a str,
 }
+
+/// Most moments that are marked in a chart.
+const MOMENTS_MOST: usize = 200;
 
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
@@ -159,7 +169,7 @@ fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
 
 /// For each run the variant of each trial by its number. The findings list the trials of all runs
 /// in their order; where they do not, nothing is known and names must tell.
-fn planned(view: &View<'_>, runs: &[Run]) -> Vec<HashMap<u32, usize>> {
+pub(super) fn planned(view: &View<'_>, runs: &[Run]) -> Vec<HashMap<u32, usize>> {
     let n_variants = view.findings.variants.len();
     let mut facts = view.findings.trials.iter();
     let mut all = Vec::new();
@@ -412,7 +422,9 @@ impl Panel<'_> {
             let strand = Strand { variant, source: &quantity.source, class: &class, name };
             lines.extend(self.lines(&strand, n));
         }
-        if let Some(svg) = self.chart(&quantity.title, quantity.unit.clone(), lines, frame) {
+        if let Some(svg) =
+            self.chart(&quantity.title, quantity.unit.clone(), lines, (frame, quantity.is_marked()))
+        {
             let is_log = svg.contains(" data-log");
             let note = match (is_log, quantity.note.is_empty()) {
                 (true, _) => format!("{} · log scale", quantity.note),
@@ -460,7 +472,7 @@ impl Panel<'_> {
             lines.values = values;
             let name = self.view.variant(variant);
             let label = format!("{title}, {name}");
-            let Some(svg) = self.chart(&label, first.unit.clone(), lines, small()) else {
+            let Some(svg) = self.chart(&label, first.unit.clone(), lines, (small(), false)) else {
                 continue;
             };
             out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));
@@ -470,7 +482,13 @@ impl Panel<'_> {
         out.raw("</div>");
     }
 
-    fn chart(&self, title: &str, unit: Unit, lines: Lines, frame: Frame) -> Option<String> {
+    fn chart(
+        &self,
+        title: &str,
+        unit: Unit,
+        lines: Lines,
+        (frame, is_marked): (Frame, bool),
+    ) -> Option<String> {
         let (low, high) = lines.values?;
         let is_log = unit == Unit::Micros && low > 0.0 && high / low >= LOG_FROM;
         let (from, to) = self.time();
@@ -478,6 +496,7 @@ impl Panel<'_> {
         let chart = LinesChart {
             label: format!("{title} by second, {}", self.view.step(self.step)),
             row: format!("step{}", self.step),
+            moments: if is_marked { self.moments() } else { Vec::new() },
             across: Across::Seconds { from, to },
             unit,
             is_log,
@@ -487,6 +506,41 @@ impl Panel<'_> {
             max_points: self.budget.points,
         };
         Some(chart.svg())
+    }
+
+    /// Stalls, and changes of level where at least half of a variant's trials agree that there are
+    /// some.
+    fn moments(&self) -> Vec<Moment> {
+        let mut moments = Vec::new();
+        for variant in 0..self.view.findings.variants.len() {
+            let Some(cell) = self.view.cell(variant, self.step) else { continue };
+            let changed = cell.time.iter().filter(|t| !t.changes.is_empty()).count();
+            let is_agreed = 2 * changed >= cell.time.len();
+            for facts in &cell.time {
+                let mut push = |at_s: f64, what: String| {
+                    let name = self.view.variant(variant);
+                    moments.push(Moment {
+                        at: at_s,
+                        class: variant_class(variant),
+                        title: format!("{name}, trial {}, {at_s} s: {what}", facts.trial),
+                    });
+                };
+                for stall in &facts.stalls {
+                    let missing = Unit::Count.show(stall.missing.round());
+                    push(
+                        stall.at_s,
+                        format!("stall of {} s, {missing} transactions missing", stall.seconds),
+                    );
+                }
+                for change in facts.changes.iter().filter(|_| is_agreed) {
+                    let show = |value| Unit::PerSecond.show(value);
+                    let (before, after) = (show(change.before), show(change.after));
+                    push(change.at_s, format!("level changes from {before} to {after}"));
+                }
+            }
+        }
+        moments.truncate(MOMENTS_MOST);
+        moments
     }
 
     /// From the first to the end of the last second of the step, in any trial.

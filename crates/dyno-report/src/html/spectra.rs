@@ -62,6 +62,7 @@ fn chart(out: &mut Markup, view: &View<'_>, step: usize) -> bool {
         values,
         series,
         frame: Frame::new(560.0, 230.0),
+        moments: Vec::new(),
         max_points: usize::MAX,
     };
     parts::figure(out, "", title, "response time by percentile · log scale", &chart.svg());

@@ -67,7 +67,8 @@ fn by_step(out: &mut Markup, view: &View<'_>) {
 
 /// With one step there is room for all metrics side by side.
 fn one_step(out: &mut Markup, view: &View<'_>) {
-    let main = [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
+    let main =
+        [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
     for metrics in [[main.as_slice(), &COSTS].concat(), MORE_TIMES.to_vec()] {
         let shown: Vec<Metric> = metrics.iter().copied().filter(|m| view.has(*m)).collect();
         if !shown.is_empty() {

@@ -206,6 +206,36 @@ fn values_that_are_no_numbers_are_left_out_of_charts() {
 }
 
 #[test]
+fn stalls_and_changes_of_level_are_marked() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    assert!(html.contains("trial 2, 12 s: stall of 2 s, 81.0k transactions missing"));
+    assert!(html.contains("trial 2, 20 s: level changes from 41.0k/s to 38.0k/s"));
+}
+
+#[test]
+fn two_runs_of_the_same_names_keep_their_seconds_apart() {
+    let (mut findings, mut runs) = fixture::single();
+    let mut second = runs[0].clone();
+    let steps = second.trials.iter_mut().flat_map(|trial| &mut trial.steps);
+    steps.for_each(|s| s.intervals.throughput.iter_mut().for_each(|v| *v = 0.0));
+    runs.push(second);
+    let mut renamed = findings.variants[0].clone();
+    renamed.name += ", other";
+    findings.variants.push(renamed);
+    let mut trial = findings.trials[0].clone();
+    trial.variant = 1;
+    findings.trials.push(trial);
+    let view = View::new(&findings);
+    let planned = super::seconds::planned(&view, &runs);
+    assert_eq!((planned[0][&1], planned[1][&1]), (0, 1));
+    // Where the findings list other trials, names must tell.
+    findings.trials.truncate(1);
+    let planned = super::seconds::planned(&View::new(&findings), &runs);
+    assert!(planned.iter().all(|run| run.is_empty()));
+}
+
+#[test]
 fn trials_find_their_variant_by_name() {
     let (findings, mut runs) = fixture::three_variants();
     let expected = render(&findings, &runs, MADE);

@@ -190,8 +190,13 @@ fn parser_reads_every_key_of_the_schema() {
             let name = workload.map_or("oltp_insert".to_owned(), |workload| workload.name);
             source += &format!("workload.mine.workload = '{name}'\n");
         }
+        let option = path.rsplit('/').next().expect("a name");
         if path.starts_with("design/") {
-            source += "workload.oltp_read_write = {}\n";
+            let vocabulary = vocabulary();
+            let has_it = |word: &&WorkloadWord| word.options.iter().any(|one| one.name == option);
+            let name = vocabulary.workloads.iter().find(has_it);
+            let name = name.map_or("oltp_read_write", |workload| &workload.name);
+            source += &format!("workload.{name} = {{}}\n");
         }
         if path.starts_with("design/baseline/") {
             let name = path.rsplit('/').next().expect("a name");
@@ -200,16 +205,13 @@ fn parser_reads_every_key_of_the_schema() {
                 (Some("option"), "option") => continue,
                 (Some("setting"), _) => continue,
                 (Some("option"), name) => {
-                    let words = ["distribution"].contains(&name);
-                    let is_switch = ["auto_inc", "secondary", "create_secondary", "skip_trx"]
-                        .contains(&name)
-                        || ["range_selects", "row_filter"].contains(&name);
-                    let level = if words {
-                        "'uniform'"
-                    } else if is_switch {
-                        "true"
-                    } else {
-                        "1"
+                    let workloads = vocabulary().workloads;
+                    let mut options = workloads.into_iter().flat_map(|word| word.options);
+                    let option = options.find(|option| option.name == name).expect("it is there");
+                    let level = match option.kind {
+                        ValueKind::Word(words) => format!("'{}'", words[0]),
+                        ValueKind::Switch => "true".to_owned(),
+                        _ => "1".to_owned(),
                     };
                     format!("design.vary.option.{name} = [{level}]\n")
                 }

@@ -431,6 +431,10 @@ fn summary(result: &Value) -> String {
     let fixed = |pointer: &str, digits: usize| {
         number(pointer).map_or("not known".to_owned(), |value| format!("{value:.digits$}"))
     };
+    let percent = |pointer: &str| match number(pointer) {
+        Some(share) => format!("{:.0} %", share * 100.0),
+        None => "an unknown share".to_owned(),
+    };
     let failures: Vec<String> = result["outcomes"]
         .as_object()
         .into_iter()
@@ -446,6 +450,7 @@ fn summary(result: &Value) -> String {
          response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
+         generator       busiest worker {} of a CPU, {} of what it can do here\n\
          audit           {}\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
@@ -462,6 +467,8 @@ fn summary(result: &Value) -> String {
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),
         fixed("/server/cpu_us_per_statement", 2),
+        percent("/generator/busiest_worker"),
+        percent("/generator/share_of_calibrated"),
         audit(&result["audit"]),
     )
 }

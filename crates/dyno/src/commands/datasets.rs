@@ -50,7 +50,11 @@ fn table(listed: &[Listed]) -> String {
             .map(|column| {
                 let (cell, width) = (&row[column], widths[column]);
                 // Numbers are read from their ends.
-                if matches!(column, 4 | 5) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+                if matches!(column, 4 | 5) {
+                    format!("{cell:>width$}")
+                } else {
+                    format!("{cell:<width$}")
+                }
             })
             .collect();
         out += cells.join("  ").trim_end();

@@ -3,7 +3,9 @@
 mod bench;
 mod browser;
 mod compare;
+mod datasets;
 mod failures;
+mod find_rate;
 mod foreign;
 mod null;
 mod resume;

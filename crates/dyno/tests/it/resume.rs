@@ -24,7 +24,7 @@ fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
     let bench = Workbench::new();
     bench.write("study.toml", STUDY);
     let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 3/4", "ready"]);
+    running.wait_for(&["trial 3/4", "measure"]);
     let run = bench.path("runs/study");
     let orphan = server_pid(&trial_folder(&run, 3));
     running.signal(Signal::KILL);
@@ -48,7 +48,7 @@ fn ctrl_c_stops_the_servers_and_reports_what_is_done() {
     let bench = Workbench::new();
     bench.write("study.toml", &STUDY.replace("\"1s\"", "\"2s\""));
     let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 2/4", "ready"]);
+    running.wait_for(&["trial 2/4", "measure"]);
     let run = bench.path("runs/study");
     let server = server_pid(&trial_folder(&run, 2));
     running.signal(Signal::INT);

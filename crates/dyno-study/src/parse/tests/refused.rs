@@ -576,15 +576,15 @@ fn unknown_workload() {
 #[test]
 fn unknown_workload_in_a_named_table() {
     check(
-        &with_workload("[workload.mine]\nworkload = 'tpcc'"),
+        &with_workload("[workload.mine]\nworkload = 'linkbench'"),
         expect![[r#"
-            error: unknown workload `tpcc`
+            error: unknown workload `linkbench`
              --> study.toml:5:12
               |
-            5 | workload = 'tpcc'
-              |            ^^^^^^ Dyno does not know it
+            5 | workload = 'linkbench'
+              |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`
         "#]],
     );
 }

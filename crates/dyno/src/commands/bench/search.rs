@@ -50,8 +50,10 @@ pub(super) fn load(
     } else {
         return Ok(None);
     };
-    let limit: Limit =
-        text(matches, name).map_or("", String::as_str).parse().with_context(|| format!("--{name}"))?;
+    let limit: Limit = text(matches, name)
+        .map_or("", String::as_str)
+        .parse()
+        .with_context(|| format!("--{name}"))?;
     let search = Search { sought, limit, precision: precision(matches)? };
     if let Err(why) = search.check_duration(duration(matches, "duration")?) {
         bail!("--duration: {why}");
@@ -117,7 +119,8 @@ pub(super) fn told(search: &Value) -> String {
     let statistic = search["statistic"].as_str().unwrap_or_default();
     let is_rate = search["sought"] == "rate";
     let heading = if is_rate { "offered" } else { "clients" };
-    let mut lines = format!("\n{:>5} {heading:>12} {:>14} {statistic:>10}\n", "probe", "throughput");
+    let mut lines =
+        format!("\n{:>5} {heading:>12} {:>14} {statistic:>10}\n", "probe", "throughput");
     for (idx, probe) in search["probes"].as_array().into_iter().flatten().enumerate() {
         let limited = probe["quantile_us"].as_f64().map_or("–".to_owned(), time);
         let ending = match probe["broken_by"].as_str() {
@@ -149,7 +152,9 @@ fn sentence(search: &Value, is_rate: bool) -> String {
         Some(false) => "; the search did not settle: probes contradicted each other",
         _ => "",
     };
-    format!("{what} with {limit}: {answer} (precision {precision} %, n = 1 trial, no bounds){unsettled}")
+    format!(
+        "{what} with {limit}: {answer} (precision {precision} %, n = 1 trial, no bounds){unsettled}"
+    )
 }
 
 fn level(value: f64, is_rate: bool) -> String {

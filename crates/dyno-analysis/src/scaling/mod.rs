@@ -1,0 +1,225 @@
+//! Scaling: what more clients bring, variant by variant, over at least three closed loads.
+
+mod usl;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use usl::Usl;
+
+use crate::cells::{Measured, estimate};
+use crate::statistics::Rule;
+use crate::{Cell, Estimate, Metric, StepFacts};
+
+/// Fewest loads of which something is told.
+const LOADS_LEAST: usize = 3;
+
+/// Response time that grows faster than the clients to the power of this has turned.
+const TURN: f64 = 0.5;
+
+/// How one variant scales.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingFacts {
+    /// Index of the variant.
+    pub variant: usize,
+    /// The loads, fewest clients first.
+    pub loads: Vec<ScalingLoad>,
+    /// The load up to which response time grows slowly: from here to the next it grows with more
+    /// than the square root of the clients. None where it never does.
+    pub turns_at: Option<u64>,
+    /// The Universal Scalability Law; none of fewer than four loads.
+    pub law: Option<ScalingLaw>,
+}
+
+/// One load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingLoad {
+    /// Index of the step.
+    pub step: usize,
+    /// Clients.
+    pub clients: u64,
+    /// Throughput as a multiple of that with the fewest clients.
+    pub speed_up: f64,
+    /// Mean response time as a multiple of that with the fewest clients.
+    pub saturation: f64,
+}
+
+/// The Universal Scalability Law, fitted to each repetition by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingLaw {
+    /// γ: throughput of one client.
+    pub one_client: Estimate,
+    /// α: the share of the work that waits for its turn.
+    pub contention: Estimate,
+    /// β: the cost of keeping every pair of clients consistent.
+    pub coherency: Estimate,
+    /// Clients at the highest throughput; none where some repetition has no peak.
+    pub peak_clients: Option<Estimate>,
+}
+
+impl ScalingLaw {
+    /// The law with the estimated values.
+    pub fn usl(&self) -> Usl {
+        Usl {
+            one_client: self.one_client.value,
+            contention: self.contention.value,
+            coherency: self.coherency.value,
+        }
+    }
+}
+
+/// How each variant scales over its closed steps.
+pub(crate) fn scaling(
+    steps: &[StepFacts],
+    cells: &[Cell],
+    measured: &[Measured],
+    rule: &Rule,
+) -> Vec<ScalingFacts> {
+    let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
+    variants.dedup();
+    variants.into_iter().filter_map(|v| of_variant(v, steps, cells, measured, rule)).collect()
+}
+
+fn of_variant(
+    variant: usize,
+    steps: &[StepFacts],
+    cells: &[Cell],
+    measured: &[Measured],
+    rule: &Rule,
+) -> Option<ScalingFacts> {
+    // Of two steps with as many clients the first counts; an offered rate or a search is no load
+    // to scale with.
+    let mut by_clients: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
+    let is_given = |step: usize| steps[step].rate.is_none() && steps[step].search.is_none();
+    for cell in cells.iter().filter(|c| c.variant == variant && is_given(c.step)) {
+        let value = |metric| cell.metrics.get(&metric).map(|e: &Estimate| e.value);
+        let throughput = value(Metric::Throughput).filter(|v| *v > 0.0);
+        if let (Some(throughput), Some(response)) = (throughput, value(Metric::ResponseMean)) {
+            let clients = steps[cell.step].clients;
+            by_clients.entry(clients).or_insert((cell.step, throughput, response));
+        }
+    }
+    if by_clients.len() < LOADS_LEAST {
+        return None;
+    }
+    let (_, least, quickest) = *by_clients.values().next()?;
+    let load = |(clients, (step, throughput, response)): (&u64, &(usize, f64, f64))| ScalingLoad {
+        step: *step,
+        clients: *clients,
+        speed_up: throughput / least,
+        saturation: response / quickest,
+    };
+    let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
+    let law = law(variant, &loads, measured, rule);
+    Some(ScalingFacts { variant, turns_at: turns_at(&loads), loads, law })
+}
+
+/// The first load from which response time grows with more than the square root of the clients.
+fn turns_at(loads: &[ScalingLoad]) -> Option<u64> {
+    let grows = |pair: &&[ScalingLoad]| {
+        let clients = pair[1].clients as f64 / pair[0].clients as f64;
+        (pair[1].saturation / pair[0].saturation).ln() > TURN * clients.ln()
+    };
+    loads.windows(2).find(grows).map(|pair| pair[0].clients)
+}
+
+/// The law of each repetition that has all loads, and their estimates.
+fn law(
+    variant: usize,
+    loads: &[ScalingLoad],
+    measured: &[Measured],
+    rule: &Rule,
+) -> Option<ScalingLaw> {
+    let mut blocks: Vec<u32> =
+        measured.iter().filter(|m| m.variant == variant).map(|m| m.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let mut laws = Vec::new();
+    for block in blocks {
+        let point = |load: &ScalingLoad| {
+            let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, load.step, block);
+            let value = measured.iter().find(is_it)?.value(Metric::Throughput)?;
+            Some((load.clients as f64, value))
+        };
+        let points: Option<Vec<(f64, f64)>> = loads.iter().map(point).collect();
+        laws.extend(points.and_then(|points| Usl::fit(&points)));
+    }
+    if laws.is_empty() {
+        return None;
+    }
+    let of = |pick: fn(&Usl) -> f64, unit: &str| {
+        estimate(laws.iter().map(pick).collect(), unit, rule.confidence)
+    };
+    let peaks: Option<Vec<f64>> = laws.iter().map(Usl::peak_clients).collect();
+    Some(ScalingLaw {
+        one_client: of(|law| law.one_client, "1/s"),
+        contention: of(|law| law.contention, ""),
+        coherency: of(|law| law.coherency, ""),
+        peak_clients: peaks.map(|peaks| estimate(peaks, "clients", rule.confidence)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::run;
+    use crate::{Findings, Options, analyse};
+
+    /// A run of one variant with these clients and throughputs.
+    fn found(points: &[(u64, f64)], repetitions: u32) -> Findings {
+        let clients: Vec<u64> = points.iter().map(|(clients, _)| *clients).collect();
+        let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
+        analyse(
+            &[run(&["a"], &clients, repetitions, |_, step, _| rates[step])],
+            &Options::default(),
+        )
+    }
+
+    #[test]
+    fn speed_up_as_in_a_published_table() {
+        // ProxySQL over one to six nodes: 245 … 3514 transactions per second.
+        let points = [(1, 245.0), (2, 682.0), (3, 1659.0), (4, 2748.0), (5, 3384.0), (6, 3514.0)];
+        let scaling = &found(&points, 1).scaling[0];
+        let told: Vec<String> =
+            scaling.loads.iter().map(|l| format!("{:.2}", l.speed_up)).collect();
+        assert_eq!(told, ["1.00", "2.78", "6.77", "11.22", "13.81", "14.34"]);
+    }
+
+    #[test]
+    fn saturation_as_in_a_published_table() {
+        // An NVMe device with 1 … 256 threads: mean response times 0.14 … 1.95 ms.
+        let times = [(1, 0.14), (4, 0.15), (16, 0.21), (64, 0.50), (256, 1.95)];
+        let points = times.map(|(threads, ms)| (threads, threads as f64 / ms * 1e3));
+        let scaling = &found(&points, 1).scaling[0];
+        let told: Vec<f64> = scaling.loads.iter().map(|load| load.saturation).collect();
+        for (actual, published) in told.iter().zip([1.0, 1.07, 1.5, 3.6, 13.9]) {
+            assert!((actual / published - 1.0).abs() < 0.01, "{told:?}");
+        }
+        // "Somewhere between 16 and 64", says the author.
+        assert_eq!(scaling.turns_at, Some(16));
+    }
+
+    #[test]
+    fn the_law_has_bounds_over_repetitions() {
+        let clients = [1, 2, 4, 8, 16, 32];
+        let law = super::Usl { one_client: 1000.0, contention: 0.05, coherency: 0.001 };
+        let rate = |_: usize, step: usize, repetition: u32| {
+            law.throughput(clients[step] as f64) * (1.0 + 0.002 * f64::from(repetition))
+        };
+        let scaling = analyse(&[run(&["a"], &clients, 3, rate)], &Options::default()).scaling;
+        let fitted = scaling[0].law.as_ref().expect("six loads");
+        assert_eq!(fitted.one_client.n, 3);
+        assert!(fitted.one_client.low.unwrap() > 990.0 && fitted.one_client.high.unwrap() < 1015.0);
+        assert!((fitted.contention.value - 0.05).abs() < 0.001, "{fitted:?}");
+        let peak = fitted.peak_clients.as_ref().expect("it falls");
+        assert!((peak.value - law.peak_clients().unwrap()).abs() < 0.5, "{peak:?}");
+    }
+
+    #[test]
+    fn two_loads_are_no_scaling_and_three_have_no_law() {
+        assert_eq!(found(&[(1, 100.0), (4, 300.0)], 3).scaling, []);
+        let three = found(&[(1, 100.0), (4, 300.0), (8, 400.0)], 3).scaling;
+        assert_eq!(three[0].law, None);
+        assert_eq!(three[0].turns_at, Some(4));
+    }
+}

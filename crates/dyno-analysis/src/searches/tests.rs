@@ -1,0 +1,122 @@
+//! Records of searches whose truth is known, and what is found in them.
+
+use dyno_record::{Run, SearchSummary};
+
+use super::*;
+use crate::fixtures::{self, wobble};
+use crate::{Findings, Options, Verdict, analyse};
+
+/// A run that searched: each trial found what `found` (variant, repetition from 0) says.
+fn searched(
+    sought: &str,
+    variants: &[&str],
+    repetitions: u32,
+    found: impl Fn(usize, u32) -> Option<f64>,
+) -> Run {
+    let mut run = fixtures::run(variants, &[64], repetitions, |_, _, _| 500.0);
+    let step = &mut run.manifest.steps[0];
+    step.name = "highest rate with p99 ≤ 20 ms".to_owned();
+    step.search = Some(SearchRecord {
+        sought: sought.to_owned(),
+        statistic: "p99".to_owned(),
+        bound_us: 20_000.0,
+        limit: "p99 ≤ 20 ms".to_owned(),
+        precision: 0.05,
+    });
+    for trial in &mut run.trials {
+        let found = found(trial.variant, trial.repetition - 1);
+        trial.steps[0].search = Some(SearchSummary {
+            found,
+            lowest_broken: Some(found.unwrap_or(1.0) * 1.05),
+            settled: true,
+            probes: Vec::new(),
+        });
+    }
+    run
+}
+
+fn findings(run: Run) -> Findings {
+    analyse(&[run], &Options::default())
+}
+
+#[test]
+fn the_rate_that_was_found_is_estimated_compared_and_told() {
+    let rate = |variant: usize, repetition| {
+        let truth = if variant == 1 { 1500.0 } else { 1000.0 };
+        Some(truth * wobble(variant, 0, repetition))
+    };
+    let found = findings(searched("rate", &["a", "b"], 5, rate));
+    let estimate = &found.cells[1].metrics[&Metric::RateAtLimit];
+    assert!((estimate.value - 1500.0).abs() < 15.0 && estimate.unit == "1/s", "{estimate:?}");
+    let compared: Vec<Metric> = found.comparisons.iter().map(|c| c.metric).collect();
+    assert_eq!(compared, [Metric::ServerCpuPerTransaction, Metric::RateAtLimit]);
+    assert_eq!(found.comparisons[1].verdict, Verdict::Better);
+    let headline = &found.answer.headline;
+    assert!(headline.starts_with("The sustained rate of b is "), "{headline}");
+    assert!(headline.contains("higher than that of a"), "{headline}");
+    assert!(headline.contains("at p99 ≤ 20 ms"), "{headline}");
+    assert_eq!(found.searches.len(), 10);
+    assert_eq!(found.concurrency, []);
+}
+
+#[test]
+fn the_most_clients_are_compared_with_their_throughput() {
+    let clients = |variant: usize, _| Some(if variant == 1 { 20.0 } else { 40.0 });
+    let found = findings(searched("clients", &["a", "b"], 5, clients));
+    let compared: Vec<(Metric, Verdict)> =
+        found.comparisons.iter().map(|c| (c.metric, c.verdict)).collect();
+    assert_eq!(compared[0].0, Metric::Throughput);
+    assert_eq!(compared[2], (Metric::ClientsAtLimit, Verdict::Worse));
+    let headline = &found.answer.headline;
+    assert!(headline.contains("20 clients against 40 clients"), "{headline}");
+}
+
+#[test]
+fn one_variant_is_described_and_the_best_of_several_is_named() {
+    let found = findings(searched("rate", &["a"], 3, |_, repetition| {
+        Some(1000.0 * wobble(0, 0, repetition))
+    }));
+    let headline = &found.answer.headline;
+    assert!(headline.starts_with("a kept p99 ≤ 20 ms up to "), "{headline}");
+    assert!(headline.contains("searched to 5 %"), "{headline}");
+    let found = findings(searched("rate", &["a", "b", "c"], 3, |variant, repetition| {
+        Some(1000.0 * (variant as f64 + 1.0) * wobble(variant, 0, repetition))
+    }));
+    let headline = &found.answer.headline;
+    assert!(headline.starts_with("c had the highest sustained rate"), "{headline}");
+}
+
+#[test]
+fn levels_on_the_same_grid_are_not_taken_for_certain() {
+    // All repetitions of both ended at the same ends of neighbouring brackets.
+    let rate = |variant: usize, _| Some(if variant == 1 { 1050.0 } else { 1000.0 });
+    let found = findings(searched("rate", &["a", "b"], 3, rate));
+    let comparison = found.comparisons.iter().find(|c| c.metric == Metric::RateAtLimit);
+    assert_eq!(comparison.expect("it is compared").verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_search_without_both_ends_is_a_caveat_and_gives_no_number() {
+    let found = findings(searched("rate", &["a", "b"], 3, |variant, repetition| {
+        (variant == 0).then(|| 1000.0 * wobble(0, 0, repetition))
+    }));
+    let cell = &found.cells[1];
+    assert!(!cell.metrics.contains_key(&Metric::RateAtLimit));
+    assert!(cell.absent[&Metric::RateAtLimit].contains("no load held"), "{:?}", cell.absent);
+    let caveat = found.caveats.iter().find(|one| one.kind == CaveatKind::UnsettledSearch);
+    let caveat = caveat.expect("there is a caveat");
+    assert!(caveat.message.contains("3 searches saw no load hold"), "{}", caveat.message);
+    assert_eq!((&caveat.variants[..], &caveat.steps[..]), (&[1][..], &[0][..]));
+}
+
+#[test]
+fn steps_that_search_nothing_know_nothing_of_it() {
+    let found = findings(fixtures::run(&["a", "b"], &[4], 3, |_, _, _| 100.0));
+    let is_sought =
+        |metric: &Metric| matches!(metric, Metric::RateAtLimit | Metric::ClientsAtLimit);
+    assert!(!found.comparisons.iter().any(|c| is_sought(&c.metric)));
+    for cell in &found.cells {
+        assert!(!cell.metrics.keys().chain(cell.absent.keys()).any(is_sought));
+    }
+    assert_eq!(found.searches, []);
+}

@@ -1,0 +1,114 @@
+//! Scaling: what more clients bring, as a table and as lines through the throughput chart.
+
+use dyno_analysis::Estimate;
+use dyno_analysis::scaling::{ScalingFacts, ScalingLaw};
+
+use super::parts;
+use crate::chart::marks::places;
+use crate::format::{self, Unit};
+use crate::markup::Markup;
+use crate::view::View;
+
+/// Points of a fitted line between two steps.
+const POINTS: usize = 8;
+
+/// The fitted laws as lines over the places of the steps.
+pub(crate) fn curves(view: &View<'_>) -> Vec<(usize, Vec<(f64, f64)>)> {
+    let steps = &view.findings.steps;
+    let clients: Vec<f64> = steps.iter().map(|step| step.clients as f64).collect();
+    let is_rising = clients.windows(2).all(|pair| pair[1] > pair[0]);
+    if !is_rising || steps.iter().any(|step| step.rate.is_some()) {
+        return Vec::new();
+    }
+    let places = places(&clients);
+    let of = |facts: &ScalingFacts| {
+        let law = facts.law.as_ref()?.usl();
+        let mut curve = Vec::new();
+        for (i, pair) in clients.windows(2).enumerate() {
+            for point in 0..=POINTS {
+                let share = point as f64 / POINTS as f64;
+                let at = places[i] + share * (places[i + 1] - places[i]);
+                curve.push((at, law.throughput(between(pair, share, &clients))));
+            }
+        }
+        Some((facts.variant, curve))
+    };
+    let is_known = |facts: &&ScalingFacts| facts.variant < view.findings.variants.len();
+    view.findings.scaling.iter().filter(is_known).filter_map(of).collect()
+}
+
+/// The number of clients at a share of the way between two steps, on the axis that `places` makes.
+fn between(pair: &[f64], share: f64, clients: &[f64]) -> f64 {
+    let is_wide = clients[clients.len() - 1] / clients[0] >= 8.0;
+    if is_wide {
+        pair[0] * (pair[1] / pair[0]).powf(share)
+    } else {
+        pair[0] + share * (pair[1] - pair[0])
+    }
+}
+
+/// The table.
+pub(crate) fn table(out: &mut Markup, view: &View<'_>) {
+    let known = |facts: &&ScalingFacts| {
+        facts.variant < view.findings.variants.len() && facts.loads.len() > 1
+    };
+    let all: Vec<&ScalingFacts> = view.findings.scaling.iter().filter(known).collect();
+    if all.is_empty() {
+        return;
+    }
+    out.element("h3", "Scaling");
+    out.classed(
+        "p",
+        "lead",
+        "Speed-up is throughput, saturation mean response time, as a multiple of what they are with \
+         the fewest clients. Response time turns where it begins to grow with more than the square \
+         root of the clients. Contention and coherency are those of the Universal Scalability Law \
+         (Gunther), fitted to each repetition: the share of the work that waits for its turn, and \
+         the cost of each pair of clients. A peak beyond the loads that were tried is a guess.",
+    );
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
+    for title in [
+        "Clients",
+        "Highest speed-up",
+        "Saturation",
+        "Turns at",
+        "One client",
+        "Contention",
+        "Coherency",
+        "Peak at",
+    ] {
+        out.classed("th", "n", title);
+    }
+    out.raw("</tr></thead><tbody>");
+    for facts in all {
+        out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
+        out.raw(parts::name(view, facts.variant)).raw("</th>");
+        for cell in cells(facts) {
+            out.classed("td", "n", cell);
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn cells(facts: &ScalingFacts) -> Vec<String> {
+    let (first, last) = (&facts.loads[0], &facts.loads[facts.loads.len() - 1]);
+    let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up));
+    let speed_up = best.map_or(String::new(), |best| {
+        format!("{} at {}", Unit::Ratio.show(best.speed_up), best.clients)
+    });
+    let absent = || "–".to_owned();
+    let law = |pick: fn(&ScalingLaw) -> Option<&Estimate>| {
+        facts.law.as_ref().and_then(pick).map_or_else(absent, format::with_bounds)
+    };
+    vec![
+        format!("{} … {}", first.clients, last.clients),
+        speed_up,
+        format!("{} at {}", Unit::Ratio.show(last.saturation), last.clients),
+        facts.turns_at.map_or_else(absent, |clients| clients.to_string()),
+        law(|law| Some(&law.one_client)),
+        law(|law| Some(&law.contention)),
+        law(|law| Some(&law.coherency)),
+        law(|law| law.peak_clients.as_ref()),
+    ]
+}
