@@ -126,3 +126,16 @@ pub struct Environment {
     /// Everything else by name: `cpu.model`, `kernel`, `clock_source`, `governor`, `filesystem` …
     pub facts: BTreeMap<String, String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_before_there_were_searches_is_read_and_written_as_it_was() {
+        let text = r#"{"name":"1 client","clients":1,"rate":null,"arrivals":"closed","warm_up_s":1.0,"duration_s":2.0}"#;
+        let step: StepRecord = serde_json::from_str(text).expect("it is a step");
+        assert_eq!(step.search, None);
+        assert_eq!(serde_json::to_string(&step).expect("it can be written"), text);
+    }
+}

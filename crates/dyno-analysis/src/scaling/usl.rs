@@ -111,10 +111,9 @@ fn weighted(
         }
     }
     for i in (0..3).filter(|i| !is_free[*i]) {
-        for j in 0..3 {
-            (m[i][j], m[j][i]) = (0.0, 0.0);
-        }
-        (m[i][i], m[i][3]) = (1.0, 0.0);
+        m.iter_mut().for_each(|row| row[i] = 0.0);
+        m[i] = [0.0; 4];
+        m[i][i] = 1.0;
     }
     solve(m)
 }
@@ -137,9 +136,8 @@ fn solve(mut m: [[f64; 4]; 3]) -> Option<Parameters> {
         }
         for row in (0..3).filter(|row| *row != column) {
             let factor = m[row][column] / m[column][column];
-            for j in 0..4 {
-                m[row][j] -= factor * m[column][j];
-            }
+            let above = m[column];
+            m[row].iter_mut().zip(above).for_each(|(v, of_pivot)| *v -= factor * of_pivot);
         }
     }
     Some([0, 1, 2].map(|i| m[i][3] / m[i][i]))
