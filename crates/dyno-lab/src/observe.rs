@@ -106,8 +106,14 @@ pub(crate) fn six_digits(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
-    let scale = 10_f64.powi(5 - value.abs().log10().floor() as i32);
-    let rounded = (value * scale).round() / scale;
+    // Powers of ten with positive exponents are exact, those with negative ones are not.
+    let digits = value.abs().log10().floor() as i32 - 5;
+    let power = 10_f64.powi(digits.abs());
+    let rounded = if digits > 0 {
+        (value / power).round() * power
+    } else {
+        (value * power).round() / power
+    };
     if rounded.is_finite() { rounded } else { value }
 }
 
@@ -122,7 +128,8 @@ mod tests {
         check(0.000_123_456_78, 0.000_123_457);
         check(-2.5, -2.5);
         check(0.0, 0.0);
-        check(1e300, 1e300);
+        check(1.234_567_8e15, 1.234_57e15);
+        check(f64::MIN_POSITIVE, f64::MIN_POSITIVE);
     }
 
     #[test]

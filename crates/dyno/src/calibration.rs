@@ -24,8 +24,18 @@ pub(crate) struct Calibrated {
     pub(crate) created_unix_ms: u64,
     /// Of each measurement.
     pub(crate) measured_s: f64,
+    /// The CPUs that worker and server were bound to, so that they do not share one; none where
+    /// there is only one.
+    pub(crate) bound_to: Option<Bound>,
     pub(crate) clock: ClockFacts,
     pub(crate) protocols: Vec<ProtocolFacts>,
+}
+
+/// Who was bound where.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Bound {
+    pub(crate) worker_cpu: u32,
+    pub(crate) server_cpu: u32,
 }
 
 /// For what it is true.
@@ -124,6 +134,7 @@ impl Calibrated {
             date: crate::commands::report::date(created_unix_ms),
             created_unix_ms,
             measured_s,
+            bound_to: None,
             clock: ClockFacts { resolution_ns: 0, read_ns: 0.0 },
             protocols: Vec::new(),
         }

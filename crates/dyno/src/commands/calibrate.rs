@@ -11,8 +11,11 @@ use dyno_database::null::{NullServer, Place, Script};
 use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, StepTotals, run_step};
 use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::Workload;
+use rustix::thread::CpuSet;
 
-use crate::calibration::{Calibrated, ClockFacts, ClosedFacts, OpenFacts, ProtocolFacts, Whose};
+use crate::calibration::{
+    Bound, Calibrated, ClockFacts, ClosedFacts, OpenFacts, ProtocolFacts, Whose,
+};
 use crate::cli::CalibrateOptions;
 use crate::clock::SystemClock;
 use crate::{End, lab, terminal};
@@ -27,6 +30,8 @@ const OPEN_RATE: f64 = 20_000.0;
 const OPEN_SHARE: f64 = 0.7;
 /// Reads of the clock to tell its resolution.
 const CLOCK_READS: u32 = 200_000;
+/// A worker that waited for a CPU for more than this share of the time had company.
+const RUN_QUEUE_MOST: f64 = 0.05;
 /// Longest warm-up.
 const WARM_UP_MOST: Nanoseconds = Nanoseconds::from_millis(500);
 
@@ -39,15 +44,20 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     let whose = Whose::ours(&lab::environment(&lab::data_root(None)?));
     let mut calibrated = Calibrated::new(whose, clock.unix_millis(), duration.as_secs_f64());
     calibrated.clock = clock_facts(clock.as_ref());
+    let bound = bound();
+    calibrated.bound_to = bound;
     let workload = dyno_workload::catalog::find("oltp_point_select")
         .context("there is no workload to calibrate with")?
         .create(&BTreeMap::new(), Seed(1))?;
     let folder = Folder::make()?;
     for (protocol, name) in [(Protocol::MySql, "mysql"), (Protocol::PostgreSql, "postgresql")] {
         let place = Place::Folder(folder.0.clone());
-        let server = NullServer::start(protocol, &place, Script::default(), Arc::clone(&clock))
+        let cpus = bound.iter().map(|bound| bound.server_cpu).collect();
+        let script = Script { cpus, ..Script::default() };
+        let server = NullServer::start(protocol, &place, script, Arc::clone(&clock))
             .with_context(|| format!("cannot start a null server in {}", folder.0.display()))?;
-        let bench = Bench { server, workload: &workload, clock: &clock, abort: &abort, duration };
+        let (workload, clock, abort) = (&workload, &clock, &abort);
+        let bench = Bench { server, bound, workload, clock, abort, duration };
         match bench.protocol(name)? {
             Some(facts) => calibrated.protocols.push(facts),
             None => return Ok(End::Interrupted),
@@ -61,6 +71,14 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     let path = calibrated.store()?;
     terminal::say(&format!("kept in {}; every later run tells its share of it", path.display()));
     Ok(End::Good)
+}
+
+/// The first and the last CPU that Dyno may use. Left alone, a system puts two threads that wake
+/// each other on the same one.
+fn bound() -> Option<Bound> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| cpu as u32);
+    Some(Bound { worker_cpu: cpus.next()?, server_cpu: cpus.next_back()? })
 }
 
 /// A folder for sockets that only this user may enter; removed at the end.
@@ -102,6 +120,7 @@ fn clock_facts(clock: &dyn Clock) -> ClockFacts {
 /// What a measurement needs.
 struct Bench<'a> {
     server: NullServer,
+    bound: Option<Bound>,
     workload: &'a Arc<dyn Workload>,
     clock: &'a Arc<dyn Clock>,
     abort: &'a AbortFlag,
@@ -138,7 +157,7 @@ impl Bench<'_> {
             statement_timeout: Nanoseconds::from_secs(60),
             retries: 3,
             workers: 1,
-            cpus: Vec::new(),
+            cpus: self.bound.iter().map(|bound| bound.worker_cpu).collect(),
             seed: Seed(1),
         };
         let job = Job {
@@ -190,7 +209,7 @@ fn table(calibrated: &Calibrated) -> String {
     let mut out = format!(
         "{machine}: {cpus} × {cpu_model}, {build} build\n\
          clock: steps of {} ns, a read costs {:.0} ns\n\n\
-         One worker with closed load over a Unix socket, the server in the same machine:\n\
+         One worker with closed load over a Unix socket, each statement a point select:\n\
          protocol    clients  statements/s  µs user  µs system  busy  waited for a CPU\n",
         calibrated.clock.resolution_ns, calibrated.clock.read_ns
     );
@@ -225,5 +244,11 @@ fn table(calibrated: &Calibrated) -> String {
     }
     out += "\nA worker that is less busy than 90 % waited for the server or for a CPU: its \
             statements/s are a lower bound.\n";
+    let waited =
+        |closed: &ClosedFacts| closed.run_queue.is_some_and(|share| share > RUN_QUEUE_MOST);
+    if calibrated.protocols.iter().flat_map(|facts| &facts.closed).any(waited) {
+        out += "THE MACHINE WAS NOT AT REST: others took the worker's CPU. Calibrate again when it \
+                is.\n";
+    }
     out
 }

@@ -1,4 +1,5 @@
 //! Data sets are populated once, kept, and reused by trials that would have made the same.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
