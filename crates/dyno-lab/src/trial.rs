@@ -245,6 +245,12 @@ impl<'s> Stage<'s, '_> {
         };
         progress.steps.push(summary);
         self.telling.of_trial(self.writer, ended)?;
+        // Clients that try to connect again and again fail one by one, but no step fails by that.
+        if let Site::Real(server) = site
+            && server.down().is_some()
+        {
+            return Err(TrialError::new("the load went on without it"));
+        }
         Ok(())
     }
 

@@ -317,7 +317,7 @@ pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     }
     let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut statement = connection.prepare(sql)?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let n_columns = columns.len();
     let mut rows = statement.query([])?;
     let mut out = Vec::new();

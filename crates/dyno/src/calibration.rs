@@ -24,8 +24,8 @@ pub(crate) struct Calibrated {
     pub(crate) created_unix_ms: u64,
     /// Of each measurement.
     pub(crate) measured_s: f64,
-    /// The CPUs that worker and server were bound to, so that they do not share one; none where
-    /// there is only one.
+    /// The CPUs that worker and server were bound to with more than one client, so that they do
+    /// not share one; none where there is only one.
     pub(crate) bound_to: Option<Bound>,
     pub(crate) clock: ClockFacts,
     pub(crate) protocols: Vec<ProtocolFacts>,

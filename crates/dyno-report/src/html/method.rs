@@ -6,7 +6,7 @@ use dyno_analysis::TrialFacts;
 use dyno_record::Run;
 use dyno_units::ByteCount;
 
-use super::parts;
+use super::{audit, parts};
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -20,6 +20,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     variants(out, view);
     settings(out, view);
     plan(out, view);
+    audit::section(out, view);
     errors(out, view, runs);
     for run in runs {
         study(out, run, runs.len() > 1);

@@ -4,6 +4,7 @@
 //! order of the calls in [`render`].
 
 mod answer;
+mod audit;
 mod loads;
 mod method;
 mod parts;

@@ -295,3 +295,21 @@ fn area_points(path: &str) -> Vec<(i64, i64)> {
         })
         .collect()
 }
+
+#[test]
+fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
+    let (mut findings, runs) = fixture::three_variants();
+    let page = render(&findings, &runs, "today");
+    assert!(page.contains("all of them met"), "the audit is not on the page");
+    let failed = dyno_record::AuditRow {
+        name: "rows in <history>".to_owned(),
+        expected: "10".to_owned(),
+        measured: "9".to_owned(),
+        pass: false,
+    };
+    findings.trials[3].audit.push(failed);
+    let page = render(&findings, &runs, "today");
+    assert!(page.contains("1 not met"));
+    let (not_met, met) = (page.find("rows in &lt;history&gt;"), page.find("<td class=\"\">met"));
+    assert!(not_met.is_some() && not_met < met, "{not_met:?} {met:?}");
+}

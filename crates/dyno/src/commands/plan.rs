@@ -8,7 +8,7 @@ use dyno_study::plan::{TableContext, VariantSize, render_table};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{StudyFile, read_study};
-use crate::{End, lab, terminal};
+use crate::{End, terminal};
 
 /// A cautious guess of how long a private server takes to start and stop.
 const START_TIME: Nanoseconds = Nanoseconds::from_secs(4);
