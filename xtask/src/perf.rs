@@ -33,7 +33,7 @@ pub(crate) struct Effort {
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let effort =
-        if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 5 } };
+        if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 3 } };
     let wanted: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));

@@ -17,6 +17,5 @@ pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables}
 pub use data::{DataShape, data_shape};
 pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
 pub use server::{
-    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start,
-    start_on,
+    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,
 };

@@ -109,11 +109,8 @@ pub(crate) fn six_digits(value: f64) -> f64 {
     // Powers of ten with positive exponents are exact, those with negative ones are not.
     let digits = value.abs().log10().floor() as i32 - 5;
     let power = 10_f64.powi(digits.abs());
-    let rounded = if digits > 0 {
-        (value / power).round() * power
-    } else {
-        (value * power).round() / power
-    };
+    let rounded =
+        if digits > 0 { (value / power).round() * power } else { (value * power).round() / power };
     if rounded.is_finite() { rounded } else { value }
 }
 

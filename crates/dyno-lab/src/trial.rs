@@ -8,8 +8,8 @@ use std::sync::Arc;
 use dyno_database::{CatalogError, DeployError};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
-    AuditRow, DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
-    TrialWriter, WriteError,
+    AuditRow, DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan,
+    TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
 use dyno_units::Nanoseconds;

@@ -5,8 +5,8 @@ use std::fmt;
 
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
-use crate::{Search, Sought};
 use crate::redact::redact_urls;
+use crate::{Search, Sought};
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{Nanoseconds, Seed};
 
 use crate::End;
-use crate::commands::{bench, calibrate, check, compare, completions, datasets, doctor, plan, report, run, schema, sql};
+use crate::commands::{
+    bench, calibrate, check, compare, completions, datasets, doctor, plan, report, run, schema, sql,
+};
 
 /// A laboratory for database performance: a question goes in as one file, an answer with its
 /// evidence comes out.

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
-use dyno_record::{Environment, Run, StepSummary, TrialOutcome, TrialSummary, new_histogram, read_run};
+use dyno_record::{
+    Environment, Run, StepSummary, TrialOutcome, TrialSummary, new_histogram, read_run,
+};
 use dyno_study::{Arrivals, Database, Design, LoadLevel, Order, Product, Study, WorkloadChoice};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::WorkloadSpec;
@@ -81,8 +83,7 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
         ))
         .arg(flag("no-reuse", "Populate, whatever data sets are kept, and keep none"))
         .arg(flag("json", "Print the result as JSON"));
-    command = search::with_options(command)
-        .next_help_heading("Options of the workload");
+    command = search::with_options(command).next_help_heading("Options of the workload");
     for spec in &workload.options {
         command = command.arg(
             Arg::new(format!("option:{}", spec.name))

@@ -365,7 +365,8 @@ fn embedded_product_has_no_programs() {
 #[test]
 fn nothing_to_place() {
     check(
-        &(with_database("url = 'mysql://h'") + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\nreuse = true\n"),
+        &(with_database("url = 'mysql://h'")
+            + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\nreuse = true\n"),
         expect![[r#"
             error: `server_cpus` has nothing to act on
              --> study.toml:6:1
