@@ -1,3 +1,5 @@
+//! Whole records in, findings out.
+
 use std::path::PathBuf;
 
 use dyno_record::{EncodedHistogram, new_histogram};

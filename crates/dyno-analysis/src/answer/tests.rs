@@ -1,3 +1,5 @@
+//! The sentences people quote, word for word.
+
 use dyno_record::Run;
 use expect_test::{Expect, expect};
 

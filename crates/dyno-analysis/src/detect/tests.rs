@@ -1,3 +1,5 @@
+//! Each kind of caveat is provoked, and stays away where it has no place.
+
 use dyno_record::Run;
 
 use super::*;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dyno_database::{
     Address, DeployError, Endpoint, Protocol, Secret, Server, ServerSpec, TlsMode, start,
@@ -30,7 +30,7 @@ impl Clock for RealClock {
     }
 
     fn sleep_until(&self, until: Nanoseconds) {
-        thread::sleep(Duration::from_nanos(until.0.saturating_sub(self.now().0)));
+        thread::sleep(until.saturating_sub(self.now()).to_duration());
     }
 }
 

@@ -1,3 +1,5 @@
+//! The verdict rule, on effects whose truth is known.
+
 use dyno_units::{RandomStream, Seed};
 
 use super::*;
