@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dyno_database::postgresql::connect;
 use dyno_database::{Address, Endpoint, Protocol, Server, ServerSpec, TlsMode, start};
@@ -164,9 +164,12 @@ impl TestServer {
                 connect(&Endpoint { user: "of_nobody".to_owned(), ..self.tcp() }).is_err();
             refused && connect(&Endpoint { tls: TlsMode::Encrypt, ..self.tcp() }).is_ok()
         };
-        while !in_force() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // Each look opens connections, and so lets the server do its own work meanwhile.
+        let is_in_force = (0..20_000).any(|_| {
+            std::thread::yield_now();
+            in_force()
+        });
+        assert!(is_in_force, "the server has not taken its new configuration");
     }
 
     pub(crate) fn tcp(&self) -> Endpoint {
