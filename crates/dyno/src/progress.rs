@@ -64,33 +64,6 @@ impl Progress {
                     self.line("deploying");
                 }
             }
-            EventKind::ServerReady { server, took_s, .. } => {
-                (self.populate_began, self.populate_told) = (at, at);
-                let server = server.split(" (").next().unwrap_or(server);
-                self.line(&format!("{server} ready after {took_s:.1} s"));
-            }
-            EventKind::PopulateProgressed { rows, rows_total } => {
-                let pause = at.saturating_sub(self.populate_told);
-                if self.is_interactive || pause >= POPULATE_PAUSE {
-                    self.populate_told = at;
-                    let took = at.saturating_sub(self.populate_began);
-                    self.line(&populating(*rows, *rows_total, took));
-                }
-            }
-            EventKind::Populated { rows, took_s } => {
-                let rate = *rows as f64 / took_s.max(1e-3);
-                self.line(&format!("{rows} rows populated in {took_s:.1} s ({rate:.0}/s)"));
-            }
-            EventKind::DataSetKept { key, bytes } => {
-                self.line(&format!("data set kept as {key} ({})", ByteCount(*bytes)));
-            }
-            EventKind::DataSetReused { rows, populate_s, populated_unix_ms, took_s, .. } => {
-                self.line(&format!(
-                    "data set reused ({rows} rows, populated in {populate_s:.1} s on {}), copied in \
-                     {took_s:.1} s",
-                    date(*populated_unix_ms)
-                ));
-            }
             EventKind::PhaseBegan { name, phase, step } => {
                 let n = self.steps.len();
                 self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
@@ -139,7 +112,41 @@ impl Progress {
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             EventKind::Noted { message } => self.permanent(message),
-            EventKind::Rested { .. } => {}
+            prepared => self.hear_of_data(prepared, at),
+        }
+    }
+
+    /// Tells an event of deploying and populating; there is nothing to tell of others.
+    fn hear_of_data(&mut self, event: &EventKind, at: Nanoseconds) {
+        match event {
+            EventKind::ServerReady { server, took_s, .. } => {
+                (self.populate_began, self.populate_told) = (at, at);
+                let server = server.split(" (").next().unwrap_or(server);
+                self.line(&format!("{server} ready after {took_s:.1} s"));
+            }
+            EventKind::PopulateProgressed { rows, rows_total } => {
+                let pause = at.saturating_sub(self.populate_told);
+                if self.is_interactive || pause >= POPULATE_PAUSE {
+                    self.populate_told = at;
+                    let took = at.saturating_sub(self.populate_began);
+                    self.line(&populating(*rows, *rows_total, took));
+                }
+            }
+            EventKind::Populated { rows, took_s } => {
+                let rate = *rows as f64 / took_s.max(1e-3);
+                self.line(&format!("{rows} rows populated in {took_s:.1} s ({rate:.0}/s)"));
+            }
+            EventKind::DataSetKept { key, bytes } => {
+                self.line(&format!("data set kept as {key} ({})", ByteCount(*bytes)));
+            }
+            EventKind::DataSetReused { rows, populate_s, populated_unix_ms, took_s, .. } => {
+                self.line(&format!(
+                    "data set reused ({rows} rows, populated in {populate_s:.1} s on {}), copied in \
+                     {took_s:.1} s",
+                    date(*populated_unix_ms)
+                ));
+            }
+            _ => {}
         }
     }
 

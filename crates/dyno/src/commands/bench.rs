@@ -379,19 +379,7 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
         "retries": step.retries,
         "reconnects": step.reconnects,
         "errors": step.error_examples,
-        "generator": {
-            "workers": step.generator.workers,
-            "cpu_user_us_per_statement": per_statement(step.generator.cpu_user_s),
-            "cpu_system_us_per_statement": per_statement(step.generator.cpu_system_s),
-            "process_cpu_user_us_per_statement":
-                step.generator.process_cpu_user_s.map_or(Value::Null, per_statement),
-            "process_cpu_system_us_per_statement":
-                step.generator.process_cpu_system_s.map_or(Value::Null, per_statement),
-            "busiest_worker": step.generator.busiest_worker,
-            "run_queue_s": step.generator.run_queue_s,
-            "share_of_calibrated": step.generator.share_of_calibrated,
-            "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
-        },
+        "generator": generator(step, &per_statement),
         "server": {
             "cpu_us_per_statement": step.server_cpu_s.map_or(Value::Null, per_statement),
             "cpu_absent_because": step.server_cpu_s.is_none().then_some(
@@ -407,6 +395,23 @@ fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result
             "key": trial.data.key,
         },
     }))
+}
+
+/// The part of the result that is about the load generator.
+fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value {
+    json!({
+        "workers": step.generator.workers,
+        "cpu_user_us_per_statement": per_statement(step.generator.cpu_user_s),
+        "cpu_system_us_per_statement": per_statement(step.generator.cpu_system_s),
+        "process_cpu_user_us_per_statement":
+            step.generator.process_cpu_user_s.map_or(Value::Null, per_statement),
+        "process_cpu_system_us_per_statement":
+            step.generator.process_cpu_system_s.map_or(Value::Null, per_statement),
+        "busiest_worker": step.generator.busiest_worker,
+        "run_queue_s": step.generator.run_queue_s,
+        "share_of_calibrated": step.generator.share_of_calibrated,
+        "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
+    })
 }
 
 /// Why it is not known how close the generator came to what it can do.
