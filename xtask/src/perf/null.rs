@@ -36,11 +36,13 @@ pub(crate) fn measure(
         effort,
         is_wanted,
         &Measure {
-            name: "memory of 10 000 clients on one worker, null-mysql".to_owned(),
+            // The null server is in the same process: 9 900 clients are 19 800 open files, and
+            // many machines allow 20 000.
+            name: "memory of 9 900 clients on one worker, null-mysql".to_owned(),
             unit: "MiB",
             goal: Goal::AtMost(1.0),
             reach: 256.0,
-            arguments: "oltp_point_select --on null-mysql --clients 10000 --workers 1".to_owned(),
+            arguments: "oltp_point_select --on null-mysql --clients 9900 --workers 1".to_owned(),
             pointer: "/generator/rss_mib",
         },
     )?);
