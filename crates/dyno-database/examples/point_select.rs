@@ -98,6 +98,7 @@ fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
     connection.prepare(&[Statement {
         sql: "SELECT c FROM point WHERE id = ?".to_owned(),
         class: StatementClass::Read,
+        keeps_rows: false,
     }])?;
     connection.set_blocking(true, 0)?;
     Ok(())

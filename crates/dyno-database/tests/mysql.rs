@@ -88,7 +88,11 @@ fn execute(
 
 fn statements(sql: &[&str]) -> Vec<Statement> {
     sql.iter()
-        .map(|sql| Statement { sql: (*sql).to_owned(), class: StatementClass::Other })
+        .map(|sql| Statement {
+            sql: (*sql).to_owned(),
+            class: StatementClass::Other,
+            keeps_rows: false,
+        })
         .collect()
 }
 

@@ -41,7 +41,11 @@ impl Workload for Reads {
     fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {}
 
     fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        vec![Statement { sql: "SELECT 1".to_owned(), class: StatementClass::Read }]
+        vec![Statement {
+            sql: "SELECT 1".to_owned(),
+            class: StatementClass::Read,
+            keeps_rows: false,
+        }]
     }
 
     fn client(&self, seat: Seat) -> ClientFuture {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use dyno_units::{Nanoseconds, RandomStream};
-use dyno_workload::{ConnectError, Connection, Next, Pace, StatementError, Tally};
+use dyno_workload::{ConnectError, Connection, Ended, Next, Pace, StatementError, Tally};
 
 use crate::reactor::{Manner, Reactor};
 use crate::recorder::Times;
@@ -256,16 +256,21 @@ impl<R: Reactor> Pace for ClientPace<R> {
     }
 
     #[inline]
-    fn done(&self, kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next {
+    fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next {
         let worker = &*self.worker;
         let now = worker.read_clock();
         worker.in_flight.set(worker.in_flight.get() - 1);
         self.yields.set(self.manner.get() == Manner::Immediate && worker.rules.n_clients > 1);
         match result {
-            Ok(()) => {
+            Ok(ended) => {
                 let response = now - self.due.get();
                 let times = Times { response, service: now - self.sent.get() };
-                worker.recorder.borrow_mut().committed(kind, times, &tally);
+                let mut recorder = worker.recorder.borrow_mut();
+                match ended {
+                    Ended::Committed => recorder.committed(kind, times, &tally),
+                    Ended::RolledBack => recorder.rolled_back(kind, &tally),
+                }
+                drop(recorder);
                 self.retries_made.set(0);
                 self.is_time_fresh.set(true);
                 Next::Proceed
@@ -275,6 +280,12 @@ impl<R: Reactor> Pace for ClientPace<R> {
                 self.after_failure(error)
             }
         }
+    }
+
+    fn begin_pause(&self, length: Nanoseconds) -> bool {
+        let is_open = self.worker.is_open_load();
+        self.pause.set(if is_open { Nanoseconds::ZERO } else { length });
+        self.worker.mode() == Mode::Running
     }
 
     fn poll_pause(&self) -> Poll<()> {

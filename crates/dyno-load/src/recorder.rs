@@ -240,6 +240,14 @@ impl Recorder {
         interval.tally.add(tally);
     }
 
+    /// A transaction was rolled back as the workload wants it. Its times are kept apart from those
+    /// of commits: it did less.
+    pub(crate) fn rolled_back(&mut self, kind: usize, tally: &Tally) {
+        let Some(interval) = self.open() else { return };
+        interval.kinds[kind].outcomes.0[1] += 1;
+        interval.tally.add(tally);
+    }
+
     /// An attempt failed.
     pub(crate) fn failed(&mut self, kind: usize, error: &StatementError, tally: &Tally) {
         let Some(interval) = self.open() else { return };

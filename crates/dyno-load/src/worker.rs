@@ -103,6 +103,10 @@ impl<R: Reactor> Worker<R> {
             let seat = Seat {
                 client_idx,
                 n_clients: range.total,
+                step: 0,
+                role: 0,
+                idx_in_role: client_idx,
+                n_in_role: range.total,
                 random: seed.derive("client", client_idx as u64).stream(),
                 session,
                 statements,

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::{Dialect, Row};
+use crate::{Dialect, KeptRows, Row};
 
 /// One connection to a server.
 ///
@@ -42,6 +42,13 @@ pub trait Connection: Send {
     /// descriptor is readable: a read right after a send would find nothing, and cost a system
     /// call.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
+
+    /// The rows of the latest reply to a prepared statement whose rows are kept
+    /// ([`Statement::keeping_rows`]); they are there until the next statement is sent. A statement
+    /// with several results keeps the rows of the first one that has any. Hot.
+    fn kept_rows(&self) -> &KeptRows {
+        KeptRows::none()
+    }
 
     /// Whether bytes of the statement in flight are still to be written, so that writability has
     /// to be waited for as well; also true where sending has failed, so that
@@ -83,6 +90,20 @@ pub struct Statement {
     pub sql: String,
     /// What it is counted as.
     pub class: StatementClass,
+    /// Whether the client reads the rows; else a connection counts them and skips them undecoded.
+    pub keeps_rows: bool,
+}
+
+impl Statement {
+    /// A statement whose rows are only counted.
+    pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
+        Statement { sql: sql.into(), class, keeps_rows: false }
+    }
+
+    /// The same statement, its rows kept for [`Connection::kept_rows`].
+    pub fn keeping_rows(self) -> Statement {
+        Statement { keeps_rows: true, ..self }
+    }
 }
 
 /// What a statement is counted as (sysbench's read, write, other).

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use dyno_units::RandomStream;
+use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::{ConnectError, Connection, Session, Statement, StatementError, Tally};
 
@@ -21,9 +21,14 @@ pub trait Pace {
     fn sent(&self);
 
     /// The transaction of this kind has ended; says what to do next.
-    fn done(&self, kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next;
+    fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next;
 
-    /// Ready when the pause before a retry is over.
+    /// The client will pause for this long (keying, thinking): [`Pace::poll_pause`] tells when it
+    /// is over; at once under open load, where a schedule decides. False when the client is to end
+    /// instead. The pause before a retry is the pace's own.
+    fn begin_pause(&self, length: Nanoseconds) -> bool;
+
+    /// Ready when the pause is over: the one before a retry, or the one that was begun.
     fn poll_pause(&self) -> Poll<()>;
 
     /// The client now has this connection: wait for its descriptor from here on.
@@ -53,6 +58,16 @@ pub trait Pace {
     fn reconnect_failed(&self, error: &ConnectError) -> bool;
 }
 
+/// How a transaction ended that did not fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ended {
+    /// The server confirmed the commit.
+    #[default]
+    Committed,
+    /// The client rolled back because the workload wants it so ([`Session::roll_back_as_meant`]).
+    RolledBack,
+}
+
 /// What a client does after a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -74,6 +89,14 @@ pub struct Seat {
     pub client_idx: usize,
     /// How many clients there are in this step.
     pub n_clients: usize,
+    /// Index of the step among [`crate::Workload::steps`]; 0 where the workload defines none.
+    pub step: usize,
+    /// Index of the client's role in that step; 0 where the workload defines none.
+    pub role: usize,
+    /// Which client of its role this is, counted from 0.
+    pub idx_in_role: usize,
+    /// How many clients its role has.
+    pub n_in_role: usize,
     /// The client's own random stream.
     pub random: RandomStream,
     /// Its connection, statements prepared.
@@ -89,6 +112,20 @@ pub trait Transactions {
     /// Draws the kind of the next transaction.
     fn draw(&mut self, random: &mut RandomStream) -> usize;
 
+    /// Pause before a transaction of this kind (keying time); the transaction is due when it is
+    /// over. Asked once for each transaction, under closed load only.
+    fn pause_before(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
+        let _ = (kind, random);
+        Nanoseconds::ZERO
+    }
+
+    /// Pause after a transaction of this kind has ended in whatever way (think time), under closed
+    /// load only.
+    fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
+        let _ = (kind, random);
+        Nanoseconds::ZERO
+    }
+
     /// Does one transaction of this kind. After an error the loop rolls back.
     fn perform(
         &mut self,
@@ -103,10 +140,14 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
     let Seat { mut random, mut session, statements, pace, .. } = seat;
     while poll_fn(|_| pace.poll_due()).await {
         let kind = transactions.draw(&mut random);
+        if !pause(pace.as_ref(), transactions.pause_before(kind, &mut random)).await {
+            return;
+        }
         loop {
             pace.sent();
             let result = transactions.perform(kind, &mut random, &mut session).await;
-            let next = pace.done(kind, session.take_tally(), result.as_ref().copied());
+            let ended = result.as_ref().map(|()| session.take_ended());
+            let next = pace.done(kind, session.take_tally(), ended);
             match next {
                 Next::Proceed => break,
                 Next::Stop => return,
@@ -131,7 +172,23 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
                 }
             }
         }
+        if !pause(pace.as_ref(), transactions.pause_after(kind, &mut random)).await {
+            return;
+        }
     }
+}
+
+/// Pauses for this long; false when the step has ended meanwhile.
+async fn pause(pace: &dyn Pace, length: Nanoseconds) -> bool {
+    if length == Nanoseconds::ZERO {
+        return true;
+    }
+    if !pace.begin_pause(length) {
+        return false;
+    }
+    poll_fn(|_| pace.poll_pause()).await;
+    // The step may have ended in the pause, and then nothing more is sent.
+    pace.begin_pause(Nanoseconds::ZERO)
 }
 
 /// Tries to get a new connection until there is one, or the pace gives up.

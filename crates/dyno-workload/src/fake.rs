@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use dyno_units::Seed;
+use dyno_units::{Nanoseconds, Seed};
 
 use crate::{
-    ConnectError, Connection, Dialect, Next, Pace, Reply, Row, Seat, Session, Statement,
-    StatementError, Tally, TextRows, Value, Workload,
+    ConnectError, Connection, Dialect, Ended, KeptRows, Next, Pace, Reply, Row, Seat, Session,
+    Statement, StatementError, Tally, TextRows, Value, Workload,
 };
 
 /// A statement as it was sent.
@@ -51,8 +51,14 @@ pub(crate) struct Fake {
     dialect: Dialect,
     client_idx: usize,
     n_clients: usize,
+    /// Step and role.
+    place: (usize, usize),
+    answers: Option<Answers>,
     errors: VecDeque<Option<StatementError>>,
 }
+
+/// Writes the rows that a statement with these values gets, where they are kept.
+pub(crate) type Answers = Box<dyn FnMut(&str, &[Value<'_>], &mut KeptRows) + Send>;
 
 impl Fake {
     pub(crate) fn new(dialect: Dialect) -> Fake {
@@ -60,7 +66,24 @@ impl Fake {
     }
 
     pub(crate) fn of(client_idx: usize, n_clients: usize) -> Fake {
-        Fake { dialect: Dialect::MySql, client_idx, n_clients, errors: VecDeque::new() }
+        Fake {
+            dialect: Dialect::MySql,
+            client_idx,
+            n_clients,
+            place: (0, 0),
+            answers: None,
+            errors: VecDeque::new(),
+        }
+    }
+
+    /// The client's step and role, where the workload defines steps.
+    pub(crate) fn in_step(self, step: usize, role: usize) -> Fake {
+        Fake { place: (step, role), ..self }
+    }
+
+    /// What statements whose rows are kept are answered.
+    pub(crate) fn answering(self, answers: Answers) -> Fake {
+        Fake { answers: Some(answers), ..self }
     }
 
     /// Makes the next statement fail.
@@ -82,6 +105,8 @@ impl Fake {
             prepared: Vec::new(),
             sent: Arc::clone(&sent),
             errors: self.errors,
+            answers: self.answers,
+            kept: KeptRows::default(),
         };
         let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
         let session =
@@ -89,6 +114,10 @@ impl Fake {
         let seat = Seat {
             client_idx: self.client_idx,
             n_clients: self.n_clients,
+            step: self.place.0,
+            role: self.place.1,
+            idx_in_role: self.client_idx,
+            n_in_role: self.n_clients,
             random: Seed(3).derive("client", self.client_idx as u64).stream(),
             session,
             statements,
@@ -107,6 +136,8 @@ struct FakeConnection {
     prepared: Vec<Statement>,
     sent: Arc<Mutex<Vec<Sent>>>,
     errors: VecDeque<Option<StatementError>>,
+    answers: Option<Answers>,
+    kept: KeptRows,
 }
 
 impl Connection for FakeConnection {
@@ -135,6 +166,10 @@ impl Connection for FakeConnection {
             Value::Text(text) => format!("text[{}]", text.len()),
             other => format!("{other:?}"),
         };
+        self.kept.clear(0);
+        if let (Some(answer), true) = (&mut self.answers, self.prepared[statement].keeps_rows) {
+            answer(&sql, values, &mut self.kept);
+        }
         let values = values.iter().map(show).collect();
         self.sent.lock().unwrap().push(Sent { sql, values });
     }
@@ -145,6 +180,10 @@ impl Connection for FakeConnection {
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         Poll::Ready(self.errors.pop_front().flatten().map_or(Ok(Reply::default()), Err))
+    }
+
+    fn kept_rows(&self) -> &KeptRows {
+        &self.kept
     }
 
     fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {
@@ -179,13 +218,17 @@ impl Pace for FakePace {
 
     fn sent(&self) {}
 
-    fn done(&self, _kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next {
+    fn done(&self, _kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next {
         self.tallies.borrow_mut().push(tally);
         match result {
-            Ok(()) => Next::Proceed,
+            Ok(_) => Next::Proceed,
             Err(error) if error.class.is_transient() => Next::Retry,
             Err(_) => Next::GiveUp,
         }
+    }
+
+    fn begin_pause(&self, _length: Nanoseconds) -> bool {
+        true
     }
 
     fn poll_pause(&self) -> Poll<()> {

@@ -15,9 +15,11 @@ mod connection;
 mod drive;
 #[cfg(test)]
 mod fake;
+mod kept;
 pub mod options;
 mod row;
 mod session;
+mod steps;
 pub mod sysbench;
 pub mod tpcb;
 mod workload;
@@ -27,7 +29,9 @@ pub use connection::{
     ConnectError, Connection, Connector, ErrorClass, Reply, Statement, StatementClass,
     StatementError, TextRows, Value,
 };
-pub use drive::{Next, Pace, Seat, Transactions, drive};
+pub use drive::{Ended, Next, Pace, Seat, Transactions, drive};
+pub use kept::KeptRows;
 pub use row::{Cell, Row};
 pub use session::{Session, Tally};
+pub use steps::{OwnStep, Pacing, Role, StepFrame};
 pub use workload::{ClientFuture, Dialect, Table, Workload};

@@ -98,7 +98,7 @@ impl Row {
 }
 
 /// Appends `value` in decimal without allocating.
-fn push_decimal(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn push_decimal(out: &mut Vec<u8>, value: i64) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
     let mut rest = value.unsigned_abs();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use crate::connection::{ConnectError, Connection, Reply, Statement, StatementClass};
-use crate::{Dialect, ErrorClass, Pace, StatementError, Value};
+use crate::{Dialect, Ended, ErrorClass, KeptRows, Pace, StatementError, Value};
 
 /// What a client has asked and received, since the tally was last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,7 @@ pub struct Session {
     classes: Vec<StatementClass>,
     pace: Rc<dyn Pace>,
     tally: Tally,
+    ended: Ended,
 }
 
 impl Session {
@@ -61,7 +62,7 @@ impl Session {
         connection.prepare(statements)?;
         pace.attach(connection.as_mut())?;
         let classes = statements.iter().map(|statement| statement.class).collect();
-        Ok(Session { connection, classes, pace, tally: Tally::default() })
+        Ok(Session { connection, classes, pace, tally: Tally::default(), ended: Ended::Committed })
     }
 
     /// The SQL to speak.
@@ -103,6 +104,31 @@ impl Session {
     /// Rolls the transaction back.
     pub async fn rollback(&mut self) -> Result<Reply, StatementError> {
         self.text("ROLLBACK", StatementClass::Other).await
+    }
+
+    /// Rolls the transaction back because the workload wants it so: it is no failure, and not
+    /// counted as committed.
+    pub async fn roll_back_as_meant(&mut self) -> Result<(), StatementError> {
+        self.rollback().await?;
+        self.ended = Ended::RolledBack;
+        Ok(())
+    }
+
+    /// The transaction that just succeeded was rolled back by the server because the workload wants
+    /// it so (in a stored procedure).
+    pub fn was_rolled_back_as_meant(&mut self) {
+        self.ended = Ended::RolledBack;
+    }
+
+    /// The rows of the latest prepared statement whose rows are kept; see
+    /// [`Connection::kept_rows`].
+    pub fn kept_rows(&self) -> &KeptRows {
+        self.connection.kept_rows()
+    }
+
+    /// Takes how the transaction ended; the next one commits unless it tells otherwise.
+    pub fn take_ended(&mut self) -> Ended {
+        std::mem::take(&mut self.ended)
     }
 
     /// Takes the tally and starts a new one.

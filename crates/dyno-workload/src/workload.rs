@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{AuditRow, AuditTotals, Row, Seat, Statement, TextRows};
+use crate::{AuditRow, AuditTotals, OwnStep, Row, Seat, Statement, StepFrame, TextRows};
 
 /// A client's whole life as a future: it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -26,6 +26,17 @@ pub trait Workload: Send + Sync {
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         let _ = dialect;
         Ok(())
+    }
+
+    /// The steps that the workload itself defines, in their order; none where the study's load
+    /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs.
+    ///
+    /// # Errors
+    ///
+    /// Why the workload cannot run so, and what to do: too few rows for so many clients.
+    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
+        let _ = frame;
+        Ok(Vec::new())
     }
 
     /// The tables, in the order in which they are made.

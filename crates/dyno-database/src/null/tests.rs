@@ -32,7 +32,7 @@ fn placeholders(protocol: Protocol, sql: &str) -> Statement {
         Protocol::MySql => dyno_workload::Dialect::MySql,
         Protocol::PostgreSql => dyno_workload::Dialect::PostgreSql,
     };
-    Statement { sql: dialect.placeholders(sql), class: StatementClass::Other }
+    Statement { sql: dialect.placeholders(sql), class: StatementClass::Other, keeps_rows: false }
 }
 
 fn wait(connection: &mut dyn Connection) -> Result<Reply, StatementError> {

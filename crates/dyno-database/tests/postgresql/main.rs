@@ -48,7 +48,7 @@ fn text(connection: &mut dyn Connection, sql: &str) -> Result<Reply, StatementEr
 }
 
 fn statement(sql: &str) -> Statement {
-    Statement { sql: sql.to_owned(), class: StatementClass::Read }
+    Statement { sql: sql.to_owned(), class: StatementClass::Read, keeps_rows: false }
 }
 
 fn open(server: &TestServer) -> PgConnection {

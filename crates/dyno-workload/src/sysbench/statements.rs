@@ -131,6 +131,7 @@ impl Mix {
             .map(|(kind, number)| Statement {
                 sql: dialect.placeholders(&self.sql(kind, number)),
                 class: kind.class(),
+                keeps_rows: false,
             })
             .collect()
     }
@@ -200,6 +201,7 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
             sql: dialect
                 .placeholders(&format!("INSERT INTO sbtest{number} ({columns}) VALUES ({values})")),
             class: StatementClass::Write,
+            keeps_rows: false,
         })
         .collect()
 }
@@ -208,7 +210,7 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
 pub(super) fn random_points_statement(dialect: Dialect, n_points: u64) -> Statement {
     let marks = question_marks(n_points);
     let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})");
-    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read }
+    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read, keeps_rows: false }
 }
 
 /// The statement of `select_random_ranges`.
@@ -217,7 +219,7 @@ pub(super) fn random_ranges_statement(dialect: Dialect, n_ranges: u64) -> Statem
     for _ in 1..n_ranges {
         sql.push_str(" OR k BETWEEN ? AND ?");
     }
-    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read }
+    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read, keeps_rows: false }
 }
 
 fn question_marks(count: u64) -> String {

@@ -69,8 +69,11 @@ impl Script {
 
     /// Its lines as statements to prepare.
     pub(super) fn statements(self, dialect: Dialect) -> Vec<Statement> {
-        let statement =
-            |line: &Line| Statement { sql: dialect.placeholders(line.sql()), class: line.class() };
+        let statement = |line: &Line| Statement {
+            sql: dialect.placeholders(line.sql()),
+            class: line.class(),
+            keeps_rows: false,
+        };
         self.lines().iter().map(statement).collect()
     }
 }

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use dyno_units::Seed;
+use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::{
-    ConnectError, Connection, Next, Pace, Seat, Session, Statement, StatementError, Tally,
+    ConnectError, Connection, Ended, Next, Pace, Seat, Session, Statement, StatementError, Tally,
     Workload, catalog,
 };
 
@@ -30,10 +30,14 @@ impl Pace for Counted {
 
     fn sent(&self) {}
 
-    fn done(&self, _kind: usize, tally: Tally, result: Result<(), &StatementError>) -> Next {
-        assert_eq!(result, Ok(()));
+    fn done(&self, _kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next {
+        assert_eq!(result, Ok(Ended::Committed));
         self.total.borrow_mut().add(&tally);
         Next::Proceed
+    }
+
+    fn begin_pause(&self, _length: Nanoseconds) -> bool {
+        true
     }
 
     fn poll_pause(&self) -> Poll<()> {
@@ -73,6 +77,10 @@ fn run(workload: &dyn Workload, database: &Database, n: u64) -> Tally {
     let seat = Seat {
         client_idx: 0,
         n_clients: 1,
+        step: 0,
+        role: 0,
+        idx_in_role: 0,
+        n_in_role: 1,
         random,
         session,
         statements,
