@@ -39,6 +39,7 @@ pub(crate) fn run(
         }
     }
     let manifest = Manifest {
+        stopping: None,
         format: FORMAT,
         dyno: "0.1.0".to_owned(),
         title: "Is it faster?".to_owned(),
@@ -63,6 +64,7 @@ pub(crate) fn run(
 
 fn variant(idx: usize, name: &str) -> VariantRecord {
     VariantRecord {
+        price_per_hour: None,
         name: name.to_owned(),
         levels: vec![LevelRecord { factor: "database".to_owned(), level: name.to_owned() }],
         baseline: (idx > 0).then_some(0),
@@ -76,6 +78,7 @@ fn variant(idx: usize, name: &str) -> VariantRecord {
 
 fn closed_step(clients: u64) -> StepRecord {
     StepRecord {
+        own: None,
         name: if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") },
         clients,
         rate: None,
@@ -88,6 +91,9 @@ fn closed_step(clients: u64) -> StepRecord {
 
 fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
     TrialSummary {
+        canary: None,
+        meanings: std::collections::BTreeMap::new(),
+        run_off: None,
         number: plan.number,
         variant: plan.variant,
         repetition: plan.repetition,
@@ -124,9 +130,12 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
     }
     let n_intervals = MEASURED_S as usize;
     StepSummary {
+        ended_by: None,
+        settled: None,
         step,
         measured_s: MEASURED_S,
         kinds: vec![KindSummary {
+            commits_100ms: None,
             name: "point_select".to_owned(),
             outcomes: BTreeMap::from([("committed".to_owned(), committed)]),
             response: EncodedHistogram::encode(&response),

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod data;
+mod debt;
 mod endpoint;
 pub mod mysql;
 pub mod null;
@@ -15,6 +16,7 @@ mod transport;
 
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables};
 pub use data::{DataShape, data_shape};
+pub use debt::{Debt, DebtMeter, DebtPart};
 pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
 pub use server::{
     DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,

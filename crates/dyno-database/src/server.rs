@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::Keeper;
+use dyno_host::{Keeper, Probe};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
-use crate::{Endpoint, UrlError};
+use crate::{DebtMeter, Endpoint, UrlError};
 
 /// A product that can be named in a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,21 @@ pub trait Server: Send {
     /// Whether it stores what it confirms: else there is nothing to audit.
     fn stores_data(&self) -> bool {
         true
+    }
+
+    /// Probes of the server itself, each on a connection of its own that it opens when it is first
+    /// read. A view that this version does not have is a missing reading.
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        Vec::new()
+    }
+
+    /// Reads what the engine has put off.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be seen here.
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Err("this product does not tell what it has put off".to_owned())
     }
 
     /// Stops it and removes what was made for it.

@@ -193,6 +193,8 @@ impl Drive<'_> {
         let columns = intervals.into_columns(totals.measure_began);
         let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
         StepSummary {
+            ended_by: None,
+            settled: None,
             step: self.step,
             measured_s: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
             kinds: kinds(self.workload.kinds(), measured),
@@ -245,6 +247,7 @@ fn kinds(names: &[&'static str], measured: &Interval) -> Vec<KindSummary> {
         .iter()
         .zip(&measured.kinds)
         .map(|(name, kind)| KindSummary {
+            commits_100ms: None,
             name: (*name).to_owned(),
             outcomes: outcomes(kind),
             response: EncodedHistogram::encode(&kind.response),

@@ -43,6 +43,7 @@ pub fn make_manifest(
         .map(|variant| variant_record(variant, memory, plan.seed))
         .collect::<anyhow::Result<_>>()?;
     Ok(Manifest {
+        stopping: None,
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
@@ -87,6 +88,7 @@ fn variant_record(
         settings.insert("engine".to_owned(), engine.clone());
     }
     Ok(VariantRecord {
+        price_per_hour: None,
         name: variant.name.clone(),
         levels: variant
             .levels
@@ -119,6 +121,7 @@ fn step_record(step: &PlannedStep) -> StepRecord {
         LoadLevel::Closed { .. } | LoadLevel::Open { .. } => None,
     };
     StepRecord {
+        own: None,
         name: step.name.clone(),
         clients,
         rate,

@@ -144,6 +144,9 @@ pub(crate) fn run(
     };
     telling.of_trial(&mut writer, kind)?;
     writer.finish(&TrialSummary {
+        canary: None,
+        meanings: std::collections::BTreeMap::new(),
+        run_off: None,
         number: trial.number,
         variant: trial.variant,
         repetition: trial.repetition,

@@ -3,6 +3,7 @@
 //! The types here are the format. They are written a second time on purpose, apart from those of
 //! the study and the load, so that old records stay readable when those change. Knows no study.
 
+mod counts;
 mod event;
 mod histogram;
 mod manifest;
@@ -11,16 +12,18 @@ mod sqlite;
 mod summary;
 mod writer;
 
+pub use counts::EncodedCounts;
 pub use event::{Event, EventKind};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use manifest::{
-    Environment, LevelRecord, Manifest, SearchRecord, StepRecord, TrialPlan, VariantRecord,
+    Environment, LevelRecord, Manifest, OwnStepRecord, Price, RoleRecord, SearchRecord, StepRecord,
+    StoppingRecord, TrialPlan, VariantRecord,
 };
 pub use reader::{ReadError, Run, read_run};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    AuditRow, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, SearchSummary,
-    ServerFacts, StepSummary, TrialOutcome, TrialSummary,
+    AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
+    RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
 

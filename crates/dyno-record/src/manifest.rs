@@ -27,8 +27,11 @@ pub struct Manifest {
     pub variants: Vec<VariantRecord>,
     /// The steps of each trial.
     pub steps: Vec<StepRecord>,
-    /// All trials, in order.
+    /// All trials, in order; with sequential stopping the most there can be.
     pub trials: Vec<TrialPlan>,
+    /// When variants are repeated no more before all trials are done, if the study wants that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<StoppingRecord>,
     /// Where it ran.
     pub environment: Environment,
     /// The study file, with passwords in URLs replaced by `***`.
@@ -50,10 +53,31 @@ pub struct VariantRecord {
     pub product: String,
     /// Settings asked for, by name, as text, shares of memory resolved.
     pub settings: BTreeMap<String, String>,
+    /// What an hour on it costs, where the study says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<Price>,
     /// The workload.
     pub workload: String,
     /// All its options, defaults included.
     pub options: BTreeMap<String, String>,
+}
+
+/// An amount of money.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// How much.
+    pub amount: f64,
+    /// Of what: `USD`, `EUR`.
+    pub currency: String,
+}
+
+/// When a run stops repeating variants, as planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoppingRecord {
+    /// Repetitions that every variant gets before the first look.
+    pub repetitions_min: u32,
+    /// Repetitions after which a variant gets no more, settled or not.
+    pub repetitions_max: u32,
 }
 
 /// A level of a factor.
@@ -84,6 +108,40 @@ pub struct StepRecord {
     /// `rate`, and the times are those of each of its load probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,
+    /// What the workload says of the step, if the workload defines it. Then `clients` is the sum over
+    /// its roles, `rate` is none, `arrivals` is `own`, and `duration_s` its longest time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnStepRecord>,
+}
+
+/// A step that the workload defines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnStepRecord {
+    /// Who does what in it.
+    pub roles: Vec<RoleRecord>,
+    /// Whether it ends when all quotas are done, rather than by time.
+    pub ends_by_quota: bool,
+    /// Longest wait before it for the engine's debt to be paid, in seconds.
+    pub settle_s: f64,
+}
+
+/// Clients of a step that do the same thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoleRecord {
+    /// `inserter`, `deleter`, `query` …
+    pub name: String,
+    /// Clients.
+    pub clients: u64,
+    /// `closed`, `constant`, `poisson` or `bursts`.
+    pub pacing: String,
+    /// Offered transactions per second of each client; none where it is closed.
+    pub rate: Option<f64>,
+    /// Transactions that each client has to commit; none where it goes on until the step ends.
+    pub quota: Option<u64>,
+    /// Which of the workload's kinds its transactions are, by name, where the workload tells;
+    /// else empty.
+    #[serde(default)]
+    pub kinds: Vec<String>,
 }
 
 /// A search for the highest load under a limit, as planned.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::EncodedHistogram;
+use crate::{EncodedCounts, EncodedHistogram};
 
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,64 @@ pub struct TrialSummary {
     /// where the workload demands nothing, and in records of before this was kept.
     #[serde(default)]
     pub audit: Vec<AuditRow>,
+    /// The time after the last step until the engine's debt was paid, if the study asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_off: Option<RunOff>,
+    /// What a small fixed piece of work took on this host before and after the trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+    /// What the readings of the trial mean, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub meanings: BTreeMap<String, Meaning>,
+}
+
+/// What a reading means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meaning {
+    /// Its unit: `bytes/s`.
+    pub unit: String,
+    /// One sentence.
+    pub text: String,
+}
+
+/// A small fixed piece of work, done on this host while nothing else of the trial runs. A host that
+/// is busy with other things, or has slowed its CPUs down, takes longer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Canary {
+    /// Seconds it took before the trial.
+    pub before_s: f64,
+    /// Seconds it took after the trial.
+    pub after_s: f64,
+}
+
+/// The time after the last step, without load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOff {
+    /// The most it might take, in seconds.
+    pub limit_s: f64,
+    /// Seconds until the debt was paid; none where it was not within the limit, or could not be
+    /// seen.
+    pub paid_after_s: Option<f64>,
+    /// Why the debt could not be seen; none where it could.
+    #[serde(default)]
+    pub unseen: Option<String>,
+    /// Time of each reading, in seconds since the load ended.
+    pub start_s: Vec<f64>,
+    /// Readings, by name, one per entry of `start_s`; none where missing.
+    pub readings: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// The wait before a step for the engine to pay its debt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The most it might take, in seconds.
+    pub limit_s: f64,
+    /// Seconds it took.
+    pub took_s: f64,
+    /// Whether the debt was paid when the step began.
+    pub paid: bool,
+    /// What was done to pay it (`VACUUM ANALYZE`, `CHECKPOINT`), and what was left, in words.
+    pub notes: Vec<String>,
 }
 
 /// One demand on the tables after the load, and whether it is met.
@@ -152,6 +210,13 @@ pub struct StepSummary {
     /// probe at the level that was found (where none was, at the lowest that was measured).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchSummary>,
+    /// How the step ended: `time`; `quota` (all quotas were done); `limit` (they were not, when its
+    /// longest time was over). None in records of before this was kept, when all ended by time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
+    /// The wait before it for the engine's debt, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
 }
 
 /// What a search for the highest load under a limit came to.
@@ -198,6 +263,10 @@ pub struct KindSummary {
     pub response: EncodedHistogram,
     /// Service times, done − sent, of committed transactions.
     pub service: EncodedHistogram,
+    /// Commits in each 100 ms of the step, warm-up included, from the start of its first interval:
+    /// ten for each whole interval, fewer for a shorter one (its last bin may be shorter too).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits_100ms: Option<EncodedCounts>,
 }
 
 /// What the load generator used in the measure phase.

@@ -9,6 +9,7 @@ use crate::*;
 
 fn manifest(fingerprint: &str) -> Manifest {
     Manifest {
+        stopping: None,
         format: FORMAT,
         dyno: "0.1.0".into(),
         title: "Is it?".into(),
@@ -18,6 +19,7 @@ fn manifest(fingerprint: &str) -> Manifest {
         threshold: 0.03,
         order: "interleaved".into(),
         variants: vec![VariantRecord {
+            price_per_hour: None,
             name: "only · x=1".into(),
             levels: vec![],
             baseline: None,
@@ -28,6 +30,7 @@ fn manifest(fingerprint: &str) -> Manifest {
             options: BTreeMap::new(),
         }],
         steps: vec![StepRecord {
+            own: None,
             name: "1 client".into(),
             clients: 1,
             rate: None,
@@ -52,6 +55,9 @@ fn summary(number: u32) -> TrialSummary {
     let encoded = EncodedHistogram::encode(&histogram);
     let column = vec![5.0, 5.0];
     TrialSummary {
+        canary: None,
+        meanings: std::collections::BTreeMap::new(),
+        run_off: None,
         number,
         variant: 0,
         repetition: number,
@@ -63,9 +69,12 @@ fn summary(number: u32) -> TrialSummary {
         server: ServerFacts::default(),
         data: DataSet::default(),
         steps: vec![StepSummary {
+            ended_by: None,
+            settled: None,
             step: 0,
             measured_s: 2.0,
             kinds: vec![KindSummary {
+                commits_100ms: None,
                 name: "oltp_read_only".into(),
                 outcomes: BTreeMap::from([("committed".into(), 10), ("deadlock".into(), 1)]),
                 response: encoded.clone(),
