@@ -84,6 +84,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         cpus,
         variants,
         steps,
+        ..Findings::default()
     };
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &rule);
     findings.caveats = caveats(&joined, &measured, &findings);
@@ -98,6 +99,7 @@ fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
         clients: step.clients,
         rate: step.rate,
         search: step_search(step),
+        own: step.own.clone(),
         concurrency: if is_low(step.clients) {
             ConcurrencyGroup::Low
         } else {
@@ -132,6 +134,8 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
         settings: server.settings,
         finished: finished as u32,
         failed: (ended.len() - finished) as u32,
+        price_per_hour: record.price_per_hour.clone(),
+        machine: joined.machines[idx].clone(),
     }
 }
 

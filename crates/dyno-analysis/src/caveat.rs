@@ -46,6 +46,33 @@ pub enum CaveatKind {
     NotSteady,
     /// Seconds in which hardly anything was done.
     Stalls,
+    /// Throughput had not reached a level when the measure phase ended.
+    NeverSteady,
+    /// Results changed with the time of day: earlier blocks are not like later ones.
+    Drift,
+    /// Variants that are compared do not have the same memory.
+    UnlikeMemory,
+    /// Variants that are compared were reached over unlike protocols or transports.
+    UnlikeProtocol,
+    /// Variants that are compared do not encrypt alike.
+    UnlikeTls,
+    /// The data set changed its size while it was measured.
+    DataChangedSize,
+    /// The data set is in memory in one variant and not in the other, or was not read from where the
+    /// study meant.
+    CacheNotAsMeant,
+    /// Something else was busy on the host.
+    NoisyHost,
+    /// The server's processes were started anew while it was measured.
+    ServerRestarted,
+    /// Variants were measured one after the other: what drifts looks like an effect.
+    SequentialOrder,
+    /// A step's quotas were not done when its longest time was over.
+    UnfinishedQuota,
+    /// The engine's debt was not paid when a step began, or after the load.
+    DebtUnpaid,
+    /// A run with sequential stopping ended with verdicts that are open.
+    NotSettled,
     /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,
 }

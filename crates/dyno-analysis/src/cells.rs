@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{EncodedHistogram, SearchRecord, StepSummary, new_histogram};
+use dyno_record::{EncodedHistogram, OwnStepRecord, SearchRecord, StepSummary, new_histogram};
 use hdrhistogram::Histogram;
 
 use crate::join::{Joined, JoinedTrial};
@@ -12,9 +12,10 @@ use crate::time;
 use crate::{Cell, Estimate, Metric};
 
 /// All metrics, in the order in which they are estimated.
-pub(crate) const METRICS: [Metric; 14] = [
+pub(crate) const METRICS: [Metric; 15] = [
     Metric::RateAtLimit,
     Metric::ClientsAtLimit,
+    Metric::StepTime,
     Metric::Throughput,
     Metric::ResponseMean,
     Metric::ResponseP50,
@@ -52,6 +53,17 @@ impl Measured {
         self.values.insert(metric, search.found.ok_or_else(why));
     }
 
+    /// Adds how long a step took that ends by quota.
+    fn add_step_time(&mut self, own: Option<&OwnStepRecord>, summary: &StepSummary) {
+        if !own.is_some_and(|own| own.ends_by_quota) {
+            return;
+        }
+        let unfinished = || "its quotas were not done when its longest time was over".to_owned();
+        let is_done = summary.ended_by.as_deref() == Some("quota");
+        let value = is_done.then_some(summary.measured_s * 1e6).ok_or_else(unfinished);
+        self.values.insert(Metric::StepTime, value);
+    }
+
     /// The value of a metric, if it was measured.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         self.values.get(&metric)?.as_ref().ok().copied()
@@ -66,6 +78,7 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
             if let Some(summary) = trial.step(step) {
                 let mut measured = measure(trial, step, summary);
                 measured.add_found(joined.steps[step].search.as_ref(), summary);
+                measured.add_step_time(joined.steps[step].own.as_ref(), summary);
                 all.push(measured);
             }
         }
@@ -81,7 +94,10 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
     let mut values = BTreeMap::new();
     values.insert(Metric::Throughput, Ok(committed as f64 / summary.measured_s));
     let is_apart = |metric: &Metric| {
-        matches!(metric, Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit)
+        matches!(
+            metric,
+            Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit | Metric::StepTime
+        )
     };
     for metric in METRICS.into_iter().filter(|metric| !is_apart(metric)) {
         let value = match metric {
@@ -235,6 +251,8 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
         kinds: BTreeMap::new(),
         spectrum: Vec::new(),
         time: Vec::new(),
+        ended_by: BTreeMap::new(),
+        settled: Vec::new(),
     };
     let is_sought = |metric: &Metric| here.iter().any(|m| m.values.contains_key(metric));
     for metric in METRICS.into_iter().filter(is_sought) {
@@ -255,6 +273,10 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     cell.time = ended.iter().filter(|(_, s)| s.search.is_none()).map(by_second).collect();
     let summaries: Vec<&StepSummary> = ended.into_iter().map(|(_, summary)| summary).collect();
     for summary in &summaries {
+        if let Some(how) = &summary.ended_by {
+            *cell.ended_by.entry(how.clone()).or_default() += 1;
+        }
+        cell.settled.extend(summary.settled.clone());
         cell.missed += summary.missed;
         cell.retries += summary.retries;
         for kind in &summary.kinds {

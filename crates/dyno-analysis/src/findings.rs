@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::AuditRow;
+use dyno_record::{AuditRow, OwnStepRecord, Price, Settled};
 use serde::{Deserialize, Serialize};
 
-use crate::Caveat;
-use crate::scaling::ScalingFacts;
+use crate::attribution::AttributionFacts;
+use crate::cost::CostFacts;
+use crate::debt::{DebtFacts, RunOffFacts};
+use crate::kinds::{KindCell, KindComparison};
+use crate::scaling::{ScalingFacts, UnderLimit};
+use crate::stalls::StallFacts;
+use crate::stopping::StoppingFacts;
 use crate::time::TimeFacts;
+use crate::Caveat;
 
 /// All findings of one or several runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// Version of this format.
     pub format: u32,
@@ -38,6 +44,34 @@ pub struct Findings {
     /// What more clients bring, for each variant with at least three closed loads.
     #[serde(default)]
     pub scaling: Vec<ScalingFacts>,
+    /// The most load that kept a limit of response times, among the levels measured, for the limits
+    /// (1, 2, 5, 10 ms …) that part them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_limit: Vec<UnderLimit>,
+    /// Estimates by kind of transaction, where a step has several kinds or roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindCell>,
+    /// Comparisons by kind of transaction, of the same steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kind_comparisons: Vec<KindComparison>,
+    /// Gaps and dips of throughput in finished trials, in the order of trials, steps and time.
+    #[serde(default)]
+    pub stalls: Vec<StallFacts>,
+    /// What a transaction and a statement cost of each resource, for each cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attribution: Vec<AttributionFacts>,
+    /// What was put off, for each cell and reading of debt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub debt: Vec<DebtFacts>,
+    /// How long it took to pay debt after the load, for each variant of a study that asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_off: Vec<RunOffFacts>,
+    /// Work for money and for CPU time, for each cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cost: Vec<CostFacts>,
+    /// What sequential stopping did, where the study asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<StoppingFacts>,
     /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
     /// Every trial of the plan and what became of it.
@@ -51,7 +85,7 @@ pub struct Findings {
 }
 
 /// The answer, in words a person can quote.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// One sentence.
     pub headline: String,
@@ -60,7 +94,7 @@ pub struct Answer {
 }
 
 /// A variant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantFacts {
     /// Its name.
     pub name: String,
@@ -82,10 +116,16 @@ pub struct VariantFacts {
     pub finished: u32,
     /// Repetitions that failed.
     pub failed: u32,
+    /// What an hour on it costs, where the study says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<Price>,
+    /// Name of the machine on which it ran.
+    #[serde(default)]
+    pub machine: String,
 }
 
 /// A step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepFacts {
     /// Its name.
     pub name: String,
@@ -98,6 +138,10 @@ pub struct StepFacts {
     /// What is searched, if the step is a search: its load is then not given but found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<StepSearch>,
+    /// What the workload says of the step, if the workload defines it. Such a step is no load level:
+    /// it takes no part in scaling and in low against high concurrency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnStepRecord>,
 }
 
 /// What a step searches.
@@ -146,10 +190,11 @@ pub struct ProbeFacts {
 }
 
 /// Clients against the machine's CPUs (S1's distinction).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConcurrencyGroup {
     /// Clients ≤ CPUs.
+    #[default]
     Low,
     /// Clients > CPUs.
     High,
@@ -187,10 +232,13 @@ pub enum Metric {
     RateAtLimit,
     /// Most clients that kept the limit of a search.
     ClientsAtLimit,
+    /// How long the step took until its quotas were done, µs; only at steps that end by quota, and
+    /// only of trials that were done in time.
+    StepTime,
 }
 
 /// A value with its bounds and the number of repetitions behind it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The value: the geometric mean over repetitions, the arithmetic one where a repetition's
     /// value is zero (for an effect: the mean of the differences, of logarithms if it is relative).
@@ -212,7 +260,7 @@ pub struct Estimate {
 }
 
 /// One variant at one step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Index of the variant.
     pub variant: usize,
@@ -236,6 +284,13 @@ pub struct Cell {
     /// Whether throughput kept its level within each trial, in the order of the trials.
     #[serde(default)]
     pub time: Vec<TimeFacts>,
+    /// Trials by how the step ended: `time`, `quota` (all was done), `limit` (it was not, when the
+    /// longest time was over). Empty in records that do not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ended_by: BTreeMap<String, u32>,
+    /// The wait before the step for the engine's debt, by trial, where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<Settled>,
 }
 
 /// A variant against its baseline at one step in one metric.
@@ -299,7 +354,7 @@ pub struct GroupComparison {
 }
 
 /// A trial of the plan and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialFacts {
     /// Its number.
     pub number: u32,

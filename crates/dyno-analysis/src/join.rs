@@ -18,6 +18,8 @@ pub(crate) struct Joined<'a> {
     /// Every trial of every plan. Blocks and repetitions are counted on from run to run, so that
     /// no block has trials of two runs.
     pub(crate) trials: Vec<JoinedTrial<'a>>,
+    /// The machine on which each of the variants ran.
+    pub(crate) machines: Vec<String>,
     /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
 }
@@ -67,6 +69,7 @@ impl<'a> Joined<'a> {
             variants: Vec::new(),
             steps: Vec::new(),
             trials: Vec::new(),
+            machines: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
         };
         let mut sources: Vec<(usize, usize)> = Vec::new();
@@ -113,6 +116,7 @@ impl<'a> Joined<'a> {
             sources.push((run_idx, own_idx));
             indexes.push(self.variants.len());
             self.variants.push(taken);
+            self.machines.push(run.manifest.environment.machine.clone());
             // Its own baseline is set below, when all of the run's variants have an index.
             if let Some(last) = self.variants.last_mut() {
                 let compared = kinship == Kinship::Against || variant.baseline.is_none();
@@ -147,7 +151,7 @@ impl<'a> Joined<'a> {
             let is_same = |other: &StepRecord| {
                 (other.clients, other.rate, &other.arrivals)
                     == (step.clients, step.rate, &step.arrivals)
-                    && (&other.name, &other.search) == (&step.name, &step.search)
+                    && (&other.name, &other.search, &other.own) == (&step.name, &step.search, &step.own)
             };
             // Two steps of one plan may be the same load twice: those stay two.
             let found = (0..self.steps.len())

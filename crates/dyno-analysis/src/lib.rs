@@ -6,18 +6,24 @@
 
 mod analyse;
 mod answer;
+pub mod attribution;
 pub mod caveat;
 mod cells;
 mod compare;
+pub mod cost;
+pub mod debt;
 mod detect;
 pub mod findings;
 #[cfg(test)]
 mod fixtures;
 mod join;
+pub mod kinds;
 pub mod scaling;
 mod searches;
 mod settings;
+pub mod stalls;
 pub mod statistics;
+pub mod stopping;
 pub mod time;
 mod words;
 

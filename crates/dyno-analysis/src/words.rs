@@ -30,6 +30,7 @@ impl Metric {
             Metric::DiskWrittenPerTransaction => "bytes written to disk per transaction",
             Metric::RateAtLimit => "sustained rate",
             Metric::ClientsAtLimit => "sustained clients",
+            Metric::StepTime => "time of the step",
         }
     }
 

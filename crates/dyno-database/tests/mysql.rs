@@ -30,13 +30,14 @@ fn private_server_and_its_connections() {
         ("ssl_key", &file("tls-server.key")),
         ("ssl_ca", &file("tls-root.pem")),
     ]));
-    let checks: [Check; 17] = [
+    let checks: [Check; 18] = [
         ("facts", facts),
         ("text statements", text_statements),
         ("prepared statements", prepared_statements),
         ("changed tables", changed_tables),
         ("without blocking", without_blocking),
         ("several results", several_results),
+        ("kept rows", kept_rows),
         ("long values", long_values),
         ("misuse", misuse),
         ("errors by class", errors_by_class),
@@ -126,6 +127,58 @@ fn facts(fixture: &Fixture) {
         connection.query("SELECT User, Host FROM mysql.user WHERE User <> 'mariadb.sys'");
     let expected = vec![Some("root".to_owned()), Some("localhost".to_owned())];
     assert_eq!(accounts.unwrap(), [expected]);
+}
+
+fn kept_rows(fixture: &Fixture) {
+    let mut c = fixture.connect();
+    let c = c.as_mut();
+    c.query("CREATE TABLE kept (id INT PRIMARY KEY, d DECIMAL(12,2), t VARCHAR(20), at DATETIME)")
+        .unwrap();
+    c.query(
+        "INSERT INTO kept VALUES (1, -1.5, 'one', '2024-02-29 01:02:03'), (2, NULL, 'two', NULL)",
+    )
+    .unwrap();
+    c.query(
+        "CREATE PROCEDURE pair(a INT) BEGIN UPDATE kept SET d = a WHERE id = 1; \
+         SELECT id, d FROM kept ORDER BY id; SELECT 'second'; END",
+    )
+    .unwrap();
+    let sql = [
+        "SELECT id, d, t, at, 1e0, CAST(? AS UNSIGNED) FROM kept ORDER BY id",
+        "SELECT 1",
+        "CALL pair(?)",
+        "SELECT REPEAT('y', ?)",
+    ];
+    let keeping = |(idx, statement): (usize, Statement)| match idx {
+        1 => statement,
+        _ => statement.keeping_rows(),
+    };
+    let prepared: Vec<Statement> = statements(&sql).into_iter().enumerate().map(keeping).collect();
+    c.prepare(&prepared).unwrap();
+    for number in [5, 1 << 40] {
+        assert_eq!(execute(c, 0, &[Value::Integer(number)]), Ok(rows(2)));
+        let seen = c.kept_rows();
+        assert_eq!((seen.integer(0, 0), seen.integer(1, 0)), (Some(1), Some(2)));
+        assert_eq!((seen.is_null(1, 1), seen.is_null(1, 3)), (true, true));
+        assert_eq!(seen.text(1, 2), Some(&b"two"[..]));
+        assert_eq!(seen.text(0, 3), Some(&b"2024-02-29 01:02:03"[..]));
+        assert_eq!((seen.real(0, 4), seen.integer(1, 5)), (Some(1.0), Some(number)));
+        assert_eq!(execute(c, 1, &[]), Ok(rows(1)));
+        let reply = execute(c, 2, &[Value::Integer(7)]).unwrap();
+        assert_eq!(reply.rows, 3, "both results are counted, the first one is kept");
+        let seen = c.kept_rows();
+        assert_eq!((seen.n_rows(), seen.fixed(0, 1, 2)), (2, Some(700)));
+        assert_eq!(execute(c, 3, &[Value::Integer(3_000_000)]), Ok(rows(1)));
+        assert_eq!(c.kept_rows().text(0, 0).map(<[u8]>::len), Some(3_000_000));
+    }
+    // What the columns are is learnt again when the table changes under the statement.
+    c.query("ALTER TABLE kept MODIFY id BIGINT UNSIGNED, MODIFY t INT").unwrap_err();
+    c.query("UPDATE kept SET t = id").unwrap();
+    c.query("ALTER TABLE kept MODIFY id BIGINT UNSIGNED, MODIFY t INT").unwrap();
+    assert_eq!(execute(c, 0, &[Value::Integer(1)]), Ok(rows(2)));
+    assert_eq!(c.kept_rows().integer(1, 2), Some(2));
+    c.query("DROP PROCEDURE pair").unwrap();
+    c.query("DROP TABLE kept").unwrap();
 }
 
 fn text_statements(fixture: &Fixture) {

@@ -3,6 +3,7 @@
 //! Knows no database and no load. A process that Dyno starts is marked on disk in such a way that
 //! a later run can prove whose it is; nothing else is ever ended.
 
+mod canary;
 mod cgroup;
 mod copy;
 mod doctor;
@@ -13,6 +14,7 @@ mod probe;
 mod process_table;
 mod storage;
 
+pub use canary::canary;
 pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};

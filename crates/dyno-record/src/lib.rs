@@ -10,6 +10,7 @@ mod manifest;
 mod reader;
 mod sqlite;
 mod summary;
+mod times;
 mod writer;
 
 pub use counts::EncodedCounts;
@@ -25,6 +26,7 @@ pub use summary::{
     AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
     RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
+pub use times::{SecondOfTimes, read_times};
 pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
 
 /// The version of the format that this crate writes, and the newest that it reads.

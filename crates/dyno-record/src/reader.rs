@@ -29,7 +29,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    fn new(path: &Path, reason: impl ToString) -> ReadError {
+    pub(crate) fn new(path: &Path, reason: impl ToString) -> ReadError {
         ReadError { path: path.to_owned(), reason: reason.to_string() }
     }
 }

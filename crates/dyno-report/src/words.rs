@@ -19,6 +19,7 @@ pub(crate) fn metric(metric: Metric) -> &'static str {
         Metric::DiskWrittenPerTransaction => "disk written per transaction",
         Metric::RateAtLimit => "sustained rate",
         Metric::ClientsAtLimit => "sustained clients",
+        Metric::StepTime => "time of the step",
     }
 }
 
@@ -72,6 +73,19 @@ pub(crate) fn caveat(kind: CaveatKind) -> String {
         CaveatKind::NotSteady => "not steady".to_owned(),
         CaveatKind::Stalls => "stalls".to_owned(),
         CaveatKind::UnsettledSearch => "unsettled search".to_owned(),
+        CaveatKind::NeverSteady => "never steady".to_owned(),
+        CaveatKind::Drift => "drift".to_owned(),
+        CaveatKind::UnlikeMemory => "unlike memory".to_owned(),
+        CaveatKind::UnlikeProtocol => "unlike protocol".to_owned(),
+        CaveatKind::UnlikeTls => "unlike TLS".to_owned(),
+        CaveatKind::DataChangedSize => "data set changed size".to_owned(),
+        CaveatKind::CacheNotAsMeant => "cached or not as meant".to_owned(),
+        CaveatKind::NoisyHost => "noisy host".to_owned(),
+        CaveatKind::ServerRestarted => "server restarted".to_owned(),
+        CaveatKind::SequentialOrder => "sequential order".to_owned(),
+        CaveatKind::UnfinishedQuota => "unfinished step".to_owned(),
+        CaveatKind::DebtUnpaid => "debt not paid".to_owned(),
+        CaveatKind::NotSettled => "not settled".to_owned(),
         CaveatKind::Simulated => "simulated".to_owned(),
     }
 }

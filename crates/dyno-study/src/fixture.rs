@@ -1,7 +1,14 @@
 //! A vocabulary and a study for the tests of this crate.
 
-use crate::vocabulary::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};
-use crate::{Study, diagnostic, parse};
+use std::sync::Arc;
+
+use dyno_units::Nanoseconds;
+
+use crate::vocabulary::{
+    Frame, OptionWord, Options, ProductWord, RoleOutline, StepOutline, ValueKind, Vocabulary,
+    WorkloadRules, WorkloadWord,
+};
+use crate::{Product, Study, diagnostic, parse};
 
 /// Products and workloads as Dyno has them, as far as studies of the catalogue use them.
 pub(crate) fn vocabulary() -> Vocabulary {
@@ -21,6 +28,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("oltp_update_non_index", &[TABLES]),
             workload("oltp_insert", &[TABLES]),
             workload("tpcb", &[TPCB]),
+            WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
     }
 }
@@ -86,6 +94,56 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                 help: format!("What {name} is."),
             })
             .collect(),
+        rules: None,
+    }
+}
+
+const STAGED: Group = &[("rows", "1000"), ("reads", "on"), ("procedures", "off")];
+
+/// A workload that loads its rows, and then reads them for the time that the study gives, unless
+/// it is told not to.
+#[derive(Debug)]
+struct StagedRules;
+
+impl StagedRules {
+    fn role(name: &str, clients: u64, quota: Option<u64>) -> RoleOutline {
+        let rate = (name == "deleter").then_some(100.0);
+        RoleOutline { name: name.to_owned(), clients, rate, quota }
+    }
+}
+
+impl WorkloadRules for StagedRules {
+    fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String> {
+        let rows: u64 = options.get("rows").map_or(1000, |rows| rows.parse().expect("a count"));
+        let clients = frame.clients;
+        if rows < clients {
+            return Err(format!("{rows} rows are too few; give rows = {clients} or more"));
+        }
+        let seconds = Nanoseconds::from_secs;
+        let load = StepOutline {
+            name: "load".to_owned(),
+            roles: vec![StagedRules::role("inserter", clients, Some(rows / clients))],
+            limit: seconds(7200),
+            settle: Nanoseconds::ZERO,
+        };
+        let roles =
+            vec![StagedRules::role("query", clients, None), StagedRules::role("deleter", 1, None)];
+        let read = StepOutline {
+            name: "read".to_owned(),
+            roles,
+            limit: frame.duration,
+            settle: seconds(600),
+        };
+        let reads = options.get("reads").is_none_or(|reads| reads == "on");
+        Ok(if reads { vec![load, read] } else { vec![load] })
+    }
+
+    fn check(&self, options: &Options, product: &Product) -> Result<(), String> {
+        let is_sqlite = matches!(product, Product::Private(name) if name == "sqlite");
+        if is_sqlite && options.get("procedures").is_some_and(|value| value == "on") {
+            return Err("SQLite has no stored procedures; leave out `procedures`".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -23,10 +23,13 @@ pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
 pub use redact::redact_urls;
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use study::{
-    Arrivals, Database, Design, Factor, LoadLevel, Order, Product, Study, WorkloadChoice,
+    Arrivals, Database, Design, Factor, LoadLevel, Order, OwnLoad, Product, Study, WorkloadChoice,
     setting_text,
 };
-pub use vocabulary::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};
+pub use vocabulary::{
+    Frame, OptionWord, Options, ProductWord, RoleOutline, StepOutline, ValueKind, Vocabulary,
+    WorkloadRules, WorkloadWord,
+};
 
 #[cfg(test)]
 mod studies_tests;

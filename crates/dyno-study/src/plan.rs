@@ -71,13 +71,37 @@ impl PlannedStep {
     pub fn probes_expected(&self) -> Option<u32> {
         match &self.load {
             LoadLevel::Search(search) => Some(search.probes_expected()),
-            LoadLevel::Closed { .. } | LoadLevel::Open { .. } => None,
+            LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Own(_) => None,
         }
     }
 
-    /// Warm-up and measured time; for a search the expected time of all its probes, with `rest`
-    /// between them.
+    /// Whether its length is known only when it has ended: what is planned is its longest time.
+    pub fn is_open_ended(&self) -> bool {
+        matches!(&self.load, LoadLevel::Own(own) if own.outline.ends_by_quota())
+    }
+
+    /// Longest wait before it for the engine to pay its debt.
+    pub fn settle(&self) -> Nanoseconds {
+        match &self.load {
+            LoadLevel::Own(own) => own.outline.settle,
+            LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Search(_) => {
+                Nanoseconds::ZERO
+            }
+        }
+    }
+
+    /// Warm-up and measured time that is known beforehand: none of a step that ends by quota.
+    fn time_least(&self, rest: Nanoseconds) -> Nanoseconds {
+        if self.is_open_ended() { Nanoseconds::ZERO } else { self.loaded_time(rest) }
+    }
+
+    /// Longest wait for the engine's debt, warm-up and measured time; for a search the expected
+    /// time of all its probes, with `rest` between them.
     pub fn time(&self, rest: Nanoseconds) -> Nanoseconds {
+        self.settle() + self.loaded_time(rest)
+    }
+
+    fn loaded_time(&self, rest: Nanoseconds) -> Nanoseconds {
         let n_probes = u64::from(self.probes_expected().unwrap_or(1));
         let loads = (self.warm_up + self.duration).0.saturating_mul(n_probes);
         Nanoseconds(loads) + Nanoseconds(rest.0.saturating_mul(n_probes.saturating_sub(1)))
@@ -98,17 +122,27 @@ pub struct PlannedTrial {
 }
 
 impl Plan {
-    /// Time of one trial under load: warm-up and measured time of each step, and the rests between
-    /// steps. Deploying and populating come on top.
+    /// Time of one trial: warm-up and measured time of each step, waits for the engine's debt, and
+    /// the rests between steps; the longest time where it is not known ([`Plan::is_open_ended`]).
+    /// Deploying and populating come on top.
     pub fn trial_time(&self) -> Nanoseconds {
-        let mut total = Nanoseconds::ZERO;
-        for (index, step) in self.steps.iter().enumerate() {
-            if index > 0 {
-                total += self.rest;
-            }
-            total += step.time(self.rest);
-        }
-        total
+        self.steps.iter().fold(self.rests(), |total, step| total + step.time(self.rest))
+    }
+
+    /// The part of [`Plan::trial_time`] that is known beforehand.
+    pub fn trial_time_least(&self) -> Nanoseconds {
+        self.steps.iter().fold(self.rests(), |total, step| total + step.time_least(self.rest))
+    }
+
+    /// Whether times are longest times, because something ends when it is done.
+    pub fn is_open_ended(&self) -> bool {
+        let is_waiting = |step: &PlannedStep| step.settle() > Nanoseconds::ZERO;
+        self.steps.iter().any(|step| step.is_open_ended() || is_waiting(step))
+    }
+
+    /// All rests between the steps of a trial.
+    fn rests(&self) -> Nanoseconds {
+        Nanoseconds(self.rest.0.saturating_mul(self.steps.len().saturating_sub(1) as u64))
     }
 
     /// Time of the whole run under load and at rest. Deploying and populating come on top.
@@ -185,7 +219,8 @@ fn cells(factors: &[Factor]) -> Vec<Cell> {
     cells
 }
 
-fn variants(study: &Study) -> Vec<Variant> {
+/// All variants of a study whose databases and workloads are there.
+pub(crate) fn variants(study: &Study) -> Vec<Variant> {
     let design = &study.design;
     let levels: Vec<Vec<String>> = design.factors.iter().map(Factor::levels).collect();
     let fixed = fixed_levels(design, &levels);
@@ -302,11 +337,17 @@ fn steps(design: &Design) -> Vec<PlannedStep> {
         }
     }
     let is_clients_varied = clients.len() > 1;
-    let step = |load: &LoadLevel| PlannedStep {
-        name: step_name(load, is_clients_varied),
-        load: load.clone(),
-        warm_up: design.warm_up,
-        duration: design.duration,
+    let step = |load: &LoadLevel| {
+        let (warm_up, duration) = match load {
+            // What is done in a warm-up would not count, and would be there all the same.
+            LoadLevel::Own(own) if own.outline.ends_by_quota() => {
+                (Nanoseconds::ZERO, own.outline.limit)
+            }
+            LoadLevel::Own(own) => (design.warm_up, own.outline.limit),
+            _ => (design.warm_up, design.duration),
+        };
+        let name = step_name(load, is_clients_varied);
+        PlannedStep { name, load: load.clone(), warm_up, duration }
     };
     design.loads.iter().map(step).collect()
 }
@@ -323,5 +364,6 @@ fn step_name(load: &LoadLevel, is_clients_varied: bool) -> String {
         }
         LoadLevel::Open { rate, .. } => format!("{rate}/s"),
         LoadLevel::Search(search) => search.to_string(),
+        LoadLevel::Own(own) => own.outline.name.clone(),
     }
 }

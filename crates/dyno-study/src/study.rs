@@ -6,7 +6,7 @@ use std::fmt;
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
 use crate::redact::redact_urls;
-use crate::{Search, Sought};
+use crate::{Search, Sought, StepOutline};
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
@@ -207,6 +207,20 @@ pub enum LoadLevel {
     },
     /// The highest load under a limit, which the step itself finds; the only load of its study.
     Search(Search),
+    /// A step that the workload defines; all loads of its study are such.
+    Own(OwnLoad),
+}
+
+/// A step that the workload of all variants defines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnLoad {
+    /// Clients, as the workload counts them.
+    pub clients: u64,
+    /// What the workload of the first variant says of it. The others name it alike; what its roles
+    /// do may differ by the variants' options.
+    pub outline: StepOutline,
+    /// Connections of the variant that has the most.
+    pub connections: u64,
 }
 
 impl LoadLevel {
@@ -218,6 +232,7 @@ impl LoadLevel {
                 Sought::Rate { clients, .. } => clients,
                 Sought::Clients { most } => most,
             },
+            LoadLevel::Own(own) => own.connections,
         }
     }
 }

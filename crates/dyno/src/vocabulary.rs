@@ -1,7 +1,15 @@
 //! The words a study may use, from the catalogs of products and workloads.
 
-use dyno_study::{OptionWord, ProductWord, ValueKind, Vocabulary, WorkloadWord};
+use std::sync::Arc;
+
+use dyno_database::{Endpoint, Protocol};
+use dyno_study::{
+    Frame, OptionWord, Options, Product, ProductWord, RoleOutline, StepOutline, ValueKind,
+    Vocabulary, WorkloadRules, WorkloadWord,
+};
+use dyno_units::Seed;
 use dyno_workload::options::OptionKind;
+use dyno_workload::{Dialect, Pacing, Role, StepFrame, Workload};
 
 /// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
@@ -24,6 +32,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
                 help: option.help.to_owned(),
             })
             .collect(),
+        rules: Some(Arc::new(Rules { workload: workload.name })),
     });
     Vocabulary { products: products.collect(), workloads: workloads.collect() }
 }
@@ -36,5 +45,71 @@ fn kind(kind: OptionKind) -> ValueKind {
         OptionKind::Word(words) => {
             ValueKind::Word(words.iter().map(|&word| word.to_owned()).collect())
         }
+    }
+}
+
+/// Asks a workload of the catalog.
+#[derive(Debug)]
+struct Rules {
+    workload: &'static str,
+}
+
+impl Rules {
+    /// The workload with these options. What it says does not depend on its data, nor on the seed.
+    fn make(&self, options: &Options) -> Result<Arc<dyn Workload>, String> {
+        let spec = dyno_workload::catalog::find(self.workload)
+            .ok_or_else(|| format!("there is no workload `{}`", self.workload))?;
+        spec.create(options, Seed(0)).map_err(|error| error.to_string())
+    }
+}
+
+impl WorkloadRules for Rules {
+    fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String> {
+        let frame = StepFrame { clients: frame.clients as usize, duration: frame.duration };
+        let steps = self.make(options)?.steps(&frame)?;
+        let outline = |step: dyno_workload::OwnStep| StepOutline {
+            roles: step.roles.iter().map(role).collect(),
+            name: step.name,
+            limit: step.limit,
+            settle: step.settle,
+        };
+        Ok(steps.into_iter().map(outline).collect())
+    }
+
+    fn check(&self, options: &Options, product: &Product) -> Result<(), String> {
+        match dialect(product) {
+            Some(dialect) => self.make(options)?.check(dialect),
+            // Simulated, or a URL that will be refused when it is used.
+            None => Ok(()),
+        }
+    }
+}
+
+fn role(role: &Role) -> RoleOutline {
+    RoleOutline {
+        name: role.name.to_owned(),
+        clients: role.clients as u64,
+        rate: match role.pacing {
+            Pacing::Closed => None,
+            Pacing::Constant { rate } | Pacing::Poisson { rate } => Some(rate),
+            Pacing::Bursts { per_burst } => Some(per_burst as f64),
+        },
+        quota: role.quota,
+    }
+}
+
+/// The SQL that a product speaks, where that is known before it runs.
+fn dialect(product: &Product) -> Option<Dialect> {
+    match product {
+        Product::Private(name) => match name.as_str() {
+            "sqlite" => Some(Dialect::Sqlite),
+            "mariadb" | "null-mysql" => Some(Dialect::MySql),
+            "postgresql" | "null-postgresql" => Some(Dialect::PostgreSql),
+            _ => None,
+        },
+        Product::Url(url) => match Endpoint::from_url(url).ok()?.protocol {
+            Protocol::MySql => Some(Dialect::MySql),
+            Protocol::PostgreSql => Some(Dialect::PostgreSql),
+        },
     }
 }

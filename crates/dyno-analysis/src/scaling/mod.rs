@@ -1,11 +1,13 @@
 //! Scaling: what more clients bring, variant by variant, over at least three closed loads.
 
+mod limit;
 mod usl;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use limit::UnderLimit;
 pub use usl::Usl;
 
 use crate::cells::{Measured, estimate};

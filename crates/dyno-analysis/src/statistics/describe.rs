@@ -22,6 +22,28 @@ pub fn variance(values: &[f64]) -> f64 {
     squares / (values.len() - 1) as f64
 }
 
+/// The median; 0 of an empty sample. Values that are no numbers come last.
+pub fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    let n = values.len();
+    if n == 0 {
+        return 0.0;
+    }
+    let (below, &mut middle, _) = values.select_nth_unstable_by(n / 2, f64::total_cmp);
+    if n % 2 == 1 {
+        return middle;
+    }
+    let lower = below.iter().copied().max_by(f64::total_cmp).unwrap_or(middle);
+    0.5 * (lower + middle)
+}
+
+/// The standard deviation of the ordinary among these values: 1.4826 times the median distance from
+/// `center`, which for a normal distribution is its standard deviation.
+pub fn robust_deviation(values: &[f64], center: f64) -> f64 {
+    let distances: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
+    1.4826 * median(&distances)
+}
+
 /// The geometric mean, exp of the mean logarithm; none where a value is not above zero.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|&value| value <= 0.0) {

@@ -13,7 +13,10 @@ mod student;
 
 pub use correction::holm;
 pub use decision::{Call, Decision, REPETITIONS_CAP, Rule, decide};
-pub use describe::{bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean, variance};
+pub use describe::{
+    bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean, median, robust_deviation,
+    variance,
+};
 pub use effect::Effect;
 pub use permutation::{sign_flip_p, two_sample_p};
 pub use special::{incomplete_beta, ln_gamma};

@@ -18,7 +18,7 @@ pub const SECONDS_LEAST: usize = 20;
 const ALPHA: f64 = 0.01;
 
 /// What the seconds of one trial at one step were like.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeFacts {
     /// The trial's number in its own run.
     pub trial: u32,
@@ -35,12 +35,20 @@ pub struct TimeFacts {
     pub changes: Vec<Change>,
     /// What came again and again.
     pub period: Option<Period>,
-    /// Seconds in which hardly anything was done.
+    /// Seconds in which hardly anything was done. Finer ones are in the findings' own list.
     pub stalls: Vec<Stall>,
+    /// Steadiness score: the share of seconds in which throughput was within a tenth of the median
+    /// second (or within two standard deviations of a count so small, if that is more), in [0, 1].
+    #[serde(default)]
+    pub score: f64,
+    /// The second from which throughput kept its level to the end, 0 where it always did; none where
+    /// it never did, or there are too few seconds to tell.
+    #[serde(default)]
+    pub steady_from_s: Option<f64>,
 }
 
 /// Whether throughput kept its level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steadiness {
     /// It did.
@@ -52,6 +60,7 @@ pub enum Steadiness {
     /// Its level changed.
     Changes,
     /// There are too few seconds to tell.
+    #[default]
     TooShort,
 }
 
@@ -100,6 +109,8 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
         changes: Vec::new(),
         period: None,
         stalls: stalls::stalls(throughput),
+        score: score(throughput),
+        steady_from_s: None,
     };
     if throughput.len() < SECONDS_LEAST || throughput.iter().any(|v| !v.is_finite()) {
         return facts;
@@ -121,6 +132,7 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
         (None, None, []) => Steadiness::Steady,
         _ => Steadiness::Changes,
     };
+    facts.steady_from_s = steady_from(&facts, throughput.len());
     facts.period = period::period(throughput, &found.residuals);
     facts
 }
@@ -129,6 +141,25 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
 fn warm_up(changes: &[Change], seconds: usize) -> Option<f64> {
     let last = changes.last()?;
     (last.at_s <= seconds as f64 / 3.0).then_some(last.at_s)
+}
+
+/// The second from which the level was kept: none with a trend, and where the level still changed in
+/// the last third.
+fn steady_from(facts: &TimeFacts, seconds: usize) -> Option<f64> {
+    let last = facts.changes.last().map_or(0.0, |change| change.at_s);
+    let is_early = last <= seconds as f64 * 2.0 / 3.0;
+    (facts.steadiness != Steadiness::Trend && is_early).then_some(last)
+}
+
+/// The share of seconds near the median second.
+fn score(throughput: &[f64]) -> f64 {
+    if throughput.is_empty() {
+        return 0.0;
+    }
+    let middle = crate::statistics::median(throughput);
+    let room = (0.1 * middle).max(2.0 * middle.max(0.0).sqrt());
+    let near = throughput.iter().filter(|v| (**v - middle).abs() <= room && **v > 0.0).count();
+    near as f64 / throughput.len() as f64
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Stalls: seconds in which hardly anything was done.
 
 use super::Stall;
+use crate::statistics::median;
 
 /// A second is a stall below this share of the median second …
 const SHARE: f64 = 0.5;
@@ -14,9 +15,9 @@ pub(super) fn stalls(throughput: &[f64]) -> Vec<Stall> {
     if throughput.len() < 5 {
         return Vec::new();
     }
-    let middle = median(throughput.to_vec());
-    let deviations = throughput.iter().map(|v| (v - middle).abs()).collect();
-    let deviation = (1.4826 * median(deviations)).max(middle.max(0.0).sqrt());
+    let middle = median(throughput);
+    let deviations: Vec<f64> = throughput.iter().map(|v| (v - middle).abs()).collect();
+    let deviation = (1.4826 * median(&deviations)).max(middle.max(0.0).sqrt());
     let is_stall = |v: f64| v < SHARE * middle && middle - v > DEVIATIONS * deviation;
     let mut stalls: Vec<Stall> = Vec::new();
     for (i, value) in throughput.iter().enumerate().filter(|(_, v)| is_stall(**v)) {
@@ -38,21 +39,11 @@ pub(super) fn stalls(throughput: &[f64]) -> Vec<Stall> {
 /// to the median.
 pub(super) fn without_stalls(throughput: &[f64], stalls: &[Stall]) -> Vec<f64> {
     let mut values = throughput.to_vec();
-    let middle = median(values.clone());
+    let middle = median(&values);
     for stall in stalls {
         let from = stall.at_s as usize;
         let to = (from + stall.seconds as usize + 1).min(values.len());
         values[from..to].fill(middle);
     }
     values
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n {
-        0 => 0.0,
-        _ if n % 2 == 1 => values[n / 2],
-        _ => 0.5 * (values[n / 2 - 1] + values[n / 2]),
-    }
 }

@@ -9,12 +9,13 @@ use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
 use dyno_workload::{
-    ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError, TextRows,
-    Value,
+    ConnectError, Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement, StatementError,
+    TextRows, Value,
 };
 
 use super::channel::{Channel, closed, lost};
 use super::protocol::execute::ExecuteTemplate;
+use super::protocol::keep::Column;
 use super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
 use super::protocol::reply::{Progress, ReplyReader, file_refused};
 use super::protocol::{
@@ -38,6 +39,8 @@ pub struct MySqlConnection {
     request: Vec<u8>,
     n_written: usize,
     templates: Vec<ExecuteTemplate>,
+    // For each template whose rows are kept: its columns, as far as they are known.
+    columns: Vec<Option<Vec<Column>>>,
     // The prepared statement in flight.
     executing: Option<usize>,
     // An error of sending, which `poll_reply` tells.
@@ -69,6 +72,7 @@ impl MySqlConnection {
             request: Vec::with_capacity(REQUEST_ROOM),
             n_written: 0,
             templates: Vec::new(),
+            columns: Vec::new(),
             executing: None,
             kept: None,
             is_blocking: true,
@@ -112,7 +116,8 @@ impl MySqlConnection {
     #[inline]
     fn send(&mut self, sequence: u8) {
         self.n_written = 0;
-        self.reader.begin(sequence);
+        let columns = self.executing.and_then(|idx| self.columns[idx].as_deref());
+        self.reader.begin(sequence, columns);
         if let Err(error) = self.flush() {
             self.kept = Some(error);
         }
@@ -155,6 +160,19 @@ impl MySqlConnection {
                 }
             }
         }
+    }
+
+    /// The reply is complete: notes the columns that it told, for the next execution.
+    #[inline]
+    fn completed(&mut self, reply: Reply) -> Reply {
+        if let Some(idx) = self.executing
+            && let Some(known) = &mut self.columns[idx]
+            && let Some(told) = self.reader.keeper().told()
+        {
+            known.clear();
+            known.extend_from_slice(told);
+        }
+        reply
     }
 
     /// An error ends the statement in flight: notes what it means for the connection.
@@ -206,7 +224,7 @@ impl MySqlConnection {
                 }
             };
             match self.follow() {
-                Some(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Some(Ok(reply)) => return Poll::Ready(Ok(self.completed(reply))),
                 Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
                 None => {}
             }
@@ -318,7 +336,24 @@ impl MySqlConnection {
         Ok(())
     }
 
-    fn prepare_one(&mut self, sql: &str) -> Result<ExecuteTemplate, StatementError> {
+    /// Reads the column definitions of a statement that was prepared.
+    fn read_definitions(&mut self, n: u64) -> Result<Vec<Column>, StatementError> {
+        let mut columns = Vec::new();
+        for _ in 0..n {
+            let packet = self.channel.packet_in()?;
+            if packet.first() == Some(&packets::ERROR) {
+                return Err(packets::read_error(&packet));
+            }
+            let column = Column::read(&packet);
+            columns.push(column.ok_or_else(|| not_understood("a column definition"))?);
+        }
+        if !self.negotiated.deprecates_eof && n > 0 {
+            self.channel.packet_in()?;
+        }
+        Ok(columns)
+    }
+
+    fn prepare_one(&mut self, sql: &str) -> Result<(ExecuteTemplate, Vec<Column>), StatementError> {
         self.channel.command(command::STMT_PREPARE, sql.as_bytes())?;
         let answer = self.channel.packet_in()?;
         if answer.first() == Some(&packets::ERROR) {
@@ -330,8 +365,8 @@ impl MySqlConnection {
             return Err(not_understood("the answer to a prepare"));
         };
         self.skip_definitions(u64::from(prepared.n_parameters))?;
-        self.skip_definitions(u64::from(prepared.n_columns))?;
-        Ok(ExecuteTemplate::new(prepared))
+        let columns = self.read_definitions(u64::from(prepared.n_columns))?;
+        Ok((ExecuteTemplate::new(prepared), columns))
     }
 
     /// The channel, for exchanges inside `cold`.
@@ -356,12 +391,14 @@ impl Connection for MySqlConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         self.cold(|connection| {
+            connection.columns.clear();
             for template in std::mem::take(&mut connection.templates) {
                 connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
             }
             for statement in statements {
-                let template = connection.prepare_one(&statement.sql)?;
+                let (template, columns) = connection.prepare_one(&statement.sql)?;
                 connection.templates.push(template);
+                connection.columns.push(statement.keeps_rows.then_some(columns));
             }
             Ok(())
         })
@@ -424,12 +461,16 @@ impl Connection for MySqlConnection {
         }
         if !self.channel.buffer.unread().is_empty() {
             match self.follow() {
-                Some(Ok(reply)) => return Poll::Ready(Ok(reply)),
+                Some(Ok(reply)) => return Poll::Ready(Ok(self.completed(reply))),
                 Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
                 None => {}
             }
         }
         self.receive()
+    }
+
+    fn kept_rows(&self) -> &KeptRows {
+        self.reader.keeper().rows()
     }
 
     #[inline]

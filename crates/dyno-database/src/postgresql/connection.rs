@@ -9,15 +9,16 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use dyno_workload::{
-    Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError, TextRows, Value,
+    Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement, StatementError, TextRows,
+    Value,
 };
 
 use crate::transport::SHORT_READ;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
-    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, command_rows,
-    parameter_types, row_texts, write_query,
+    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, column_types,
+    command_rows, parameter_types, row_texts, write_query,
 };
 use super::wire::{Wire, WireError, closed};
 
@@ -45,6 +46,8 @@ pub struct PgConnection {
     // Whether the statement in flight is a COMMIT, which a failed transaction turns into a
     // rollback without an error.
     is_commit: bool,
+    // The prepared statement in flight.
+    executing: Option<usize>,
     is_blocking: bool,
     timeout_ns: u64,
 }
@@ -63,6 +66,7 @@ impl PgConnection {
             write_failure: None,
             lost: None,
             is_commit: false,
+            executing: None,
             is_blocking: false,
             timeout_ns: 0,
         };
@@ -124,6 +128,7 @@ impl PgConnection {
             self.out.clear();
             self.n_written = 0;
             self.is_commit = false;
+            self.executing = None;
             return true;
         }
         self.failure = Some(match &self.lost {
@@ -135,7 +140,8 @@ impl PgConnection {
 
     /// Sends what is in `out`.
     fn start(&mut self) {
-        self.scanner.begin();
+        let template = self.executing.and_then(|idx| self.templates.get(idx));
+        self.scanner.begin(template.and_then(ExecuteTemplate::columns));
         self.is_in_flight = true;
         self.write_out();
     }
@@ -279,9 +285,8 @@ impl PgConnection {
                 b'Z' => break,
                 tag if tag == stop => return Ok(true),
                 b'G' => self.wire.send(COPY_FAIL)?,
-                b'D' | b'C' | b't' => on_message(tag, body).map_err(WireError::from)?,
-                b'T' | b'n' | b'1' | b'2' | b'3' | b'I' | b's' | b'S' | b'A' | b'H' | b'd'
-                | b'c' => {}
+                b'D' | b'C' | b't' | b'T' => on_message(tag, body).map_err(WireError::from)?,
+                b'n' | b'1' | b'2' | b'3' | b'I' | b's' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
                 other => return Err(WireError::from(ProtocolError::unexpected(other)).into()),
             }
         }
@@ -299,7 +304,12 @@ impl PgConnection {
     }
 
     /// Prepares one statement under `name`.
-    fn prepare_one(&mut self, name: &str, sql: &str) -> Result<ExecuteTemplate, StatementError> {
+    fn prepare_one(
+        &mut self,
+        name: &str,
+        statement: &Statement,
+    ) -> Result<ExecuteTemplate, StatementError> {
+        let sql = statement.sql.as_str();
         check_text(sql)?;
         let mut out = BytesMut::new();
         let too_long = |_| refused("54000", "the statement is too long");
@@ -307,14 +317,17 @@ impl PgConnection {
         frontend::describe(b'S', name, &mut out).map_err(too_long)?;
         frontend::sync(&mut out);
         self.wire.send(&out)?;
-        let mut types = Vec::new();
+        let (mut types, mut columns) = (Vec::new(), Vec::new());
         self.converse(b'Z', &mut |tag, body| {
-            if tag == b't' {
-                types = parameter_types(body)?;
+            match tag {
+                b't' => types = parameter_types(body)?,
+                b'T' => columns = column_types(body)?,
+                _ => {}
             }
             Ok(())
         })?;
-        Ok(ExecuteTemplate::new(name, &types))
+        let columns = statement.keeps_rows.then_some(columns.as_slice());
+        Ok(ExecuteTemplate::new(name, &types, columns))
     }
 
     fn copy_rows(
@@ -410,7 +423,7 @@ impl Connection for PgConnection {
                 connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
             }
             for (idx, statement) in statements.iter().enumerate() {
-                match connection.prepare_one(&format!("s{idx}"), &statement.sql) {
+                match connection.prepare_one(&format!("s{idx}"), statement) {
                     Ok(template) => connection.templates.push(template),
                     Err(mut error) => {
                         error.message = format!("{}, in: {}", error.message, statement.sql);
@@ -436,7 +449,10 @@ impl Connection for PgConnection {
             None => Err(refused("26000", "no statement was prepared under this index")),
         };
         match encoded {
-            Ok(()) => self.start(),
+            Ok(()) => {
+                self.executing = Some(statement);
+                self.start();
+            }
             Err(error) => self.failure = Some(error),
         }
     }
@@ -477,6 +493,10 @@ impl Connection for PgConnection {
             Ok(Poll::Pending) => Poll::Pending,
             Err(error) => Poll::Ready(Err(self.lose(error))),
         }
+    }
+
+    fn kept_rows(&self) -> &KeptRows {
+        self.scanner.kept_rows()
     }
 
     fn wants_write(&self) -> bool {

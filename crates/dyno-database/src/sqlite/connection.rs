@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dyno_workload::{
-    Cell, ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementError,
-    TextRows, Value,
+    Cell, ConnectError, Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement,
+    StatementError, TextRows, Value,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{OpenFlags, ToSql, types::ToSqlOutput};
@@ -27,6 +27,9 @@ pub(super) struct SqliteConnection {
     // look-up and a copy of the text, together some 0.1 µs (a point select in memory: 0.6 µs). A
     // struct that borrows its statements from itself would save them, and would not be safe Rust.
     statements: Vec<String>,
+    // For each of them, whether its rows are kept.
+    keeps_rows: Vec<bool>,
+    kept: KeptRows,
     in_flight: Option<InFlight>,
     values: Vec<KeptValue>,
     // Bytes of text values, or the text of a statement.
@@ -74,6 +77,8 @@ impl SqliteConnection {
         SqliteConnection {
             database,
             statements: Vec::new(),
+            keeps_rows: Vec::new(),
+            kept: KeptRows::default(),
             in_flight: None,
             values: Vec::new(),
             bytes: Vec::new(),
@@ -85,7 +90,22 @@ impl SqliteConnection {
         &self.database
     }
 
-    fn execute(&self, statement: usize) -> rusqlite::Result<Reply> {
+    fn execute(&mut self, statement: usize) -> rusqlite::Result<Reply> {
+        if !self.keeps_rows[statement] {
+            return self.execute_into(statement, None);
+        }
+        // Taken out and put back, because the statement borrows from the database beside it.
+        let mut kept = std::mem::take(&mut self.kept);
+        let result = self.execute_into(statement, Some(&mut kept));
+        self.kept = kept;
+        result
+    }
+
+    fn execute_into(
+        &self,
+        statement: usize,
+        kept: Option<&mut KeptRows>,
+    ) -> rusqlite::Result<Reply> {
         let mut cached = self.database.prepare_cached(&self.statements[statement])?;
         for (idx, value) in self.values.iter().enumerate() {
             let position = idx + 1;
@@ -98,7 +118,7 @@ impl SqliteConnection {
                 }
             }
         }
-        self.finish(&mut cached)
+        self.finish(&mut cached, kept)
     }
 
     fn execute_text(&self) -> rusqlite::Result<Reply> {
@@ -108,21 +128,31 @@ impl SqliteConnection {
             // itself, or where the transaction never began.
             "ROLLBACK" if self.database.is_autocommit() => Ok(Reply::default()),
             "BEGIN" | "COMMIT" | "ROLLBACK" => {
-                self.finish(&mut *self.database.prepare_cached(sql)?)
+                self.finish(&mut *self.database.prepare_cached(sql)?, None)
             }
-            _ => self.finish(&mut self.database.prepare(sql)?),
+            _ => self.finish(&mut self.database.prepare(sql)?, None),
         }
     }
 
     /// Steps through a bound statement, reading every column of every row, as a program would.
-    fn finish(&self, statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Reply> {
+    fn finish(
+        &self,
+        statement: &mut rusqlite::Statement<'_>,
+        mut kept: Option<&mut KeptRows>,
+    ) -> rusqlite::Result<Reply> {
         let n_columns = statement.column_count();
+        if let Some(kept) = &mut kept {
+            kept.clear(n_columns);
+        }
         let n_changed_before = self.database.total_changes();
         let mut n_rows = 0;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             for column in 0..n_columns {
-                std::hint::black_box(row.get_ref(column)?);
+                let value = std::hint::black_box(row.get_ref(column)?);
+                if let Some(kept) = &mut kept {
+                    keep(value, kept);
+                }
             }
             n_rows += 1;
         }
@@ -185,6 +215,16 @@ impl SqliteConnection {
     }
 }
 
+/// Keeps a value.
+fn keep(value: ValueRef<'_>, kept: &mut KeptRows) {
+    match value {
+        ValueRef::Null => kept.push_null(),
+        ValueRef::Integer(number) => kept.push_integer(number),
+        ValueRef::Real(number) => kept.push_real(number),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => kept.push_text(bytes),
+    }
+}
+
 impl Connection for SqliteConnection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
@@ -202,6 +242,7 @@ impl Connection for SqliteConnection {
             self.database.prepare_cached(&statement.sql).map_err(statement_error)?;
         }
         self.statements = statements.iter().map(|statement| statement.sql.clone()).collect();
+        self.keeps_rows = statements.iter().map(|statement| statement.keeps_rows).collect();
         Ok(())
     }
 
@@ -242,6 +283,10 @@ impl Connection for SqliteConnection {
             }
         };
         Poll::Ready(outcome.map_err(statement_error))
+    }
+
+    fn kept_rows(&self) -> &KeptRows {
+        &self.kept
     }
 
     fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {

@@ -73,6 +73,29 @@ fn statements_return_rows_and_tell_what_they_changed() {
 }
 
 #[test]
+fn rows_are_kept_where_the_statement_wants_it() {
+    let (_folder, database) = database(&[]);
+    let mut connection = database.connector()().unwrap();
+    let c = connection.as_mut();
+    c.prepare(&[
+        statement("SELECT ?1, 2.5, NULL, 'x' UNION ALL SELECT ?1 + 1, 3, 4, 'yz'").keeping_rows(),
+        statement("SELECT 9"),
+    ])
+    .unwrap();
+    c.send_execute(0, &[Value::Integer(7)]);
+    assert_eq!(reply(c).unwrap().rows, 2);
+    let rows = c.kept_rows();
+    assert_eq!((rows.n_rows(), rows.integer(0, 0), rows.integer(1, 0)), (2, Some(7), Some(8)));
+    assert_eq!((rows.real(0, 1), rows.is_null(0, 2)), (Some(2.5), true));
+    assert_eq!(rows.text(1, 3), Some(&b"yz"[..]));
+    c.send_execute(1, &[]);
+    assert_eq!(reply(c).unwrap().rows, 1);
+    c.send_execute(0, &[Value::Integer(1)]);
+    assert!(reply(c).is_ok());
+    assert_eq!(c.kept_rows().integer(0, 0), Some(1));
+}
+
+#[test]
 fn a_rollback_without_a_transaction_is_no_error() {
     let (_folder, database) = database(&[]);
     let mut connection = database.connector()().unwrap();

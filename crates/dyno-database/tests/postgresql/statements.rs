@@ -43,6 +43,53 @@ fn prepared_and_text_statements_are_counted() {
 }
 
 #[test]
+fn rows_are_kept_where_the_statement_wants_it() {
+    let server = server();
+    let mut connection = open(&server);
+    connection
+        .query(
+            "CREATE PROCEDURE pair(a int, INOUT b bigint, INOUT c text) LANGUAGE plpgsql AS $$ \
+             BEGIN b := b + a; c := c || '!'; END $$",
+        )
+        .unwrap();
+    for is_blocking in [false, true] {
+        connection.set_blocking(is_blocking, 0).unwrap();
+        let kept = |sql: &str| statement(sql).keeping_rows();
+        let statements = [
+            kept(
+                "SELECT $1::int + n, n::bigint, n::smallint, 1.25::numeric(6,2), 0.5::float8, true, \
+                 NULL::int, repeat('x', n), timestamp '2024-02-29 01:02:03' \
+                 FROM generate_series(1, 3) n",
+            ),
+            statement("SELECT 1"),
+            kept("CALL pair($1, $2, $3)"),
+            kept("SELECT repeat('y', $1)"),
+        ];
+        connection.prepare(&statements).unwrap();
+        for first in [10, 20] {
+            assert_eq!(execute(&mut connection, 0, &[Value::Integer(first)]), Ok(rows(3)));
+            let seen = connection.kept_rows();
+            assert_eq!((seen.n_rows(), seen.integer(2, 0)), (3, Some(first + 3)));
+            assert_eq!((seen.integer(1, 1), seen.integer(1, 2)), (Some(2), Some(2)));
+            assert_eq!((seen.fixed(0, 3, 2), seen.real(0, 4)), (Some(125), Some(0.5)));
+            assert_eq!((seen.integer(0, 5), seen.is_null(0, 6)), (Some(1), true));
+            assert_eq!(seen.text(2, 7), Some(&b"xxx"[..]));
+            assert_eq!(seen.text(0, 8), Some(&b"2024-02-29 01:02:03"[..]));
+            assert_eq!(execute(&mut connection, 1, &[]), Ok(rows(1)));
+        }
+        let values = [Value::Integer(2), Value::Integer(1 << 40), Value::Text(b"hi")];
+        assert_eq!(execute(&mut connection, 2, &values), Ok(rows(1)));
+        let seen = connection.kept_rows();
+        assert_eq!(seen.integer(0, 0), Some((1 << 40) + 2));
+        assert_eq!(seen.text(0, 1), Some(&b"hi!"[..]));
+        // Longer than any buffer was before.
+        assert_eq!(execute(&mut connection, 3, &[Value::Integer(3_000_000)]), Ok(rows(1)));
+        assert_eq!(connection.kept_rows().text(0, 0).map(<[u8]>::len), Some(3_000_000));
+    }
+    connection.query("DROP PROCEDURE pair").unwrap();
+}
+
+#[test]
 fn misuse_is_told_and_harmless() {
     let server = server();
     let mut connection = open(&server);

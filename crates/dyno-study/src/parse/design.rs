@@ -16,7 +16,7 @@ use crate::nearest::list as quoted_list;
 use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product, Search, Sought};
 
 /// Most trials that one study may ask for; more are a mistake in the study.
-const TRIALS_MAX: usize = 100_000;
+pub(super) const TRIALS_MAX: usize = 100_000;
 /// Most steps in one trial.
 const STEPS_MAX: usize = 10_000;
 /// Most transactions in flight under an open load, where the study does not say.

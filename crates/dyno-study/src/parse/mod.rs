@@ -8,6 +8,7 @@ mod baseline;
 mod database;
 mod design;
 mod like;
+mod own;
 mod problems;
 mod search;
 mod value;
@@ -36,7 +37,10 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
                 .with_label("here"),
         );
     }
-    let study = lower(&mut problems, tree.get_ref(), vocabulary);
+    let mut study = lower(&mut problems, tree.get_ref(), vocabulary);
+    if let Some(study) = &mut study {
+        own::resolve(&mut problems, tree.get_ref(), study, vocabulary);
+    }
     match study {
         Some(study) if problems.is_empty() => Ok(study),
         _ => Err(problems.into_diagnostics(source)),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use dyno_units::{ByteCount, Nanoseconds};
 
 use super::{Plan, PlannedStep};
+use crate::LoadLevel;
 
 /// What the workload of a variant will put into its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +68,27 @@ fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
 
 fn steps_table(steps: &[PlannedStep]) -> Rows {
     let mut rows = vec![row(["step of each trial", "warm-up", "measured"])];
+    if steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_))) {
+        rows[0].extend(row(["wait for debt", "clients"]));
+    }
     for step in steps {
         let times = [step.warm_up, step.duration].map(|time| match step.probes_expected() {
             Some(n) => format!("about {n} × {time}"),
             None => time.to_string(),
         });
-        rows.push(std::iter::once(step.name.clone()).chain(times).collect());
+        let mut cells: Vec<String> = std::iter::once(step.name.clone()).chain(times).collect();
+        if step.is_open_ended() {
+            cells[2] = format!("until done, at most {}", step.duration);
+        }
+        if let LoadLevel::Own(own) = &step.load {
+            cells.push(match step.settle() {
+                Nanoseconds::ZERO => "none".to_owned(),
+                settle => format!("at most {settle}"),
+            });
+            let roles: Vec<String> = own.outline.roles.iter().map(ToString::to_string).collect();
+            cells.push(roles.join(", "));
+        }
+        rows.push(cells);
     }
     rows
 }
@@ -80,7 +96,8 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
 fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
     let one_trial = context.prepare.unwrap_or(Nanoseconds::ZERO) + plan.trial_time();
     let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
-    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "done after"])];
+    let done_after = if plan.is_open_ended() { "done after at most" } else { "done after" };
+    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", done_after])];
     let mut done = Nanoseconds::ZERO;
     for (index, trial) in plan.trials.iter().enumerate() {
         if index > 0 {
@@ -140,11 +157,17 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         Some(prepare) => format!("with {prepare} to deploy and populate in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
-    line("time", format!("{time} ({what})"));
+    let most = if plan.is_open_ended() { "at most " } else { "" };
+    line("time", format!("{most}{time} ({what})"));
+    if plan.is_open_ended() {
+        let known = plan.trial_time_least();
+        let text = "steps and waits that end when something is done count with their longest time";
+        line("", format!("{text}; {known} of each trial are known beforehand"));
+    }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
         line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
     }
-    line("budget", budget_text(time, context.budget));
+    line("budget", budget_text(time, context.budget, plan.is_open_ended()));
     if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
         line("disk", format!("about {most} for the largest variant"));
     }
@@ -152,14 +175,15 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     text
 }
 
-fn budget_text(time: Nanoseconds, budget: Option<Nanoseconds>) -> String {
+fn budget_text(time: Nanoseconds, budget: Option<Nanoseconds>, is_longest: bool) -> String {
     match budget {
         None => "none given".to_owned(),
         Some(budget) if time <= budget => {
             format!("{budget}: fits, with {} to spare", budget.saturating_sub(time))
         }
         Some(budget) => format!(
-            "{budget}: exceeded by {}; trials past the budget are not begun",
+            "{budget}: {}exceeded by {}; trials past the budget are not begun",
+            if is_longest { "may be " } else { "" },
             time.saturating_sub(budget)
         ),
     }

@@ -27,6 +27,10 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
     /// A length-encoded number; none, too, where its first byte begins no number.
     pub(crate) fn lenenc(&mut self) -> Option<u64> {
         match self.u8()? {

@@ -6,6 +6,7 @@
 pub(crate) mod execute;
 mod fields;
 pub(crate) mod greeting;
+pub(crate) mod keep;
 pub(crate) mod packets;
 pub(crate) mod reply;
 

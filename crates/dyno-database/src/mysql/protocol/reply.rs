@@ -2,10 +2,12 @@
 //!
 //! Rows and column definitions are passed over by their lengths, even where they have not arrived
 //! completely, so that the longest row takes no more memory than a short one. Only the packets
-//! that frame them are read: OK, errors, column counts, ends.
+//! that frame them are read: OK, errors, column counts, ends. Where the rows are kept, they and
+//! their definitions are read too, by a [`RowKeeper`].
 
 use dyno_workload::{ErrorClass, Reply, StatementError};
 
+use super::keep::{Column, RowKeeper};
 use super::packets::{self, ColumnCount, Outcome};
 use super::{Fields, HEADER_LEN, MAX_CONTROL, MAX_PAYLOAD, Negotiated, not_understood, status};
 
@@ -23,6 +25,7 @@ pub(crate) struct ReplyReader {
     reply: Reply,
     // The file the server asked for and was refused.
     refused_file: Option<String>,
+    keeper: RowKeeper,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +65,25 @@ impl ReplyReader {
             continues: false,
             reply: Reply::default(),
             refused_file: None,
+            keeper: RowKeeper::default(),
         }
     }
 
-    /// A statement was sent; the reply begins with a packet of this sequence number.
+    /// A statement was sent; the reply begins with a packet of this sequence number. `columns` are
+    /// those of the statement's results as far as they are known, where its rows are to be kept.
     #[inline]
-    pub(crate) fn begin(&mut self, sequence: u8) {
+    pub(crate) fn begin(&mut self, sequence: u8, columns: Option<&[Column]>) {
+        self.keeper.begin(columns);
         self.state = State::First;
         self.sequence = sequence;
         self.n_skip = 0;
         self.continues = false;
         self.reply = Reply::default();
+    }
+
+    /// The rows of the latest reply, where they were kept.
+    pub(crate) fn keeper(&self) -> &RowKeeper {
+        &self.keeper
     }
 
     /// Whether a reply has begun and is not complete.
@@ -101,6 +112,15 @@ impl ReplyReader {
                 };
                 self.is_passed(first, len)
             };
+            if is_passed && self.keeper.wants() {
+                // It is not passed over but read, and so has to be there as a whole.
+                let Some(whole) = payload.get(..len) else { return (at, Progress::Partial) };
+                if let Err(error) = self.keep(whole, sequence) {
+                    return (at, self.complete(Err(error)));
+                }
+                at += HEADER_LEN + len;
+                continue;
+            }
             if is_passed {
                 if let Err(error) = self.pass(len, sequence) {
                     return (at, self.complete(Err(error)));
@@ -159,6 +179,17 @@ impl ReplyReader {
         Ok(())
     }
 
+    /// Reads a row or a column definition.
+    fn keep(&mut self, payload: &[u8], sequence: u8) -> Result<(), StatementError> {
+        if payload.len() == MAX_PAYLOAD {
+            return Err(not_understood("a row of 16 MiB or more, which cannot be kept"));
+        }
+        let is_row = self.state == State::Rows;
+        self.pass(payload.len(), sequence)?;
+        self.n_skip = 0;
+        if is_row { self.keeper.row(payload) } else { self.keeper.definition(payload) }
+    }
+
     /// Reads a packet that is neither row nor column definition; none where the reply goes on.
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
         // An error may come unasked, with a sequence of its own, from a server that hangs up.
@@ -172,6 +203,9 @@ impl ReplyReader {
         match self.state {
             State::First => self.first(payload),
             State::Rows => {
+                if self.keeper.wants() {
+                    self.keeper.result_ended();
+                }
                 let outcome = Outcome::from_end(payload, self.negotiated);
                 self.result_ended(outcome, "the end of a result")
             }
@@ -195,6 +229,12 @@ impl ReplyReader {
                     let error = not_understood("neither OK nor error nor a column count");
                     return Some(self.complete(Err(error)));
                 };
+                if self.keeper.wants()
+                    && let Err(error) =
+                        self.keeper.result_begins(count.n_columns, count.has_definitions)
+                {
+                    return Some(self.complete(Err(error)));
+                }
                 self.state = match count.has_definitions {
                     true => State::Definitions(count.n_columns),
                     false if self.negotiated.deprecates_eof => State::Rows,

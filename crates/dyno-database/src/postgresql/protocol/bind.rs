@@ -4,9 +4,9 @@ use std::io::Write;
 
 use dyno_workload::{ErrorClass, StatementError, Value};
 
-/// How a parameter goes over the wire, by its type.
+/// How a value goes over the wire, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
+pub(in crate::postgresql) enum Encoding {
     Int2,
     Int4,
     Int8,
@@ -22,7 +22,7 @@ enum Encoding {
 
 impl Encoding {
     /// The encoding of a type id (`pg_type.oid`).
-    fn of_type(id: u32) -> Encoding {
+    pub(super) fn of_type(id: u32) -> Encoding {
         match id {
             16 => Encoding::Bool,
             20 => Encoding::Int8,
@@ -41,7 +41,7 @@ impl Encoding {
         u16::from(self != Encoding::Text)
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Encoding::Int2 => "smallint",
             Encoding::Int4 => "integer",
@@ -61,14 +61,26 @@ pub(in crate::postgresql) struct ExecuteTemplate {
     // Bind up to the number of values.
     head: Box<[u8]>,
     encodings: Box<[Encoding]>,
+    // The end of Bind (the formats of the results), Execute, Sync.
+    tail: Box<[u8]>,
+    // Of the columns, where the rows are kept.
+    columns: Option<Box<[Encoding]>>,
 }
 
-/// The end of Bind (all results in binary), Execute (all rows), Sync.
-const TAIL: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+/// The formats of results whose rows are not kept: all in binary.
+const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
+
+/// Execute (all rows), Sync.
+const EXECUTE_AND_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 impl ExecuteTemplate {
-    /// The template of the statement prepared under `name`, which holds no zero byte.
-    pub(in crate::postgresql) fn new(name: &str, types: &[u32]) -> ExecuteTemplate {
+    /// The template of the statement prepared under `name`, which holds no zero byte. `columns` are
+    /// the types of its columns where its rows are to be kept.
+    pub(in crate::postgresql) fn new(
+        name: &str,
+        types: &[u32],
+        columns: Option<&[u32]>,
+    ) -> ExecuteTemplate {
         let encodings: Box<[Encoding]> = types.iter().map(|&id| Encoding::of_type(id)).collect();
         let n_values = u16::try_from(types.len()).expect("the server counts them in 16 bits");
         // The length is patched later; the portal has no name.
@@ -80,7 +92,24 @@ impl ExecuteTemplate {
             head.extend_from_slice(&encoding.format_code().to_be_bytes());
         }
         head.extend_from_slice(&n_values.to_be_bytes());
-        ExecuteTemplate { head: head.into_boxed_slice(), encodings }
+        let columns: Option<Box<[Encoding]>> =
+            columns.map(|types| types.iter().map(|&id| Encoding::of_type(id)).collect());
+        let mut tail = match &columns {
+            None => ALL_BINARY.to_vec(),
+            Some(columns) => {
+                let n_columns = u16::try_from(columns.len()).expect("they are counted in 16 bits");
+                let codes = columns.iter().map(|encoding| encoding.format_code());
+                [n_columns].into_iter().chain(codes).flat_map(u16::to_be_bytes).collect()
+            }
+        };
+        tail.extend_from_slice(&EXECUTE_AND_SYNC);
+        let (head, tail) = (head.into_boxed_slice(), tail.into_boxed_slice());
+        ExecuteTemplate { head, encodings, tail, columns }
+    }
+
+    /// How its columns come, where its rows are kept.
+    pub(in crate::postgresql) fn columns(&self) -> Option<&[Encoding]> {
+        self.columns.as_deref()
     }
 
     /// Writes the execution with these values into `out`, which is empty.
@@ -98,11 +127,12 @@ impl ExecuteTemplate {
                 return Err(misfit(idx, value, *encoding));
             }
         }
-        // Bind ends with the first four bytes of the tail.
-        let length = u32::try_from(out.len() - 1 + 4).ok().filter(|&length| length < 1 << 30);
+        // Bind ends within the tail.
+        let n_tail = self.tail.len() - EXECUTE_AND_SYNC.len();
+        let length = u32::try_from(out.len() - 1 + n_tail).ok().filter(|&length| length < 1 << 30);
         let length = length.ok_or_else(too_long)?;
         out[1..5].copy_from_slice(&length.to_be_bytes());
-        out.extend_from_slice(&TAIL);
+        out.extend_from_slice(&self.tail);
         Ok(())
     }
 }

@@ -54,7 +54,7 @@ pub(in crate::postgresql) fn cut_text<'a>(
 }
 
 /// Cuts `N` bytes from the front of `body`.
-fn cut<const N: usize>(body: &mut &[u8], what: &str) -> Result<[u8; N], ProtocolError> {
+pub(super) fn cut<const N: usize>(body: &mut &[u8], what: &str) -> Result<[u8; N], ProtocolError> {
     let (first, rest) =
         body.split_first_chunk::<N>().ok_or_else(|| ProtocolError::cut_off(what))?;
     *body = rest;

@@ -1,9 +1,11 @@
-//! A statement's reply, scanned by kind and length: rows are counted and stepped over, never
-//! decoded and never kept.
+//! A statement's reply, scanned by kind and length: rows are counted and stepped over, and decoded
+//! only where they are kept.
 
-use dyno_workload::{ErrorClass, Reply, StatementError};
+use dyno_workload::{ErrorClass, KeptRows, Reply, StatementError};
 
+use super::bind::Encoding;
 use super::frame::{HEADER_BYTES, ProtocolError, header};
+use super::keep::RowKeeper;
 use super::message::{Notices, ServerMessage};
 
 /// Longest message that has to be seen whole (an error, a notice), in bytes.
@@ -28,12 +30,14 @@ pub(in crate::postgresql) struct ReplyScanner {
     reply: Reply,
     error: Option<ServerMessage>,
     has_rolled_back: bool,
+    keeper: RowKeeper,
     notices: Notices,
 }
 
 impl ReplyScanner {
-    /// Begins the next reply.
-    pub(in crate::postgresql) fn begin(&mut self) {
+    /// Begins the next reply; `columns` tells how the columns come where the rows are kept.
+    pub(in crate::postgresql) fn begin(&mut self, columns: Option<&[Encoding]>) {
+        self.keeper.begin(columns);
         self.reply = Reply::default();
         self.error = None;
         self.has_rolled_back = false;
@@ -49,6 +53,14 @@ impl ReplyScanner {
         while let Some((tag, length)) = header(&bytes[at..])? {
             let end = at + HEADER_BYTES + length;
             match tag {
+                b'D' if self.keeper.wants() => {
+                    // It is read, and so has to be there as a whole.
+                    let Some(body) = bytes.get(at + HEADER_BYTES..end) else {
+                        return Ok((at, Scan::More));
+                    };
+                    self.keeper.row(body)?;
+                    self.reply.rows += 1;
+                }
                 b'D' => self.reply.rows += 1,
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
                 // ParameterDescription, EmptyQueryResponse, PortalSuspended, ParameterStatus,
@@ -76,6 +88,11 @@ impl ReplyScanner {
             at = end;
         }
         Ok((at, Scan::More))
+    }
+
+    /// The rows of the latest reply, where they were kept.
+    pub(in crate::postgresql) fn kept_rows(&self) -> &KeptRows {
+        self.keeper.rows()
     }
 
     /// The reply that was scanned, or the error in it.

@@ -36,7 +36,7 @@ fn scan_all(
     piece: usize,
 ) -> Result<Option<Result<Reply, dyno_workload::StatementError>>, ProtocolError> {
     let mut scanner = ReplyScanner::default();
-    scanner.begin();
+    scanner.begin(None);
     let mut buffer = Vec::new();
     for piece in bytes.chunks(piece) {
         buffer.extend_from_slice(piece);
@@ -164,7 +164,7 @@ const INT8: u32 = 20;
 
 fn encoded(types: &[u32], values: &[Value<'_>]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
-    let result = ExecuteTemplate::new("s7", types).encode(values, &mut out);
+    let result = ExecuteTemplate::new("s7", types, None).encode(values, &mut out);
     result.map(|()| out).map_err(|error| error.to_string())
 }
 
@@ -230,7 +230,7 @@ fn values_that_do_not_fit_are_refused() {
 
 #[test]
 fn warm_encoding_keeps_its_memory() {
-    let template = ExecuteTemplate::new("s0", &[INT8, 25, 1700]);
+    let template = ExecuteTemplate::new("s0", &[INT8, 25, 1700], None);
     let mut out = Vec::with_capacity(256);
     let before = (out.as_ptr(), out.capacity());
     for number in 0..1000 {
@@ -365,7 +365,7 @@ proptest! {
 /// How a connection fares with these bytes: the reply or error, and how many bytes it took.
 fn scan_prefix(bytes: &[u8], piece: usize) -> String {
     let mut scanner = ReplyScanner::default();
-    scanner.begin();
+    scanner.begin(None);
     let mut buffer = Vec::new();
     let mut n_total = 0;
     for piece in bytes.chunks(piece) {

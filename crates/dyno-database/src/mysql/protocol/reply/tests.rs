@@ -30,7 +30,7 @@ fn ok(first: u8, affected: u8, status: u16, warnings: u16) -> Vec<u8> {
 /// Reads a stream offered in pieces of `n` bytes, as a connection does. Tells what is left over.
 fn read(negotiated: Negotiated, bytes: &[u8], n: usize) -> (Progress, usize) {
     let mut reader = ReplyReader::new(negotiated);
-    reader.begin(1);
+    reader.begin(1, None);
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {
         end = (end + n).min(bytes.len());
@@ -129,7 +129,7 @@ fn longest_rows_go_on_in_the_next_packet() {
 #[test]
 fn rows_are_passed_over_before_they_have_arrived() {
     let mut reader = ReplyReader::new(NEW);
-    reader.begin(1);
+    reader.begin(1, None);
     let mut bytes = stream(&[&[1], DEFINITION]);
     push_header_of_row(&mut bytes);
     let (n_used, progress) = reader.advance(&bytes);
@@ -177,7 +177,7 @@ fn nonsense_is_not_understood() {
 #[test]
 fn requests_for_files_are_refused() {
     let mut reader = ReplyReader::new(NEW);
-    reader.begin(1);
+    reader.begin(1, None);
     let bytes = stream(&[b"\xfb/etc/passwd"]);
     assert_eq!(reader.advance(&bytes), (bytes.len(), Progress::FileWanted(2)));
     let answer = [7, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0];
@@ -187,7 +187,7 @@ fn requests_for_files_are_refused() {
     assert_eq!(error.class, ErrorClass::Refused);
     assert!(error.message.contains("`/etc/passwd`"), "{error}");
     // The next statement knows nothing of it.
-    reader.begin(1);
+    reader.begin(1, None);
     assert_eq!(reader.advance(&stream(&[&ok(0, 1, 2, 0)])).1, {
         Progress::Complete(Ok(Reply { affected: 1, ..Reply::default() }))
     });

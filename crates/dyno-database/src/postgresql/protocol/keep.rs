@@ -1,0 +1,160 @@
+//! Keeps the rows of a prepared statement's reply: each column in binary where that is a number or
+//! plain bytes, else as text, decoded into [`KeptRows`]. Warm, nothing is allocated.
+
+use dyno_workload::KeptRows;
+
+use super::bind::Encoding;
+use super::frame::{ProtocolError, cut, cut_text};
+
+/// The type ids of the columns in a `RowDescription`.
+pub(in crate::postgresql) fn column_types(mut body: &[u8]) -> Result<Vec<u32>, ProtocolError> {
+    let what = "a row description";
+    let n_columns = u16::from_be_bytes(cut(&mut body, what)?);
+    let mut types = Vec::with_capacity(usize::from(n_columns));
+    for _ in 0..n_columns {
+        cut_text(&mut body, what)?;
+        // Table, number of the column in it; after the type its length, modifier and format.
+        let _: [u8; 6] = cut(&mut body, what)?;
+        types.push(u32::from_be_bytes(cut(&mut body, what)?));
+        let _: [u8; 8] = cut(&mut body, what)?;
+    }
+    Ok(types)
+}
+
+/// Keeps the rows of one reply at a time.
+#[derive(Debug, Default)]
+pub(in crate::postgresql) struct RowKeeper {
+    wants: bool,
+    encodings: Vec<Encoding>,
+    rows: KeptRows,
+}
+
+impl RowKeeper {
+    /// A statement was sent; these are the encodings of its columns, none where its rows are not
+    /// kept.
+    #[inline]
+    pub(in crate::postgresql) fn begin(&mut self, encodings: Option<&[Encoding]>) {
+        self.wants = encodings.is_some();
+        if let Some(encodings) = encodings {
+            self.encodings.clear();
+            self.encodings.extend_from_slice(encodings);
+            self.rows.clear(encodings.len());
+        }
+    }
+
+    /// Whether rows are kept.
+    #[inline]
+    pub(in crate::postgresql) fn wants(&self) -> bool {
+        self.wants
+    }
+
+    /// What was kept.
+    pub(in crate::postgresql) fn rows(&self) -> &KeptRows {
+        &self.rows
+    }
+
+    /// A `DataRow`.
+    pub(super) fn row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
+        let what = "a row";
+        let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
+        if n_columns != self.encodings.len() {
+            return Err(ProtocolError(format!(
+                "a row of {n_columns} columns where {} were described",
+                self.encodings.len()
+            )));
+        }
+        for &encoding in &self.encodings {
+            let length = i32::from_be_bytes(cut(&mut body, what)?);
+            if length == -1 {
+                self.rows.push_null();
+                continue;
+            }
+            let length = usize::try_from(length).ok().filter(|&length| length <= body.len());
+            let (value, rest) = body.split_at(length.ok_or_else(|| ProtocolError::cut_off(what))?);
+            body = rest;
+            if !push(encoding, value, &mut self.rows) {
+                return Err(ProtocolError(format!("a {} of a wrong length", encoding.name())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a value; false where its length is not that of its type.
+fn push(encoding: Encoding, value: &[u8], rows: &mut KeptRows) -> bool {
+    let integer = match (encoding, value) {
+        (Encoding::Raw | Encoding::Text, _) => {
+            rows.push_text(value);
+            return true;
+        }
+        (Encoding::Float4, &[a, b, c, d]) => {
+            rows.push_real(f32::from_be_bytes([a, b, c, d]).into());
+            return true;
+        }
+        (Encoding::Float8, _) => {
+            let bytes = value.try_into().map(f64::from_be_bytes);
+            return bytes.map(|number| rows.push_real(number)).is_ok();
+        }
+        (Encoding::Bool, &[byte]) => i64::from(byte != 0),
+        (Encoding::Int2, &[a, b]) => i16::from_be_bytes([a, b]).into(),
+        (Encoding::Int4, &[a, b, c, d]) => i32::from_be_bytes([a, b, c, d]).into(),
+        (Encoding::Oid, &[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]).into(),
+        (Encoding::Int8, _) => match value.try_into() {
+            Ok(bytes) => i64::from_be_bytes(bytes),
+            Err(_) => return false,
+        },
+        _ => return false,
+    };
+    rows.push_integer(integer);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_described_by_type() {
+        let field = |name: &[u8], id: u32| {
+            [name, &[0, 0, 0, 0, 0, 0, 1], &id.to_be_bytes(), &[0; 8]].concat()
+        };
+        let body = [&[0, 2][..], &field(b"a", 23), &field(b"bc", 1700)].concat();
+        assert_eq!(column_types(&body).unwrap(), [23, 1700]);
+        for n in 0..body.len() {
+            assert!(column_types(&body[..n]).is_err(), "{n}");
+        }
+    }
+
+    #[test]
+    fn rows_are_kept_by_type() {
+        let mut keeper = RowKeeper::default();
+        keeper.begin(Some(&[Encoding::Int4, Encoding::Text, Encoding::Int8, Encoding::Raw]));
+        let row = [
+            &[0, 4][..],
+            &[0, 0, 0, 4, 0xff, 0xff, 0xff, 0xfe],
+            &[0, 0, 0, 4],
+            b"1.50",
+            &[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 0],
+            &[0xff; 4],
+        ]
+        .concat();
+        keeper.row(&row).unwrap();
+        let rows = keeper.rows();
+        assert_eq!((rows.n_rows(), rows.integer(0, 0)), (1, Some(-2)));
+        assert_eq!((rows.fixed(0, 1, 2), rows.integer(0, 2)), (Some(150), Some(256)));
+        assert!(rows.is_null(0, 3));
+        assert!(keeper.row(&[0, 1, 0xff, 0xff, 0xff, 0xff]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_rows_end_in_an_error_or_a_row(id in 0_u32..2000, row: Vec<u8>) {
+            let mut keeper = RowKeeper::default();
+            keeper.begin(Some(&[Encoding::of_type(id)]));
+            let _ = keeper.row(&row);
+            let _ = column_types(&row);
+        }
+    }
+}

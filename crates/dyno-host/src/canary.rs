@@ -1,0 +1,67 @@
+//! The canary: a small fixed piece of work that tells whether the host is what it was before.
+//!
+//! The same work every time: arithmetic that no CPU can do ahead, and reads from memory at places
+//! that follow from the value read before. A host that is busy with other things, that has slowed
+//! its CPUs down, or whose memory is fought for, takes longer.
+
+use dyno_units::{Clock, Nanoseconds};
+
+/// Words of the table that is walked: 8 MiB, more than the second-level cache of a CPU.
+const WORDS: usize = 1 << 20;
+
+/// Steps of the walk, by which the whole takes about 50 ms on a CPU of 2020.
+const STEPS: usize = 1 << 20;
+
+/// Does the work, and returns how long it took on this clock. It allocates 8 MiB and gives them
+/// back.
+pub fn canary(clock: &dyn Clock) -> Nanoseconds {
+    let began = clock.now();
+    let end = walk(&mut table());
+    // Without a use of its result, the work could be left out.
+    std::hint::black_box(end);
+    clock.now().saturating_sub(began)
+}
+
+/// Fixed numbers without a pattern.
+fn table() -> Vec<u64> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    (0..WORDS).map(|_| next(&mut state)).collect()
+}
+
+/// Marsaglia's xorshift64 (2003).
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Goes from word to word, each named by the one before, and writes back where it was.
+fn walk(table: &mut [u64]) -> u64 {
+    let mut state = 1_u64;
+    for _ in 0..STEPS {
+        let idx = (state as usize) & (WORDS - 1);
+        state = state.rotate_left(5) ^ table[idx];
+        table[idx] = next(&mut state);
+    }
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn the_work_is_the_same_every_time() {
+        let end = walk(&mut table());
+        assert_eq!(walk(&mut table()), end);
+        assert_ne!(end, 1);
+    }
+
+    #[test]
+    fn its_time_is_the_clocks() {
+        assert_eq!(canary(&ManualClock::new()), Nanoseconds::ZERO);
+    }
+}

@@ -1,0 +1,262 @@
+//! Response times of each second, out of the interval logs, as sparse counts.
+//!
+//! A log of a long run holds a million histograms. Each is walked where it lies, without a table of
+//! counts being made for it: a second has a few hundred different times, a table 23 000 places.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::{GzDecoder, ZlibDecoder};
+
+use crate::reader::trial_folders;
+use crate::{EncodedHistogram, ReadError};
+
+/// Response times of one kind of transaction in one second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecondOfTimes<'a> {
+    /// The step's index.
+    pub step: usize,
+    /// The kind of transaction.
+    pub kind: &'a str,
+    /// Whether it belongs to the measure phase, rather than to warm-up.
+    pub is_measured: bool,
+    /// Its start, in seconds since the run's clock began.
+    pub start_s: f64,
+    /// Its length in seconds.
+    pub length_s: f64,
+    /// Times in nanoseconds (the middle of each bucket of the histogram) and how often, rising.
+    pub counts: &'a [(u64, u64)],
+}
+
+/// Reads the response times of a trial, second by second and kind by kind, and hands each to `hear`.
+/// Service times are left out. A trial without a log (none was kept) has none; a log that was cut
+/// short by a kill is read as far as it goes.
+pub fn read_times(
+    run: &Path,
+    trial: u32,
+    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+) -> Result<(), ReadError> {
+    let Some((_, folder)) = trial_folders(run).into_iter().find(|(number, _)| *number == trial)
+    else {
+        return Ok(());
+    };
+    let (packed, plain) = (folder.join("intervals.hlog.gz"), folder.join("intervals.hlog"));
+    let path = if packed.exists() { packed } else { plain };
+    if !path.exists() {
+        return Ok(());
+    }
+    let file = File::open(&path).map_err(|error| ReadError::new(&path, error))?;
+    let bytes: Box<dyn Read> = match path.extension().is_some_and(|end| end == "gz") {
+        true => Box::new(GzDecoder::new(file)),
+        false => Box::new(file),
+    };
+    let mut counts = Vec::new();
+    for line in BufReader::new(bytes).lines() {
+        // Where a kill cut the log, what is whole before it counts.
+        let Ok(line) = line else { break };
+        let Some((second, histogram)) = parse(&line) else { continue };
+        counts.clear();
+        if walk(histogram, &mut |time, n| counts.push((time, n))).is_some() {
+            hear(&SecondOfTimes { counts: &counts, ..second });
+        }
+    }
+    Ok(())
+}
+
+/// A line of response times and its histogram; none for any other line.
+fn parse(line: &str) -> Option<(SecondOfTimes<'_>, &str)> {
+    let mut fields = line.splitn(5, ',');
+    let tag = fields.next()?.strip_prefix("Tag=response/")?;
+    let start_s = fields.next()?.parse().ok()?;
+    let length_s = fields.next()?.parse().ok()?;
+    let histogram = fields.nth(1)?;
+    let (rest, phase) = tag.rsplit_once('/')?;
+    let (kind, step) = rest.rsplit_once("/step")?;
+    let step = step.parse().ok()?;
+    let is_measured = phase == "measure";
+    Some((SecondOfTimes { step, kind, is_measured, start_s, length_s, counts: &[] }, histogram))
+}
+
+impl EncodedHistogram {
+    /// Hands each time that was recorded, in nanoseconds (the middle of its bucket), and how often,
+    /// to `hear`, rising. None where the text is no histogram; nothing of it is then to be used.
+    pub fn walk(&self, hear: &mut dyn FnMut(u64, u64)) -> Option<()> {
+        if self.0.is_empty() {
+            return Some(());
+        }
+        walk(&self.0, hear)
+    }
+}
+
+/// First words of an HdrHistogram in its V2 encoding, deflated and not; the byte that tells the
+/// size of a word is left out.
+const DEFLATED: u32 = 0x1c84_9304;
+const PLAIN: u32 = 0x1c84_9303;
+/// Bits of the first word that tell an encoding.
+const COOKIE: u32 = !0xf0;
+
+/// Walks an HdrHistogram, V2 encoded, deflated, base64.
+fn walk(text: &str, hear: &mut dyn FnMut(u64, u64)) -> Option<()> {
+    let packed = STANDARD.decode(text).ok()?;
+    let (head, deflated) = packed.split_at_checked(8)?;
+    if word(head, 0)? & COOKIE != DEFLATED {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    ZlibDecoder::new(deflated).read_to_end(&mut bytes).ok()?;
+    let (head, payload) = bytes.split_at_checked(40)?;
+    if word(head, 0)? & COOKIE != PLAIN {
+        return None;
+    }
+    let digits = word(head, 12)?;
+    let lowest = (u64::from(word(head, 16)?) << 32) | u64::from(word(head, 20)?);
+    if !(1..=5).contains(&digits) || lowest == 0 {
+        return None;
+    }
+    let layout = Layout::new(digits, lowest);
+    let payload = payload.get(..word(head, 4)? as usize)?;
+    let (mut at, mut index) = (0, 0_u64);
+    while at < payload.len() {
+        let count = zigzag(payload, &mut at)?;
+        if count < 0 {
+            index = index.checked_add(count.unsigned_abs())?;
+            continue;
+        }
+        if count > 0 {
+            hear(layout.middle(index)?, count.unsigned_abs());
+        }
+        index += 1;
+    }
+    Some(())
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// A ZigZag LEB128 number of at most nine bytes, the ninth of which is whole.
+fn zigzag(bytes: &[u8], at: &mut usize) -> Option<i64> {
+    let mut value = 0_u64;
+    for place in 0..9 {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        if place == 8 {
+            value |= u64::from(byte) << 56;
+            break;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Some((value >> 1) as i64 ^ -((value & 1) as i64))
+}
+
+/// Where the buckets of a histogram lie.
+struct Layout {
+    /// log2 of half the places of a bucket.
+    half: u32,
+    /// log2 of the smallest time, rounded down.
+    unit: u32,
+}
+
+impl Layout {
+    fn new(digits: u32, lowest: u64) -> Layout {
+        let places = (2 * 10_u64.pow(digits)).next_power_of_two();
+        Layout { half: places.trailing_zeros() - 1, unit: lowest.ilog2() }
+    }
+
+    /// The middle of the place with this index, as HdrHistogram's `median_equivalent` has it.
+    fn middle(&self, index: u64) -> Option<u64> {
+        let bucket = (index >> self.half).saturating_sub(1);
+        let place = if bucket == 0 && index < (1 << self.half) {
+            index
+        } else {
+            (index & ((1 << self.half) - 1)) + (1 << self.half)
+        };
+        let shift = u32::try_from(bucket).ok()?.checked_add(self.unit)?;
+        if shift > 62 || place.leading_zeros() <= shift {
+            return None;
+        }
+        Some((place << shift) + ((1_u64 << shift) >> 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::new_histogram;
+
+    fn walked(text: &EncodedHistogram) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        text.walk(&mut |time, n| found.push((time, n))).expect("it is a histogram");
+        found
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn walking_sees_what_decoding_sees(times in proptest::collection::vec(1_u64..3_000_000_000_000, 0..300)) {
+            let mut histogram = new_histogram();
+            times.iter().for_each(|time| histogram.record(*time).unwrap());
+            let expected: Vec<(u64, u64)> = histogram
+                .iter_recorded()
+                .map(|v| (histogram.median_equivalent(v.value_iterated_to()), v.count_at_value()))
+                .collect();
+            proptest::prop_assert_eq!(walked(&EncodedHistogram::encode(&histogram)), expected);
+        }
+
+        #[test]
+        fn no_text_makes_walking_panic(text in ".{0,200}", bytes: Vec<u8>) {
+            let _ = EncodedHistogram(text).walk(&mut |_, _| {});
+            let mut packed = DEFLATED.to_be_bytes().to_vec();
+            packed.extend(bytes);
+            let _ = EncodedHistogram(STANDARD.encode(packed)).walk(&mut |_, _| {});
+        }
+    }
+
+    #[test]
+    fn a_damaged_payload_is_told_and_does_not_panic() {
+        use std::io::Write;
+        let check = |digits: u32, lowest: u64, payload: &[u8]| {
+            let mut plain = PLAIN.to_be_bytes().to_vec();
+            for number in [payload.len() as u32, 0, digits] {
+                plain.extend(number.to_be_bytes());
+            }
+            plain.extend(lowest.to_be_bytes());
+            plain.extend([0; 16]);
+            plain.extend(payload);
+            let mut packer =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(&plain).unwrap();
+            let mut packed = DEFLATED.to_be_bytes().to_vec();
+            packed.extend([0; 4]);
+            packed.extend(packer.finish().unwrap());
+            EncodedHistogram(STANDARD.encode(packed)).walk(&mut |_, _| {})
+        };
+        assert_eq!(check(3, 1, &[2, 2]), Some(()));
+        // A run of zeros beyond all places, then a count.
+        assert_eq!(check(3, 1, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2]), None);
+        assert_eq!(check(3, 0, &[2]), None);
+        assert_eq!(check(9, 1, &[2]), None);
+        assert_eq!(check(3, 1, &[0x80]), None);
+    }
+
+    #[test]
+    fn lines_of_response_times_are_told_from_others() {
+        let check = |line: &str, expected: Option<(&str, usize, bool, f64)>| {
+            let found = parse(line).map(|(s, _)| (s.kind, s.step, s.is_measured, s.start_s));
+            assert_eq!(found, expected, "{line}");
+        };
+        check(
+            "Tag=response/new_order/step2/measure,12.5,1.0,3.1,AAA",
+            Some(("new_order", 2, true, 12.5)),
+        );
+        check("Tag=response/a/b/step0/warm-up,1,1,1,AAA", Some(("a/b", 0, false, 1.0)));
+        check("Tag=service/a/step0/measure,1,1,1,AAA", None);
+        check("\"StartTimestamp\",\"Interval_Length\"", None);
+        check("Tag=response/a/step0/measure,1", None);
+    }
+}

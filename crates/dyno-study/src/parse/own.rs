@@ -1,0 +1,297 @@
+//! Asks the workloads of all variants what only they know: whether they can run with their options,
+//! on their product, with so many clients; and which steps they define themselves.
+//!
+//! Done when the study has been read, because options may be a factor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use dyno_units::Nanoseconds;
+use toml::de::{DeTable, DeValue};
+
+use super::problems::Problems;
+use crate::nearest::list;
+use crate::vocabulary::{Frame, Options, StepOutline, Vocabulary, WorkloadRules};
+use crate::{Diagnostic, LoadLevel, OwnLoad, Sought, Study, Variant};
+
+/// Asks all workloads. Steps that they define take the place of the design's load.
+pub(super) fn resolve(
+    problems: &mut Problems,
+    tree: &DeTable<'_>,
+    study: &mut Study,
+    vocabulary: &Vocabulary,
+) {
+    let Some(variants) = variants(study) else { return };
+    let places = Places { tree };
+    let mut asking = Asking {
+        problems,
+        places: &places,
+        vocabulary,
+        checked: BTreeMap::new(),
+        outlined: BTreeMap::new(),
+    };
+    let mut found: Vec<(&Variant, Vec<StepOutline>)> = Vec::new();
+    let mut is_refused = false;
+    for variant in &variants {
+        is_refused |= !asking.check(variant);
+        for clients in frames(&study.design.loads) {
+            match asking.steps(variant, Frame { clients, duration: study.design.duration }) {
+                Some(steps) => found.push((variant, steps)),
+                None => is_refused = true,
+            }
+        }
+    }
+    if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
+        return;
+    }
+    if !is_one_load(problems, &places, &found, &study.design.loads)
+        || !is_alike(problems, &places, &found)
+    {
+        return;
+    }
+    study.design.loads = own_loads(&found, study.design.loads[0].clients());
+    if places.of_design("warm_up").is_none() {
+        study.design.warm_up = Nanoseconds::ZERO;
+    }
+}
+
+/// All variants; none where the study does not tell its databases or workloads.
+fn variants(study: &Study) -> Option<Vec<Variant>> {
+    let design = &study.design;
+    let is_varied = |kind: &str| design.factors.iter().any(|factor| factor.name() == kind);
+    let has_database = design.database.is_some() || is_varied("database");
+    let has_workload = design.workload.is_some() || is_varied("workload");
+    let n_variants = design
+        .factors
+        .iter()
+        .try_fold(1_usize, |n, factor| n.checked_mul(factor.levels().len()))
+        .unwrap_or(usize::MAX);
+    let is_known = has_database && has_workload && n_variants <= super::design::TRIALS_MAX;
+    is_known.then(|| crate::plan::variants(study))
+}
+
+/// The numbers of clients that workloads are asked about, each once.
+fn frames(loads: &[LoadLevel]) -> BTreeSet<u64> {
+    let clients = |load: &LoadLevel| match load {
+        // How many there will be is what is sought.
+        LoadLevel::Search(search) if matches!(search.sought, Sought::Clients { .. }) => 1,
+        other => other.clients(),
+    };
+    loads.iter().map(clients).collect()
+}
+
+/// Asks each question once, however many variants it is asked for.
+struct Asking<'a, 't> {
+    problems: &'a mut Problems,
+    places: &'a Places<'t>,
+    vocabulary: &'a Vocabulary,
+    /// Whether a workload with these options can run on a database.
+    checked: BTreeMap<(String, Options, String), bool>,
+    /// The steps of a workload with these options and so many clients; none where it cannot run.
+    outlined: BTreeMap<(String, Options, u64), Option<Vec<StepOutline>>>,
+}
+
+impl<'a> Asking<'a, '_> {
+    fn rules(&self, variant: &Variant) -> Option<&'a dyn WorkloadRules> {
+        let words = &self.vocabulary.workloads;
+        let word = words.iter().find(|word| word.name == variant.workload.workload)?;
+        word.rules.as_deref()
+    }
+
+    /// Whether the workload of a variant can run on its database.
+    fn check(&mut self, variant: &Variant) -> bool {
+        let Some(rules) = self.rules(variant) else { return true };
+        let (workload, database) = (&variant.workload, &variant.database);
+        let key = (workload.name.clone(), workload.options.clone(), database.name.clone());
+        if let Some(known) = self.checked.get(&key) {
+            return *known;
+        }
+        let result = rules.check(&workload.options, &database.product);
+        self.checked.insert(key, result.is_ok());
+        let Err(why) = result else { return true };
+        let (workload, database) = (&workload.name, &database.name);
+        let message = format!("workload `{workload}` cannot run on database `{database}`");
+        self.refuse(variant, message, why);
+        false
+    }
+
+    /// The steps of a variant; none where it cannot run so, which has been reported then.
+    fn steps(&mut self, variant: &Variant, frame: Frame) -> Option<Vec<StepOutline>> {
+        let Some(rules) = self.rules(variant) else { return Some(Vec::new()) };
+        let workload = &variant.workload;
+        let key = (workload.name.clone(), workload.options.clone(), frame.clients);
+        if let Some(known) = self.outlined.get(&key) {
+            return known.clone();
+        }
+        let result = rules.steps(&workload.options, &frame);
+        self.outlined.insert(key, result.as_ref().ok().cloned());
+        result
+            .map_err(|why| {
+                let clients = match frame.clients {
+                    1 => "1 client".to_owned(),
+                    n => format!("{n} clients"),
+                };
+                let name = &workload.name;
+                let message = format!("workload `{name}` cannot run with {clients}");
+                self.refuse(variant, message, why);
+            })
+            .ok()
+    }
+
+    fn refuse(&mut self, variant: &Variant, message: String, why: String) {
+        let span = self.places.of_workload(&variant.workload.name);
+        let mut diagnostic = Diagnostic::new(span, message).with_label(why);
+        if !variant.levels.is_empty() {
+            diagnostic = diagnostic.with_help(format!("in variant `{}`", variant.name));
+        }
+        self.problems.add(diagnostic);
+    }
+}
+
+/// Refuses load levels, rates and searches beside steps that the workload defines.
+fn is_one_load(
+    problems: &mut Problems,
+    places: &Places<'_>,
+    found: &[(&Variant, Vec<StepOutline>)],
+    loads: &[LoadLevel],
+) -> bool {
+    let Some((variant, steps)) = found.iter().find(|(_, steps)| !steps.is_empty()) else {
+        return true;
+    };
+    let mut keys = vec![
+        ("rate", places.of_design("rate").or_else(|| places.of_varied("rate"))),
+        ("find_rate", places.of_design("find_rate")),
+        ("find_clients", places.of_design("find_clients")),
+    ];
+    if loads.len() > 1 {
+        keys.push(("clients", places.of_varied("clients")));
+    }
+    let mut is_one = true;
+    for (key, span) in keys {
+        let Some(span) = span else { continue };
+        is_one = false;
+        let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        let name = &variant.workload.name;
+        problems.add(
+            Diagnostic::new(span, format!("`{key}` does not go together with workload `{name}`"))
+                .with_label(format!("its steps are its own: {}", list(&names)))
+                .with_help("give one number of clients: clients = 4"),
+        );
+    }
+    is_one
+}
+
+/// Refuses variants whose steps have other names than those of the first one.
+fn is_alike(
+    problems: &mut Problems,
+    places: &Places<'_>,
+    found: &[(&Variant, Vec<StepOutline>)],
+) -> bool {
+    let names = |steps: &[StepOutline]| -> Vec<String> {
+        steps.iter().map(|step| step.name.clone()).collect()
+    };
+    let Some((first, steps)) = found.first() else { return true };
+    let expected = names(steps);
+    let Some((other, steps)) = found.iter().find(|(_, steps)| names(steps) != expected) else {
+        return true;
+    };
+    let words = |steps: &[String]| -> String {
+        if steps.is_empty() {
+            return "the load levels of the study".to_owned();
+        }
+        steps.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    };
+    problems.add(
+        Diagnostic::new(
+            places.of_difference(first, other),
+            "the variants differ in their steps, so that they could not be compared",
+        )
+        .with_label(format!("`{}` has other steps than `{}`", other.name, first.name))
+        .with_help(format!("one has {}; the other {}", words(&expected), words(&names(steps)))),
+    );
+    false
+}
+
+/// The steps of all variants as loads; those of the first variant, connections of the largest.
+fn own_loads(found: &[(&Variant, Vec<StepOutline>)], clients: u64) -> Vec<LoadLevel> {
+    let connections = |step: usize| {
+        found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(clients)
+    };
+    let outlines = found[0].1.iter().enumerate();
+    outlines
+        .map(|(step, outline)| {
+            let connections = connections(step);
+            LoadLevel::Own(OwnLoad { clients, outline: longest(found, step, outline), connections })
+        })
+        .collect()
+}
+
+/// The outline with the longest times of all variants.
+fn longest(
+    found: &[(&Variant, Vec<StepOutline>)],
+    step: usize,
+    first: &StepOutline,
+) -> StepOutline {
+    let mut outline = first.clone();
+    for (_, steps) in found {
+        outline.limit = outline.limit.max(steps[step].limit);
+        outline.settle = outline.settle.max(steps[step].settle);
+    }
+    outline
+}
+
+/// Where things stand in the file.
+struct Places<'t> {
+    tree: &'t DeTable<'t>,
+}
+
+impl<'t> Places<'t> {
+    fn table(table: &'t DeTable<'t>, key: &str) -> Option<&'t DeTable<'t>> {
+        match table.get(key)?.get_ref() {
+            DeValue::Table(inner) => Some(inner),
+            _ => None,
+        }
+    }
+
+    fn key(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
+        table.get_key_value(key).map(|(key, _)| key.span())
+    }
+
+    /// A key of the design.
+    fn of_design(&self, key: &str) -> Option<Range<usize>> {
+        Self::key(Self::table(self.tree, "design")?, key)
+    }
+
+    /// A key of `vary`.
+    fn of_varied(&self, key: &str) -> Option<Range<usize>> {
+        Self::key(Self::table(Self::table(self.tree, "design")?, "vary")?, key)
+    }
+
+    /// The name of a workload's table.
+    fn of_workload(&self, name: &str) -> Range<usize> {
+        let place = Self::table(self.tree, "workload").and_then(|table| Self::key(table, name));
+        place.unwrap_or(0..0)
+    }
+
+    /// What makes two variants differ: the factor that may make steps differ.
+    fn of_difference(&self, first: &Variant, other: &Variant) -> Range<usize> {
+        let is_other = |factor: &str| {
+            first.levels.iter().zip(&other.levels).any(|(a, b)| a.factor == factor && a != b)
+        };
+        if is_other("workload")
+            && let Some(span) = self.of_varied("workload")
+        {
+            return span;
+        }
+        let options = || {
+            let vary = Self::table(Self::table(self.tree, "design")?, "vary")?;
+            Self::table(vary, "option")
+        };
+        let names = first.levels.iter().filter_map(|level| level.factor.strip_prefix("option."));
+        let varied = names.filter(|name| is_other(&format!("option.{name}")));
+        varied
+            .filter_map(|name| Self::key(options()?, name))
+            .next()
+            .unwrap_or_else(|| self.of_workload(&other.workload.name))
+    }
+}
