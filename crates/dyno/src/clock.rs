@@ -1,25 +1,32 @@
 //! The real clock.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use dyno_units::{Clock, Nanoseconds};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The machine's clock; its origin is when it was made.
 pub(crate) struct SystemClock {
-    origin: Instant,
+    origin_ns: u64,
+}
+
+/// The monotonic clock. Read without the standard library's checked arithmetic on seconds, because
+/// it is read for every transaction.
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 impl SystemClock {
     /// Starts the clock.
-    #[expect(clippy::disallowed_methods, reason = "this is the one real clock")]
     pub(crate) fn start() -> SystemClock {
-        SystemClock { origin: Instant::now() }
+        SystemClock { origin_ns: monotonic_ns() }
     }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Nanoseconds {
-        Nanoseconds::from(self.origin.elapsed())
+        Nanoseconds(monotonic_ns() - self.origin_ns)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one real clock")]

@@ -19,9 +19,15 @@ const INSERT_LEN: usize = 512 * 1024;
 /// Codes of a server that has local files turned off: MariaDB, later MariaDB, MySQL.
 const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
 
-/// Turns the checks off for this session, and remembers what they were.
+/// Turns checks off for this session, and remembers what they were.
+///
+/// RocksDB reads less without its unique checks. With InnoDB they stay on: without both checks
+/// MariaDB (10.6 and later) fills an empty table through sorted temporary files, which takes twice
+/// the CPU of inserting rows that come in the order of their keys.
 const CHECKS_OFF: &str = "SET @dyno_unique_checks = @@unique_checks, \
-    @dyno_foreign_key_checks = @@foreign_key_checks, unique_checks = 0, foreign_key_checks = 0";
+    @dyno_foreign_key_checks = @@foreign_key_checks, \
+    unique_checks = IF(@@default_storage_engine = 'ROCKSDB', 0, @@unique_checks), \
+    foreign_key_checks = 0";
 const CHECKS_AS_BEFORE: &str =
     "SET unique_checks = @dyno_unique_checks, foreign_key_checks = @dyno_foreign_key_checks";
 

@@ -9,16 +9,16 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use dyno_workload::{
-    Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement, StatementError, TextRows,
-    Value,
+    Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement, StatementError,
+    TextRows, Value,
 };
 
 use crate::transport::SHORT_READ;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
-    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, column_types,
-    command_rows, parameter_types, row_texts, write_query,
+    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, column_names,
+    column_types, command_rows, parameter_types, row_texts, write_query,
 };
 use super::wire::{Wire, WireError, closed};
 
@@ -244,7 +244,7 @@ impl PgConnection {
         WireError(reason).into()
     }
 
-    /// Does cold work with a transport that blocks without limit.
+    /// Does cold work with a transport that blocks, without limit unless there is one.
     fn blocking<T>(
         &mut self,
         work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
@@ -252,7 +252,7 @@ impl PgConnection {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
-        self.wire.transport.set_blocking(true, 0).map_err(WireError::from)?;
+        self.wire.transport.set_blocking(true, self.timeout_ns).map_err(WireError::from)?;
         let result = work(self);
         // What was sent is no statement in flight.
         self.out.clear();
@@ -512,16 +512,22 @@ impl Connection for PgConnection {
     }
 
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
-        let mut rows = TextRows::new();
+        self.query_named(sql).map(|answer| answer.rows)
+    }
+
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+        let mut answer = NamedRows::default();
         self.blocking(|connection| {
             connection.simple(sql, &mut |tag, body| {
-                if tag == b'D' {
-                    rows.push(row_texts(body)?);
+                match tag {
+                    b'D' => answer.rows.push(row_texts(body)?),
+                    b'T' => answer.columns = column_names(body)?,
+                    _ => {}
                 }
                 Ok(())
             })
         })?;
-        Ok(rows)
+        Ok(answer)
     }
 
     fn load_rows(
@@ -531,7 +537,24 @@ impl Connection for PgConnection {
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
-        self.blocking(|connection| connection.copy_rows(&sql, next_row))
+        self.blocking(|connection| {
+            // What makes the tables durable is the commit of whatever is done last: waiting for the
+            // disk after each piece of a fill would buy nothing.
+            connection.simple("BEGIN; SET LOCAL synchronous_commit = off", &mut |_, _| Ok(()))?;
+            match connection.copy_rows(&sql, next_row) {
+                Ok(n_stored) => {
+                    connection.simple("COMMIT", &mut |_, _| Ok(()))?;
+                    Ok(n_stored)
+                }
+                Err(error) => {
+                    if !error.class.loses_connection() {
+                        // The first error is the one to tell.
+                        let _ = connection.simple("ROLLBACK", &mut |_, _| Ok(()));
+                    }
+                    Err(error)
+                }
+            }
+        })
     }
 }
 

@@ -31,7 +31,7 @@ fn case(script: &str, options: &[(&str, &str)]) -> Case {
 
 impl Case {
     fn attempts(mut self, committed: u64, undone: u64, lost: u64, in_flight: u64) -> Case {
-        self.totals.kinds[0] = KindTotals { committed, undone, lost };
+        self.totals.kinds[0] = KindTotals { committed, undone, lost, ..KindTotals::default() };
         self.totals.in_flight = in_flight;
         self
     }
