@@ -1,15 +1,17 @@
 //! Puts the workers' intervals together, in order, and adds them up.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use dyno_units::Nanoseconds;
 use dyno_workload::ConnectError;
 
 use crate::engine::StepEvent;
+use crate::finish::Finish;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
 use crate::timeline::Timeline;
-use crate::{AbortFlag, GeneratorUse, Interval, LoadError, Phase, StepTotals};
+use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
 
 /// How long no transaction may commit while clients fail to reconnect, before the step is ended.
 const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -17,6 +19,8 @@ const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// Puts the workers' intervals together.
 pub(crate) struct Collector {
     timeline: Timeline,
+    // None where no client has a quota.
+    finish: Option<Arc<Finish>>,
     n_workers: usize,
     n_kinds: usize,
     // Intervals that some workers have told and others not yet, oldest first.
@@ -29,6 +33,8 @@ pub(crate) struct Collector {
     end: WorkerEnd,
     busiest: Nanoseconds,
     n_ended: usize,
+    // Workers that have told their last interval.
+    n_last: usize,
     returns: Vec<Sender<WorkerInterval>>,
     // Raised to end all workers when one cannot go on.
     stop: AbortFlag,
@@ -46,6 +52,7 @@ struct Partial {
 impl Collector {
     pub(crate) fn new(
         timeline: Timeline,
+        finish: Option<Arc<Finish>>,
         n_kinds: usize,
         returns: Vec<Sender<WorkerInterval>>,
         stop: AbortFlag,
@@ -55,6 +62,7 @@ impl Collector {
         measured.start = timeline.measure_began;
         Collector {
             timeline,
+            finish,
             n_workers: returns.len(),
             n_kinds,
             partial: VecDeque::new(),
@@ -65,6 +73,7 @@ impl Collector {
             end: WorkerEnd::default(),
             busiest: Nanoseconds::ZERO,
             n_ended: 0,
+            n_last: 0,
             returns,
             stop,
             failure: None,
@@ -137,6 +146,7 @@ impl Collector {
         let partial = &mut self.partial[position as usize];
         partial.interval.add(&told.interval);
         partial.n_told += 1;
+        self.n_last += usize::from(std::mem::take(&mut told.is_last));
         partial.connect_failures += std::mem::take(&mut told.connect_failures);
         partial.connect_error = told.connect_error.take().or(partial.connect_error.take());
         told.interval.reset();
@@ -144,8 +154,44 @@ impl Collector {
         let _ = self.returns[told.worker_idx].send(told);
     }
 
+    /// When all quotas were done, if they were.
+    fn finished_at(&self) -> Option<Nanoseconds> {
+        self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
+    }
+
+    /// Cuts the last interval where the step has ended, and puts into it what workers wrote down
+    /// before they learned of that: what was done in the moment after.
+    fn cut(&mut self, end: Nanoseconds) {
+        let Some(last) = self.timeline.last_idx(end).checked_sub(self.next_idx) else { return };
+        while self.partial.len() as u64 > last + 1 {
+            let Some(late) = self.partial.pop_back() else { return };
+            let Some(before) = self.partial.back_mut() else { return };
+            before.interval.add_late(&late.interval);
+            before.connect_failures += late.connect_failures;
+            before.connect_error = late.connect_error.or(before.connect_error.take());
+        }
+        if self.partial.len() as u64 == last + 1
+            && let Some(partial) = self.partial.back_mut()
+        {
+            partial.interval.length = end.saturating_sub(partial.interval.start);
+        }
+    }
+
+    /// Whether the oldest interval is complete.
+    fn is_front_complete(&self, finished_at: Option<Nanoseconds>) -> bool {
+        // Of the last one it is not enough to have it from all workers: some may not have known
+        // that it is.
+        let is_last = finished_at.is_some_and(|at| self.timeline.last_idx(at) <= self.next_idx);
+        let Some(front) = self.partial.front() else { return false };
+        front.n_told == self.n_workers && (!is_last || self.n_last == self.n_workers)
+    }
+
     fn pass_on(&mut self, observe: &mut dyn FnMut(StepEvent<'_>)) {
-        while self.partial.front().is_some_and(|partial| partial.n_told == self.n_workers) {
+        let finished_at = self.finished_at();
+        if let Some(end) = finished_at {
+            self.cut(end);
+        }
+        while self.is_front_complete(finished_at) {
             let Some(partial) = self.partial.pop_front() else { return };
             self.next_idx += 1;
             let interval = &partial.interval;
@@ -185,6 +231,15 @@ impl Collector {
             mine.run_queue = Some(mine.run_queue.unwrap_or_default() + waited);
         }
         mine.in_flight_at_end += end.in_flight_at_end;
+        if mine.roles.is_empty() {
+            mine.roles = end.roles;
+        } else {
+            for (mine, theirs) in mine.roles.iter_mut().zip(end.roles) {
+                mine.clients += theirs.clients;
+                mine.committed += theirs.committed;
+                mine.unfinished += theirs.unfinished;
+            }
+        }
         let examples: BTreeMap<_, _> = end.error_examples;
         for (outcome, example) in examples {
             mine.error_examples.entry(outcome).or_insert(example);
@@ -195,6 +250,15 @@ impl Collector {
     pub(crate) fn finish(mut self) -> Result<StepTotals, LoadError> {
         if let Some(error) = self.failure {
             return Err(error);
+        }
+        let finished_at = self.finished_at();
+        let planned_end = finished_at.unwrap_or(self.timeline.ended);
+        if planned_end <= self.timeline.measure_began {
+            return Err(LoadError(
+                "all quotas were done before the warm-up was over, and nothing was measured; \
+                 shorten the warm-up or raise the quotas"
+                    .to_owned(),
+            ));
         }
         let length = self.measure_ended - self.timeline.measure_began;
         self.measured.length = length;
@@ -215,7 +279,13 @@ impl Collector {
             },
             error_examples: self.end.error_examples,
             in_flight_at_end: self.end.in_flight_at_end,
-            aborted: self.measure_ended < self.timeline.ended,
+            aborted: self.measure_ended < planned_end,
+            ended_by: match (&self.finish, finished_at) {
+                (None, _) => EndedBy::Time,
+                (Some(_), Some(_)) => EndedBy::Quota,
+                (Some(_), None) => EndedBy::Limit,
+            },
+            roles: self.end.roles,
         })
     }
 }

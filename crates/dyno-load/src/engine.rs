@@ -9,13 +9,15 @@ use dyno_workload::{Connector, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::collector::Collector;
+use crate::finish::Finish;
+use crate::load::check;
 use crate::reactor::EpollReactor;
 use crate::recorder::{Outlet, Recorder, Report, WorkerInterval};
-use crate::schedule::{Schedule, Slice};
+use crate::schedule::Slice;
 use crate::timeline::Timeline;
 use crate::worker::{ClientRange, Recruiting, Worker};
-use crate::worker_state::{ArrivalQueue, Rules, WorkerState};
-use crate::{AbortFlag, Interval, Load, LoadError, Phase, StepSpec, StepTotals};
+use crate::worker_state::{Ends, Rules, WorkerState};
+use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
 
 /// What a step of load needs besides its specification.
 #[derive(Clone)]
@@ -58,13 +60,15 @@ pub enum StepEvent<'a> {
 ///
 /// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
 /// attempts in flight for the statement's time limit (five seconds where there is none), and
-/// closes all connections.
+/// closes all connections. Where clients have quotas, the measure phase ends with the last of them,
+/// or with the step's duration; a worker that has nothing to do just then learns of it within a
+/// tenth of a second, and what it does meanwhile counts as done at the end.
 ///
 /// # Errors
 ///
 /// The specification is not possible; a connection cannot be opened or its statements not
 /// prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
-/// failed to reconnect. A raised abort flag is no error once the load has begun: see
+/// failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the load has begun: see
 /// [`StepTotals::aborted`].
 pub fn run_step(
     spec: &StepSpec,
@@ -85,42 +89,6 @@ pub fn run_step(
     })
 }
 
-/// Whether a step like this can be run at all.
-pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
-    let refuse = |why: &str| Err(LoadError(format!("a step cannot be run: {why}")));
-    let clients = spec.load.clients();
-    if clients == 0 {
-        return refuse("it has no clients; give at least one");
-    }
-    if spec.workers == 0 || spec.workers > clients {
-        return refuse(&format!(
-            "it has {} workers for {clients} clients; give at least 1 worker and at most one for \
-             each client",
-            spec.workers
-        ));
-    }
-    if spec.duration == Nanoseconds::ZERO {
-        return refuse("its measure phase has no duration; give at least one second");
-    }
-    match spec.load {
-        Load::Open { rate, .. } if !(rate > 0.0 && rate.is_finite()) => {
-            refuse(&format!("its offered rate is {rate}; give a positive number per second"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The arrivals of worker `slice.index`, under open load.
-pub(crate) fn arrivals(spec: &StepSpec, began: Nanoseconds, slice: Slice) -> Option<ArrivalQueue> {
-    match spec.load {
-        Load::Closed { .. } => None,
-        Load::Open { rate, arrivals, .. } => {
-            let seed = spec.seed.derive("schedule", 0);
-            Some(ArrivalQueue::new(Schedule::new(arrivals, rate, began, seed, slice)))
-        }
-    }
-}
-
 /// All workers of a step, seen from the thread that collects.
 struct Crew<'scope> {
     reports: Receiver<Report>,
@@ -129,6 +97,7 @@ struct Crew<'scope> {
     returns: Vec<Sender<WorkerInterval>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     stop: AbortFlag,
+    finish: Option<Arc<Finish>>,
 }
 
 impl<'scope> Crew<'scope> {
@@ -144,12 +113,14 @@ impl<'scope> Crew<'scope> {
             returns: Vec::new(),
             threads: Vec::new(),
             stop: AbortFlag::new(),
+            finish: Finish::of(&spec.load),
         };
         for index in 0..spec.workers {
             let (order, ordered) = channel();
             let (give_back, returned) = channel();
             let outlet = Outlet { worker_idx: index, reports: report.clone(), returned };
-            let post = Post { spec, job, index, stop: crew.stop.clone() };
+            let (stop, finish) = (crew.stop.clone(), crew.finish.clone());
+            let post = Post { spec, job, index, stop, finish };
             let name = format!("dyno-load-{index}");
             let thread = thread::Builder::new()
                 .name(name.clone())
@@ -193,7 +164,8 @@ impl<'scope> Crew<'scope> {
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<StepTotals, LoadError> {
         let n_kinds = job.workload.kinds().len();
-        let mut collector = Collector::new(timeline, n_kinds, self.returns, self.stop.clone());
+        let stop = self.stop.clone();
+        let mut collector = Collector::new(timeline, self.finish, n_kinds, self.returns, stop);
         for order in &self.orders {
             // One that cannot take its order has failed, and has told so.
             let _ = order.send(timeline);
@@ -224,13 +196,14 @@ struct Post<'a> {
     job: &'a Job,
     index: usize,
     stop: AbortFlag,
+    finish: Option<Arc<Finish>>,
 }
 
 impl Post<'_> {
     fn serve(&self, outlet: Outlet, orders: &Receiver<Timeline>) {
         let reports = outlet.reports.clone();
         let last_word = match self.work(outlet, orders) {
-            Ok(Some(worker)) => Report::Ended(worker.state().end()),
+            Ok(Some(worker)) => Report::Ended(worker.end(self.spec)),
             // The step was called off before it began.
             Ok(None) => return,
             Err(error) => Report::Failed(error),
@@ -257,16 +230,15 @@ impl Post<'_> {
                 statement_timeout: spec.statement_timeout,
             },
             Recorder::new(job.workload.kinds().len(), outlet),
-            [job.abort.clone(), self.stop.clone()],
+            Ends { aborts: [job.abort.clone(), self.stop.clone()], finish: self.finish.clone() },
         );
         let mut worker = Worker::new(state);
-        let recruiting = Recruiting { workload: &job.workload, range, seed: spec.seed };
+        let recruiting = Recruiting { workload: &job.workload, spec, range };
         worker.recruit(&recruiting, job.connector.as_ref())?;
         worker.state().recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };
         let slice = Slice { index, count: spec.workers };
-        worker.state().begin(timeline, arrivals(spec, timeline.began, slice));
-        worker.begin();
+        worker.begin(timeline, spec, slice);
         while worker.turn()? {}
         Ok(Some(worker))
     }

@@ -4,21 +4,50 @@ use std::sync::Arc;
 
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
-    ClientFuture, Dialect, Row, Seat, Session, Statement, StatementClass, StatementError, Table,
-    Transactions, Workload, drive,
+    ClientFuture, Dialect, Pacing, Role, Row, Seat, Session, Statement, StatementClass,
+    StatementError, Table, Transactions, Workload, drive,
 };
 
 use crate::{Arrivals, Load, StepSpec};
 
 /// Transactions of one kind for each number of prepared reads: kind 0 has one, kind 1 has two …
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Reads {
     pub(crate) n_kinds: usize,
+    /// Kinds are those of the roles, one read each, and not drawn.
+    pub(crate) by_role: bool,
+    /// Pause before a transaction, always the same.
+    pub(crate) keying: Nanoseconds,
+    /// Pause after one, exponential with this mean.
+    pub(crate) thinking: Nanoseconds,
+    /// Every so many transactions, one is rolled back as meant; 0 for none.
+    pub(crate) rolls_back_each: u64,
 }
 
 const KINDS: [&str; 3] = ["one_read", "two_reads", "three_reads"];
 
 pub(crate) fn reads(n_kinds: usize) -> Arc<dyn Workload> {
-    Arc::new(Reads { n_kinds })
+    Arc::new(Reads { n_kinds, ..Reads::default() })
+}
+
+/// Each role's transactions are of a kind of their own.
+pub(crate) fn by_role(n_roles: usize) -> Arc<dyn Workload> {
+    Arc::new(Reads { n_kinds: n_roles, by_role: true, ..Reads::default() })
+}
+
+/// A role.
+pub(crate) fn role(
+    name: &'static str,
+    clients: usize,
+    pacing: Pacing,
+    quota: impl Into<Option<u64>>,
+) -> Role {
+    Role { name, clients, pacing, quota: quota.into() }
+}
+
+/// A step of at most so many seconds with these roles.
+pub(crate) fn roles(roles: Vec<Role>, seconds: u64) -> StepSpec {
+    StepSpec { load: Load::Roles(roles), ..closed(1, seconds) }
 }
 
 impl Workload for Reads {
@@ -41,25 +70,38 @@ impl Workload for Reads {
     fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {}
 
     fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
-        vec![Statement {
-            sql: "SELECT 1".to_owned(),
-            class: StatementClass::Read,
-            keeps_rows: false,
-        }]
+        vec![Statement::new("SELECT 1", StatementClass::Read)]
     }
 
     fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(ReadsClient { n_kinds: self.n_kinds as u64 }, seat))
+        Box::pin(drive(ReadsClient { reads: *self, role: seat.role, n_done: 0 }, seat))
     }
 }
 
 struct ReadsClient {
-    n_kinds: u64,
+    reads: Reads,
+    role: usize,
+    n_done: u64,
 }
 
 impl Transactions for ReadsClient {
     fn draw(&mut self, random: &mut RandomStream) -> usize {
-        random.below(self.n_kinds) as usize
+        if self.reads.by_role {
+            self.role
+        } else {
+            random.below(self.reads.n_kinds as u64) as usize
+        }
+    }
+
+    fn pause_before(&mut self, _kind: usize, _random: &mut RandomStream) -> Nanoseconds {
+        self.reads.keying
+    }
+
+    fn pause_after(&mut self, _kind: usize, random: &mut RandomStream) -> Nanoseconds {
+        match self.reads.thinking {
+            Nanoseconds::ZERO => Nanoseconds::ZERO,
+            mean => Nanoseconds(random.exponential(mean.0 as f64) as u64),
+        }
     }
 
     async fn perform(
@@ -68,8 +110,14 @@ impl Transactions for ReadsClient {
         _random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        for _ in 0..=kind {
+        let n_reads = if self.reads.by_role { 1 } else { kind + 1 };
+        for _ in 0..n_reads {
             session.execute(0, &[]).await?;
+        }
+        self.n_done += 1;
+        if self.reads.rolls_back_each > 0 && self.n_done.is_multiple_of(self.reads.rolls_back_each)
+        {
+            session.roll_back_as_meant().await?;
         }
         Ok(())
     }
@@ -78,6 +126,7 @@ impl Transactions for ReadsClient {
 pub(crate) fn closed(clients: usize, seconds: u64) -> StepSpec {
     StepSpec {
         load: Load::Closed { clients },
+        step: 0,
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
         statement_timeout: Nanoseconds::ZERO,

@@ -13,16 +13,21 @@
 //! - How a worker waits is behind one trait: with epoll on a real server, with a simulated clock in
 //!   [`simulation`], so that the code which measures is the code which is tested.
 //!
+//! A step ends by time; or, where clients have quotas, when the last of these is done.
+//!
 //! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
 //! after the end of the measure phase belongs to none and is told as
 //! [`StepTotals::in_flight_at_end`]; an arrival that was due before the end and never sent is
 //! missed.
 
 mod abort;
+mod arrivals;
 mod collector;
 mod engine;
+mod finish;
 #[cfg(test)]
 mod fixture;
+mod load;
 #[cfg(test)]
 mod null_server;
 mod opener;
@@ -39,7 +44,8 @@ mod worker_state;
 
 pub use abort::AbortFlag;
 pub use engine::{Job, StepEvent, run_step};
+pub use load::Load;
 pub use step::{
-    Arrivals, GeneratorUse, Interval, KindInterval, Load, LoadError, OUTCOMES, Outcomes, Phase,
-    StepSpec, StepTotals,
+    Arrivals, BIN_LENGTH, BINS, EndedBy, GeneratorUse, Interval, KindInterval, LoadError, OUTCOMES,
+    Outcomes, Phase, RoleTotals, StepSpec, StepTotals,
 };

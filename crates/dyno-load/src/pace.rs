@@ -8,6 +8,7 @@ use std::task::Poll;
 use dyno_units::{Nanoseconds, RandomStream};
 use dyno_workload::{ConnectError, Connection, Ended, Next, Pace, StatementError, Tally};
 
+use crate::load::{Cue, Part};
 use crate::reactor::{Manner, Reactor};
 use crate::recorder::Times;
 use crate::worker_state::{Mode, WorkerState};
@@ -20,13 +21,19 @@ const RETRY_PAUSE: (Nanoseconds, Nanoseconds) =
 const CONNECT_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_millis(10), Nanoseconds::from_secs(1));
 
+/// The Insert Benchmark's limiter: bursts begin a second apart, unless one took longer than this;
+/// then the next one follows at once.
+const LONGEST_BURST: Nanoseconds = Nanoseconds::from_millis(950);
+
 /// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// To be polled.
     Turn,
-    /// For an arrival.
+    /// For an arrival, among those that the worker's clients share.
     Arrival,
+    /// For its own time to begin a transaction.
+    Schedule,
     /// For a reply.
     Reply,
     /// For the end of a pause, or for a connection.
@@ -44,6 +51,7 @@ enum ConnectStage {
 pub(crate) struct ClientPace<R> {
     worker: Rc<WorkerState<R>>,
     slot: u32,
+    cue: Cue,
     manner: Cell<Manner>,
     waiting: Cell<Waiting>,
     is_queued: Cell<bool>,
@@ -56,6 +64,10 @@ pub(crate) struct ClientPace<R> {
     // The worker's time is that of this client's last `done`, and so can serve as `sent`.
     is_time_fresh: Cell<bool>,
     retries_made: Cell<u32>,
+    // Commits until it has done its quota; more than it can ever do where it has none.
+    n_left: Cell<u64>,
+    burst_began: Cell<Option<Nanoseconds>>,
+    burst_left: Cell<u64>,
 
     statement_since: Cell<Option<Nanoseconds>>,
     is_overdue: Cell<bool>,
@@ -74,10 +86,16 @@ pub(crate) struct ClientPace<R> {
 }
 
 impl<R: Reactor> ClientPace<R> {
-    pub(crate) fn new(worker: Rc<WorkerState<R>>, slot: u32, jitter: RandomStream) -> Self {
+    pub(crate) fn new(
+        worker: Rc<WorkerState<R>>,
+        slot: u32,
+        part: &Part,
+        jitter: RandomStream,
+    ) -> Self {
         ClientPace {
             worker,
             slot,
+            cue: part.cue,
             manner: Cell::new(Manner::Immediate),
             waiting: Cell::new(Waiting::Turn),
             is_queued: Cell::new(false),
@@ -87,6 +105,9 @@ impl<R: Reactor> ClientPace<R> {
             granted: Cell::default(),
             is_time_fresh: Cell::new(false),
             retries_made: Cell::new(0),
+            n_left: Cell::new(part.quota.unwrap_or(u64::MAX)),
+            burst_began: Cell::default(),
+            burst_left: Cell::new(0),
             statement_since: Cell::default(),
             is_overdue: Cell::new(false),
             has_event: Cell::new(false),
@@ -116,6 +137,11 @@ impl<R: Reactor> ClientPace<R> {
         self.waiting.set(Waiting::Turn);
     }
 
+    /// Commits until its quota is done; counts down from the greatest number where it has none.
+    pub(crate) fn n_left(&self) -> u64 {
+        self.n_left.get()
+    }
+
     pub(crate) fn waiting(&self) -> Waiting {
         self.waiting.get()
     }
@@ -137,7 +163,7 @@ impl<R: Reactor> ClientPace<R> {
 
     /// A timer or the helper that opens connections tells.
     pub(crate) fn on_wake(&self) {
-        if self.waiting.get() == Waiting::Other {
+        if matches!(self.waiting.get(), Waiting::Schedule | Waiting::Other) {
             self.enqueue();
         }
     }
@@ -166,8 +192,17 @@ impl<R: Reactor> ClientPace<R> {
         Nanoseconds(whole / 2 + self.jitter.borrow_mut().below(whole / 2))
     }
 
+    /// Has the client woken at this time.
+    fn wake_at(&self, wake: Nanoseconds) {
+        self.wake.set(Some(wake));
+        self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
+    }
+
     /// Ready when the pause is over; the first call begins it.
     fn poll_sleep(&self) -> Poll<()> {
+        if self.pause.get() == Nanoseconds::ZERO {
+            return Poll::Ready(());
+        }
         let now = self.worker.read_clock();
         match self.wake.get() {
             Some(wake) if now >= wake => {
@@ -175,11 +210,7 @@ impl<R: Reactor> ClientPace<R> {
                 return Poll::Ready(());
             }
             Some(_) => {}
-            None => {
-                let wake = now + self.pause.get();
-                self.wake.set(Some(wake));
-                self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
-            }
+            None => self.wake_at(now + self.pause.get()),
         }
         self.waiting.set(Waiting::Other);
         Poll::Pending
@@ -198,7 +229,71 @@ impl<R: Reactor> ClientPace<R> {
             return Next::Retry;
         }
         self.retries_made.set(0);
+        self.came_to_nothing();
         if error.class.loses_connection() { Next::Reconnect } else { Next::GiveUp }
+    }
+
+    /// A transaction has ended without a commit, for good.
+    fn came_to_nothing(&self) {
+        if let Cue::Own { .. } = self.cue {
+            self.worker.want_another_arrival(self.slot);
+        }
+    }
+
+    /// Counts a commit; whether it was the last one to do.
+    #[inline]
+    fn is_last_commit(&self) -> bool {
+        let n_left = self.n_left.get() - 1;
+        self.n_left.set(n_left);
+        n_left == 0
+    }
+
+    /// Ready when this time has come.
+    fn poll_time(&self, at: Nanoseconds) -> Poll<bool> {
+        if self.worker.now() >= at {
+            self.wake.set(None);
+            return Poll::Ready(true);
+        }
+        if self.wake.get() != Some(at) {
+            self.wake_at(at);
+        }
+        self.is_time_fresh.set(false);
+        self.waiting.set(Waiting::Schedule);
+        Poll::Pending
+    }
+
+    /// Ready when an arrival of the client's own schedule is due.
+    fn poll_own_arrival(&self) -> Poll<bool> {
+        match self.worker.take_own_arrival(self.slot) {
+            Ok(due) => {
+                self.wake.set(None);
+                self.due.set(due);
+                Poll::Ready(true)
+            }
+            Err(next) => self.poll_time(next),
+        }
+    }
+
+    /// Ready for the transactions of one burst, then not before the next one.
+    fn poll_burst(&self, per_burst: u64) -> Poll<bool> {
+        if self.burst_left.get() == 0 {
+            let now = self.worker.now();
+            let next = match (self.wake.get(), self.burst_began.get()) {
+                // Once decided, it is not decided again.
+                (Some(wake), _) => wake,
+                (None, Some(began)) if now.saturating_sub(began) < LONGEST_BURST => {
+                    began + Nanoseconds::SECOND
+                }
+                (None, _) => now,
+            };
+            if self.poll_time(next).is_pending() {
+                return Poll::Pending;
+            }
+            self.burst_began.set(Some(now));
+            self.burst_left.set(per_burst);
+        }
+        self.burst_left.set(self.burst_left.get() - 1);
+        Poll::Ready(true)
     }
 
     #[inline]
@@ -228,13 +323,18 @@ impl<R: Reactor> Pace for ClientPace<R> {
             self.enqueue();
             return Poll::Pending;
         }
-        if self.worker.is_open_load() { self.poll_arrival() } else { Poll::Ready(true) }
+        match self.cue {
+            Cue::Closed => Poll::Ready(true),
+            Cue::Shared => self.poll_arrival(),
+            Cue::Own { .. } => self.poll_own_arrival(),
+            Cue::Bursts { per_burst } => self.poll_burst(per_burst),
+        }
     }
 
     #[inline]
     fn sent(&self) {
         let worker = &*self.worker;
-        let is_open = worker.is_open_load();
+        let is_open = self.cue.is_scheduled();
         let is_first = self.retries_made.get() == 0;
         // Before the clock is read, which may end the step: this attempt is going to be sent, and
         // must then be counted among those in flight.
@@ -264,15 +364,19 @@ impl<R: Reactor> Pace for ClientPace<R> {
         match result {
             Ok(ended) => {
                 let response = now - self.due.get();
-                let times = Times { response, service: now - self.sent.get() };
-                let mut recorder = worker.recorder.borrow_mut();
-                match ended {
-                    Ended::Committed => recorder.committed(kind, times, &tally),
-                    Ended::RolledBack => recorder.rolled_back(kind, &tally),
-                }
-                drop(recorder);
+                let times = Times { done: now, response, service: now - self.sent.get() };
                 self.retries_made.set(0);
                 self.is_time_fresh.set(true);
+                if ended == Ended::RolledBack {
+                    worker.recorder.borrow_mut().rolled_back(kind, &tally);
+                    self.came_to_nothing();
+                    return Next::Proceed;
+                }
+                let counts = worker.recorder.borrow_mut().committed(kind, times, &tally);
+                if counts && self.is_last_commit() {
+                    worker.client_finished(self.slot);
+                    return Next::Stop;
+                }
                 Next::Proceed
             }
             Err(error) => {
@@ -283,8 +387,12 @@ impl<R: Reactor> Pace for ClientPace<R> {
     }
 
     fn begin_pause(&self, length: Nanoseconds) -> bool {
-        let is_open = self.worker.is_open_load();
-        self.pause.set(if is_open { Nanoseconds::ZERO } else { length });
+        let is_paced = self.cue != Cue::Closed;
+        self.pause.set(if is_paced { Nanoseconds::ZERO } else { length });
+        if self.pause.get() > Nanoseconds::ZERO {
+            // When the pause is over, the time of the last `done` is not the present any more.
+            self.is_time_fresh.set(false);
+        }
         self.worker.mode() == Mode::Running
     }
 

@@ -8,7 +8,9 @@ use dyno_workload::{ConnectError, ErrorClass, StatementError, Tally};
 use hdrhistogram::Histogram;
 
 use crate::timeline::Span;
-use crate::{Interval, KindInterval, LoadError, OUTCOMES, Outcomes, Phase};
+use crate::{
+    BIN_LENGTH, BINS, Interval, KindInterval, LoadError, OUTCOMES, Outcomes, Phase, RoleTotals,
+};
 
 /// Intervals a worker owns: one being written, the others on their way to the collector and back.
 const POOL_SIZE: usize = 3;
@@ -35,6 +37,7 @@ impl Interval {
             outcomes: Outcomes::default(),
             response: new_histogram(),
             service: new_histogram(),
+            bins: [0; BINS],
         };
         Interval {
             phase: Phase::WarmUp,
@@ -63,6 +66,7 @@ impl Interval {
             kind.outcomes = Outcomes::default();
             reset_histogram(&mut kind.response);
             reset_histogram(&mut kind.service);
+            kind.bins = [0; BINS];
         }
         reset_histogram(&mut self.lag);
         self.due = 0;
@@ -72,8 +76,26 @@ impl Interval {
         self.tally = Tally::default();
     }
 
-    /// Adds what another interval holds; start and length stay.
+    /// Adds what another interval holds, bin by bin; start and length stay.
     pub(crate) fn add(&mut self, other: &Interval) {
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
+                *mine += theirs;
+            }
+        }
+        self.add_but_bins(other);
+    }
+
+    /// Adds what another interval holds that came after this one, as if done at its end.
+    pub(crate) fn add_late(&mut self, late: &Interval) {
+        let last = bin(self.length.saturating_sub(Nanoseconds(1)));
+        for (mine, theirs) in self.kinds.iter_mut().zip(&late.kinds) {
+            mine.bins[last] += theirs.bins.iter().sum::<u32>();
+        }
+        self.add_but_bins(late);
+    }
+
+    fn add_but_bins(&mut self, other: &Interval) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             mine.outcomes.add(&theirs.outcomes);
             add_histogram(&mut mine.response, &theirs.response);
@@ -93,6 +115,12 @@ impl Interval {
     }
 }
 
+/// The bin of what is done so long after its interval began.
+#[inline]
+fn bin(since_start: Nanoseconds) -> usize {
+    ((since_start.0 / BIN_LENGTH.0) as usize).min(BINS - 1)
+}
+
 fn reset_histogram(histogram: &mut Histogram<u64>) {
     if !histogram.is_empty() {
         histogram.reset();
@@ -109,6 +137,8 @@ pub(crate) struct WorkerInterval {
     pub(crate) worker_idx: usize,
     /// Which interval of the timeline.
     pub(crate) idx: u64,
+    /// Whether the worker has no more of them.
+    pub(crate) is_last: bool,
     pub(crate) interval: Box<Interval>,
     pub(crate) connect_failures: u64,
     /// The last of them.
@@ -123,6 +153,8 @@ pub(crate) struct WorkerEnd {
     pub(crate) run_queue: Option<Nanoseconds>,
     pub(crate) in_flight_at_end: u64,
     pub(crate) error_examples: BTreeMap<&'static str, String>,
+    /// What its clients did, by role.
+    pub(crate) roles: Vec<RoleTotals>,
 }
 
 /// What workers tell the collector.
@@ -176,7 +208,8 @@ impl Recorder {
     pub(crate) fn turn_over(&mut self, next: Option<&Span>) {
         let mut fresh = self.take_spare();
         fresh.idx = self.current.idx + 1;
-        let full = std::mem::replace(&mut self.current, fresh);
+        let mut full = std::mem::replace(&mut self.current, fresh);
+        full.is_last = next.is_none();
         // A collector that is gone has no use for it.
         let _ = self.outlet.reports.send(Report::Interval(full));
         match next {
@@ -229,15 +262,17 @@ impl Recorder {
         }
     }
 
-    /// A transaction committed.
+    /// A transaction committed; false where that was too late to count.
     #[inline]
-    pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) {
-        let Some(interval) = self.open() else { return };
+    pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) -> bool {
+        let Some(interval) = self.open() else { return false };
         let record = &mut interval.kinds[kind];
         record.outcomes.0[0] += 1;
         record.response.saturating_record(times.response.0);
         record.service.saturating_record(times.service.0);
+        record.bins[bin(times.done.saturating_sub(interval.start))] += 1;
         interval.tally.add(tally);
+        true
     }
 
     /// A transaction was rolled back as the workload wants it. Its times are kept apart from those
@@ -293,6 +328,7 @@ impl Recorder {
 /// The times of a committed transaction.
 #[derive(Clone, Copy)]
 pub(crate) struct Times {
+    pub(crate) done: Nanoseconds,
     /// done − due.
     pub(crate) response: Nanoseconds,
     /// done − sent.
@@ -303,6 +339,7 @@ fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
     WorkerInterval {
         worker_idx,
         idx: 0,
+        is_last: false,
         interval: Box::new(Interval::empty(n_kinds)),
         connect_failures: 0,
         connect_error: None,

@@ -16,12 +16,13 @@ use dyno_units::{Clock, ManualClock};
 use dyno_workload::Workload;
 
 use crate::collector::Collector;
-use crate::engine::{arrivals, check};
+use crate::finish::Finish;
+use crate::load::check;
 use crate::recorder::{Outlet, Recorder};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
 use crate::worker::{ClientRange, Recruiting, Worker};
-use crate::worker_state::{Rules, WorkerState};
+use crate::worker_state::{Ends, Rules, WorkerState};
 use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
 use reactor::SimulatedReactor;
 
@@ -56,15 +57,15 @@ pub fn run_simulated_step(
     };
     let shared: Arc<dyn Clock> = Arc::clone(clock) as _;
     let recorder = Recorder::new(n_kinds, outlet);
-    let aborts = [AbortFlag::new(), stop.clone()];
-    let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, aborts));
+    let finish = Finish::of(&spec.load);
+    let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
+    let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, ends));
     let range = ClientRange { first: 0, step: 1, total: clients };
-    worker.recruit(&Recruiting { workload, range, seed: spec.seed }, connector.as_ref())?;
+    worker.recruit(&Recruiting { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
-    let mut collector = Collector::new(timeline, n_kinds, vec![give_back], stop);
-    worker.state().begin(timeline, arrivals(spec, timeline.began, Slice::WHOLE));
-    worker.begin();
+    let mut collector = Collector::new(timeline, finish, n_kinds, vec![give_back], stop);
+    worker.begin(timeline, spec, Slice::WHOLE);
     loop {
         let goes_on = worker.turn()?;
         collector.announce(clock.now(), observe);
@@ -75,7 +76,7 @@ pub fn run_simulated_step(
             break;
         }
     }
-    collector.accept(crate::recorder::Report::Ended(worker.state().end()), observe);
+    collector.accept(crate::recorder::Report::Ended(worker.end(spec)), observe);
     collector.finish()
 }
 

@@ -6,14 +6,18 @@ use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::Tally;
 use hdrhistogram::Histogram;
 
+use crate::Load;
+
 /// A step of load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepSpec {
     /// How hard.
     pub load: Load,
-    /// Warm-up: recorded apart.
+    /// Index of the step among those that the workload defines; 0 where it defines none.
+    pub step: usize,
+    /// Warm-up: recorded apart. What clients with a quota commit in it counts for the quota.
     pub warm_up: Nanoseconds,
-    /// Measured time.
+    /// Measured time; where clients have quotas, the longest.
     pub duration: Nanoseconds,
     /// Time limit of a statement; zero for none.
     pub statement_timeout: Nanoseconds,
@@ -25,35 +29,6 @@ pub struct StepSpec {
     pub cpus: Vec<u32>,
     /// Seed of the clients' streams and of the schedule.
     pub seed: Seed,
-}
-
-/// How hard the load is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
-    /// So many clients, each with one transaction at a time, one after the other.
-    Closed {
-        /// Clients.
-        clients: usize,
-    },
-    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
-    /// for up to a minute, and are then given up as missed.
-    Open {
-        /// Offered rate, arrivals per second.
-        rate: f64,
-        /// How they are spread.
-        arrivals: Arrivals,
-        /// Clients: the most transactions in flight.
-        clients: usize,
-    },
-}
-
-impl Load {
-    /// Clients of this load.
-    pub fn clients(&self) -> usize {
-        match *self {
-            Load::Closed { clients } | Load::Open { clients, .. } => clients,
-        }
-    }
 }
 
 /// How arrivals are spread in time.
@@ -136,6 +111,12 @@ pub struct Interval {
     pub tally: Tally,
 }
 
+/// Parts of an interval in which commits are counted apart.
+pub const BINS: usize = 10;
+
+/// Length of each of them; what is done after the last one is counted in it.
+pub const BIN_LENGTH: Nanoseconds = Nanoseconds::from_millis(100);
+
 /// One kind of transaction in one interval. An attempt belongs to the interval in which it is done.
 #[derive(Clone, Debug)]
 pub struct KindInterval {
@@ -145,6 +126,8 @@ pub struct KindInterval {
     pub response: Histogram<u64>,
     /// Service times, done − sent, in ns, of committed transactions.
     pub service: Histogram<u64>,
+    /// Commits in each [`BIN_LENGTH`] of the interval, by when they were done.
+    pub bins: [u32; BINS],
 }
 
 /// What a whole step came to; the sums over the measure phase.
@@ -166,6 +149,35 @@ pub struct StepTotals {
     /// Whether it was stopped before its time; then all sums are those of the whole intervals
     /// before the stop.
     pub aborted: bool,
+    /// How it ended; says nothing about a step that was aborted.
+    pub ended_by: EndedBy,
+    /// What the clients of each role did, in the order of the roles; a load without roles counts
+    /// as one whose name is empty.
+    pub roles: Vec<RoleTotals>,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// Its duration was over, and nobody had a quota.
+    Time,
+    /// All quotas were done.
+    Quota,
+    /// Its duration was over, and quotas were not done: [`StepTotals::roles`] says whose.
+    Limit,
+}
+
+/// What the clients of one role did, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoleTotals {
+    /// The role's name.
+    pub name: &'static str,
+    /// Its clients.
+    pub clients: usize,
+    /// Transactions they committed before the step ended.
+    pub committed: u64,
+    /// Clients whose quota was not done when the step ended; 0 where there is none.
+    pub unfinished: usize,
 }
 
 /// What the workers used in the measure phase.

@@ -4,7 +4,7 @@ use dyno_units::Nanoseconds;
 
 use crate::Phase;
 
-/// When the phases of a step begin and end. Intervals last one second from the beginning of their
+/// When the phases of a step begin, and end at the latest. Intervals last one second from the beginning of their
 /// phase; the last one of a phase may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
@@ -25,6 +25,16 @@ impl Timeline {
     pub(crate) fn new(began: Nanoseconds, warm_up: Nanoseconds, duration: Nanoseconds) -> Timeline {
         let measure_began = began + warm_up;
         Timeline { began, measure_began, ended: measure_began + duration }
+    }
+
+    /// Index of the interval that is the last one where the step ends at `end`, which lies after its
+    /// beginning: `end` is in it or is its end.
+    pub(crate) fn last_idx(&self, end: Nanoseconds) -> u64 {
+        let n_until = |from: Nanoseconds, to: Nanoseconds| {
+            to.saturating_sub(from).0.div_ceil(Nanoseconds::SECOND.0)
+        };
+        let n_warm_up = n_until(self.began, self.measure_began.min(end));
+        (n_warm_up + n_until(self.measure_began, end)).saturating_sub(1)
     }
 
     /// Interval `idx` of the step, or none after the last one.
@@ -54,6 +64,21 @@ mod tests {
             .map(|span| (span.phase, span.start.0 / 1_000_000, span.end.0 / 1_000_000))
             .collect();
         assert_eq!(spans, expected);
+    }
+
+    #[test]
+    fn an_end_belongs_to_the_interval_that_it_ends() {
+        let ms = Nanoseconds::from_millis;
+        let timeline = Timeline::new(ms(100), ms(1500), ms(9000));
+        let check = |end_ms, expected| assert_eq!(timeline.last_idx(ms(end_ms)), expected);
+        check(101, 0);
+        check(1100, 0);
+        check(1101, 1);
+        check(1600, 1);
+        check(1601, 2);
+        check(2600, 2);
+        check(2601, 3);
+        check(10600, 10);
     }
 
     #[test]

@@ -5,15 +5,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::Nanoseconds;
 use dyno_workload::{
     ClientFuture, ConnectError, Connection, Pace, Seat, Session, Statement, Workload,
 };
 
-use crate::LoadError;
+use crate::arrivals::{ArrivalQueue, OwnArrivals};
+use crate::load::Part;
 use crate::pace::{ClientPace, Waiting};
 use crate::reactor::{Deadline, Happened, Reactor};
+use crate::recorder::WorkerEnd;
+use crate::schedule::Slice;
+use crate::timeline::Timeline;
 use crate::worker_state::{Mode, WorkerState};
+use crate::{LoadError, RoleTotals, StepSpec};
 
 /// Longest time a worker sleeps before it looks at the abort flag.
 const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
@@ -22,6 +27,7 @@ const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
 const DRAIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 struct Client<R> {
+    part: Part,
     future: Option<ClientFuture>,
     pace: Rc<ClientPace<R>>,
 }
@@ -35,7 +41,8 @@ pub(crate) struct Worker<R: Reactor> {
     next_scan: Nanoseconds,
 }
 
-/// Which clients of the step a worker has: `first`, `first + step` and so on.
+/// Which clients of the step a worker has: `first`, `first + step` and so on. Clients are numbered
+/// role after role, so that each worker gets its share of each role, to within one client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientRange {
     pub(crate) first: usize,
@@ -54,8 +61,8 @@ impl ClientRange {
 /// What a worker needs to make its clients.
 pub(crate) struct Recruiting<'a> {
     pub(crate) workload: &'a Arc<dyn Workload>,
+    pub(crate) spec: &'a StepSpec,
     pub(crate) range: ClientRange,
-    pub(crate) seed: Seed,
 }
 
 impl<R: Reactor> Worker<R> {
@@ -80,7 +87,7 @@ impl<R: Reactor> Worker<R> {
         recruiting: &Recruiting<'_>,
         connect: &dyn Fn() -> Result<Box<dyn Connection>, ConnectError>,
     ) -> Result<(), LoadError> {
-        let Recruiting { workload, range, seed } = recruiting;
+        let Recruiting { workload, spec, range } = recruiting;
         let mut statements: Option<Rc<[Statement]>> = None;
         for slot in 0..range.len() {
             if self.state.mode() == Mode::Quit {
@@ -93,8 +100,10 @@ impl<R: Reactor> Worker<R> {
             let dialect = connection.dialect();
             let statements =
                 statements.get_or_insert_with(|| workload.statements(dialect).into()).clone();
-            let jitter = seed.derive("backoff", client_idx as u64).stream();
-            let pace = Rc::new(ClientPace::new(Rc::clone(&self.state), slot as u32, jitter));
+            let part = spec.load.part(client_idx);
+            let jitter = spec.seed.derive("backoff", client_idx as u64).stream();
+            let pace = ClientPace::new(Rc::clone(&self.state), slot as u32, &part, jitter);
+            let pace = Rc::new(pace);
             let shared: Rc<dyn Pace> = pace.clone();
             let session =
                 Session::open(connection, &statements, Rc::clone(&shared)).map_err(|error| {
@@ -103,23 +112,27 @@ impl<R: Reactor> Worker<R> {
             let seat = Seat {
                 client_idx,
                 n_clients: range.total,
-                step: 0,
-                role: 0,
-                idx_in_role: client_idx,
-                n_in_role: range.total,
-                random: seed.derive("client", client_idx as u64).stream(),
+                step: spec.step,
+                role: part.role,
+                idx_in_role: part.idx_in_role,
+                n_in_role: part.n_in_role,
+                random: spec.seed.derive("client", client_idx as u64).stream(),
                 session,
                 statements,
                 pace: shared,
             };
-            self.clients.push(Client { future: Some(workload.client(seat)), pace });
+            self.clients.push(Client { part, future: Some(workload.client(seat)), pace });
         }
         self.n_living = self.clients.len();
         Ok(())
     }
 
-    /// Puts all clients in line. To be called once, when the step begins.
-    pub(crate) fn begin(&self) {
+    /// Begins the step: starts the schedules and puts all clients in line. `slice` is the worker's
+    /// share of a schedule that all clients share. To be called once.
+    pub(crate) fn begin(&self, timeline: Timeline, spec: &StepSpec, slice: Slice) {
+        let shared = ArrivalQueue::shared(spec, timeline.began, slice);
+        let own = |client: &Client<R>| OwnArrivals::of(spec, &client.part, timeline.began);
+        self.state.begin(timeline, shared, self.clients.iter().map(own).collect());
         self.clients.iter().for_each(|client| client.pace.enqueue());
     }
 
@@ -127,17 +140,19 @@ impl<R: Reactor> Worker<R> {
     pub(crate) fn turn(&mut self) -> Result<bool, LoadError> {
         let now = self.state.read_clock();
         match self.state.mode() {
-            Mode::Running if self.n_living == 0 => return Err(all_ended()),
+            Mode::Running if self.n_living == 0 && self.state.n_finished() < self.clients.len() => {
+                return Err(all_ended());
+            }
             Mode::Running => self.wake_due(now),
             Mode::Draining => {
                 self.sweep();
                 if self.n_living == 0 || now >= self.drained_at() {
-                    self.clients.clear();
+                    self.drop_clients();
                     return Ok(false);
                 }
             }
             Mode::Quit => {
-                self.clients.clear();
+                self.drop_clients();
                 return Ok(false);
             }
         }
@@ -167,7 +182,7 @@ impl<R: Reactor> Worker<R> {
             timers.pop();
             self.clients[slot as usize].pace.on_wake();
         }
-        if !state.is_open_load() {
+        if !state.shares_arrivals() {
             return;
         }
         state.keep_arrivals();
@@ -225,10 +240,9 @@ impl<R: Reactor> Worker<R> {
             // Nobody begins anything any more: neither arrivals nor pauses matter.
             return Deadline { at: at.min(self.drained_at()), is_precise: false };
         }
-        if let Some(&Reverse((wake, _))) = state.timers.borrow().peek() {
-            at = at.min(wake);
-        }
-        match state.next_arrival() {
+        // Think time that is a millisecond too long is as wrong as an arrival that is sent late.
+        let wake = state.timers.borrow().peek().map(|&Reverse((wake, _))| wake);
+        match [wake, state.next_arrival()].into_iter().flatten().min() {
             Some(due) if due < at => Deadline { at: due, is_precise: true },
             _ => Deadline { at, is_precise: false },
         }
@@ -237,13 +251,35 @@ impl<R: Reactor> Worker<R> {
     /// Ends the clients that have nothing in flight, when the measure phase is over.
     fn sweep(&mut self) {
         for client in &mut self.clients {
-            let is_waiting_idly =
-                matches!(client.pace.waiting(), Waiting::Arrival | Waiting::Other);
+            let is_waiting_idly = !matches!(client.pace.waiting(), Waiting::Turn | Waiting::Reply);
             if client.future.is_some() && is_waiting_idly {
                 client.future = None;
                 self.n_living -= 1;
             }
         }
+    }
+
+    fn drop_clients(&mut self) {
+        self.clients.iter_mut().for_each(|client| client.future = None);
+        self.n_living = 0;
+    }
+
+    /// What the worker tells when it has ended.
+    pub(crate) fn end(&self, spec: &StepSpec) -> WorkerEnd {
+        let mut roles: Vec<RoleTotals> = spec
+            .load
+            .roles()
+            .into_iter()
+            .map(|(name, _)| RoleTotals { name, ..RoleTotals::default() })
+            .collect();
+        for client in &self.clients {
+            let totals = &mut roles[client.part.role];
+            let n_left = client.pace.n_left();
+            totals.clients += 1;
+            totals.committed += client.part.quota.unwrap_or(u64::MAX) - n_left;
+            totals.unfinished += usize::from(client.part.quota.is_some() && n_left > 0);
+        }
+        WorkerEnd { roles, ..self.state.end() }
     }
 
     fn drained_at(&self) -> Nanoseconds {

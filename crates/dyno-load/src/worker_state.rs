@@ -7,16 +7,13 @@ use std::sync::Arc;
 
 use dyno_units::{Clock, Nanoseconds};
 
+use crate::arrivals::{ArrivalQueue, BACKLOG_LIMIT, OwnArrivals};
+use crate::finish::Finish;
 use crate::reactor::Reactor;
 use crate::recorder::{Recorder, WorkerEnd};
-use crate::schedule::Schedule;
-use crate::timeline::Timeline;
+use crate::timeline::{Span, Timeline};
 use crate::usage::Usage;
 use crate::{AbortFlag, Phase};
-
-/// How far arrivals may fall behind before the oldest are given up as missed. Nobody waits longer
-/// for an answer; and a server that comes back is not buried under what nobody wants any more.
-pub(crate) const BACKLOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// What all clients of a worker go by.
 #[derive(Clone, Copy, Debug)]
@@ -53,19 +50,12 @@ pub(crate) enum Mode {
     Quit,
 }
 
-/// The arrivals of one worker under open load.
-pub(crate) struct ArrivalQueue {
-    /// The next arrival to be sent. Arrivals that wait are those between this position and the
-    /// present; nothing is stored for them.
-    to_send: Schedule,
-    /// The next arrival to be counted as due.
-    to_count: Schedule,
-}
-
-impl ArrivalQueue {
-    pub(crate) fn new(schedule: Schedule) -> ArrivalQueue {
-        ArrivalQueue { to_count: schedule.clone(), to_send: schedule }
-    }
+/// What can end a step before its time.
+pub(crate) struct Ends {
+    /// The caller's flag, and the one with which the collector ends a step that cannot go on.
+    pub(crate) aborts: [AbortFlag; 2],
+    /// None where no client has a quota.
+    pub(crate) finish: Option<Arc<Finish>>,
 }
 
 /// What a worker and its clients share. Lives in one thread: cells, no locks.
@@ -82,13 +72,19 @@ pub(crate) struct WorkerState<R> {
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
     pub(crate) in_flight: Cell<u64>,
     arrivals: OnceCell<RefCell<ArrivalQueue>>,
+    // By slot; none for a client that has no schedule of its own, or has ended.
+    own_arrivals: OnceCell<Vec<RefCell<Option<OwnArrivals>>>>,
     timeline: OnceCell<Timeline>,
+    // The end of the measure phase, once it is known.
+    ended: Cell<Nanoseconds>,
+    finish: Option<Arc<Finish>>,
+    // Clients whose quota is done.
+    n_finished: Cell<usize>,
     mode: Cell<Mode>,
     // The clock when it was last read.
     now: Cell<Nanoseconds>,
     interval_idx: Cell<u64>,
     next_boundary: Cell<Nanoseconds>,
-    // The caller's flag, and the one with which the collector ends a step that cannot go on.
     aborts: [AbortFlag; 2],
     usage: Cell<[Usage; 2]>,
     in_flight_at_end: Cell<u64>,
@@ -100,7 +96,7 @@ impl<R: Reactor> WorkerState<R> {
         reactor: R,
         rules: Rules,
         recorder: Recorder,
-        aborts: [AbortFlag; 2],
+        ends: Ends,
     ) -> WorkerState<R> {
         let n = rules.n_clients;
         WorkerState {
@@ -114,23 +110,33 @@ impl<R: Reactor> WorkerState<R> {
             timers: RefCell::new(BinaryHeap::with_capacity(n)),
             in_flight: Cell::new(0),
             arrivals: OnceCell::new(),
+            own_arrivals: OnceCell::new(),
             timeline: OnceCell::new(),
+            ended: Cell::new(Nanoseconds(u64::MAX)),
+            finish: ends.finish,
+            n_finished: Cell::new(0),
             mode: Cell::new(Mode::Running),
             interval_idx: Cell::new(0),
             next_boundary: Cell::new(Nanoseconds(u64::MAX)),
-            aborts,
+            aborts: ends.aborts,
             usage: Cell::default(),
             in_flight_at_end: Cell::new(0),
         }
     }
 
-    /// Begins the step.
-    pub(crate) fn begin(&self, timeline: Timeline, arrivals: Option<ArrivalQueue>) {
+    /// Begins the step, with the arrivals that the clients share and those that each of them has.
+    pub(crate) fn begin(
+        &self,
+        timeline: Timeline,
+        shared: Option<ArrivalQueue>,
+        own: Vec<Option<OwnArrivals>>,
+    ) {
         let first = timeline.span(0).expect("a step has at least one interval");
         self.timeline.set(timeline).expect("a worker begins once");
-        if let Some(arrivals) = arrivals {
+        if let Some(arrivals) = shared {
             let _ = self.arrivals.set(RefCell::new(arrivals));
         }
+        let _ = self.own_arrivals.set(own.into_iter().map(RefCell::new).collect());
         self.recorder.borrow_mut().begin(&first);
         self.next_boundary.set(first.end);
         self.usage.set([self.reactor.usage(); 2]);
@@ -147,18 +153,44 @@ impl<R: Reactor> WorkerState<R> {
     pub(crate) fn read_clock(&self) -> Nanoseconds {
         let now = self.clock.now();
         self.now.set(now);
-        if now >= self.next_boundary.get() {
+        if now >= self.next_boundary.get() || self.is_finished(now) {
             self.cross(now);
         }
         now
+    }
+
+    /// Whether all quotas of the step are done by `now`.
+    #[inline]
+    fn is_finished(&self, now: Nanoseconds) -> bool {
+        self.finish.as_ref().is_some_and(|finish| now >= finish.at())
+    }
+
+    /// The client of this slot has done its quota, just now; the last one of all workers ends the
+    /// step.
+    #[cold]
+    pub(crate) fn client_finished(&self, slot: u32) {
+        self.n_finished.set(self.n_finished.get() + 1);
+        if let Some(own) = self.own(slot) {
+            own.take();
+        }
+        if let Some(finish) = &self.finish {
+            finish.client_done(self.now.get());
+            self.cross(self.now.get());
+        }
+    }
+
+    /// Clients of this worker whose quota is done.
+    pub(crate) fn n_finished(&self) -> usize {
+        self.n_finished.get()
     }
 
     pub(crate) fn next_boundary(&self) -> Nanoseconds {
         self.next_boundary.get()
     }
 
+    /// When the measure phase ended; the end of time until it has.
     pub(crate) fn measure_ended(&self) -> Nanoseconds {
-        self.timeline.get().map_or(Nanoseconds(u64::MAX), |timeline| timeline.ended)
+        self.ended.get()
     }
 
     /// Where the worker is in its life; looks at the abort flags.
@@ -170,9 +202,9 @@ impl<R: Reactor> WorkerState<R> {
         self.mode.get()
     }
 
-    /// Whether arrivals come by a schedule.
+    /// Whether the clients share the arrivals of a schedule.
     #[inline]
-    pub(crate) fn is_open_load(&self) -> bool {
+    pub(crate) fn shares_arrivals(&self) -> bool {
         self.arrivals.get().is_some()
     }
 
@@ -185,6 +217,50 @@ impl<R: Reactor> WorkerState<R> {
         }
         self.give_up_stale(&mut arrivals);
         Some(arrivals.to_send.take())
+    }
+
+    fn own(&self, slot: u32) -> Option<&RefCell<Option<OwnArrivals>>> {
+        self.own_arrivals.get()?.get(slot as usize)
+    }
+
+    /// Takes the next arrival of this client's own schedule if it is due; or else tells when it
+    /// will be.
+    pub(crate) fn take_own_arrival(&self, slot: u32) -> Result<Nanoseconds, Nanoseconds> {
+        let never = Err(Nanoseconds(u64::MAX));
+        let Some(own) = self.own(slot) else { return never };
+        let mut own = own.borrow_mut();
+        let Some(own) = own.as_mut() else { return never };
+        let now = self.now.get();
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.were_due(own.count(now));
+        let limit = now.saturating_sub(BACKLOG_LIMIT);
+        while own.peek() < limit {
+            recorder.missed(own.give_up(limit, self.told_from()));
+            recorder.were_due(own.count(now));
+        }
+        let Some((due, n_counted)) = own.take(now) else { return Err(own.peek()) };
+        recorder.were_due(n_counted);
+        Ok(due)
+    }
+
+    /// A transaction of this client came to nothing; its quota is not any nearer.
+    #[cold]
+    pub(crate) fn want_another_arrival(&self, slot: u32) {
+        if let Some(own) = self.own(slot)
+            && let Some(own) = own.borrow_mut().as_mut()
+        {
+            own.want_another();
+        }
+    }
+
+    /// From when on arrivals were counted as due in the phase that is running.
+    fn told_from(&self) -> Nanoseconds {
+        let timeline = self.timeline.get().expect("arrivals come after the beginning");
+        let span = timeline.span(self.interval_idx.get());
+        match span.is_some_and(|span| span.phase == Phase::Measure) {
+            true => timeline.measure_began,
+            false => Nanoseconds::ZERO,
+        }
     }
 
     /// When the next arrival is due that a client is waiting for.
@@ -216,18 +292,17 @@ impl<R: Reactor> WorkerState<R> {
 
     /// Gives up the arrivals due before `limit`; tells how many were due in this phase.
     fn give_up(&self, arrivals: &mut ArrivalQueue, limit: Nanoseconds) -> u64 {
-        let timeline = self.timeline.get().expect("arrivals come after the beginning");
-        let span = timeline.span(self.interval_idx.get());
-        if span.is_some_and(|span| span.phase == Phase::Measure) {
-            // They were counted as due in the warm-up, and so cannot be missed in the measure phase.
-            arrivals.to_send.skip_before(timeline.measure_began.min(limit));
-        }
+        // The others were counted as due in the warm-up, and so cannot be missed in the measure
+        // phase.
+        arrivals.to_send.skip_before(self.told_from().min(limit));
         arrivals.to_send.skip_before(limit)
     }
 
     #[cold]
     fn cross(&self, now: Nanoseconds) {
-        while now >= self.next_boundary.get() {
+        while self.mode.get() == Mode::Running
+            && (now >= self.next_boundary.get() || self.is_finished(now))
+        {
             self.end_interval();
         }
     }
@@ -236,15 +311,12 @@ impl<R: Reactor> WorkerState<R> {
         let timeline = self.timeline.get().expect("boundaries come after the beginning");
         let idx = self.interval_idx.get();
         let span = timeline.span(idx).expect("there is an interval until the end");
-        let next = timeline.span(idx + 1);
-        let mut recorder = self.recorder.borrow_mut();
-        if let Some(arrivals) = self.arrivals.get() {
-            let mut arrivals = arrivals.borrow_mut();
-            recorder.were_due(arrivals.to_count.skip_before(span.end));
-            if next.is_none() {
-                recorder.missed(self.give_up(&mut arrivals, timeline.ended));
-            }
-        }
+        // Another worker's clients may have ended the step before this interval began, and this
+        // worker only learns of it now; the collector knows where such an interval belongs.
+        let finish = self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at <= span.end);
+        let end = finish.unwrap_or(span.end);
+        let next = if finish.is_some() { None } else { timeline.span(idx + 1) };
+        self.end_arrivals(end, next.is_none());
         match &next {
             Some(next) if next.phase != span.phase => {
                 self.usage.set([self.reactor.usage(); 2]);
@@ -253,11 +325,36 @@ impl<R: Reactor> WorkerState<R> {
             None => {
                 self.usage.set([self.usage.get()[0], self.reactor.usage()]);
                 self.in_flight_at_end.set(self.in_flight.get());
+                self.ended.set(end);
                 self.mode.set(Mode::Draining);
             }
         }
-        recorder.turn_over(next.as_ref());
-        self.interval_idx.set(idx + 1);
+        self.turn_over(idx + 1, next.as_ref());
+    }
+
+    /// Counts the arrivals that were due before `end`; at the last end, gives up those that wait.
+    fn end_arrivals(&self, end: Nanoseconds, is_last: bool) {
+        let mut recorder = self.recorder.borrow_mut();
+        if let Some(arrivals) = self.arrivals.get() {
+            let mut arrivals = arrivals.borrow_mut();
+            recorder.were_due(arrivals.to_count.skip_before(end));
+            if is_last {
+                recorder.missed(self.give_up(&mut arrivals, end));
+            }
+        }
+        for own in self.own_arrivals.get().into_iter().flatten() {
+            let mut own = own.borrow_mut();
+            let Some(own) = own.as_mut() else { continue };
+            recorder.were_due(own.count(end));
+            if is_last {
+                recorder.missed(own.give_up(end, self.told_from()));
+            }
+        }
+    }
+
+    fn turn_over(&self, next_idx: u64, next: Option<&Span>) {
+        self.recorder.borrow_mut().turn_over(next);
+        self.interval_idx.set(next_idx);
         self.next_boundary.set(next.map_or(Nanoseconds(u64::MAX), |next| next.end));
     }
 
@@ -274,6 +371,7 @@ impl<R: Reactor> WorkerState<R> {
             run_queue: ended.run_queue_since(&began),
             in_flight_at_end: self.in_flight_at_end.get(),
             error_examples: self.recorder.borrow_mut().take_error_examples(),
+            roles: Vec::new(),
         }
     }
 }

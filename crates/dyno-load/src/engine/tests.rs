@@ -4,9 +4,11 @@
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::fixture::{closed, open, reads};
+use dyno_workload::Pacing;
+
+use crate::fixture::{by_role, closed, open, reads, role, roles};
 use crate::null_server::{KernelClock, Log, NullServer};
-use crate::{Arrivals, OUTCOMES};
+use crate::{Arrivals, EndedBy, OUTCOMES};
 
 const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
 
@@ -88,6 +90,99 @@ fn open_load_sends_what_is_due() {
     check(6, 2, Arrivals::Constant);
     check(6, 1, Arrivals::Poisson);
     check(2, 2, Arrivals::Constant);
+}
+
+/// A step of roles on real workers, with its intervals.
+fn run_roles(spec: &StepSpec, server: NullServer) -> (StepTotals, Vec<Interval>) {
+    let (connector, _) = server.start();
+    let job = Job { workload: by_role(3), ..job(connector) };
+    let mut intervals = Vec::new();
+    let totals = run_step(spec, &job, &mut |event| {
+        if let StepEvent::Interval(interval) = event {
+            intervals.push(interval.clone());
+        }
+    })
+    .expect("the step runs");
+    (totals, intervals)
+}
+
+#[test]
+fn workers_end_together_when_the_last_quota_is_done() {
+    let check = |clients: [usize; 3], workers, rate, is_immediate| {
+        let spec = roles(
+            vec![
+                role("inserter", clients[0], Pacing::Closed, 500),
+                role("deleter", clients[1], Pacing::Constant { rate }, 60),
+                role("query", clients[2], Pacing::Closed, None),
+            ],
+            3600,
+        );
+        let spec = StepSpec { workers, ..spec };
+        let server = NullServer { is_immediate, ..NullServer::default() };
+        let (totals, intervals) = run_roles(&spec, server);
+        assert_eq!((totals.ended_by, totals.aborted), (EndedBy::Quota, false));
+        let measured = &totals.measured;
+        let committed = |role: usize| measured.kinds[role].outcomes.committed();
+        assert_eq!((committed(0), committed(1)), (500 * clients[0] as u64, 60 * clients[1] as u64));
+        for (idx, role) in totals.roles.iter().enumerate() {
+            assert_eq!((role.clients, role.unfinished), (clients[idx], 0));
+            assert_eq!(role.committed, committed(idx));
+        }
+        // Not one interval is lost, and the last one ends when the step does.
+        let lengths: u64 = intervals.iter().map(|interval| interval.length.0).sum();
+        assert_eq!(totals.measure_began + Nanoseconds(lengths), totals.measure_ended);
+        assert_eq!(measured.length, Nanoseconds(lengths));
+        let told: u64 = intervals.iter().map(Interval::committed).sum();
+        assert_eq!(told, measured.committed());
+        let bins = |interval: &Interval| -> u64 {
+            interval.kinds.iter().flat_map(|kind| kind.bins).map(u64::from).sum()
+        };
+        assert!(intervals.iter().all(|interval| bins(interval) == interval.committed()));
+        // The last arrival of a deleter is due at the earliest when 59 gaps are over.
+        let least = Nanoseconds((59e9 / rate) as u64);
+        assert!(measured.length >= least, "{} after {least}", measured.length);
+    };
+    check([4, 4, 2], 2, 100.0, false);
+    check([3, 1, 1], 3, 400.0, false);
+    // One client alone in its worker, which reads blocking, and another that has nothing to do.
+    check([1, 1, 1], 3, 50.0, false);
+    check([1, 1, 1], 1, 400.0, false);
+    check([2, 2, 2], 2, 400.0, true);
+}
+
+#[test]
+fn clients_of_every_role_are_dealt_fairly() {
+    let spec =
+        roles(vec![role("a", 5, Pacing::Closed, None), role("b", 4, Pacing::Closed, None)], 1);
+    for workers in 1..=9 {
+        let mut n = vec![[0_usize; 2]; workers];
+        for (worker, n) in n.iter_mut().enumerate() {
+            let range = ClientRange { first: worker, step: workers, total: 9 };
+            for slot in 0..range.len() {
+                n[spec.load.part(range.first + slot * range.step).role] += 1;
+            }
+        }
+        for (role, clients) in [5_usize, 4].into_iter().enumerate() {
+            let share = clients / workers..=clients.div_ceil(workers);
+            assert!(n.iter().all(|n| share.contains(&n[role])), "{workers} workers: {n:?}");
+        }
+    }
+}
+
+#[test]
+fn a_quota_that_a_silent_server_prevents_ends_at_the_limit() {
+    let spec = StepSpec {
+        workers: 2,
+        statement_timeout: MS(50),
+        ..short(roles(
+            vec![role("stuck", 2, Pacing::Closed, 1 << 40), role("done", 2, Pacing::Closed, 10)],
+            1,
+        ))
+    };
+    let (totals, _) = run_roles(&spec, NullServer { silent: 1, ..NullServer::default() });
+    assert_eq!(totals.ended_by, EndedBy::Limit);
+    assert_eq!((totals.roles[0].unfinished, totals.roles[1].unfinished), (2, 0));
+    assert_eq!(totals.measured.length, MS(250));
 }
 
 #[test]

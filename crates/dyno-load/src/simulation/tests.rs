@@ -8,7 +8,20 @@ use super::*;
 use crate::fixture::{closed, open, reads};
 use crate::{Arrivals, Interval, OUTCOMES, Outcomes, Phase};
 
+mod pauses;
+mod roles;
+
 const MS: Nanoseconds = Nanoseconds::from_millis(1);
+
+trait Times {
+    fn times(self, n: u64) -> Nanoseconds;
+}
+
+impl Times for Nanoseconds {
+    fn times(self, n: u64) -> Nanoseconds {
+        Nanoseconds(self.0 * n)
+    }
+}
 
 struct Seen {
     totals: StepTotals,
@@ -25,15 +38,22 @@ fn try_simulate(
     server: &SimulatedServer,
     n_kinds: usize,
 ) -> Result<Seen, LoadError> {
+    try_simulate_workload(spec, server, &reads(n_kinds))
+}
+
+fn try_simulate_workload(
+    spec: &StepSpec,
+    server: &SimulatedServer,
+    workload: &Arc<dyn Workload>,
+) -> Result<Seen, LoadError> {
     let clock = Arc::new(ManualClock::new());
     clock.advance_to(Nanoseconds::from_millis(12_345));
     let (mut intervals, mut phases) = (Vec::new(), Vec::new());
-    let totals =
-        run_simulated_step(spec, &reads(n_kinds), server, &clock, &mut |event| match event {
-            StepEvent::Connected { .. } => {}
-            StepEvent::PhaseBegan { phase, at } => phases.push((phase, at)),
-            StepEvent::Interval(interval) => intervals.push(interval.clone()),
-        })?;
+    let totals = run_simulated_step(spec, workload, server, &clock, &mut |event| match event {
+        StepEvent::Connected { .. } => {}
+        StepEvent::PhaseBegan { phase, at } => phases.push((phase, at)),
+        StepEvent::Interval(interval) => intervals.push(interval.clone()),
+    })?;
     Ok(Seen { totals, intervals, phases })
 }
 
@@ -173,16 +193,6 @@ fn arrivals_that_have_waited_a_minute_are_given_up() {
     let measured = &seen.totals.measured;
     let sent = measured.committed() + seen.totals.in_flight_at_end;
     assert_eq!(measured.due, sent + measured.missed);
-}
-
-trait Times {
-    fn times(self, n: u64) -> Nanoseconds;
-}
-
-impl Times for Nanoseconds {
-    fn times(self, n: u64) -> Nanoseconds {
-        Nanoseconds(self.0 * n)
-    }
 }
 
 #[test]
@@ -332,6 +342,21 @@ fn warm_up_is_told_apart_and_is_not_in_the_totals() {
 }
 
 #[test]
+fn commits_are_counted_by_the_tenth_of_a_second_in_which_they_were_done() {
+    let server = SimulatedServer::new(1, ServiceTime::Constant(MS.times(30)))
+        .with_stall(MS.times(1350), MS.times(400));
+    let seen = simulate(&StepSpec { duration: MS.times(2250), ..closed(1, 1) }, &server);
+    let bins: Vec<_> = seen.intervals.iter().map(|interval| interval.kinds[0].bins).collect();
+    // Done at 30, 60, 90; 120 … 180; 210 …; what is done at 1000 belongs to the next second.
+    assert_eq!(bins[0], [3, 3, 3, 4, 3, 3, 4, 3, 3, 4]);
+    // One at 1350, when the stall begins; the next one at 1780, 30 ms after its end.
+    assert_eq!(bins[1], [3, 3, 4, 2, 0, 0, 0, 1, 3, 4]);
+    assert_eq!(bins[2][3..], [0; 7]);
+    let sum: u32 = bins.iter().flatten().sum();
+    assert_eq!(u64::from(sum), seen.totals.measured.committed());
+}
+
+#[test]
 fn drift_slows_a_server_down() {
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS)).with_drift(3600.0 / 50.0);
     let seen = simulate(&closed(1, 50), &server);
@@ -416,6 +441,9 @@ proptest! {
             prop_assert_eq!(&mine.response, &theirs.response);
             prop_assert_eq!(&mine.service, &theirs.service);
             prop_assert_eq!(mine.response.len(), mine.outcomes.committed());
+            prop_assert_eq!(mine.bins, theirs.bins);
+            let binned: u64 = mine.bins.iter().copied().map(u64::from).sum();
+            prop_assert_eq!(binned, mine.outcomes.committed());
         }
         prop_assert_eq!(&sum.lag, &measured.lag);
         prop_assert_eq!(

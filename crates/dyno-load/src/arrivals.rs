@@ -1,0 +1,169 @@
+//! Arrivals that are due, or are going to be: those of a worker, and those of one client.
+
+use dyno_units::Nanoseconds;
+
+use crate::load::{Cue, Part};
+use crate::schedule::{Schedule, Slice};
+use crate::{Load, StepSpec};
+
+/// How far arrivals may fall behind before the oldest are given up as missed. Nobody waits longer
+/// for an answer; and a server that comes back is not buried under what nobody wants any more.
+pub(crate) const BACKLOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// The arrivals of one worker under open load.
+pub(crate) struct ArrivalQueue {
+    /// The next arrival to be sent. Arrivals that wait are those between this position and the
+    /// present; nothing is stored for them.
+    pub(crate) to_send: Schedule,
+    /// The next arrival to be counted as due.
+    pub(crate) to_count: Schedule,
+}
+
+impl ArrivalQueue {
+    fn new(schedule: Schedule) -> ArrivalQueue {
+        ArrivalQueue { to_count: schedule.clone(), to_send: schedule }
+    }
+
+    /// The arrivals of worker `slice.index`, where its clients share any.
+    pub(crate) fn shared(
+        spec: &StepSpec,
+        began: Nanoseconds,
+        slice: Slice,
+    ) -> Option<ArrivalQueue> {
+        let Load::Open { rate, arrivals, .. } = spec.load else { return None };
+        let seed = spec.seed.derive("schedule", 0);
+        Some(ArrivalQueue::new(Schedule::new(arrivals, rate, began, seed, slice)))
+    }
+}
+
+/// The arrivals of one client that has a schedule of its own.
+///
+/// A client with a quota has no more arrivals than it takes to do it: one for each transaction,
+/// and one more for each that was missed or came to nothing.
+pub(crate) struct OwnArrivals {
+    queue: ArrivalQueue,
+    // Counted as due, and neither sent nor missed.
+    n_waiting: u64,
+    // How many more may become due.
+    n_wanted: u64,
+}
+
+impl OwnArrivals {
+    /// The arrivals of a client that plays this part, where it has a schedule of its own. The
+    /// constant schedules of a role interleave.
+    pub(crate) fn of(spec: &StepSpec, part: &Part, began: Nanoseconds) -> Option<OwnArrivals> {
+        let Cue::Own { rate, arrivals } = part.cue else { return None };
+        let seed = spec.seed.derive("schedule of step", spec.step as u64);
+        let seed = seed.derive("role", part.role as u64);
+        let slice = Slice { index: part.idx_in_role, count: part.n_in_role };
+        let whole_rate = rate * part.n_in_role as f64;
+        let schedule = Schedule::new(arrivals, whole_rate, began, seed, slice);
+        let n_wanted = part.quota.unwrap_or(u64::MAX);
+        Some(OwnArrivals { queue: ArrivalQueue::new(schedule), n_waiting: 0, n_wanted })
+    }
+
+    /// Counts the arrivals due before `end` that were not counted yet.
+    pub(crate) fn count(&mut self, end: Nanoseconds) -> u64 {
+        let mut n = 0;
+        while self.queue.to_count.peek() < end && self.n_wanted > 0 {
+            self.count_next();
+            n += 1;
+        }
+        n
+    }
+
+    fn count_next(&mut self) {
+        self.queue.to_count.take();
+        self.n_waiting += 1;
+        self.n_wanted -= 1;
+    }
+
+    /// Gives up the arrivals due before `end`; tells how many of them were due at `told_from` or
+    /// later.
+    pub(crate) fn give_up(&mut self, end: Nanoseconds, told_from: Nanoseconds) -> u64 {
+        let mut n_told = 0;
+        while self.queue.to_send.peek() < end && self.n_waiting > 0 {
+            let due = self.queue.to_send.take();
+            self.n_waiting -= 1;
+            self.want_another();
+            n_told += u64::from(due >= told_from);
+        }
+        n_told
+    }
+
+    /// When the next arrival is due that was not sent yet.
+    pub(crate) fn peek(&self) -> Nanoseconds {
+        self.queue.to_send.peek()
+    }
+
+    /// Takes the next arrival if it is due: its due time, and how many it counted for that.
+    pub(crate) fn take(&mut self, now: Nanoseconds) -> Option<(Nanoseconds, u64)> {
+        if self.peek() > now {
+            return None;
+        }
+        // One that is due at this very moment was not counted before.
+        let is_new = self.n_waiting == 0;
+        if is_new {
+            self.count_next();
+        }
+        self.n_waiting -= 1;
+        Some((self.queue.to_send.take(), u64::from(is_new)))
+    }
+
+    /// A transaction came to nothing: its client needs another arrival.
+    pub(crate) fn want_another(&mut self) {
+        self.n_wanted = self.n_wanted.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_workload::{Pacing, Role};
+
+    use super::*;
+    use crate::fixture::closed;
+
+    const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
+
+    fn arrivals(clients: usize, client: usize, quota: Option<u64>) -> OwnArrivals {
+        let pacing = Pacing::Constant { rate: 10.0 };
+        let load = Load::Roles(vec![Role { name: "r", clients, pacing, quota }]);
+        let spec = StepSpec { load, ..closed(1, 1) };
+        let part = spec.load.part(client);
+        OwnArrivals::of(&spec, &part, MS(1000)).expect("it has a schedule")
+    }
+
+    #[test]
+    fn the_constant_schedules_of_a_role_interleave() {
+        let first: Vec<u64> = (0..4).map(|idx| arrivals(4, idx, None).peek().0).collect();
+        assert_eq!(first, [1_000_000_000, 1_025_000_000, 1_050_000_000, 1_075_000_000]);
+        let mut mine = arrivals(4, 1, None);
+        let due: Vec<_> = (0..3).filter_map(|_| mine.take(MS(9999))).map(|(due, _)| due).collect();
+        assert_eq!(due, [MS(1025), MS(1125), MS(1225)]);
+    }
+
+    #[test]
+    fn what_is_taken_is_counted_once() {
+        let mut mine = arrivals(1, 0, None);
+        assert_eq!(mine.take(MS(999)), None);
+        assert_eq!(mine.take(MS(1000)), Some((MS(1000), 1)));
+        assert_eq!(mine.count(MS(1350)), 3);
+        assert_eq!(mine.take(MS(1350)), Some((MS(1100), 0)));
+        assert_eq!(mine.count(MS(1400)), 0);
+        assert_eq!(mine.count(MS(1401)), 1);
+    }
+
+    #[test]
+    fn no_more_become_due_than_the_quota_takes() {
+        let mut mine = arrivals(1, 0, Some(3));
+        assert_eq!(mine.count(MS(5000)), 3);
+        assert_eq!(mine.take(MS(5000)), Some((MS(1000), 0)));
+        // That one came to nothing.
+        mine.want_another();
+        assert_eq!(mine.count(MS(5000)), 1);
+        // The two that have waited longest are missed, one of them told elsewhere.
+        assert_eq!(mine.give_up(MS(1201), MS(1150)), 1);
+        assert_eq!(mine.count(MS(5000)), 2);
+        assert_eq!(mine.count(MS(5000)), 0);
+    }
+}

@@ -1,0 +1,207 @@
+//! How hard a step's load is, and who its clients are.
+
+use dyno_units::Nanoseconds;
+use dyno_workload::{Pacing, Role};
+
+use crate::{Arrivals, LoadError, StepSpec};
+
+/// How hard the load is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// So many clients, each with one transaction at a time, one after the other.
+    Closed {
+        /// Clients.
+        clients: usize,
+    },
+    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
+    /// for up to a minute, and are then given up as missed.
+    Open {
+        /// Offered rate, arrivals per second.
+        rate: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+        /// Clients: the most transactions in flight.
+        clients: usize,
+    },
+    /// The roles of a step that the workload defines, side by side, each paced by itself and with
+    /// its own quota. A client's arrivals wait for that client only, for up to a minute.
+    Roles(Vec<Role>),
+}
+
+impl Load {
+    /// Clients of this load.
+    pub fn clients(&self) -> usize {
+        match self {
+            Load::Closed { clients } | Load::Open { clients, .. } => *clients,
+            Load::Roles(roles) => roles.iter().map(|role| role.clients).sum(),
+        }
+    }
+
+    /// The names of its roles and their clients; one without a name where it has none.
+    pub(crate) fn roles(&self) -> Vec<(&'static str, usize)> {
+        match self {
+            Load::Roles(roles) => roles.iter().map(|role| (role.name, role.clients)).collect(),
+            Load::Closed { .. } | Load::Open { .. } => vec![("", self.clients())],
+        }
+    }
+
+    /// What this client, counted over all roles, is to be.
+    pub(crate) fn part(&self, client_idx: usize) -> Part {
+        let whole = |cue| Part {
+            cue,
+            quota: None,
+            role: 0,
+            idx_in_role: client_idx,
+            n_in_role: self.clients(),
+        };
+        match self {
+            Load::Closed { .. } => whole(Cue::Closed),
+            Load::Open { .. } => whole(Cue::Shared),
+            Load::Roles(roles) => {
+                let mut idx_in_role = client_idx;
+                let mut role = 0;
+                while idx_in_role >= roles[role].clients {
+                    idx_in_role -= roles[role].clients;
+                    role += 1;
+                }
+                let Role { clients, pacing, quota, .. } = roles[role];
+                Part { cue: Cue::of(pacing), quota, role, idx_in_role, n_in_role: clients }
+            }
+        }
+    }
+
+    /// Clients that have to do something before the step ends.
+    pub(crate) fn n_with_quota(&self) -> usize {
+        match self {
+            Load::Closed { .. } | Load::Open { .. } => 0,
+            Load::Roles(roles) => {
+                roles.iter().filter(|role| role.quota.is_some()).map(|role| role.clients).sum()
+            }
+        }
+    }
+}
+
+/// What one client is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) cue: Cue,
+    /// Transactions it has to commit.
+    pub(crate) quota: Option<u64>,
+    pub(crate) role: usize,
+    pub(crate) idx_in_role: usize,
+    pub(crate) n_in_role: usize,
+}
+
+/// What makes a client begin its next transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cue {
+    /// The end of the one before.
+    Closed,
+    /// An arrival that the clients of a worker share.
+    Shared,
+    /// An arrival of its own schedule.
+    Own {
+        /// Arrivals per second, of this client.
+        rate: f64,
+        arrivals: Arrivals,
+    },
+    /// As closed, but so many at once at most, from second to second.
+    Bursts {
+        /// At least 1.
+        per_burst: u64,
+    },
+}
+
+impl Cue {
+    fn of(pacing: Pacing) -> Cue {
+        match pacing {
+            Pacing::Closed => Cue::Closed,
+            Pacing::Constant { rate } => Cue::Own { rate, arrivals: Arrivals::Constant },
+            Pacing::Poisson { rate } => Cue::Own { rate, arrivals: Arrivals::Poisson },
+            Pacing::Bursts { per_burst } => Cue::Bursts { per_burst },
+        }
+    }
+
+    /// Whether a schedule says when transactions are due, whatever the server does.
+    #[inline]
+    pub(crate) fn is_scheduled(self) -> bool {
+        matches!(self, Cue::Shared | Cue::Own { .. })
+    }
+}
+
+/// Whether a step like this can be run at all.
+pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
+    let clients = spec.load.clients();
+    if clients == 0 {
+        return refuse("it has no clients; give at least one");
+    }
+    if spec.workers == 0 || spec.workers > clients {
+        return refuse(&format!(
+            "it has {} workers for {clients} clients; give at least 1 worker and at most one for \
+             each client",
+            spec.workers
+        ));
+    }
+    if spec.duration == Nanoseconds::ZERO {
+        return refuse("its measure phase has no duration; give at least one second");
+    }
+    match &spec.load {
+        Load::Closed { .. } => Ok(()),
+        Load::Open { rate, .. } => check_rate("its", *rate),
+        Load::Roles(roles) => roles.iter().try_for_each(check_role),
+    }
+}
+
+fn check_role(role: &Role) -> Result<(), LoadError> {
+    let name = role.name;
+    if role.quota == Some(0) {
+        return refuse(&format!("role {name} has a quota of 0 transactions; give at least one"));
+    }
+    match role.pacing {
+        Pacing::Closed => Ok(()),
+        Pacing::Constant { rate } | Pacing::Poisson { rate } => {
+            check_rate(&format!("role {name}'s"), rate)
+        }
+        Pacing::Bursts { per_burst: 0 } => {
+            refuse(&format!("role {name} has bursts of 0 transactions; give at least one"))
+        }
+        Pacing::Bursts { .. } => Ok(()),
+    }
+}
+
+fn check_rate(whose: &str, rate: f64) -> Result<(), LoadError> {
+    if rate > 0.0 && rate.is_finite() {
+        return Ok(());
+    }
+    refuse(&format!("{whose} offered rate is {rate}; give a positive number per second"))
+}
+
+fn refuse(why: &str) -> Result<(), LoadError> {
+    Err(LoadError(format!("a step cannot be run: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(name: &'static str, clients: usize) -> Role {
+        Role { name, clients, pacing: Pacing::Closed, quota: None }
+    }
+
+    #[test]
+    fn clients_are_numbered_role_after_role() {
+        let load = Load::Roles(vec![role("a", 2), role("none", 0), role("b", 3)]);
+        assert_eq!(load.clients(), 5);
+        let parts: Vec<_> = (0..5)
+            .map(|idx| load.part(idx))
+            .map(|part| (part.role, part.idx_in_role, part.n_in_role))
+            .collect();
+        assert_eq!(parts, [(0, 0, 2), (0, 1, 2), (2, 0, 3), (2, 1, 3), (2, 2, 3)]);
+    }
+
+    #[test]
+    fn without_roles_all_clients_play_the_same_part() {
+        let part = Load::Closed { clients: 7 }.part(4);
+        assert_eq!((part.role, part.idx_in_role, part.n_in_role, part.quota), (0, 4, 7, None));
+    }
+}
