@@ -22,15 +22,14 @@ const V1_MEMORY_UNLIMITED: u64 = 1 << 62;
 impl Limits {
     /// Reads the limits of the calling process. `root` holds `proc` and `sys`.
     pub(crate) fn read(root: &Path) -> Limits {
-        let memberships = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+        Limits::of(root, "self")
+    }
+
+    /// Reads the limits of a process, named by its folder in `proc`.
+    pub(crate) fn of(root: &Path, process: &str) -> Limits {
         let mut found = Limits::default();
-        for line in memberships.lines() {
-            // `4:memory:/path` in version 1, `0::/path` in version 2.
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-            for folder in folders(&root.join("sys/fs/cgroup"), controllers, path) {
-                found.add(&folder);
-            }
+        for folder in group_folders(root, process) {
+            found.add(&folder);
         }
         found
     }
@@ -53,6 +52,20 @@ impl Limits {
             self.n_throttled = Some(self.n_throttled.unwrap_or(0).max(count));
         }
     }
+}
+
+/// Folders of the control groups of a process, its own before those above it.
+pub(crate) fn group_folders(root: &Path, process: &str) -> Vec<PathBuf> {
+    let memberships =
+        fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
+    let mut found = Vec::new();
+    for line in memberships.lines() {
+        // `4:memory:/path` in version 1, `0::/path` in version 2.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        found.extend(folders(&root.join("sys/fs/cgroup"), controllers, path));
+    }
+    found
 }
 
 /// The group's folder and those of all groups above it. In a container the path may be the host's

@@ -19,9 +19,10 @@ pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
-pub use own::own_cpu;
+pub use own::{children_cpu, own_cpu, thread_cpu};
 pub use probe::{
-    Probe, ProcessGroup, ReadingLegend, Readings, Sampler, reading_legend, readings_legend,
-    server_cpu_total,
+    CommandProbe, DataFiles, FileKind, HostSpec, Probe, ProcessGroup, ReadingLegend, Readings,
+    Sampler, ThreadGroup, ThreadGroups, USER_LEGEND, find_legend, reading_legend, reading_name,
+    readings_legend, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use dyno_units::Nanoseconds;
+use rustix::time::{ClockId, clock_gettime};
+
 use crate::process_table::ProcessStat;
 
 /// CPU time of this process so far, all its threads together, in seconds: in programs, and in the
@@ -11,4 +14,18 @@ pub fn own_cpu() -> Option<(f64, f64)> {
     let (user, system) = ProcessStat::parse_user_and_system(&text)?;
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     Some((user as f64 / per_second, system as f64 / per_second))
+}
+
+/// CPU time of the calling thread so far.
+pub fn thread_cpu() -> Nanoseconds {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanoseconds(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// CPU time of this process's children that have ended and were collected, in seconds; none if the
+/// kernel does not tell. The kernel adds it up exactly and tells whole clock ticks.
+pub fn children_cpu() -> Option<f64> {
+    let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
+    let ticks = ProcessStat::parse(&text)?.reaped_ticks;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }

@@ -4,24 +4,35 @@
 //! files and the counters of the read before, pure parsers over text, and a legend. A file that is
 //! missing or garbled gives no readings; it is never a failure.
 
+mod cgroups;
 mod cpu;
+mod data;
 mod disk;
+mod filesystem;
+mod frequency;
 mod load;
 mod memory;
 mod network;
 mod pressure;
 mod processes;
+mod responsiveness;
 mod source;
+mod spec;
+mod user;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::own::thread_cpu;
 
 pub(crate) use cpu::{CpuCounters, busy, stolen, sum};
 pub(crate) use memory::meminfo_bytes;
-pub use processes::{ProcessGroup, server_cpu_total};
+pub use data::{DataFiles, FileKind};
+pub use processes::{ProcessGroup, ThreadGroup, ThreadGroups, server_cpu_total};
+pub use spec::HostSpec;
+pub use user::{CommandProbe, USER_LEGEND, reading_name};
 
 /// Readings of one moment, by name. A reading that could not be had is not in it.
 pub type Readings = BTreeMap<String, f64>;
@@ -34,12 +45,28 @@ pub trait Probe: Send {
     /// Reads, and puts into `readings` what can be told. Rates are over the time since the read
     /// before, so the first read gives none.
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings);
+
+    /// What it is called where its cost and its troubles are told.
+    fn name(&self) -> &str {
+        "server"
+    }
+
+    /// How long from one read to the next, where it has a thread of its own.
+    fn every(&self) -> Nanoseconds {
+        Nanoseconds::SECOND
+    }
+
+    /// What is worth telling a person since the last call, such as that it cannot be read, each
+    /// thing once.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What one kind of reading means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadingLegend {
-    /// Its name, with `*` for a device, an interface or a group of processes.
+    /// Its name, with `*` for a device, an interface, a group of processes, a kind of thread.
     pub pattern: &'static str,
     /// Its unit, such as `bytes/s`.
     pub unit: &'static str,
@@ -55,18 +82,23 @@ const fn legend(pattern: &'static str, unit: &'static str, meaning: &'static str
 impl ReadingLegend {
     /// Whether a reading of this name is of this kind.
     pub fn is_for(&self, name: &str) -> bool {
-        match self.pattern.split_once('*') {
-            None => self.pattern == name,
-            Some((head, tail)) => {
-                name.len() > head.len() + tail.len()
-                    && name.starts_with(head)
-                    && name.ends_with(tail)
-            }
+        let mut parts = self.pattern.split('*');
+        let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {
+            return false;
+        };
+        let mut parts: Vec<&str> = parts.collect();
+        let Some(last) = parts.pop() else { return rest.is_empty() };
+        // A star stands for at least one character.
+        for part in parts {
+            let found = rest.char_indices().skip(1).find(|(at, _)| rest[*at..].starts_with(part));
+            let Some((at, _)) = found else { return false };
+            rest = &rest[at + part.len()..];
         }
+        rest.len() > last.len() && rest.ends_with(last)
     }
 }
 
-/// What every reading means, in the order in which people look for it.
+/// What every reading of every host means, in the order in which people look for it.
 pub fn readings_legend() -> Vec<ReadingLegend> {
     [
         cpu::LEGEND,
@@ -76,7 +108,13 @@ pub fn readings_legend() -> Vec<ReadingLegend> {
         pressure::LEGEND,
         memory::LEGEND,
         disk::LEGEND,
+        disk::DATA_LEGEND,
         network::LEGEND,
+        cgroups::LEGEND,
+        filesystem::LEGEND,
+        data::LEGEND,
+        frequency::LEGEND,
+        responsiveness::LEGEND,
     ]
     .concat()
 }
@@ -84,16 +122,25 @@ pub fn readings_legend() -> Vec<ReadingLegend> {
 /// What a reading of this name means. The exact names come first: `disk.writes_per_s` is the
 /// total, and not of a device.
 pub fn reading_legend(name: &str) -> Option<ReadingLegend> {
-    let all = readings_legend();
-    let exact = all.iter().find(|legend| legend.pattern == name);
-    exact.or_else(|| all.iter().find(|legend| legend.is_for(name))).copied()
+    find_legend(&readings_legend(), name)
 }
 
-const REST_LEGEND: &[ReadingLegend] = &[legend(
-    "rest.cpu_s_per_s",
-    "CPU s/s",
-    "CPU time of everything else: the machine's busy time without the server and the generator",
-)];
+/// Of these legends the one that is for a reading of this name: the exact one, or else the one
+/// whose pattern says most.
+pub fn find_legend(legends: &[ReadingLegend], name: &str) -> Option<ReadingLegend> {
+    let said = |legend: &&ReadingLegend| (legend.pattern == name, legend.pattern.len());
+    legends.iter().filter(|legend| legend.is_for(name)).max_by_key(said).copied()
+}
+
+const REST_LEGEND: &[ReadingLegend] = &[
+    legend(
+        "rest.cpu_s_per_s",
+        "CPU s/s",
+        "CPU time of everything else: the machine's busy time without the server and the generator",
+    ),
+    legend("rest.cpu_user_s_per_s", "CPU s/s", "the part of it in programs"),
+    legend("rest.cpu_system_s_per_s", "CPU s/s", "the part of it in the kernel, interrupts included"),
+];
 
 /// Reads all probes, and measures what that costs.
 pub struct Sampler {
@@ -103,22 +150,30 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// All probes of this host. The groups of processes are `server`, these processes with all
-    /// their descendants (none where the list is empty), and `generator`, the calling process.
+    /// All cheap probes of this host; see [`Sampler::of`].
     pub fn new(server_pids: &[i32]) -> Sampler {
-        Sampler::with_groups(Path::new("/proc"), usual_groups(server_pids))
+        Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
     }
 
-    /// All probes, with `/proc` at another place and these groups of processes.
+    /// The probes that every host has, with `/proc` at another place and these groups of processes.
     pub fn with_groups(proc_root: &Path, groups: Vec<ProcessGroup>) -> Sampler {
+        Sampler::base(proc_root, groups, None, None)
+    }
+
+    fn base(
+        proc_root: &Path,
+        groups: Vec<ProcessGroup>,
+        threads: Option<ThreadGroups>,
+        data_disk: Option<String>,
+    ) -> Sampler {
         let group_names = groups.iter().map(|group| group.name.clone()).collect();
         let probes: Vec<Box<dyn Probe>> = vec![
             Box::new(cpu::CpuProbe::new(proc_root)),
-            Box::new(processes::ProcessesProbe::new(proc_root, groups)),
+            Box::new(processes::ProcessesProbe::new(proc_root, groups, threads)),
             Box::new(load::LoadProbe::new(proc_root)),
             Box::new(pressure::PressureProbe::new(proc_root)),
             Box::new(memory::MemoryProbe::new(proc_root)),
-            Box::new(disk::DiskProbe::new(proc_root)),
+            Box::new(disk::DiskProbe::new(proc_root, data_disk)),
             Box::new(network::NetworkProbe::new(proc_root)),
         ];
         Sampler { probes, group_names, cost: Nanoseconds::ZERO }
@@ -131,13 +186,13 @@ impl Sampler {
 
     /// Reads all probes. Rates are over the time since the read before.
     pub fn read(&mut self, now: Nanoseconds) -> Readings {
-        let begin = thread_cpu_time();
+        let begin = thread_cpu();
         let mut readings = Readings::new();
         for probe in &mut self.probes {
             probe.read(now, &mut readings);
         }
         self.add_rest(&mut readings);
-        self.cost += thread_cpu_time().saturating_sub(begin);
+        self.cost += thread_cpu().saturating_sub(begin);
         readings
     }
 
@@ -159,15 +214,23 @@ impl Sampler {
 
     /// The machine's busy time that no group of processes explains.
     fn add_rest(&self, readings: &mut Readings) {
-        let Some(busy) = readings.get("cpu.busy_s_per_s").copied() else { return };
-        let mut explained = 0.0;
-        for name in &self.group_names {
+        let sum = |names: &[&str]| -> Option<f64> {
+            names.iter().map(|name| readings.get(&format!("cpu.{name}_s_per_s")).copied()).sum()
+        };
+        let parts = [
+            ("cpu_s_per_s", sum(&["busy"])),
+            ("cpu_user_s_per_s", sum(&["user", "nice"])),
+            ("cpu_system_s_per_s", sum(&["system", "irq", "softirq"])),
+        ];
+        for (what, busy) in parts {
+            let share = |name: &String| readings.get(&format!("{name}.{what}")).copied();
             // A group whose share is unknown makes the rest unknown.
-            let Some(share) = readings.get(&format!("{name}.cpu_s_per_s")) else { return };
-            explained += share;
+            let explained: Option<f64> = self.group_names.iter().map(share).sum();
+            if let (Some(busy), Some(explained)) = (busy, explained) {
+                // The two come from clocks of different grain and can disagree by a few ticks.
+                readings.insert(format!("rest.{what}"), (busy - explained).max(0.0));
+            }
         }
-        // The two come from clocks of different grain and can disagree by a few ticks.
-        readings.insert("rest.cpu_s_per_s".into(), (busy - explained).max(0.0));
     }
 }
 
@@ -188,12 +251,6 @@ fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
         has_descendants: false,
     });
     groups
-}
-
-/// CPU time of the calling thread.
-fn thread_cpu_time() -> Nanoseconds {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Nanoseconds(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
 /// The load average of the last minute, from the text of `/proc/loadavg`.

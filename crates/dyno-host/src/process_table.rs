@@ -30,6 +30,10 @@ pub(crate) struct ProcessStat {
     pub(crate) group: i32,
     /// CPU time of the process itself, in clock ticks.
     pub(crate) own_ticks: u64,
+    /// The part of it that was spent in the kernel.
+    pub(crate) system_ticks: u64,
+    /// Page faults of the process itself: served from memory, and by a disk.
+    pub(crate) faults: (u64, u64),
     /// CPU time of its children that have ended and were waited for, in clock ticks.
     pub(crate) reaped_ticks: u64,
     pub(crate) n_threads: u64,
@@ -48,12 +52,17 @@ impl ProcessStat {
         let mut fields = line.get(close + 1..)?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        // Field 14 of the manual page is the ninth after the group, which is field 5.
+        // Field 10 of the manual page is the fifth after the group, which is field 5.
         let mut ticks =
             || fields.next()?.parse::<i64>().ok().map(|n| u64::try_from(n).unwrap_or(0));
         let mut skip = |count: usize| (0..count).try_for_each(|_| ticks().map(|_| ()));
-        skip(8)?;
-        let own_ticks = ticks()?.saturating_add(ticks()?);
+        skip(4)?;
+        let minor_faults = ticks()?;
+        ticks()?;
+        let faults = (minor_faults, ticks()?);
+        ticks()?;
+        let (user_ticks, system_ticks) = (ticks()?, ticks()?);
+        let own_ticks = user_ticks.saturating_add(system_ticks);
         let reaped_ticks = ticks()?.saturating_add(ticks()?);
         let mut skip = |count: usize| (0..count).try_for_each(|_| ticks().map(|_| ()));
         skip(2)?;
@@ -69,6 +78,8 @@ impl ProcessStat {
             parent,
             group,
             own_ticks,
+            system_ticks,
+            faults,
             reaped_ticks,
             n_threads,
             start_ticks,
@@ -162,6 +173,8 @@ mod tests {
             parent: 1,
             group: 4242,
             own_ticks: 43,
+            system_ticks: 12,
+            faults: (5231, 2),
             reaped_ticks: 12,
             n_threads: 3,
             start_ticks: 123_456,

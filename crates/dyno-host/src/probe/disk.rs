@@ -23,27 +23,123 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
     legend("disk.*.writes_per_s", "1/s", "writes of this disk, after merging"),
     legend("disk.*.read_bytes_per_s", "bytes/s", "bytes read from this disk"),
     legend("disk.*.write_bytes_per_s", "bytes/s", "bytes written to this disk"),
+    legend(
+        "disk.*.read_merges_per_s",
+        "1/s",
+        "reads of this disk that were merged with others before",
+    ),
+    legend(
+        "disk.*.write_merges_per_s",
+        "1/s",
+        "writes of this disk that were merged with others before",
+    ),
+    legend("disk.*.read_request_bytes", "bytes", "mean size of a read of this disk"),
+    legend("disk.*.write_request_bytes", "bytes", "mean size of a write of this disk"),
+    legend("disk.*.discards_per_s", "1/s", "discards (trims) of this disk"),
     legend("disk.*.flushes_per_s", "1/s", "cache flushes of this disk, as a sync makes them"),
-    legend("disk.*.busy_pct", "%", "share of time that this disk had work (util)"),
+    legend(
+        "disk.*.busy_pct",
+        "%",
+        "utilisation: share of time that this disk had work; a disk that does much at once can be at 100 and take more",
+    ),
     legend("disk.*.queue", "requests", "requests under way on this disk, mean of the second"),
-    legend("disk.*.read_await_ms", "ms", "mean time of a read, its wait in the queue included"),
-    legend("disk.*.write_await_ms", "ms", "mean time of a write, its wait in the queue included"),
-    legend("disk.*.flush_await_ms", "ms", "mean time of a cache flush"),
+    legend(
+        "disk.*.saturation",
+        "requests",
+        "requests under way on this disk while it had work: above what it does at once, they wait",
+    ),
+    legend(
+        "disk.*.await_ms",
+        "ms",
+        "mean time of a request of this disk, its wait in the queue included",
+    ),
+    legend(
+        "disk.*.read_await_ms",
+        "ms",
+        "mean time of a read of this disk, its wait in the queue included",
+    ),
+    legend(
+        "disk.*.write_await_ms",
+        "ms",
+        "mean time of a write of this disk, its wait in the queue included",
+    ),
+    legend("disk.*.flush_await_ms", "ms", "mean time of a cache flush of this disk"),
+];
+
+/// The same of the disk that holds the server's data.
+pub(super) const DATA_LEGEND: &[ReadingLegend] = &[
+    legend("data_disk.reads_per_s", "1/s", "reads of the data's disk, after merging"),
+    legend("data_disk.writes_per_s", "1/s", "writes of the data's disk, after merging"),
+    legend("data_disk.read_bytes_per_s", "bytes/s", "bytes read from the data's disk"),
+    legend("data_disk.write_bytes_per_s", "bytes/s", "bytes written to the data's disk"),
+    legend(
+        "data_disk.read_merges_per_s",
+        "1/s",
+        "reads of the data's disk that were merged with others before",
+    ),
+    legend(
+        "data_disk.write_merges_per_s",
+        "1/s",
+        "writes of the data's disk that were merged with others before",
+    ),
+    legend("data_disk.read_request_bytes", "bytes", "mean size of a read of the data's disk"),
+    legend("data_disk.write_request_bytes", "bytes", "mean size of a write of the data's disk"),
+    legend("data_disk.discards_per_s", "1/s", "discards (trims) of the data's disk"),
+    legend(
+        "data_disk.flushes_per_s",
+        "1/s",
+        "cache flushes of the data's disk, as a sync makes them",
+    ),
+    legend(
+        "data_disk.busy_pct",
+        "%",
+        "utilisation: share of time that the data's disk had work; a disk that does much at once can be at 100 and take more",
+    ),
+    legend(
+        "data_disk.queue",
+        "requests",
+        "requests under way on the data's disk, mean of the second",
+    ),
+    legend(
+        "data_disk.saturation",
+        "requests",
+        "requests under way on the data's disk while it had work: above what it does at once, they wait",
+    ),
+    legend(
+        "data_disk.await_ms",
+        "ms",
+        "mean time of a request of the data's disk, its wait in the queue included",
+    ),
+    legend(
+        "data_disk.read_await_ms",
+        "ms",
+        "mean time of a read of the data's disk, its wait in the queue included",
+    ),
+    legend(
+        "data_disk.write_await_ms",
+        "ms",
+        "mean time of a write of the data's disk, its wait in the queue included",
+    ),
+    legend("data_disk.flush_await_ms", "ms", "mean time of a cache flush of the data's disk"),
 ];
 
 /// The counters of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct DiskCounters {
     reads: u64,
+    read_merges: u64,
     read_sectors: u64,
     read_ms: u64,
     writes: u64,
+    write_merges: u64,
     write_sectors: u64,
     write_ms: u64,
     /// Time with at least one request under way.
     busy_ms: u64,
     /// Sum over time of the requests under way.
     weighted_ms: u64,
+    /// Discards; since Linux 4.18.
+    discards: Option<u64>,
     /// Flushes and their time; since Linux 5.5.
     flushes: Option<(u64, u64)>,
 }
@@ -76,13 +172,16 @@ fn parse_line(line: &str) -> Option<(&str, DiskCounters)> {
         name,
         DiskCounters {
             reads: fields[0],
+            read_merges: fields[1],
             read_sectors: fields[2],
             read_ms: fields[3],
             writes: fields[4],
+            write_merges: fields[5],
             write_sectors: fields[6],
             write_ms: fields[7],
             busy_ms: fields[9],
             weighted_ms: fields[10],
+            discards: (n_fields >= 15).then_some(fields[11]),
             flushes: (n_fields == 17).then_some((fields[15], fields[16])),
         },
     ))
@@ -107,12 +206,14 @@ fn is_stacked(name: &str) -> bool {
 /// Reads `/proc/diskstats`.
 pub(super) struct DiskProbe {
     source: Source,
+    /// Name of the disk that holds the server's data, where that is known.
+    data_disk: Option<String>,
     before: Option<(Nanoseconds, BTreeMap<String, DiskCounters>)>,
 }
 
 impl DiskProbe {
-    pub(super) fn new(proc_root: &Path) -> DiskProbe {
-        DiskProbe { source: Source::new(proc_root.join("diskstats")), before: None }
+    pub(super) fn new(proc_root: &Path, data_disk: Option<String>) -> DiskProbe {
+        DiskProbe { source: Source::new(proc_root.join("diskstats")), data_disk, before: None }
     }
 }
 
@@ -130,7 +231,10 @@ impl Probe for DiskProbe {
             for (name, now) in disks {
                 let is_used = now.reads + now.writes > 0;
                 if let (Some(before), true) = (before.get(name), is_used) {
-                    add_disk(name, before, now, seconds, readings);
+                    add_disk(&format!("disk.{name}"), (before, now), seconds, readings);
+                    if self.data_disk.as_ref() == Some(name) {
+                        add_disk("data_disk", (before, now), seconds, readings);
+                    }
                     if !is_stacked(name) {
                         total.add(before, now);
                     }
@@ -143,36 +247,44 @@ impl Probe for DiskProbe {
 }
 
 fn add_disk(
-    name: &str,
-    before: &DiskCounters,
-    now: &DiskCounters,
+    prefix: &str,
+    (before, now): (&DiskCounters, &DiskCounters),
     seconds: f64,
     readings: &mut Readings,
 ) {
-    let mut add = |what: &str, value: f64| readings.insert(format!("disk.{name}.{what}"), value);
-    let reads = growth(before.reads, now.reads);
-    let writes = growth(before.writes, now.writes);
-    let sectors_read = growth(before.read_sectors, now.read_sectors);
-    let sectors_written = growth(before.write_sectors, now.write_sectors);
+    let mut add = |what: &str, value: f64| readings.insert(format!("{prefix}.{what}"), value);
+    let grown = |count: fn(&DiskCounters) -> u64| growth(count(before), count(now));
+    let (reads, writes) = (grown(|c| c.reads), grown(|c| c.writes));
+    let bytes_read = grown(|c| c.read_sectors) * SECTOR_BYTES;
+    let bytes_written = grown(|c| c.write_sectors) * SECTOR_BYTES;
+    let (read_ms, write_ms) = (grown(|c| c.read_ms), grown(|c| c.write_ms));
+    let (busy_ms, weighted_ms) = (grown(|c| c.busy_ms), grown(|c| c.weighted_ms));
     add("reads_per_s", reads / seconds);
     add("writes_per_s", writes / seconds);
-    add("read_bytes_per_s", sectors_read * SECTOR_BYTES / seconds);
-    add("write_bytes_per_s", sectors_written * SECTOR_BYTES / seconds);
+    add("read_bytes_per_s", bytes_read / seconds);
+    add("write_bytes_per_s", bytes_written / seconds);
+    add("read_merges_per_s", grown(|c| c.read_merges) / seconds);
+    add("write_merges_per_s", grown(|c| c.write_merges) / seconds);
     // The kernel counts a request's time when it ends, so a second can hold more than a second.
-    add("busy_pct", (growth(before.busy_ms, now.busy_ms) / (10.0 * seconds)).min(100.0));
-    add("queue", growth(before.weighted_ms, now.weighted_ms) / (1000.0 * seconds));
-    if reads > 0.0 {
-        add("read_await_ms", growth(before.read_ms, now.read_ms) / reads);
-    }
-    if writes > 0.0 {
-        add("write_await_ms", growth(before.write_ms, now.write_ms) / writes);
-    }
-    if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
-        let flushes = growth(before.0, now.0);
-        add("flushes_per_s", flushes / seconds);
-        if flushes > 0.0 {
-            add("flush_await_ms", growth(before.1, now.1) / flushes);
+    add("busy_pct", (busy_ms / (10.0 * seconds)).min(100.0));
+    add("queue", weighted_ms / (1000.0 * seconds));
+    let mut add_mean = |what: &str, sum: f64, count: f64| {
+        if count > 0.0 {
+            add(what, sum / count);
         }
+    };
+    add_mean("saturation", weighted_ms, busy_ms);
+    add_mean("await_ms", read_ms + write_ms, reads + writes);
+    add_mean("read_await_ms", read_ms, reads);
+    add_mean("write_await_ms", write_ms, writes);
+    add_mean("read_request_bytes", bytes_read, reads);
+    add_mean("write_request_bytes", bytes_written, writes);
+    if let (Some(before), Some(now)) = (before.flushes, now.flushes) {
+        add_mean("flush_await_ms", growth(before.1, now.1), growth(before.0, now.0));
+        add("flushes_per_s", growth(before.0, now.0) / seconds);
+    }
+    if let (Some(before), Some(now)) = (before.discards, now.discards) {
+        add("discards_per_s", growth(before, now) / seconds);
     }
 }
 
@@ -238,13 +350,16 @@ mod tests {
         assert_eq!(found.keys().collect::<Vec<_>>(), ["loop0", "vda"]);
         let expected = DiskCounters {
             reads: 82_819,
+            read_merges: 12_973,
             read_sectors: 8_360_850,
             read_ms: 53_554,
             writes: 26_757,
+            write_merges: 60_919,
             write_sectors: 23_510_392,
             write_ms: 76_797,
             busy_ms: 13_596,
             weighted_ms: 131_177,
+            discards: Some(7902),
             flushes: Some((2770, 93)),
         };
         assert_eq!(found["vda"], expected);
@@ -276,7 +391,7 @@ mod tests {
         let write = |text: &str| {
             std::fs::write(folder.path().join("diskstats"), text).expect("written");
         };
-        let mut probe = DiskProbe::new(folder.path());
+        let mut probe = DiskProbe::new(folder.path(), Some("sda".into()));
         let mut readings = Readings::new();
         write(
             "8 0 sda 10 0 800 40 20 0 1600 60 0 70 110\n253 0 dm-0 10 0 800 40 20 0 1600 60 0 70 110\n\
@@ -295,6 +410,11 @@ mod tests {
         check("disk.sda.write_await_ms", 5.0);
         check("disk.sda.busy_pct", 50.0);
         check("disk.sda.queue", 2.0);
+        check("disk.sda.saturation", 4.0);
+        check("disk.sda.await_ms", 5.0);
+        check("disk.sda.write_request_bytes", 25_600.0);
+        check("data_disk.writes_per_s", 20.0);
+        check("data_disk.saturation", 4.0);
         check("disk.writes_per_s", 20.0);
         check("disk.busy_pct", 50.0);
         check("disk.dm-0.writes_per_s", 20.0);

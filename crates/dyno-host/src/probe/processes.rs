@@ -3,6 +3,8 @@
 //! The table of processes is searched for new ones at every read; of those that are no members,
 //! nothing but the parent is ever read, and that once.
 
+mod threads;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,9 +15,21 @@ use dyno_units::Nanoseconds;
 use super::source::text_once;
 use super::{Probe, ReadingLegend, Readings, legend, numbers, seconds_since};
 use crate::process_table::{ProcessStat, list_pids, list_processes, with_descendants};
+pub use threads::{ThreadGroup, ThreadGroups};
+use threads::{Threads, adder};
 
 pub(super) const LEGEND: &[ReadingLegend] = &[
     legend("*.cpu_s_per_s", "CPU s/s", "CPU time of these processes, in programs and the kernel"),
+    legend(
+        "*.cpu_user_s_per_s",
+        "CPU s/s",
+        "the part of it in programs; without children that ended within the second",
+    ),
+    legend(
+        "*.cpu_system_s_per_s",
+        "CPU s/s",
+        "the part of it in the kernel; without children that ended within the second",
+    ),
     legend("*.rss_bytes", "bytes", "resident memory; pages that processes share count in each"),
     legend("*.anon_bytes", "bytes", "resident memory that belongs to no file and is not shared"),
     legend("*.shared_bytes", "bytes", "resident shared memory of the process that maps the most"),
@@ -24,20 +38,46 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
     legend(
         "*.voluntary_switches_per_s",
         "1/s",
-        "times that the first thread of each process gave up its CPU to wait",
+        "times that a thread gave up its CPU to wait; without threads that ended since",
     ),
     legend(
         "*.involuntary_switches_per_s",
         "1/s",
-        "times that the first thread of each process was taken off its CPU",
+        "times that a thread was taken off its CPU; without threads that ended since",
     ),
     legend(
         "*.runqueue_wait_s_per_s",
         "s/s",
-        "time that threads were ready but waited for a CPU, of all threads; for up to 128 threads",
+        "time that threads were ready but waited for a CPU, of all threads",
     ),
+    legend("*.minor_faults_per_s", "1/s", "page faults that memory served"),
+    legend("*.major_faults_per_s", "1/s", "page faults that a disk had to serve"),
     legend("*.disk_read_bytes_per_s", "bytes/s", "bytes that disks read for these processes"),
     legend("*.disk_write_bytes_per_s", "bytes/s", "bytes that these processes gave to disks"),
+    legend(
+        "*.read_calls_per_s",
+        "1/s",
+        "system calls that read, from files, caches, pipes; not from sockets by recv",
+    ),
+    legend(
+        "*.write_calls_per_s",
+        "1/s",
+        "system calls that write, to files, caches, pipes; not to sockets by send",
+    ),
+    legend("*.read_call_bytes_per_s", "bytes/s", "bytes that these system calls read"),
+    legend("*.write_call_bytes_per_s", "bytes/s", "bytes that these system calls wrote"),
+    legend(
+        "*.foreground.cpu_s_per_s",
+        "CPU s/s",
+        "CPU time of threads that work for clients, where thread names tell",
+    ),
+    legend(
+        "*.background.cpu_s_per_s",
+        "CPU s/s",
+        "CPU time of threads that work for no client, where thread names tell",
+    ),
+    legend("*.unnamed.cpu_s_per_s", "CPU s/s", "CPU time of threads whose names do not tell"),
+    legend("*.thread.*.cpu_s_per_s", "CPU s/s", "CPU time of the threads of this kind"),
 ];
 
 /// Processes that are watched together.
@@ -75,7 +115,7 @@ fn cpu_total(proc_root: &Path, pids: &[i32]) -> Option<f64> {
 struct Member {
     stat: ProcessStat,
     status: Status,
-    io: Option<DiskBytes>,
+    io: IoCounts,
 }
 
 /// The part of `/proc/PID/status` that is used.
@@ -87,12 +127,18 @@ struct Status {
     involuntary: Option<u64>,
 }
 
-/// The part of `/proc/PID/io` that is about disks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct DiskBytes {
-    read: u64,
-    written: u64,
-}
+/// Readings made of `/proc/PID/io` (proc_pid_io(5)), with the names of the kernel.
+const IO: [(&str, &str); 6] = [
+    ("read_bytes", "disk_read_bytes"),
+    ("write_bytes", "disk_write_bytes"),
+    ("syscr", "read_calls"),
+    ("syscw", "write_calls"),
+    ("rchar", "read_call_bytes"),
+    ("wchar", "write_call_bytes"),
+];
+
+/// The counters of `/proc/PID/io`, in the order of [`IO`]; none where they are not told.
+type IoCounts = [Option<u64>; IO.len()];
 
 fn parse_status(text: &str) -> Status {
     let mut found = Status::default();
@@ -110,27 +156,11 @@ fn parse_status(text: &str) -> Status {
     found
 }
 
-fn parse_io(text: &str) -> Option<DiskBytes> {
+fn parse_io(text: &str) -> IoCounts {
     let count = |key: &str| {
         numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?).next()
     };
-    Some(DiskBytes { read: count("read_bytes")?, written: count("write_bytes")? })
-}
-
-/// A group with more threads is too dear to be read thread by thread.
-const THREADS_MAX: u64 = 128;
-
-/// Time that a thread was ready but waited for a CPU, in nanoseconds: the second number of
-/// `/proc/PID/task/TID/schedstat` (sched-stats.rst of the kernel).
-fn parse_wait(text: &str) -> Option<u64> {
-    numbers(text).nth(1)
-}
-
-/// Growth of the waits of threads between two moments. A thread that is new began at zero; what
-/// one waited that has ended since is lost.
-fn grown_waits(before: &BTreeMap<i32, u64>, now: &BTreeMap<i32, u64>) -> u64 {
-    let grown = |(tid, wait): (&i32, &u64)| wait.saturating_sub(*before.get(tid).unwrap_or(&0));
-    now.iter().map(grown).fold(0, u64::saturating_add)
+    IO.map(|(key, _)| count(key))
 }
 
 /// Reads the processes of all groups.
@@ -146,8 +176,7 @@ pub(super) struct ProcessesProbe {
 struct GroupState {
     group: ProcessGroup,
     members: BTreeMap<i32, Member>,
-    /// Wait of every thread, in nanoseconds; none where that is not told.
-    waits_ns: Option<BTreeMap<i32, u64>>,
+    threads: Threads,
     debts: Debts,
 }
 
@@ -155,16 +184,20 @@ struct GroupState {
 #[derive(Clone, Copy, Debug, Default)]
 struct Debts {
     cpu: Debt,
-    read: Debt,
-    written: Debt,
+    io: [Debt; IO.len()],
 }
 
 impl ProcessesProbe {
-    pub(super) fn new(proc_root: &Path, groups: Vec<ProcessGroup>) -> ProcessesProbe {
-        let state = |group| GroupState {
+    /// A probe of these groups; `threads` tells the kinds of threads of the server.
+    pub(super) fn new(
+        proc_root: &Path,
+        groups: Vec<ProcessGroup>,
+        threads: Option<ThreadGroups>,
+    ) -> ProcessesProbe {
+        let state = |group: ProcessGroup| GroupState {
+            threads: Threads::new(threads.filter(|_| group.name == "server")),
             group,
             members: BTreeMap::new(),
-            waits_ns: None,
             debts: Debts::default(),
         };
         ProcessesProbe {
@@ -205,7 +238,8 @@ impl Probe for ProcessesProbe {
             if let Some(seconds) = seconds {
                 state.add_rates(&members, seconds, readings);
             }
-            state.read_waits(&members, &mut self.files, seconds, readings);
+            let GroupState { group, threads, .. } = state;
+            threads.read(&members, &mut self.files, now, &mut adder(&group.name, readings));
             state.members = members;
         }
         self.before = Some(now);
@@ -225,31 +259,6 @@ impl GroupState {
             pids.extend(with_descendants(&known, parents));
         }
         pids.into_iter().filter_map(|pid| Some((pid, files.member(pid)?))).collect()
-    }
-
-    fn read_waits(
-        &mut self,
-        members: &BTreeMap<i32, Member>,
-        files: &mut ProcessFiles,
-        seconds: Option<f64>,
-        readings: &mut Readings,
-    ) {
-        let n_threads = members.values().map(|m| m.stat.n_threads).fold(0_u64, u64::saturating_add);
-        let mut now = None;
-        if n_threads <= THREADS_MAX {
-            now = members.keys().try_fold(BTreeMap::new(), |mut all, pid| {
-                all.extend(files.waits_ns(*pid)?);
-                Some(all)
-            });
-        }
-        if let (Some(before), Some(now), Some(seconds)) = (&self.waits_ns, &now, seconds)
-            && !before.is_empty()
-            && !now.is_empty()
-        {
-            let name = format!("{}.runqueue_wait_s_per_s", self.group.name);
-            readings.insert(name, grown_waits(before, now) as f64 / 1e9 / seconds);
-        }
-        self.waits_ns = now;
     }
 
     fn add_levels(&self, members: &BTreeMap<i32, Member>, readings: &mut Readings) {
@@ -291,13 +300,21 @@ impl GroupState {
             }
         };
         let debts = &mut self.debts;
-        add("disk_read_bytes", change.moved(|m| Some(m.io?.read), &mut debts.read));
-        add("disk_write_bytes", change.moved(|m| Some(m.io?.written), &mut debts.written));
-        add("voluntary_switches", change.grown(|m| m.status.voluntary));
-        add("involuntary_switches", change.grown(|m| m.status.involuntary));
+        for (idx, (_, what)) in IO.into_iter().enumerate() {
+            add(what, change.moved(|member| member.io[idx], &mut debts.io[idx]));
+        }
+        add("minor_faults", change.grown(|member| Some(member.stat.faults.0)));
+        add("major_faults", change.grown(|member| Some(member.stat.faults.1)));
         let ticks = change.cpu_ticks(self.group.has_descendants, &mut debts.cpu);
         let ticks_per_s = rustix::param::clock_ticks_per_second() as f64;
-        readings.insert(format!("{name}.cpu_s_per_s"), ticks as f64 / ticks_per_s / seconds);
+        let mut add = |what: &str, ticks: u64| {
+            readings.insert(format!("{name}.{what}"), ticks as f64 / ticks_per_s / seconds);
+        };
+        add("cpu_s_per_s", ticks);
+        let own = change.grown(|member| Some(member.stat.own_ticks)).unwrap_or(0);
+        let system = change.grown(|member| Some(member.stat.system_ticks)).unwrap_or(0);
+        add("cpu_user_s_per_s", own.saturating_sub(system));
+        add("cpu_system_s_per_s", system);
     }
 }
 
@@ -394,23 +411,10 @@ impl ProcessFiles {
         ProcessStat::parse(&self.text(pid, "stat")?)
     }
 
-    /// Waits of all threads of a process; none where the kernel does not tell.
-    fn waits_ns(&mut self, pid: i32) -> Option<BTreeMap<i32, u64>> {
-        let tids = list_pids(&self.proc_root.join(format!("{pid}/task")));
-        let waits: BTreeMap<i32, u64> = tids
-            .into_iter()
-            .filter_map(|tid| {
-                let text = self.text(pid, &format!("task/{tid}/schedstat"))?;
-                Some((tid, parse_wait(&text)?))
-            })
-            .collect();
-        (!waits.is_empty()).then_some(waits)
-    }
-
     fn member(&mut self, pid: i32) -> Option<Member> {
         let stat = self.stat(pid)?;
         let status = self.text(pid, "status").map(|text| parse_status(&text)).unwrap_or_default();
-        let io = self.text(pid, "io").and_then(|text| parse_io(&text));
+        let io = self.text(pid, "io").map(|text| parse_io(&text)).unwrap_or_default();
         Some(Member { stat, status, io })
     }
 }

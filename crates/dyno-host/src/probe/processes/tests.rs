@@ -23,13 +23,14 @@ struct Fake {
     start_ticks: u64,
     written: u64,
     switches: u64,
+    n_threads: u64,
 }
 
 impl Fixture {
     fn new(pids: &[i32], has_descendants: bool) -> Fixture {
         let folder = tempfile::tempdir().expect("a folder");
         let group = ProcessGroup { name: "server".into(), pids: pids.to_vec(), has_descendants };
-        let probe = ProcessesProbe::new(folder.path(), vec![group]);
+        let probe = ProcessesProbe::new(folder.path(), vec![group], None);
         Fixture { folder, probe, second: 0 }
     }
 
@@ -40,8 +41,8 @@ impl Fixture {
         write(
             "stat",
             format!(
-                "{} (server) S {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 2 0 {} 1000 50 0",
-                fake.pid, fake.parent, fake.own_ticks, fake.reaped_ticks, fake.start_ticks
+                "{} (server) S {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 {} 0 {} 1000 50 0",
+                fake.pid, fake.parent, fake.own_ticks, fake.reaped_ticks, fake.n_threads, fake.start_ticks
             ),
         );
         write(
@@ -52,6 +53,7 @@ impl Fixture {
                 fake.pid, fake.switches
             ),
         );
+        write("schedstat", "0 0 1\n".into());
         write("io", format!("rchar: 1\nread_bytes: 0\nwrite_bytes: {}\n", fake.written));
     }
 
@@ -87,7 +89,7 @@ fn a_group_is_its_processes_and_their_descendants() {
     let readings = fixture.read();
     let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
     check("server.processes", 3.0);
-    check("server.threads", 6.0);
+    check("server.threads", 0.0);
     check("server.rss_bytes", 150.0 * rustix::param::page_size() as f64);
     check("server.anon_bytes", 300.0 * 1024.0);
     check("server.shared_bytes", 12.0 * 1024.0);
@@ -116,7 +118,14 @@ fn without_descendants_it_is_only_its_processes() {
 #[test]
 fn rates_count_new_children_from_their_birth() {
     let mut fixture = Fixture::new(&[10], true);
-    let root = Fake { pid: 10, parent: 1, own_ticks: ticks(100), switches: 7, ..Fake::default() };
+    let root = Fake {
+        pid: 10,
+        parent: 1,
+        own_ticks: ticks(100),
+        switches: 7,
+        n_threads: 1,
+        ..Fake::default()
+    };
     fixture.set(root);
     fixture.read();
     fixture.set(Fake { own_ticks: ticks(101), written: 4096, switches: 10, ..root });
@@ -193,26 +202,86 @@ fn missing_files_are_missing_readings() {
     assert!(!readings.keys().any(|name| name.contains("disk")), "{readings:?}");
 }
 
+/// Writes what the kernel tells of a thread of process 10.
+fn set_thread(fixture: &Fixture, tid: i32, name: &str, (cpu_ns, wait_ns): (u64, u64)) {
+    let folder = fixture.folder.path().join(format!("10/task/{tid}"));
+    fs::create_dir_all(&folder).expect("made");
+    let write = |file: &str, text: String| fs::write(folder.join(file), text).expect("written");
+    write("schedstat", format!("{cpu_ns} {wait_ns} 7\n"));
+    write("comm", format!("{name}\n"));
+    let switches = cpu_ns / 1_000_000;
+    write(
+        "status",
+        format!("voluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t1\n"),
+    );
+}
+
 #[test]
-fn waits_are_summed_over_threads() {
+fn waits_and_switches_are_summed_over_threads() {
     let mut fixture = Fixture::new(&[10], false);
-    fixture.set(Fake { pid: 10, parent: 1, ..Fake::default() });
-    let set = |fixture: &Fixture, tid: i32, wait_ns: u64| {
-        let folder = fixture.folder.path().join(format!("10/task/{tid}"));
-        fs::create_dir_all(&folder).expect("made");
-        fs::write(folder.join("schedstat"), format!("99 {wait_ns} 7\n")).expect("written");
-    };
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 2, ..Fake::default() });
     let name = "server.runqueue_wait_s_per_s";
     assert_eq!(fixture.read().get(name), None);
     assert_eq!(fixture.read().get(name), None, "the kernel does not tell");
-    set(&fixture, 10, 5_000_000_000);
-    set(&fixture, 11, 1_000_000_000);
+    set_thread(&fixture, 10, "a", (0, 5_000_000_000));
+    set_thread(&fixture, 11, "a", (0, 1_000_000_000));
     assert_eq!(fixture.read().get(name), None, "no rate without a read before");
-    set(&fixture, 10, 5_250_000_000);
-    set(&fixture, 12, 500_000_000);
+    set_thread(&fixture, 10, "a", (4_000_000, 5_250_000_000));
+    set_thread(&fixture, 12, "a", (2_000_000, 500_000_000));
     fixture.end_thread(11);
-    assert_eq!(fixture.read().get(name), Some(&0.75));
-    assert_eq!(parse_wait("99"), None);
+    let readings = fixture.read();
+    assert_eq!(readings.get(name), Some(&0.75));
+    assert_eq!(readings["server.voluntary_switches_per_s"], 6.0);
+    assert_eq!(readings["server.involuntary_switches_per_s"], 1.0);
+    assert!(!readings.contains_key("server.foreground.cpu_s_per_s"), "no names, no kinds");
+    assert_eq!(threads::parse_schedstat("99"), None);
+}
+
+#[test]
+fn cpu_time_is_told_by_kind_of_thread() {
+    let groups: ThreadGroups = |process, thread| {
+        assert_eq!(process, "server --fast");
+        match thread {
+            "client" => Some(ThreadGroup { name: "client", is_foreground: true }),
+            "purge" => Some(ThreadGroup { name: "purge", is_foreground: false }),
+            _ => None,
+        }
+    };
+    let mut fixture = Fixture::new(&[10], false);
+    let group =
+        ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
+    fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], Some(groups));
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 3, ..Fake::default() });
+    fs::write(fixture.folder.path().join("10/cmdline"), "server\0--fast\0").expect("written");
+    for (at, cpu_ns) in [(0, 1_000_000_000), (1, 1_500_000_000)] {
+        set_thread(&fixture, 10, "server", (at * 250_000_000, 0));
+        set_thread(&fixture, 11, "client", (cpu_ns, 0));
+        set_thread(&fixture, 12, "purge", (0, 0));
+        fixture.read();
+    }
+    set_thread(&fixture, 11, "client", (2_250_000_000, 0));
+    let readings = fixture.read();
+    let check = |name: &str, expected: f64| {
+        assert_eq!(readings[&format!("server.{name}.cpu_s_per_s")], expected, "{name}");
+    };
+    check("foreground", 0.75);
+    check("background", 0.0);
+    check("unnamed", 0.0);
+    check("thread.client", 0.75);
+}
+
+#[test]
+fn many_threads_are_read_less_often() {
+    let mut fixture = Fixture::new(&[10], false);
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 400, ..Fake::default() });
+    let name = "server.voluntary_switches_per_s";
+    let mut told = Vec::new();
+    for second in 0..8 {
+        set_thread(&fixture, 10, "a", (second * 3_000_000, 0));
+        told.push(fixture.read().get(name).copied());
+    }
+    let rate = Some(3.0);
+    assert_eq!(told, [None, None, None, rate, None, None, rate, None]);
 }
 
 #[test]

@@ -1,0 +1,244 @@
+//! How large the data of a server are on disk, by kind of file.
+//!
+//! The folder is walked on a thread of its own, and rarely: what a walk costs is bounded by its
+//! pause, and a folder of more files than that allows is not measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_units::{Clock, Nanoseconds};
+
+use super::{Probe, ReadingLegend, Readings, legend};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("data.bytes", "bytes", "blocks that the server's data take on disk, logs included"),
+    legend(
+        "data.apparent_bytes",
+        "bytes",
+        "length of the same files; less is on disk where they have holes or are compressed",
+    ),
+    legend("data.files", "files", "files in the data folder"),
+    legend("data.tables_bytes", "bytes", "on disk: files that hold rows only"),
+    legend("data.indexes_bytes", "bytes", "on disk: files that hold indexes only"),
+    legend("data.tables_and_indexes_bytes", "bytes", "on disk: files of tables and their indexes"),
+    legend("data.undo_bytes", "bytes", "on disk: files with old row versions (and ibdata)"),
+    legend("data.logs_bytes", "bytes", "on disk: redo, write-ahead and binary logs"),
+    legend("data.temporary_bytes", "bytes", "on disk: temporary files"),
+    legend("data.other_bytes", "bytes", "on disk: all other files"),
+];
+
+/// What a file of a server's data holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// Rows only.
+    Tables,
+    /// Indexes only.
+    Indexes,
+    /// Rows and indexes: the name does not tell them apart, or both are in one file.
+    TablesAndIndexes,
+    /// Old row versions.
+    Undo,
+    /// A log that is written ahead, or for replication.
+    Logs,
+    /// What is gone after a restart.
+    Temporary,
+    /// Anything else.
+    Other,
+}
+
+impl FileKind {
+    fn reading(self) -> &'static str {
+        match self {
+            FileKind::Tables => "data.tables_bytes",
+            FileKind::Indexes => "data.indexes_bytes",
+            FileKind::TablesAndIndexes => "data.tables_and_indexes_bytes",
+            FileKind::Undo => "data.undo_bytes",
+            FileKind::Logs => "data.logs_bytes",
+            FileKind::Temporary => "data.temporary_bytes",
+            FileKind::Other => "data.other_bytes",
+        }
+    }
+}
+
+/// Where a server on this host keeps its data.
+#[derive(Clone, Debug)]
+pub struct DataFiles {
+    /// The folder.
+    pub root: PathBuf,
+    /// What a file holds, by its path under the folder.
+    pub kind: fn(&Path) -> FileKind,
+}
+
+/// A walk may take this share of the time: its pause is so many times as long as itself.
+const PAUSE_FACTOR: u64 = 100;
+
+/// Files of more than a walk looks at; with so many, it takes about a second.
+const FILES_MAX: usize = 300_000;
+
+/// Walks the data folder.
+pub(super) struct DataProbe {
+    files: DataFiles,
+    clock: Arc<dyn Clock>,
+    rests_until: Nanoseconds,
+    has_told: bool,
+    notes: Vec<String>,
+}
+
+impl DataProbe {
+    pub(super) fn new(files: DataFiles, clock: Arc<dyn Clock>) -> DataProbe {
+        let rests_until = Nanoseconds::ZERO;
+        DataProbe { files, clock, rests_until, has_told: false, notes: Vec::new() }
+    }
+
+    fn tell(&mut self, note: String) {
+        if !std::mem::replace(&mut self.has_told, true) {
+            self.notes.push(note);
+        }
+    }
+}
+
+impl Probe for DataProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        if now < self.rests_until {
+            return;
+        }
+        let root = self.files.root.display();
+        match measure(&self.files, FILES_MAX) {
+            Ok(Some(sizes)) => sizes.add_to(readings),
+            Ok(None) => self.tell(format!(
+                "{root} holds more than {FILES_MAX} files: its size by kind of file is not read"
+            )),
+            Err(error) => self.tell(format!("{root} cannot be measured: {error}")),
+        }
+        let end = self.clock.now();
+        self.rests_until = end + Nanoseconds(end.saturating_sub(now).0.saturating_mul(PAUSE_FACTOR));
+    }
+
+    fn name(&self) -> &str {
+        "data"
+    }
+
+    fn every(&self) -> Nanoseconds {
+        Nanoseconds::from_secs(5)
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sizes {
+    n_files: u64,
+    apparent_bytes: u64,
+    /// Blocks on disk, in bytes.
+    by_kind: BTreeMap<FileKind, u64>,
+}
+
+impl Sizes {
+    fn add_to(&self, readings: &mut Readings) {
+        let mut add = |name: &str, value: u64| readings.insert(name.to_owned(), value as f64);
+        add("data.files", self.n_files);
+        add("data.apparent_bytes", self.apparent_bytes);
+        add("data.bytes", self.by_kind.values().sum());
+        for (kind, bytes) in &self.by_kind {
+            add(kind.reading(), *bytes);
+        }
+    }
+}
+
+/// Walks the folder, or looks at the one file that it is and at those whose names begin like its
+/// own. None if there are more files than `files_max`.
+fn measure(files: &DataFiles, files_max: usize) -> io::Result<Option<Sizes>> {
+    let mut sizes = Sizes::default();
+    // A file with several names counts once.
+    let mut met = BTreeSet::new();
+    let mut open = vec![files.root.clone()];
+    let mut n_met = 0;
+    while let Some(folder) = open.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // Servers remove folders while they are walked; the root has to be there.
+            Err(_) if folder != files.root => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries.flatten() {
+            n_met += 1;
+            if n_met > files_max {
+                return Ok(None);
+            }
+            let Ok(facts) = entry.metadata() else { continue };
+            if facts.is_dir() {
+                open.push(entry.path());
+            } else if facts.nlink() < 2 || met.insert((facts.dev(), facts.ino())) {
+                let path = entry.path();
+                let kind = (files.kind)(path.strip_prefix(&files.root).unwrap_or(&path));
+                sizes.n_files += 1;
+                sizes.apparent_bytes += facts.len();
+                // `stat` counts in blocks of 512 bytes, whatever the filesystem's own.
+                *sizes.by_kind.entry(kind).or_default() += facts.blocks() * 512;
+            }
+        }
+    }
+    Ok(Some(sizes))
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    fn kind(path: &Path) -> FileKind {
+        match path.to_str() {
+            Some("log/1") => FileKind::Logs,
+            Some("t") => FileKind::Tables,
+            _ => FileKind::Other,
+        }
+    }
+
+    fn folder() -> (tempfile::TempDir, DataFiles) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().to_owned();
+        fs::create_dir(root.join("log")).expect("made");
+        fs::write(root.join("log/1"), vec![1; 100_000]).expect("written");
+        fs::write(root.join("t"), vec![1; 10_000]).expect("written");
+        fs::hard_link(root.join("t"), root.join("log/t-again")).expect("linked");
+        fs::File::create(root.join("sparse")).expect("made").set_len(1 << 30).expect("grown");
+        (folder, DataFiles { root, kind })
+    }
+
+    #[test]
+    fn sizes_are_by_kind_and_on_disk() {
+        let (_folder, files) = folder();
+        let sizes = measure(&files, 100).expect("walked").expect("few files");
+        assert_eq!((sizes.n_files, sizes.apparent_bytes), (3, 110_000 + (1 << 30)));
+        assert!(sizes.by_kind[&FileKind::Logs] >= 100_000);
+        assert!(sizes.by_kind.values().sum::<u64>() < 1 << 20, "{sizes:?}");
+        assert_eq!(measure(&files, 3).expect("walked"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_walked_is_told_once() {
+        let (folder, files) = folder();
+        let mut probe = DataProbe::new(files, Arc::new(ManualClock::new()));
+        let mut readings = Readings::new();
+        probe.read(Nanoseconds::from_secs(1), &mut readings);
+        assert_eq!(readings["data.files"], 3.0);
+        assert!(readings.keys().all(|name| LEGEND.iter().any(|legend| legend.is_for(name))));
+        drop(folder);
+        for second in 2..4 {
+            probe.read(Nanoseconds::from_secs(second), &mut readings);
+        }
+        let notes = probe.take_notes();
+        assert!(notes.len() == 1 && notes[0].contains("cannot be measured"), "{notes:?}");
+    }
+}

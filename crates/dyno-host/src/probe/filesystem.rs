@@ -1,0 +1,65 @@
+//! How full the filesystem is that holds the server's data.
+
+use std::path::PathBuf;
+
+use dyno_units::Nanoseconds;
+
+use super::{Probe, ReadingLegend, Readings, legend};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("filesystem.used_bytes", "bytes", "bytes used on the filesystem of the server's data"),
+    legend("filesystem.free_bytes", "bytes", "bytes that can still be written there"),
+    legend("filesystem.used_pct", "%", "share of that filesystem that is used, as `df` tells it"),
+    legend("filesystem.free_inodes", "files", "files that can still be made there"),
+];
+
+/// Asks for the filesystem of one folder.
+pub(super) struct FilesystemProbe {
+    folder: PathBuf,
+}
+
+impl FilesystemProbe {
+    pub(super) fn new(folder: PathBuf) -> FilesystemProbe {
+        FilesystemProbe { folder }
+    }
+}
+
+impl Probe for FilesystemProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
+        let Ok(facts) = rustix::fs::statvfs(&self.folder) else { return };
+        let used = facts.f_blocks.saturating_sub(facts.f_bfree);
+        let usable = used.saturating_add(facts.f_bavail);
+        let bytes = |blocks: u64| blocks.saturating_mul(facts.f_frsize) as f64;
+        let mut add = |name: &str, value: f64| readings.insert(name.to_owned(), value);
+        add("filesystem.used_bytes", bytes(used));
+        add("filesystem.free_bytes", bytes(facts.f_bavail));
+        if usable > 0 {
+            add("filesystem.used_pct", 100.0 * used as f64 / usable as f64);
+        }
+        // Filesystems without a limit tell none.
+        if facts.f_files > 0 {
+            add("filesystem.free_inodes", facts.f_favail as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filesystem_is_told() {
+        let mut readings = Readings::new();
+        FilesystemProbe::new("/".into()).read(Nanoseconds::ZERO, &mut readings);
+        let share = readings["filesystem.used_pct"];
+        assert!((0.0..=100.0).contains(&share), "{readings:?}");
+        assert!(readings.keys().all(|name| LEGEND.iter().any(|legend| legend.is_for(name))));
+        let mut none = Readings::new();
+        FilesystemProbe::new("/no/such/folder".into()).read(Nanoseconds::ZERO, &mut none);
+        assert_eq!(none, Readings::new());
+    }
+}

@@ -1,0 +1,107 @@
+//! How fast the CPUs run: cpufreq's files, or the MHz of `/proc/cpuinfo`.
+//!
+//! Reading them can make the kernel ask every CPU, so it is done on a thread of its own.
+
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::source::Source;
+use super::{Probe, ReadingLegend, Readings, legend, numbers};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    legend("cpu.frequency_mhz_mean", "MHz", "frequency of the CPUs, mean of all"),
+    legend("cpu.frequency_mhz_min", "MHz", "frequency of the slowest CPU"),
+];
+
+/// Reads the frequency of every CPU.
+pub(super) struct FrequencyProbe {
+    /// One file for each CPU, in kHz; empty where there is no cpufreq.
+    each: Vec<Source>,
+    cpuinfo: Source,
+}
+
+impl FrequencyProbe {
+    /// A probe of this host; `root` holds `proc` and `sys`.
+    pub(super) fn new(root: &Path) -> FrequencyProbe {
+        let folders = std::fs::read_dir(root.join("sys/devices/system/cpu"));
+        let files = folders.into_iter().flatten().flatten();
+        let each = files
+            .map(|entry| entry.path().join("cpufreq/scaling_cur_freq"))
+            .filter(|path| path.exists())
+            .map(Source::new)
+            .collect();
+        FrequencyProbe { each, cpuinfo: Source::new(root.join("proc/cpuinfo")) }
+    }
+
+    fn mhz(&mut self) -> Vec<f64> {
+        if self.each.is_empty() {
+            return self.cpuinfo.text().map(parse_cpuinfo).unwrap_or_default();
+        }
+        let khz = self.each.iter_mut().filter_map(|source| numbers(source.text()?).next());
+        khz.map(|khz| khz as f64 / 1e3).collect()
+    }
+}
+
+/// The MHz of each CPU: `cpu MHz : 2596.096` on x86; other machines do not tell.
+fn parse_cpuinfo(text: &str) -> Vec<f64> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())
+        .filter(|mhz: &f64| mhz.is_finite())
+        .collect()
+}
+
+impl Probe for FrequencyProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
+        let mhz = self.mhz();
+        let Some(slowest) = mhz.iter().copied().reduce(f64::min) else { return };
+        let mean = mhz.iter().sum::<f64>() / mhz.len() as f64;
+        readings.insert("cpu.frequency_mhz_mean".into(), mean);
+        readings.insert("cpu.frequency_mhz_min".into(), slowest);
+    }
+
+    fn name(&self) -> &str {
+        "frequency"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &str)]) -> Readings {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        let mut readings = Readings::new();
+        FrequencyProbe::new(root.path()).read(Nanoseconds::ZERO, &mut readings);
+        readings
+    }
+
+    #[track_caller]
+    fn check(files: &[(&str, &str)], expected: Option<(f64, f64)>) {
+        let found = read(files);
+        let pair = |found: &Readings| {
+            Some((*found.get("cpu.frequency_mhz_mean")?, *found.get("cpu.frequency_mhz_min")?))
+        };
+        assert_eq!(pair(&found), expected, "{found:?}");
+    }
+
+    #[test]
+    fn cpufreq_comes_before_cpuinfo() {
+        let cpuinfo = ("proc/cpuinfo", "processor : 0\ncpu MHz\t\t: 2596.096\ncpu MHz : x\n");
+        check(&[cpuinfo], Some((2596.096, 2596.096)));
+        let one = ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3000000\n");
+        let two = ("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "1000000\n");
+        check(&[cpuinfo, one, two], Some((2000.0, 1000.0)));
+        check(&[], None);
+        check(&[("proc/cpuinfo", "cpu MHz : NaN\nBogoMIPS : 50\n")], None);
+    }
+}

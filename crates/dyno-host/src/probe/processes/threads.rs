@@ -1,0 +1,190 @@
+//! The threads of a group of processes: how long they ran and waited, how often they were switched,
+//! and what kind of thread did it, where names tell.
+//!
+//! A group with many threads is not read every second, but as seldom as it takes to read no more
+//! than so many threads a second; its rates then are over the longer time.
+
+use std::collections::BTreeMap;
+
+use dyno_units::Nanoseconds;
+
+use super::{Member, ProcessFiles, parse_status};
+use crate::probe::{Readings, numbers};
+use crate::process_table::list_pids;
+
+/// A kind of thread of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadGroup {
+    /// Its name: `checkpointer`, `purge`.
+    pub name: &'static str,
+    /// Whether such threads work for a client that waits.
+    pub is_foreground: bool,
+}
+
+/// Tells the kind of a thread by the title of its process and its own name (which the kernel cuts
+/// to 15 bytes). None where these do not tell.
+pub type ThreadGroups = fn(process: &str, thread: &str) -> Option<ThreadGroup>;
+
+/// Threads that are read in a second.
+const THREADS_PER_S: usize = 128;
+
+/// Reads of a thread in which its name is looked at: it may begin with its parent's.
+const LOOKS: u32 = 3;
+
+/// What a thread has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    cpu_ns: u64,
+    wait_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    counts: Counts,
+    group: Option<ThreadGroup>,
+    n_looks: u32,
+}
+
+/// The threads of one group of processes.
+#[derive(Default)]
+pub(super) struct Threads {
+    groups: Option<ThreadGroups>,
+    known: BTreeMap<(i32, i32), Known>,
+    before: Option<Nanoseconds>,
+}
+
+impl Threads {
+    pub(super) fn new(groups: Option<ThreadGroups>) -> Threads {
+        Threads { groups, ..Threads::default() }
+    }
+
+    /// Reads the threads of these processes, if it is time to.
+    pub(super) fn read(
+        &mut self,
+        members: &BTreeMap<i32, Member>,
+        files: &mut ProcessFiles,
+        now: Nanoseconds,
+        add: &mut dyn FnMut(String, f64),
+    ) {
+        let n_threads: u64 = members.values().map(|member| member.stat.n_threads).sum();
+        let pause = (n_threads / THREADS_PER_S as u64).min(60);
+        let passed = self.before.map(|before| now.saturating_sub(before));
+        // Half a second of grace: reads are not on time to the nanosecond.
+        if passed.is_some_and(|passed| passed + Nanoseconds::from_millis(500)
+            < Nanoseconds::from_secs(pause))
+        {
+            return;
+        }
+        let found = self.look(members, files);
+        if let Some(seconds) = passed.map(Nanoseconds::as_secs_f64).filter(|s| *s > 0.0)
+            && !self.known.is_empty()
+            && !found.is_empty()
+        {
+            self.add_rates(&found, seconds, add);
+        }
+        self.known = found;
+        self.before = Some(now);
+    }
+
+    fn look(
+        &self,
+        members: &BTreeMap<i32, Member>,
+        files: &mut ProcessFiles,
+    ) -> BTreeMap<(i32, i32), Known> {
+        let mut found = BTreeMap::new();
+        for (&pid, member) in members {
+            // A process of one thread is that thread, and its status is read already.
+            let only = (member.stat.n_threads == 1).then_some(member);
+            let tids = match only {
+                Some(_) => vec![pid],
+                None => list_pids(&files.proc_root.join(format!("{pid}/task"))),
+            };
+            for tid in tids {
+                if let Some(counts) = files.thread_counts(pid, tid, only) {
+                    let before = self.known.get(&(pid, tid)).copied().unwrap_or_default();
+                    found.insert((pid, tid), self.named(pid, tid, Known { counts, ..before }, files));
+                }
+            }
+        }
+        found
+    }
+
+    fn named(&self, pid: i32, tid: i32, known: Known, files: &mut ProcessFiles) -> Known {
+        let Some(groups) = self.groups.filter(|_| known.n_looks < LOOKS) else { return known };
+        let title = files.text(pid, "cmdline").map(|text| text.replace('\0', " "));
+        let name = files.text(pid, &format!("task/{tid}/comm")).map(|text| text.into_owned());
+        let (title, name) = (title.unwrap_or_default(), name.unwrap_or_default());
+        Known { group: groups(title.trim(), name.trim()), n_looks: known.n_looks + 1, ..known }
+    }
+
+    fn add_rates(
+        &self,
+        found: &BTreeMap<(i32, i32), Known>,
+        seconds: f64,
+        add: &mut dyn FnMut(String, f64),
+    ) {
+        // A thread that is new began at zero; what one did that has ended since is lost.
+        let grown = |key: &(i32, i32), now: &Known, count: fn(&Counts) -> u64| {
+            let before = self.known.get(key).map_or(0, |known| count(&known.counts));
+            count(&now.counts).saturating_sub(before) as f64
+        };
+        let sum = |count: fn(&Counts) -> u64| -> f64 {
+            found.iter().map(|(key, now)| grown(key, now, count)).sum()
+        };
+        add("runqueue_wait_s_per_s".into(), sum(|c| c.wait_ns) / 1e9 / seconds);
+        add("voluntary_switches_per_s".into(), sum(|c| c.voluntary) / seconds);
+        add("involuntary_switches_per_s".into(), sum(|c| c.involuntary) / seconds);
+        if self.groups.is_none() || found.values().all(|known| known.group.is_none()) {
+            return;
+        }
+        let mut cpu_s = BTreeMap::from([("foreground".to_owned(), 0.0), ("background".to_owned(), 0.0)]);
+        for (key, now) in found {
+            let used = grown(key, now, |counts| counts.cpu_ns) / 1e9 / seconds;
+            let side = match now.group {
+                None => "unnamed",
+                Some(group) if group.is_foreground => "foreground",
+                Some(_) => "background",
+            };
+            *cpu_s.entry(side.to_owned()).or_default() += used;
+            if let Some(group) = now.group {
+                *cpu_s.entry(format!("thread.{}", group.name)).or_default() += used;
+            }
+        }
+        for (name, value) in cpu_s {
+            add(format!("{name}.cpu_s_per_s"), value);
+        }
+    }
+}
+
+impl ProcessFiles {
+    /// What a thread has counted. `only` is its process if it has no other thread.
+    fn thread_counts(&mut self, pid: i32, tid: i32, only: Option<&Member>) -> Option<Counts> {
+        let (cpu_ns, wait_ns) = match only {
+            Some(_) => parse_schedstat(&self.text(pid, "schedstat")?)?,
+            None => parse_schedstat(&self.text(pid, &format!("task/{tid}/schedstat"))?)?,
+        };
+        let status = match only {
+            Some(member) => member.status,
+            None => parse_status(&self.text(pid, &format!("task/{tid}/status"))?),
+        };
+        let (voluntary, involuntary) =
+            (status.voluntary.unwrap_or(0), status.involuntary.unwrap_or(0));
+        Some(Counts { cpu_ns, wait_ns, voluntary, involuntary })
+    }
+}
+
+/// Nanoseconds that a thread ran, and that it was ready but waited for a CPU: the first two numbers
+/// of its `schedstat` (sched-stats.rst of the kernel).
+pub(super) fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut found = numbers(text);
+    Some((found.next()?, found.next()?))
+}
+
+/// Puts a reading of a group of processes where it belongs.
+pub(super) fn adder<'r>(group: &'r str, readings: &'r mut Readings) -> impl FnMut(String, f64) {
+    move |what, value| {
+        readings.insert(format!("{group}.{what}"), value);
+    }
+}

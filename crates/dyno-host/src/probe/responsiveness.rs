@@ -1,0 +1,86 @@
+//! How long an unrelated small process takes on this host.
+//!
+//! A load that leaves the server alive can still make a machine that nobody can log in to. So a
+//! program that does nothing is started once a second, and the time until it has ended is taken.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use dyno_units::{Clock, Nanoseconds};
+
+use super::{Probe, ReadingLegend, Readings, legend};
+
+pub(super) const LEGEND: &[ReadingLegend] = &[legend(
+    "responsiveness.process_ms",
+    "ms",
+    "time that an unrelated process that does nothing (/bin/true) took from its start to its end",
+)];
+
+/// The program that does nothing.
+const PROGRAM: &str = "/bin/true";
+
+/// Starts a process and waits for it.
+pub(super) struct ResponsivenessProbe {
+    program: &'static str,
+    clock: Arc<dyn Clock>,
+    has_told: bool,
+    notes: Vec<String>,
+}
+
+impl ResponsivenessProbe {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> ResponsivenessProbe {
+        ResponsivenessProbe { program: PROGRAM, clock, has_told: false, notes: Vec::new() }
+    }
+}
+
+impl Probe for ResponsivenessProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
+        let mut command = Command::new(self.program);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
+        let began = self.clock.now();
+        match command.status() {
+            Ok(_) => {
+                let took = self.clock.now().saturating_sub(began);
+                readings.insert("responsiveness.process_ms".into(), took.as_secs_f64() * 1e3);
+            }
+            Err(error) if !self.has_told => {
+                self.has_told = true;
+                self.notes.push(format!("{} cannot be started: {error}", self.program));
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn name(&self) -> &str {
+        "responsiveness"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_started_and_timed() {
+        let mut probe = ResponsivenessProbe::new(Arc::new(ManualClock::new()));
+        let mut readings = Readings::new();
+        probe.read(Nanoseconds::ZERO, &mut readings);
+        assert_eq!(readings, Readings::from([("responsiveness.process_ms".into(), 0.0)]));
+
+        probe.program = "/no/such/program";
+        readings.clear();
+        probe.read(Nanoseconds::ZERO, &mut readings);
+        probe.read(Nanoseconds::ZERO, &mut readings);
+        assert_eq!((readings.len(), probe.take_notes().len()), (0, 1));
+    }
+}

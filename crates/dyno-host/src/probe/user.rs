@@ -1,0 +1,260 @@
+//! A user's own probe: a command that prints lines of a name and a value.
+//!
+//! It has a time limit, after which it is killed with all it started. A command that fails costs
+//! its own readings; it is told once, and counted.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+
+use dyno_units::{Clock, Nanoseconds};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use super::{Probe, ReadingLegend, Readings, legend};
+
+/// What readings of a user's own probes mean, of every kind.
+pub const USER_LEGEND: &[ReadingLegend] = &[
+    legend("probe.*", "", "a reading of a probe that the study declares"),
+    legend("probe.*.failures", "reads", "times so far that this probe could not be read"),
+];
+
+/// More than a probe should ever print; what comes after is not read.
+const BYTES_MAX: usize = 1 << 20;
+
+/// The name of a reading of a user's own probe: blanks and the like become `_`.
+pub fn reading_name(probe: &str, name: &str) -> String {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | '%');
+    let name = name.trim().chars().map(|c| if allowed(c) { c } else { '_' });
+    format!("{probe}.{}", name.collect::<String>())
+}
+
+/// Runs a command and reads what it prints.
+pub struct CommandProbe {
+    name: String,
+    command: Vec<String>,
+    every: Nanoseconds,
+    limit: Nanoseconds,
+    clock: Arc<dyn Clock>,
+    n_failed: u64,
+    notes: Vec<String>,
+}
+
+impl CommandProbe {
+    /// A probe that the study calls `name`: a program and its arguments, run every so often, and
+    /// killed after `limit`.
+    pub fn new(
+        name: &str,
+        command: &[String],
+        (every, limit): (Nanoseconds, Nanoseconds),
+        clock: Arc<dyn Clock>,
+    ) -> CommandProbe {
+        let (name, command) = (format!("probe.{name}"), command.to_vec());
+        CommandProbe { name, command, every, limit, clock, n_failed: 0, notes: Vec::new() }
+    }
+
+    fn run(&self) -> Result<String, String> {
+        let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        let deadline = self.clock.now() + self.limit;
+        let result = self.text_of(&mut child, deadline);
+        if result.is_err() {
+            kill(&child);
+        }
+        let status = child.wait().map_err(|error| error.to_string())?;
+        match result {
+            Ok(_) if !status.success() => Err(format!("`{program}` ended with {status}")),
+            Ok(text) => Ok(text),
+            Err(reason) => Err(format!("`{program}` {reason}")),
+        }
+    }
+
+    /// What it prints until it has ended.
+    fn text_of(&self, child: &mut Child, deadline: Nanoseconds) -> Result<String, String> {
+        let told = |error: io::Error| format!("cannot be read: {error}");
+        let mut stdout = child.stdout.take().ok_or("has no output")?;
+        let mut bytes = Vec::new();
+        loop {
+            if !self.is_ready_before(&stdout, deadline).map_err(told)? {
+                return Err(format!("took longer than {}", self.limit));
+            }
+            if read_some(&mut stdout, &mut bytes).map_err(told)? == 0 {
+                break;
+            }
+            if bytes.len() > BYTES_MAX {
+                return Err(format!("printed more than {BYTES_MAX} bytes"));
+            }
+        }
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let id = id.ok_or("has no process id")?;
+        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
+        if !self.is_ready_before(&process, deadline).map_err(told)? {
+            return Err(format!("took longer than {}", self.limit));
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn is_ready_before(
+        &self,
+        descriptor: &impl std::os::fd::AsFd,
+        deadline: Nanoseconds,
+    ) -> io::Result<bool> {
+        let mut waited = [PollFd::new(descriptor, PollFlags::IN)];
+        loop {
+            let left = deadline.saturating_sub(self.clock.now()).to_duration();
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut waited, Some(&left)) {
+                Ok(n_ready) => return Ok(n_ready > 0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn read_some(stdout: &mut ChildStdout, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let mut piece = [0; 4096];
+    let n_read = stdout.read(&mut piece)?;
+    bytes.extend_from_slice(&piece[..n_read]);
+    Ok(n_read)
+}
+
+/// Kills it and all that it started, as far as they are in its group.
+fn kill(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // One that has ended meanwhile is not there to be killed.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The readings in what a command printed: a name, blanks (or a colon, or `=`), a number.
+fn parse(probe: &str, text: &str) -> Readings {
+    let mut found = Readings::new();
+    for line in text.lines() {
+        let end = |c: char| c.is_whitespace() || c == '=' || c == ':';
+        let Some((name, value)) = line.trim().rsplit_once(end) else { continue };
+        let name = name.trim_end_matches(end);
+        if let Some(value) = value.parse().ok().filter(|value: &f64| value.is_finite())
+            && !name.is_empty()
+        {
+            found.insert(reading_name(probe, name), value);
+        }
+    }
+    found
+}
+
+impl Probe for CommandProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        USER_LEGEND
+    }
+
+    fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
+        let found = self.run().and_then(|text| {
+            let found = parse(&self.name, &text);
+            let is_empty = found.is_empty();
+            if is_empty { Err("no line holds a name and a number".to_owned()) } else { Ok(found) }
+        });
+        match found {
+            Ok(found) => readings.extend(found),
+            Err(reason) => {
+                if self.n_failed == 0 {
+                    self.notes.push(format!("{} cannot be read: {reason}", self.name));
+                }
+                self.n_failed += 1;
+            }
+        }
+        readings.insert(format!("{}.failures", self.name), self.n_failed as f64);
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn every(&self) -> Nanoseconds {
+        self.every
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    fn read(script: &str, limit: Nanoseconds, n_times: usize) -> (Readings, Vec<String>) {
+        let command = ["/bin/sh", "-c", script].map(str::to_owned);
+        let clock = Arc::new(ManualClock::new());
+        let times = (Nanoseconds::SECOND, limit);
+        let mut probe = CommandProbe::new("mine", &command, times, clock);
+        let mut readings = Readings::new();
+        for _ in 0..n_times {
+            probe.read(Nanoseconds::ZERO, &mut readings);
+        }
+        (readings, probe.take_notes())
+    }
+
+    const LONG: Nanoseconds = Nanoseconds::from_secs(60);
+
+    #[test]
+    fn lines_are_readings() {
+        let check = |text: &str, expected: &[(&str, f64)]| {
+            let expected: Readings = expected.iter().map(|(n, v)| ((*n).into(), *v)).collect();
+            assert_eq!(parse("probe.p", text), expected, "{text}");
+        };
+        check("queue 12\nwait: 3.5\nload = -1e3\n", &[
+            ("probe.p.queue", 12.0),
+            ("probe.p.wait", 3.5),
+            ("probe.p.load", -1000.0),
+        ]);
+        check("two words 4\n", &[("probe.p.two_words", 4.0)]);
+        check("nothing\n 7\nx NaN\ny inf\n", &[]);
+    }
+
+    #[test]
+    fn a_command_is_run_and_read() {
+        let (readings, notes) = read("echo a 1; echo b 2", LONG, 2);
+        let expected = [("probe.mine.a", 1.0), ("probe.mine.b", 2.0), ("probe.mine.failures", 0.0)];
+        assert_eq!(readings, expected.map(|(n, v)| (n.to_owned(), v)).into());
+        assert_eq!(notes, Vec::<String>::new());
+    }
+
+    #[track_caller]
+    fn check_failure(script: &str, limit: Nanoseconds, expected: &str) {
+        let (readings, notes) = read(script, limit, 3);
+        assert_eq!(readings, Readings::from([("probe.mine.failures".to_owned(), 3.0)]));
+        assert!(notes.len() == 1 && notes[0].contains(expected), "{notes:?}");
+    }
+
+    #[test]
+    fn failures_are_counted_and_told_once() {
+        check_failure("echo a 1; exit 3", LONG, "exit status: 3");
+        check_failure("echo nothing", LONG, "no line holds");
+        check_failure("yes x 1", LONG, "more than");
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_its_children() {
+        check_failure("sleep 1000", Nanoseconds::from_millis(50), "took longer than 50 ms");
+        // It has closed its output, and goes on.
+        check_failure("exec >&-; sleep 1000", Nanoseconds::from_millis(50), "took longer");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "[a-é0-9=: .\n-]{0,60}") {
+            let _ = parse("p", &text);
+        }
+    }
+}
