@@ -26,6 +26,9 @@ pub struct AuditTotals {
 pub struct KindTotals {
     /// The server confirmed the commit.
     pub committed: u64,
+    /// The client had it rolled back because the workload wants it so
+    /// ([`crate::Session::roll_back_as_meant`]): nothing of them may be left.
+    pub rolled_back: u64,
     /// The server refused or rolled back: nothing of them may be left.
     pub undone: u64,
     /// The connection was lost or the time limit ran out: they may have committed or not.
@@ -45,7 +48,7 @@ impl AuditTotals {
 
     /// Attempts that are in the tally and did not commit, as far as the clients know.
     pub fn unfinished(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.undone + kind.lost).sum()
+        self.kinds.iter().map(|kind| kind.rolled_back + kind.undone + kind.lost).sum()
     }
 
     /// Adds what happened in a further step.
@@ -55,6 +58,7 @@ impl AuditTotals {
         }
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             mine.committed += theirs.committed;
+            mine.rolled_back += theirs.rolled_back;
             mine.undone += theirs.undone;
             mine.lost += theirs.lost;
         }
@@ -131,7 +135,8 @@ mod tests {
 
     fn totals(committed: u64, undone: u64, lost: u64, statements: u64) -> AuditTotals {
         let tally = Tally { reads: statements, ..Tally::default() };
-        AuditTotals { kinds: vec![KindTotals { committed, undone, lost }], tally, in_flight: 2 }
+        let kind = KindTotals { committed, undone, lost, ..KindTotals::default() };
+        AuditTotals { kinds: vec![kind], tally, in_flight: 2 }
     }
 
     #[track_caller]

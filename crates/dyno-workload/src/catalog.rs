@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dyno_units::Seed;
 
 use crate::options::{OptionError, OptionSpec, Options};
-use crate::{Workload, sysbench, tpcb};
+use crate::{Workload, dbstress, insert_benchmark, key_order, sysbench, tpcb, tpcc};
 
 /// A workload that can be named in a study.
 pub struct WorkloadSpec {
@@ -41,13 +41,37 @@ pub fn workloads() -> Vec<WorkloadSpec> {
         options: sysbench::option_specs(script.name),
         make: sysbench::create,
     });
+    let tpcc = WorkloadSpec {
+        name: tpcc::NAME,
+        summary: tpcc::SUMMARY,
+        options: tpcc::option_specs(),
+        make: tpcc::create,
+    };
     let tpcb = WorkloadSpec {
         name: tpcb::NAME,
         summary: tpcb::SUMMARY,
         options: tpcb::option_specs(),
         make: tpcb::create,
     };
-    sysbench.chain([tpcb]).collect()
+    let insert_benchmark = WorkloadSpec {
+        name: insert_benchmark::NAME,
+        summary: insert_benchmark::SUMMARY,
+        options: insert_benchmark::option_specs(),
+        make: insert_benchmark::create,
+    };
+    let key_order = WorkloadSpec {
+        name: key_order::NAME,
+        summary: key_order::SUMMARY,
+        options: key_order::option_specs(),
+        make: key_order::create,
+    };
+    let dbstress = WorkloadSpec {
+        name: dbstress::NAME,
+        summary: dbstress::SUMMARY,
+        options: dbstress::option_specs(),
+        make: dbstress::create,
+    };
+    sysbench.chain([dbstress, key_order, insert_benchmark, tpcb, tpcc]).collect()
 }
 
 /// The workload of this name.

@@ -61,11 +61,19 @@ pub trait Connection: Send {
     /// that: a blocking read saves the wait for readiness. Cold.
     ///
     /// `timeout_ns` bounds one blocking read (0: no bound); a read that runs out of it makes
-    /// `poll_reply` return pending.
+    /// `poll_reply` return pending. It bounds the reads of cold calls, too, which then fail and
+    /// lose the connection.
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
 
     /// Runs a statement and returns all rows as text. Cold.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;
+
+    /// Runs a statement and returns all rows as text, with the names of their columns. Cold.
+    ///
+    /// A connection that does not know names leaves them empty.
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+        Ok(NamedRows { columns: Vec::new(), rows: self.query(sql)? })
+    }
 
     /// Fills `table` (its name and column names are given) with the rows that `next_row` writes
     /// until it returns false, by the fastest way the product has. Cold. Returns the rows stored.
@@ -82,6 +90,15 @@ pub type Connector = Arc<dyn Fn() -> Result<Box<dyn Connection>, ConnectError> +
 
 /// Rows of a cold query: each column as text, or none for NULL.
 pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// Rows of a cold query with the names of their columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedRows {
+    /// The names, as the server tells them; of several results, those of the last one.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: TextRows,
+}
 
 /// A statement to prepare.
 #[derive(Clone, Debug, PartialEq, Eq)]

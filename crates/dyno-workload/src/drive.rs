@@ -24,7 +24,7 @@ pub trait Pace {
     fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next;
 
     /// The client will pause for this long (keying, thinking): [`Pace::poll_pause`] tells when it
-    /// is over; at once under open load, where a schedule decides. False when the client is to end
+    /// is over; at once where something else than the client says when transactions begin. False when the client is to end
     /// instead. The pause before a retry is the pace's own.
     fn begin_pause(&self, length: Nanoseconds) -> bool;
 
@@ -112,15 +112,25 @@ pub trait Transactions {
     /// Draws the kind of the next transaction.
     fn draw(&mut self, random: &mut RandomStream) -> usize;
 
+    /// How long a transaction of this kind has to be put off because another client lags behind:
+    /// zero to do it now. Asked again after each such pause, and it is due when the last one is
+    /// over. A workload that puts off does so under closed load only: elsewhere pauses have no
+    /// length.
+    fn put_off(&mut self, kind: usize) -> Nanoseconds {
+        let _ = kind;
+        Nanoseconds::ZERO
+    }
+
     /// Pause before a transaction of this kind (keying time); the transaction is due when it is
-    /// over. Asked once for each transaction, under closed load only.
+    /// over. Asked once for each transaction; heeded under closed load only, since under open load
+    /// a schedule says what is due when.
     fn pause_before(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
         let _ = (kind, random);
         Nanoseconds::ZERO
     }
 
-    /// Pause after a transaction of this kind has ended in whatever way (think time), under closed
-    /// load only.
+    /// Pause after a transaction of this kind has ended in whatever way (think time); heeded under
+    /// closed load only.
     fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
         let _ = (kind, random);
         Nanoseconds::ZERO
@@ -140,6 +150,15 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
     let Seat { mut random, mut session, statements, pace, .. } = seat;
     while poll_fn(|_| pace.poll_due()).await {
         let kind = transactions.draw(&mut random);
+        loop {
+            let length = transactions.put_off(kind);
+            if length == Nanoseconds::ZERO {
+                break;
+            }
+            if !pause(pace.as_ref(), length).await {
+                return;
+            }
+        }
         if !pause(pace.as_ref(), transactions.pause_before(kind, &mut random)).await {
             return;
         }

@@ -54,6 +54,8 @@ pub(crate) struct Fake {
     /// Step and role.
     place: (usize, usize),
     answers: Option<Answers>,
+    /// Rows that each statement changes.
+    affected: u64,
     errors: VecDeque<Option<StatementError>>,
 }
 
@@ -72,6 +74,7 @@ impl Fake {
             n_clients,
             place: (0, 0),
             answers: None,
+            affected: 0,
             errors: VecDeque::new(),
         }
     }
@@ -84,6 +87,11 @@ impl Fake {
     /// What statements whose rows are kept are answered.
     pub(crate) fn answering(self, answers: Answers) -> Fake {
         Fake { answers: Some(answers), ..self }
+    }
+
+    /// Each statement tells so many rows changed.
+    pub(crate) fn affecting(self, affected: u64) -> Fake {
+        Fake { affected, ..self }
     }
 
     /// Makes the next statement fail.
@@ -106,6 +114,7 @@ impl Fake {
             sent: Arc::clone(&sent),
             errors: self.errors,
             answers: self.answers,
+            affected: self.affected,
             kept: KeptRows::default(),
         };
         let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
@@ -137,6 +146,7 @@ struct FakeConnection {
     sent: Arc<Mutex<Vec<Sent>>>,
     errors: VecDeque<Option<StatementError>>,
     answers: Option<Answers>,
+    affected: u64,
     kept: KeptRows,
 }
 
@@ -179,7 +189,8 @@ impl Connection for FakeConnection {
     }
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
-        Poll::Ready(self.errors.pop_front().flatten().map_or(Ok(Reply::default()), Err))
+        let reply = Reply { affected: self.affected, ..Reply::default() };
+        Poll::Ready(self.errors.pop_front().flatten().map_or(Ok(reply), Err))
     }
 
     fn kept_rows(&self) -> &KeptRows {

@@ -12,21 +12,26 @@
 mod audit;
 pub mod catalog;
 mod connection;
+pub mod dbstress;
 mod drive;
 #[cfg(test)]
 mod fake;
+pub mod insert_benchmark;
 mod kept;
+pub mod key_order;
 pub mod options;
 mod row;
 mod session;
+pub mod skew;
 mod steps;
 pub mod sysbench;
 pub mod tpcb;
+pub mod tpcc;
 mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, number_in};
 pub use connection::{
-    ConnectError, Connection, Connector, ErrorClass, Reply, Statement, StatementClass,
+    ConnectError, Connection, Connector, ErrorClass, NamedRows, Reply, Statement, StatementClass,
     StatementError, TextRows, Value,
 };
 pub use drive::{Ended, Next, Pace, Seat, Transactions, drive};

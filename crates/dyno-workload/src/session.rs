@@ -50,6 +50,8 @@ pub struct Session {
     pace: Rc<dyn Pace>,
     tally: Tally,
     ended: Ended,
+    // The statement in flight may take any time.
+    is_unlimited: bool,
 }
 
 impl Session {
@@ -62,7 +64,27 @@ impl Session {
         connection.prepare(statements)?;
         pace.attach(connection.as_mut())?;
         let classes = statements.iter().map(|statement| statement.class).collect();
-        Ok(Session { connection, classes, pace, tally: Tally::default(), ended: Ended::Committed })
+        Ok(Session {
+            connection,
+            classes,
+            pace,
+            tally: Tally::default(),
+            ended: Ended::Committed,
+            is_unlimited: false,
+        })
+    }
+
+    /// Prepares these statements in place of those that were: for a client whose statements depend
+    /// on its seat, before its first transaction. Blocks. After a reconnect the ones of
+    /// [`crate::Seat::statements`] are prepared, so a client sets that too.
+    ///
+    /// # Errors
+    ///
+    /// The server refused one of them.
+    pub fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        self.connection.prepare(statements)?;
+        self.classes = statements.iter().map(|statement| statement.class).collect();
+        Ok(())
     }
 
     /// The SQL to speak.
@@ -89,6 +111,20 @@ impl Session {
     ) -> Result<Reply, StatementError> {
         self.connection.send_text(sql);
         self.reply(class).await
+    }
+
+    /// Executes a text statement that may take hours (making an index): the time limit of
+    /// statements does not hold for it.
+    pub async fn text_without_limit(
+        &mut self,
+        sql: &str,
+        class: StatementClass,
+    ) -> Result<Reply, StatementError> {
+        self.connection.send_text(sql);
+        self.is_unlimited = true;
+        let result = self.reply(class).await;
+        self.is_unlimited = false;
+        result
     }
 
     /// Begins a transaction.
@@ -152,7 +188,8 @@ impl Session {
     }
 
     async fn reply(&mut self, class: StatementClass) -> Result<Reply, StatementError> {
-        let Session { connection, pace, tally, .. } = self;
+        let Session { connection, pace, tally, is_unlimited, .. } = self;
+        let is_unlimited = *is_unlimited;
         let mut waits_first = pace.statement_sent(connection.as_ref()) && !connection.wants_write();
         let result = poll_fn(|_| {
             if std::mem::take(&mut waits_first) {
@@ -161,7 +198,7 @@ impl Session {
             }
             match connection.poll_reply() {
                 Poll::Ready(result) => Poll::Ready(result),
-                Poll::Pending if pace.is_overdue() => Poll::Ready(Err(StatementError::new(
+                Poll::Pending if !is_unlimited && pace.is_overdue() => Poll::Ready(Err(StatementError::new(
                     ErrorClass::TimedOut,
                     "timeout",
                     "no reply within the statement's time limit",

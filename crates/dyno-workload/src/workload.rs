@@ -29,7 +29,8 @@ pub trait Workload: Send + Sync {
     }
 
     /// The steps that the workload itself defines, in their order; none where the study's load
-    /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs.
+    /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs. The
+    /// instance that runs is asked before its tables are made: they may depend on the frame.
     ///
     /// # Errors
     ///

@@ -1,0 +1,280 @@
+//! What must hold when the load has ended: mix, rows of each statement, keys drawn, and HISTORY as
+//! long as the clients know it to be.
+//!
+//! Where clients have objects of their own and every write was done, all of it is exact. A write
+//! that was given up half-way leaves a *hole*: a row that was deleted and not inserted again. With
+//! true random, clients also *collide*: one deletes a row while another is between its DELETE and
+//! its INSERT of the same row, and finds nothing, or finds two. The chance of that is at most that
+//! of any client being there, clients · rows of a write / rows of HISTORY, and bounds follow from
+//! it.
+
+use crate::skew::{ks_distance, ks_limit, share_tolerance};
+use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
+
+use super::counts::{Counts, Line, Sums};
+use super::schema::FIXED;
+use super::settings::{HISTORY, Settings};
+
+/// The share of updates that write what is there already, which MariaDB and MySQL do not count: one
+/// of 1000 states and one of 100 dates.
+const SAME_AGAIN: f64 = 1e-5;
+
+/// Objects whose history is not as long as it was filled in.
+const LENGTHS: &str = "GROUP BY ref_object HAVING COUNT(*) <> 20";
+
+/// What to ask the server: for each set the rows of its tables, and the objects whose history is
+/// not whole. One statement, so that all are of one moment.
+pub(super) fn queries(settings: &Settings) -> Vec<String> {
+    let count = |table: &str| format!("(SELECT COUNT(*) FROM {table})");
+    (1..=settings.sets)
+        .map(|set| {
+            let mut counts: Vec<String> =
+                FIXED.iter().map(|(table, _)| count(&format!("{table}{set}"))).collect();
+            counts.push(count(&format!("object{set}")));
+            counts.push(count(&format!("history{set}")));
+            let lengths = format!("SELECT ref_object FROM history{set} {LENGTHS}");
+            counts.push(count(&format!("({lengths}) AS lengths")));
+            format!("SELECT {}", counts.join(", "))
+        })
+        .collect()
+}
+
+/// Columns of an answer: the fixed tables, then these.
+const OBJECTS: usize = FIXED.len();
+const HISTORIES: usize = OBJECTS + 1;
+const NOT_WHOLE: usize = OBJECTS + 2;
+
+/// What is known when the load has ended.
+pub(super) struct Audit<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) counts: &'a Counts,
+    pub(super) totals: &'a AuditTotals,
+    pub(super) answers: &'a [TextRows],
+}
+
+/// What bounds are made from.
+struct Facts {
+    sums: Sums,
+    reads: i128,
+    writes: i128,
+    /// Rows that may be missing because a write was given up.
+    holes: i128,
+    /// The chance that a statement of a write meets another client's write of the same row.
+    collision: f64,
+}
+
+impl Audit<'_> {
+    /// All demands.
+    pub(super) fn judge(&self) -> Vec<AuditRow> {
+        let facts = self.facts();
+        let mut rows = vec![self.statements(&facts)];
+        rows.extend(self.mix(&facts));
+        rows.extend(self.rows_of_statements(&facts));
+        rows.push(self.fixed_tables());
+        rows.extend(self.history(&facts));
+        rows.extend(self.keys(&facts));
+        rows
+    }
+
+    fn facts(&self) -> Facts {
+        let Settings { delete_inserts, .. } = *self.settings;
+        let sums = self.counts.sums();
+        let kind = |idx: Option<usize>| -> KindTotals {
+            idx.and_then(|idx| self.totals.kinds.get(idx)).copied().unwrap_or_default()
+        };
+        let kinds = self.settings.kinds();
+        let of_name = |name| kind(kinds.iter().position(|kind| *kind == name));
+        let holes = i128::from(sums.writes.given_up()) * delete_inserts as i128;
+        let slots = (self.settings.sets * self.settings.history_rows()) as f64;
+        let open = (sums.clients_most * delete_inserts as u64) as f64;
+        Facts {
+            reads: of_name("read").committed.into(),
+            writes: of_name("write").committed.into(),
+            holes,
+            collision: match self.settings.sharing.is_private() {
+                true => 0.0,
+                false => (open / slots).min(1.0),
+            },
+            sums,
+        }
+    }
+
+    /// All statements that were sent.
+    fn statements(&self, facts: &Facts) -> AuditRow {
+        let (read, write) = self.settings.n_statements();
+        let least = facts.reads * i128::from(read) + facts.writes * i128::from(write);
+        let most = least + i128::from(self.totals.unfinished()) * i128::from(read.max(write) + 1);
+        let name = match (self.settings.has_reads(), self.settings.has_writes()) {
+            (true, true) => format!("statements sent, {read} a read and {write} a write"),
+            (true, false) => format!("statements sent, {read} a read"),
+            (false, _) => format!("statements sent, {write} a write"),
+        };
+        AuditRow::between(name, (least, most), Some(self.totals.tally.statements().into()))
+    }
+
+    /// Writes against reads.
+    fn mix(&self, facts: &Facts) -> Option<AuditRow> {
+        let ratio = i128::from(self.settings.rw_ratio);
+        if !self.settings.has_reads() {
+            return None;
+        }
+        if ratio == 0 {
+            let writes = self.totals.tally.writes.into();
+            return Some(AuditRow::equal("statements that change rows (RW=0)", 0, Some(writes)));
+        }
+        // Each client may have ended before a write was due, or was done.
+        let open = i128::from(self.totals.unfinished() + self.totals.in_flight);
+        let share = facts.reads / ratio;
+        let least = share - i128::from(facts.sums.lives) - open;
+        let bounds = (least.max(0), share + open);
+        let name = format!("writes, one for every {ratio} reads of a client (RW={ratio})");
+        Some(AuditRow::between(name, bounds, Some(facts.writes)))
+    }
+
+    fn rows_of_statements(&self, facts: &Facts) -> Vec<AuditRow> {
+        let Settings { sel1, sel2, delete_inserts, updates, .. } = *self.settings;
+        let mut rows = Vec::new();
+        let mut push = |what: &str, each: u64, line: Line, (fewer, more): (i128, i128)| {
+            let (n, told) = facts.sums.line(line);
+            let whole = i128::from(n * each);
+            let bounds = ((whole - fewer).max(0), whole + more);
+            let name = format!("rows of {what}, {each} a statement");
+            rows.push(AuditRow::between(name, bounds, Some(told.into())));
+        };
+        if sel1 > 0 {
+            push("SEL1 (object, section, zone)", 1, Line::Sel1, (0, 0));
+        }
+        if sel2 > 0 {
+            push("SEL2 (history, states)", HISTORY, Line::Sel2, self.of_sel2(facts));
+        }
+        if self.settings.has_writes() && delete_inserts > 0 {
+            let collisions = facts.collisions(Line::Delete);
+            push("DELETE", 1, Line::Delete, (2 * facts.holes + collisions, collisions));
+            push("INSERT", 1, Line::Insert, (0, 0));
+        }
+        if self.settings.has_writes() && updates > 0 {
+            let same = facts.rare(Line::Update, SAME_AGAIN);
+            // A row that is missing is missed about as often as it is deleted.
+            let missed = if facts.holes > 0 { 3 * facts.holes + same } else { same };
+            let collisions = facts.collisions(Line::Update);
+            push("UPDATE", 1, Line::Update, (missed + collisions, collisions));
+        }
+        rows
+    }
+
+    /// Rows of SEL2 that may be missing, and that may be there twice.
+    fn of_sel2(&self, facts: &Facts) -> (i128, i128) {
+        let (n, _) = facts.sums.line(Line::Sel2);
+        let slots = (self.settings.sets * self.settings.history_rows()) as f64;
+        let seen = |rows: f64| match rows > 0.0 {
+            true => {
+                let share = (rows / slots).min(1.0);
+                let mean = n as f64 * HISTORY as f64 * share;
+                (2.0 * mean + share_tolerance(n * HISTORY, share)).ceil() as i128
+            }
+            false => 0,
+        };
+        let missing = facts.holes as f64 + facts.collision * slots;
+        (seen(missing), seen(facts.collisions(Line::Insert) as f64))
+    }
+
+    /// The tables that never change.
+    fn fixed_tables(&self) -> AuditRow {
+        let expected: Vec<u64> =
+            FIXED.iter().map(|(_, rows)| *rows).chain([self.settings.objects]).collect();
+        let shown = |rows: &[String]| rows.join(", ");
+        let expected: Vec<String> = expected.iter().map(u64::to_string).collect();
+        let of_set = |answer: &TextRows| -> Vec<String> {
+            (0..=OBJECTS)
+                .map(|column| number_in(answer, 0, column))
+                .map(|rows| rows.map_or("no number".to_owned(), |rows| rows.to_string()))
+                .collect()
+        };
+        let found: Vec<Vec<String>> = self.answers.iter().map(of_set).collect();
+        let wrong = found.iter().position(|rows| *rows != expected);
+        let is_whole = found.len() as u64 == self.settings.sets;
+        let measured = match wrong {
+            None if is_whole => shown(&expected),
+            None => "no answer".to_owned(),
+            Some(idx) => format!("{} in set {}", shown(&found[idx]), idx + 1),
+        };
+        let name = "rows in ZONE, SECTION, STAT and OBJECT of each set";
+        AuditRow::judged(name, shown(&expected), measured, wrong.is_none() && is_whole)
+    }
+
+    fn history(&self, facts: &Facts) -> Vec<AuditRow> {
+        let sum = |column| -> Option<i128> {
+            if self.answers.len() as u64 != self.settings.sets {
+                return None;
+            }
+            self.answers.iter().map(|answer| number_in(answer, 0, column)).sum()
+        };
+        let filled = i128::from(self.settings.sets * self.settings.history_rows());
+        let found = sum(HISTORIES);
+        let (_, deleted) = facts.sums.line(Line::Delete);
+        let (inserted, _) = facts.sums.line(Line::Insert);
+        let told = filled + i128::from(inserted) - i128::from(deleted);
+        // Of an attempt whose outcome is not known, nothing was told. A DELETE may find a double.
+        let unknown =
+            i128::from(facts.sums.writes.unknown()) * self.settings.delete_inserts as i128;
+        let doubles = if facts.collision > 0.0 { 2 } else { 1 };
+        let collisions = facts.collisions(Line::Insert);
+        let drift = found.map(|found| found - filled);
+        vec![
+            AuditRow::between(
+                "rows in HISTORY: those filled in, and inserted, and not deleted",
+                (told - doubles * unknown, told + unknown),
+                found,
+            ),
+            AuditRow::between(
+                "drift of HISTORY, rows more than were filled in",
+                (-facts.holes, collisions),
+                drift,
+            ),
+            AuditRow::between(
+                format!("objects without exactly {HISTORY} rows of HISTORY"),
+                (0, facts.holes + 2 * collisions),
+                sum(NOT_WHOLE),
+            ),
+        ]
+    }
+
+    fn keys(&self, facts: &Facts) -> Vec<AuditRow> {
+        let Sums { drawn, meant, horders, foreign, .. } = &facts.sums;
+        let mut rows = vec![distance("objects drawn", drawn, meant)];
+        if self.settings.has_writes() {
+            let even = [1.0 / HISTORY as f64; HISTORY as usize];
+            rows.push(distance("rows of an object's history drawn", horders, &even));
+        }
+        if self.settings.sharing.is_private() {
+            let name = "objects of another client drawn";
+            rows.push(AuditRow::equal(name, 0, Some((*foreign).into())));
+        }
+        rows
+    }
+}
+
+impl Facts {
+    /// The most of this line's statements that have this small chance.
+    fn rare(&self, line: Line, chance: f64) -> i128 {
+        let (n, _) = self.sums.line(line);
+        (n as f64 * chance + share_tolerance(n, chance)).ceil() as i128
+    }
+
+    /// The most of this line's statements that met another client's write of the same row.
+    fn collisions(&self, line: Line) -> i128 {
+        if self.collision > 0.0 { self.rare(line, self.collision) } else { 0 }
+    }
+}
+
+/// Demands that draws fell into bins as they were meant to.
+fn distance(what: &str, counts: &[u64], meant: &[f64]) -> AuditRow {
+    let n: u64 = counts.iter().sum();
+    let (found, limit) = (ks_distance(counts, meant), ks_limit(n));
+    AuditRow::judged(
+        format!("{what}: distance from the distribution that is meant (Kolmogorov–Smirnov)"),
+        format!("at most {limit:.4} for {n} draws"),
+        format!("{found:.4}"),
+        found <= limit,
+    )
+}

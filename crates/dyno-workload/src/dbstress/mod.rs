@@ -1,0 +1,133 @@
+//! db_STRESS, Dimitri Kravtchuk's stress test: objects, each with a history of twenty states.
+//!
+//! A *read* selects an object with its section and zone (SEL1) and its twenty rows of history
+//! (SEL2); a *write* deletes a row of history and inserts it again, and updates another one, of the
+//! object that was read just before. A write follows every `rw_ratio` reads of a client; 0 is read
+//! only. Each statement commits by itself, unless `trx` puts BEGIN and COMMIT around them.
+//!
+//! Reads and writes are two kinds of transactions here. What the sysbench port of the test counts
+//! as an event is a read with the write that may follow it: its events per second are the reads
+//! per second.
+//!
+//! Which objects a client draws is option `ref`. Clients that have objects of their own
+//! (*anti-deadlock*) cannot wait for each other's rows; with `random` (*true random*) they can, and
+//! without a unique key on history (`hpk`) two of them may insert a row twice: HISTORY then drifts,
+//! and the audit says how far. The three ways to have objects of one's own reach different shares
+//! of the data: all of it but the ends of each slice, one 2000th for each client, half of it.
+//!
+//! Where this departs from the original is told in `schema` and `own`.
+
+mod audit;
+mod counts;
+mod own;
+mod schema;
+mod settings;
+mod transactions;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use dyno_units::Seed;
+
+use crate::options::{OptionError, OptionSpec, Options};
+use crate::{
+    AuditRow, AuditTotals, ClientFuture, Dialect, OwnStep, Row, Seat, Statement, StepFrame, Table,
+    TextRows, Workload, drive,
+};
+
+use audit::Audit;
+use counts::Counts;
+use own::Own;
+use settings::Settings;
+use transactions::Client;
+
+/// The workload's name.
+pub const NAME: &str = "dbstress";
+
+/// One sentence.
+pub const SUMMARY: &str =
+    "db_STRESS: objects with a history of states, read and rewritten by many users";
+
+/// Its options.
+pub fn option_specs() -> Vec<OptionSpec> {
+    settings::OPTIONS.to_vec()
+}
+
+/// Makes the workload. The rows follow from their numbers alone: `seed` decides nothing here.
+pub fn create(
+    name: &'static str,
+    options: Options,
+    _seed: Seed,
+) -> Result<Arc<dyn Workload>, OptionError> {
+    let settings = Settings::read(&options)?;
+    let counts = Counts::default();
+    Ok(Arc::new(DbStress { name, options: options.pairs(), settings, counts }))
+}
+
+struct DbStress {
+    name: &'static str,
+    options: Vec<(String, String)>,
+    settings: Settings,
+    counts: Counts,
+}
+
+impl Workload for DbStress {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn kinds(&self) -> &[&'static str] {
+        self.settings.kinds()
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.options.clone()
+    }
+
+    fn check(&self, dialect: Dialect) -> Result<(), String> {
+        if self.settings.for_update && dialect == Dialect::Sqlite {
+            return Err(
+                "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option \
+                        out, or vary it in a study of other products"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// None of its own; says whether there are objects for so many clients.
+    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
+        self.settings.sharing.check(self.settings.objects, frame.clients as u64)?;
+        Ok(Vec::new())
+    }
+
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        schema::tables(&self.settings, dialect)
+    }
+
+    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        schema::fill_row(table_idx, number, row);
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        transactions::statements(&self.settings, dialect)
+    }
+
+    fn client(&self, seat: Seat) -> ClientFuture {
+        let Settings { sharing, objects, .. } = self.settings;
+        let place = (seat.client_idx as u64, seat.n_clients as u64);
+        let own = Own::of(sharing, objects, place);
+        let counts = self.counts.client(place, own);
+        Box::pin(drive(Client::new(&self.settings, place, own, counts), seat))
+    }
+
+    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
+        audit::queries(&self.settings)
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        Audit { settings: &self.settings, counts: &self.counts, totals, answers }.judge()
+    }
+}

@@ -1,0 +1,229 @@
+//! The options, checked. Their names are those of the sysbench port where it has them.
+
+use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+
+use super::own::Sharing;
+
+/// Rows of history that each object has.
+pub(super) const HISTORY: u64 = 20;
+
+/// Most objects: a REF has ten digits.
+const OBJECTS_MAX: u64 = 9_999_999_999;
+
+/// Most sets of tables: each connection prepares the statements of all of them.
+const SETS_MAX: u64 = 100;
+
+/// Most repetitions of a statement in a transaction.
+pub(super) const REPEATS_MAX: usize = 20;
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "obj_tables",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "sets of the five tables; a client draws one for each read",
+    },
+    OptionSpec {
+        name: "obj_table_size",
+        kind: OptionKind::Count,
+        default: "10k",
+        help: "objects of each set, with 20 rows of history each (about 4 kB an object; the classic \
+               size is 10M)",
+    },
+    OptionSpec {
+        name: "rw_ratio",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "reads for each write of a client; 0 for read only",
+    },
+    OptionSpec {
+        name: "ref",
+        kind: OptionKind::Word(&["slice", "mod2000", "mod2t", "random"]),
+        default: "slice",
+        help: "objects of a client: its own slice; each 2000th, or each 2·clients-th of its own \
+               (anti-deadlock v05, v06, v07); any of all (true random)",
+    },
+    OptionSpec {
+        name: "sel1",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "selects of an object with its section and zone (1 row) in a read",
+    },
+    OptionSpec {
+        name: "sel2",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "selects of an object's history with its states (20 rows) in a read",
+    },
+    OptionSpec {
+        name: "delete_inserts",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "rows of history that a write deletes and inserts again",
+    },
+    OptionSpec {
+        name: "updates",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "rows of history that a write updates",
+    },
+    OptionSpec {
+        name: "trx",
+        kind: OptionKind::Switch,
+        default: "off",
+        help: "BEGIN and COMMIT around the statements of a read and of a write; else each statement \
+               commits by itself",
+    },
+    OptionSpec {
+        name: "for_update",
+        kind: OptionKind::Switch,
+        default: "off",
+        help: "SELECT … FOR UPDATE (not on SQLite)",
+    },
+    OptionSpec {
+        name: "hpk",
+        kind: OptionKind::Switch,
+        default: "off",
+        help: "a unique key on history; else the same columns have a plain index",
+    },
+    OptionSpec {
+        name: "think_time_ms",
+        kind: OptionKind::Real,
+        default: "0",
+        help: "mean pause of a client after a read and the write that follows it (closed load only)",
+    },
+    OptionSpec {
+        name: "think_time",
+        kind: OptionKind::Word(&["constant", "uniform", "exponential"]),
+        default: "constant",
+        help: "how long pauses are: always the mean, from 0 to twice the mean, or exponential",
+    },
+];
+
+/// How long pauses are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    Constant,
+    Uniform,
+    Exponential,
+}
+
+/// The options as values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Sets of tables.
+    pub(super) sets: u64,
+    /// Objects of each set.
+    pub(super) objects: u64,
+    /// Reads for each write; 0 for no writes.
+    pub(super) rw_ratio: u64,
+    pub(super) sharing: Sharing,
+    pub(super) sel1: usize,
+    pub(super) sel2: usize,
+    pub(super) delete_inserts: usize,
+    pub(super) updates: usize,
+    pub(super) trx: bool,
+    pub(super) for_update: bool,
+    pub(super) hpk: bool,
+    /// Mean pause, in nanoseconds.
+    pub(super) think_ns: f64,
+    pub(super) spread: Spread,
+}
+
+impl Settings {
+    pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
+        let repeats = |name| Ok(count(options, name, 0, REPEATS_MAX as u64)? as usize);
+        let settings = Settings {
+            sets: count(options, "obj_tables", 1, SETS_MAX)?,
+            objects: count(options, "obj_table_size", 1, OBJECTS_MAX)?,
+            rw_ratio: options.count("rw_ratio"),
+            sharing: match options.text("ref") {
+                "mod2000" => Sharing::Mod2000,
+                "mod2t" => Sharing::Mod2T,
+                "random" => Sharing::Random,
+                _ => Sharing::Slice,
+            },
+            sel1: repeats("sel1")?,
+            sel2: repeats("sel2")?,
+            delete_inserts: repeats("delete_inserts")?,
+            updates: repeats("updates")?,
+            trx: options.switch("trx"),
+            for_update: options.switch("for_update"),
+            hpk: options.switch("hpk"),
+            think_ns: think_ns(options)?,
+            spread: match options.text("think_time") {
+                "uniform" => Spread::Uniform,
+                "exponential" => Spread::Exponential,
+                _ => Spread::Constant,
+            },
+        };
+        settings.check()
+    }
+
+    /// Refuses transactions without statements.
+    fn check(self) -> Result<Settings, OptionError> {
+        if self.rw_ratio > 0 && self.delete_inserts + self.updates == 0 {
+            return refuse(
+                "rw_ratio",
+                "there is nothing to write, since `delete_inserts` and `updates` are 0; set it to \
+                 0 for read only",
+            );
+        }
+        if self.has_reads() || self.rw_ratio == 1 {
+            return Ok(self);
+        }
+        let why = "`sel1` and `sel2` are 0, so that there is nothing to read; set it to 1 for \
+                   writes alone";
+        refuse("rw_ratio", why)
+    }
+
+    /// Whether a read has any statements; without, a client only writes.
+    pub(super) fn has_reads(&self) -> bool {
+        self.sel1 + self.sel2 > 0
+    }
+
+    pub(super) fn has_writes(&self) -> bool {
+        self.rw_ratio > 0
+    }
+
+    pub(super) fn kinds(&self) -> &'static [&'static str] {
+        match (self.has_reads(), self.has_writes()) {
+            (true, true) => &["read", "write"],
+            (true, false) => &["read"],
+            (false, _) => &["write"],
+        }
+    }
+
+    /// Statements of a read, and of a write.
+    pub(super) fn n_statements(&self) -> (u64, u64) {
+        let around = if self.trx { 2 } else { 0 };
+        let read = self.sel1 + self.sel2;
+        let write = 2 * self.delete_inserts + self.updates;
+        ((read + around) as u64, (write + around) as u64)
+    }
+
+    /// Rows of history of one set, as they are filled in.
+    pub(super) fn history_rows(&self) -> u64 {
+        self.objects * HISTORY
+    }
+}
+
+fn think_ns(options: &Options) -> Result<f64, OptionError> {
+    let ms = options.real("think_time_ms");
+    if (0.0..=3_600_000.0).contains(&ms) {
+        return Ok(ms * 1e6);
+    }
+    refuse("think_time_ms", &format!("`{ms}` is not between 0 and an hour"))
+}
+
+fn count(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
+    let value = options.count(name);
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    refuse(name, &format!("`{value}` is not between {min} and {max}"))
+}
+
+fn refuse<T>(name: &str, reason: &str) -> Result<T, OptionError> {
+    Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
+}

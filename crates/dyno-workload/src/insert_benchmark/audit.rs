@@ -1,0 +1,148 @@
+//! What the Insert Benchmark demands of its tables: that they hold what was inserted and not
+//! deleted.
+
+use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
+
+use super::layout::DRIFT_MAX;
+use super::ledger::{QueryBook, RowBook, TableBook, read};
+use super::schema::{self, Index};
+use super::{Bench, Kind};
+
+/// Standard deviations that the share of a kind of query may lie from a third: by chance that is
+/// exceeded in one of 15 million runs.
+const MIX_DEVIATIONS: f64 = 5.4;
+
+/// Least rows of a range query, as a share of the rows it asks for: fewer than asked for are there
+/// behind the last values of an index.
+const RANGE_ROWS_LEAST: f64 = 0.9;
+
+/// Least rows of a point query, as a share of its ids: ids have gaps where clients open connections
+/// (PostgreSQL keeps 1000 for each of them).
+const POINT_ROWS_LEAST: f64 = 0.1;
+
+/// One query for each table, then one for the indexes of all.
+pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
+    let rows = |idx| format!("SELECT COUNT(*) FROM {}", schema::table_name(idx));
+    let indexes = match dialect {
+        Dialect::MySql => {
+            "SELECT COUNT(DISTINCT table_name, index_name) FROM information_schema.statistics \
+             WHERE table_schema = database() AND table_name LIKE 'pi%' AND index_name <> 'PRIMARY'"
+        }
+        Dialect::PostgreSql => {
+            "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() \
+             AND tablename LIKE 'pi%' AND indexname NOT LIKE '%\\_pkey'"
+        }
+        Dialect::Sqlite => {
+            "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name LIKE 'pi%'"
+        }
+    };
+    (0..n_tables).map(rows).chain([indexes.to_owned()]).collect()
+}
+
+/// Judges the answers.
+pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+    let tables = bench.ledger.tables();
+    let number = |idx: usize| number_in(answers.get(idx)?, 0, 0);
+    let mut rows: Vec<AuditRow> =
+        tables.iter().enumerate().map(|(idx, book)| table_rows(idx, book, number(idx))).collect();
+    let inserts = tables.iter().map(|book| &book.inserts);
+    rows.push(statements("INSERT", Kind::Insert, totals, inserts.clone()));
+    rows.push(changed("rows that INSERTs stored", inserts));
+    let made = Index::ALL.len() * tables.len();
+    rows.push(AuditRow::equal("secondary indexes", made as i128, number(tables.len())));
+    if bench.layout.shapes.iter().any(|shape| shape.has_deletes()) {
+        let deletes = tables.iter().map(|book| &book.deletes);
+        rows.push(statements("DELETE", Kind::Delete, totals, deletes.clone()));
+        rows.push(changed("rows that DELETEs removed", deletes));
+        rows.extend(tables.iter().enumerate().map(|(idx, book)| balance(idx, book)));
+    }
+    rows.push(bench.products.audit_row("productid of inserted rows"));
+    rows.extend(mix(totals));
+    rows.extend(queried(bench));
+    rows
+}
+
+fn sum<'a>(
+    books: impl Iterator<Item = &'a RowBook>,
+    of: fn(&RowBook) -> &std::sync::atomic::AtomicU64,
+) -> i128 {
+    books.map(|book| i128::from(read(of(book)))).sum()
+}
+
+/// What was inserted and not deleted is there.
+fn table_rows(idx: usize, book: &TableBook, measured: Option<i128>) -> AuditRow {
+    let [inserted, deleted] = [&book.inserts.meant, &book.deletes.meant].map(read).map(i128::from);
+    let [more, less] = [&book.inserts.unknown, &book.deletes.unknown].map(read).map(i128::from);
+    let rows = inserted - deleted;
+    let name = format!("rows of {}, inserted less deleted", schema::table_name(idx));
+    AuditRow::between(name, (rows - less, rows + more), measured)
+}
+
+/// The clients' books and the load generator's count the same commits.
+fn statements<'a>(
+    word: &str,
+    kind: Kind,
+    totals: &AuditTotals,
+    books: impl Iterator<Item = &'a RowBook> + Clone,
+) -> AuditRow {
+    let known = sum(books.clone(), |book| &book.statements);
+    let unknown = sum(books, |book| &book.unknown_statements);
+    let committed = totals.kinds.get(kind.index()).map(|kind| i128::from(kind.committed));
+    let name = format!("{word}s confirmed, by clients and by the load generator");
+    AuditRow::between(name, (known, known + unknown), committed)
+}
+
+/// The statements changed as many rows as they were meant to.
+fn changed<'a>(name: &str, books: impl Iterator<Item = &'a RowBook> + Clone) -> AuditRow {
+    let meant = sum(books.clone(), |book| &book.meant);
+    AuditRow::equal(name, meant, Some(sum(books, |book| &book.changed)))
+}
+
+/// Deletes keep up with inserts: as far apart as inserter and deleter may be, and a batch of each.
+fn balance(idx: usize, book: &TableBook) -> AuditRow {
+    let inserted = i128::from(read(&book.inserts_with_deletes));
+    let unknown = i128::from(read(&book.inserts.unknown)) + i128::from(read(&book.deletes.unknown));
+    let slack = i128::from((DRIFT_MAX + 1) * read(&book.batch_max)) + unknown;
+    let name =
+        format!("rows of {} deleted, one for each inserted meanwhile", schema::table_name(idx));
+    let deleted = i128::from(read(&book.deletes.meant));
+    AuditRow::between(name, (inserted - slack, inserted + slack), Some(deleted))
+}
+
+/// Each of the three range queries is a third of them.
+fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
+    let committed = |kind: Kind| totals.kinds.get(kind.index()).map_or(0, |kind| kind.committed);
+    let all: u64 = Kind::RANGES.iter().map(|kind| committed(*kind)).sum();
+    if all == 0 {
+        return Vec::new();
+    }
+    let third = 1.0 / Kind::RANGES.len() as f64;
+    let slack = MIX_DEVIATIONS * (third * (1.0 - third) / all as f64).sqrt() + 1.0 / all as f64;
+    let row = |kind: &Kind| {
+        let share = committed(*kind) as f64 / all as f64;
+        AuditRow::judged(
+            format!("share of {} among range queries", super::KINDS[kind.index()]),
+            format!("{third:.4} ± {slack:.4}"),
+            format!("{share:.4}"),
+            (share - third).abs() <= slack,
+        )
+    };
+    Kind::RANGES.iter().map(row).collect()
+}
+
+/// Queries find rows.
+fn queried(bench: &Bench) -> Vec<AuditRow> {
+    let most = bench.settings.values.rows_per_query as f64;
+    let row = |name: &str, book: &QueryBook, least: f64| {
+        let queries = read(&book.queries);
+        (queries > 0).then(|| {
+            let mean = read(&book.rows) as f64 / queries as f64;
+            let expected = format!("{least:.1} to {most}");
+            AuditRow::judged(name, expected, format!("{mean:.3}"), (least..=most).contains(&mean))
+        })
+    };
+    // Ids have gaps, and some rows of a point query are deleted while it is on its way.
+    let ranges = row("rows of a range query", &bench.ledger.range, most * RANGE_ROWS_LEAST);
+    let points = row("rows of a point query", &bench.ledger.point, most * POINT_ROWS_LEAST);
+    ranges.into_iter().chain(points).collect()
+}

@@ -1,0 +1,292 @@
+//! What the clients do, by their role.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dyno_units::{Nanoseconds, RandomStream};
+
+use crate::row::push_decimal;
+use crate::skew::DrawnByClient;
+use crate::{ErrorClass, Session, Statement, StatementClass, StatementError, Transactions};
+
+use super::layout::DRIFT_MAX;
+use super::ledger::{Drift, TableBook, add, read};
+use super::schema::{self, DeleteEnd, DeleteText};
+use super::{Bench, Kind, rows};
+
+/// How long a client waits that is ahead of the other one, before it looks again.
+const AHEAD_PAUSE: Nanoseconds = Nanoseconds::from_micros(250);
+
+/// Where a client stands.
+#[derive(Clone)]
+pub(super) struct Post {
+    pub(super) bench: Arc<Bench>,
+    pub(super) step: usize,
+    pub(super) table: usize,
+    /// Rows of one INSERT and one DELETE.
+    pub(super) per_commit: u64,
+    /// Whether inserter and deleter wait for each other.
+    pub(super) is_coupled: bool,
+    /// Whether there is a deleter.
+    pub(super) has_deletes: bool,
+}
+
+impl Post {
+    fn book(&self) -> &TableBook {
+        self.bench.ledger.table(self.table)
+    }
+
+    fn drift(&self) -> &Drift {
+        self.bench.ledger.drift(self.step, self.table)
+    }
+
+    /// How long to wait for the other one.
+    fn wait(&self, mine: u64, others: u64) -> Nanoseconds {
+        let is_ahead = self.is_coupled && mine > others + DRIFT_MAX;
+        if is_ahead && !self.drift().is_over.load(Ordering::Relaxed) {
+            AHEAD_PAUSE
+        } else {
+            Nanoseconds::ZERO
+        }
+    }
+
+    fn is_over(&self) {
+        self.drift().is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The text in a buffer.
+pub(super) fn as_text(sql: &[u8]) -> &str {
+    std::str::from_utf8(sql).expect("it is made of ASCII text alone")
+}
+
+/// Inserts batches of rows.
+pub(super) struct Inserter {
+    post: Post,
+    now: &'static str,
+    products: DrawnByClient,
+    // The statement; its first part stays.
+    sql: Vec<u8>,
+    head: usize,
+    // The batch was refused and is sent again.
+    is_again: bool,
+}
+
+impl Inserter {
+    pub(super) fn new(post: Post, now: &'static str) -> Inserter {
+        let head = schema::insert(&schema::table_name(post.table));
+        let values = &post.bench.settings.values;
+        let mut sql =
+            Vec::with_capacity(head.len() + rows::statement_room(values, post.per_commit));
+        sql.extend_from_slice(head.as_bytes());
+        let products = post.bench.products.client();
+        Inserter { post, now, products, sql, head: head.len(), is_again: false }
+    }
+}
+
+impl Transactions for Inserter {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        self.is_again = false;
+        Kind::Insert.index()
+    }
+
+    fn put_off(&mut self, _kind: usize) -> Nanoseconds {
+        let drift = self.post.drift();
+        self.post.wait(read(&drift.inserts), read(&drift.deletes))
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let Inserter { post, now, products, sql, head, is_again } = self;
+        if !std::mem::replace(is_again, true) {
+            let settings = &post.bench.settings;
+            sql.truncate(*head);
+            for row in 0..post.per_commit {
+                if row > 0 {
+                    sql.push(b',');
+                }
+                let values = (settings.schema, &settings.values, *now);
+                products.note(rows::push_row(sql, values, random));
+            }
+        }
+        let book = post.book();
+        let pending = book.inserts.begin(post.per_commit);
+        let result = session.text(as_text(sql), StatementClass::Write).await;
+        pending.end(&result);
+        if result.is_ok() {
+            add(&post.drift().inserts, 1);
+            if post.has_deletes {
+                add(&book.inserts_with_deletes, post.per_commit);
+            }
+        }
+        result.map(|_| ())
+    }
+}
+
+impl Drop for Inserter {
+    fn drop(&mut self) {
+        self.post.is_over();
+    }
+}
+
+/// Deletes batches of rows at the tail, and asks for the smallest id before the first one and again
+/// after each so many.
+pub(super) struct Deleter {
+    post: Post,
+    text: DeleteText,
+    sql: Vec<u8>,
+    /// DELETEs that it has to do.
+    n_meant: u64,
+    n_deletes: u64,
+    n_mins: u64,
+}
+
+/// The one statement that a deleter prepares.
+pub(super) fn deleter_statements(table: &str) -> Vec<Statement> {
+    vec![Statement::new(schema::min_query(table), StatementClass::Read).keeping_rows()]
+}
+
+impl Deleter {
+    pub(super) fn new(post: Post, text: DeleteText, n_meant: u64) -> Deleter {
+        let sql = Vec::with_capacity(text.before_id.len() + text.after_id.len() + 64);
+        Deleter { post, text, sql, n_meant, n_deletes: 0, n_mins: 0 }
+    }
+
+    fn is_min_due(&self) -> bool {
+        let resync = self.post.bench.settings.resync;
+        let is_again = resync > 0 && self.n_mins * resync <= self.n_deletes;
+        is_again && self.n_deletes < self.n_meant
+    }
+
+    /// Asks for the smallest id, where the next DELETE begins; 0 in an empty table.
+    async fn find_tail(&mut self, session: &mut Session) -> Result<(), StatementError> {
+        session.execute(0, &[]).await?;
+        let tail = session.kept_rows().integer(0, 0).unwrap_or(0);
+        self.post.book().tail.store(tail, Ordering::Relaxed);
+        self.n_mins += 1;
+        Ok(())
+    }
+
+    async fn delete(&mut self, session: &mut Session) -> Result<(), StatementError> {
+        let Deleter { post, text, sql, .. } = self;
+        let (book, n_rows) = (post.book(), post.per_commit);
+        let tail = book.tail.load(Ordering::Relaxed);
+        let next = tail + n_rows as i64;
+        sql.clear();
+        sql.extend_from_slice(text.before_id.as_bytes());
+        push_decimal(sql, tail);
+        sql.extend_from_slice(text.after_id.as_bytes());
+        push_decimal(sql, if text.end == DeleteEnd::Id { next } else { n_rows as i64 });
+        sql.extend_from_slice(text.after.as_bytes());
+        book.batch_max.fetch_max(n_rows, Ordering::Relaxed);
+        let pending = book.deletes.begin(n_rows);
+        let result = session.text(as_text(sql), StatementClass::Write).await;
+        pending.end(&result);
+        result?;
+        // As the original does: by as many as were meant, however many ids there were.
+        book.tail.store(next, Ordering::Relaxed);
+        add(&post.drift().deletes, 1);
+        self.n_deletes += 1;
+        Ok(())
+    }
+}
+
+impl Transactions for Deleter {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        let kind = match self.n_mins {
+            0 => Kind::GetMinStart,
+            _ if self.is_min_due() => Kind::GetMin,
+            _ => Kind::Delete,
+        };
+        kind.index()
+    }
+
+    fn put_off(&mut self, kind: usize) -> Nanoseconds {
+        if kind != Kind::Delete.index() {
+            return Nanoseconds::ZERO;
+        }
+        let drift = self.post.drift();
+        self.post.wait(read(&drift.deletes), read(&drift.inserts))
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        if kind == Kind::Delete.index() {
+            self.delete(session).await
+        } else {
+            self.find_tail(session).await
+        }
+    }
+}
+
+impl Drop for Deleter {
+    fn drop(&mut self) {
+        self.post.is_over();
+    }
+}
+
+/// Makes the secondary indexes of one table.
+pub(super) struct Indexer {
+    statements: Vec<String>,
+    n_made: usize,
+}
+
+impl Indexer {
+    pub(super) fn new(statements: Vec<String>) -> Indexer {
+        Indexer { statements, n_made: 0 }
+    }
+}
+
+impl Transactions for Indexer {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        Kind::CreateIndexes.index()
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        while let Some(statement) = self.statements.get(self.n_made) {
+            session.text_without_limit(statement, StatementClass::Other).await?;
+            // Each commits by itself: after a failure the ones that were made are there.
+            self.n_made += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A client that cannot begin: each of its transactions fails with the reason.
+pub(super) struct Refused {
+    pub(super) error: StatementError,
+}
+
+impl Refused {
+    pub(super) fn because(reason: &str) -> Refused {
+        Refused { error: StatementError::new(ErrorClass::Refused, "usage", reason) }
+    }
+}
+
+impl Transactions for Refused {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        Kind::Insert.index()
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        _session: &mut Session,
+    ) -> Result<(), StatementError> {
+        Err(self.error.clone())
+    }
+}

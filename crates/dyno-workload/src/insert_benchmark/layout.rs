@@ -1,0 +1,279 @@
+//! The steps for so many clients: who does how much of what, on which table.
+
+use dyno_units::Nanoseconds;
+
+use crate::{OwnStep, Pacing, Role, StepFrame};
+
+use super::settings::{Deletes, Limiter, Reads, Settings};
+
+/// Batches that an inserter and its deleter may lie apart in steps without a rate: as many fit into
+/// the author's queues between the one who makes statements and those who send them.
+pub(super) const DRIFT_MAX: u64 = 8;
+
+/// Batches of rows that a table must hold for the deletes to find what they delete: twice what
+/// inserts and deletes may lie apart, and some.
+const BATCHES_LEAST: u64 = 20;
+
+/// Seconds of inserts, at the highest rate, that a table must hold: a server may do its deletes
+/// for so long while its inserts stand still.
+const SECONDS_LEAST: u64 = 10;
+
+/// What a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Rows go into empty tables without secondary indexes.
+    Load,
+    /// The secondary indexes are made.
+    Index,
+    /// Rows go in at the head and out at the tail, as fast as they go.
+    Churn,
+    /// The same at a rate, and queries as fast as they go.
+    ReadWrite(Query),
+}
+
+/// What is asked in a read/write step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Query {
+    Range,
+    Point,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    Insert,
+    Delete,
+    Index,
+    Query(Query),
+}
+
+impl Duty {
+    fn name(self) -> &'static str {
+        match self {
+            Duty::Insert => "inserter",
+            Duty::Delete => "deleter",
+            Duty::Index => "indexer",
+            Duty::Query(_) => "query",
+        }
+    }
+}
+
+/// One step, as its clients need to know it.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    pub(super) own: OwnStep,
+    pub(super) work: Work,
+    /// Of the roles, in their order.
+    pub(super) duties: Vec<Duty>,
+    /// Rows of one INSERT and one DELETE.
+    pub(super) per_commit: u64,
+    /// Rows that a deleter has to delete, in batches.
+    pub(super) deletes: u64,
+}
+
+impl Shape {
+    /// Whether rows go out as they come in.
+    pub(super) fn has_deletes(&self) -> bool {
+        self.duties.contains(&Duty::Delete)
+    }
+}
+
+/// All steps, and what they have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) n_tables: usize,
+    pub(super) shapes: Vec<Shape>,
+}
+
+impl Layout {
+    /// The steps for this frame, or why the rows are too few for it.
+    pub(super) fn new(settings: &Settings, frame: &StepFrame) -> Result<Layout, String> {
+        if frame.clients == 0 {
+            return Err("the Insert Benchmark needs at least one client".to_owned());
+        }
+        let n_tables = if settings.is_one_table { 1 } else { frame.clients };
+        let plan = Plan { settings, clients: frame.clients, n_tables };
+        let mut shapes = vec![plan.load()?, plan.index()];
+        for (idx, batches) in settings.churn.into_iter().enumerate() {
+            if batches.rows > 0 {
+                shapes.push(plan.churn(idx, batches.rows, batches.per_commit)?);
+            }
+        }
+        let mut settle = plan.settle();
+        for &rate in &settings.rates {
+            for &query in plan.queries() {
+                shapes.push(plan.read_write(rate, query, frame.duration, settle)?);
+                settle = Nanoseconds::ZERO;
+            }
+        }
+        plan.check_deletes(&shapes)?;
+        Ok(Layout { n_tables, shapes })
+    }
+
+    /// What the workload tells of its steps.
+    pub(super) fn steps(&self) -> Vec<OwnStep> {
+        self.shapes.iter().map(|shape| shape.own.clone()).collect()
+    }
+}
+
+struct Plan<'a> {
+    settings: &'a Settings,
+    clients: usize,
+    n_tables: usize,
+}
+
+impl Plan<'_> {
+    /// Clients that insert into one table.
+    fn inserters_per_table(&self) -> u64 {
+        (self.clients / self.n_tables) as u64
+    }
+
+    fn queries(&self) -> &'static [Query] {
+        match self.settings.reads {
+            Reads::Ranges => &[Query::Range],
+            Reads::RangesAndPoints => &[Query::Range, Query::Point],
+        }
+    }
+
+    /// INSERTs of each inserter, for so many rows in its table.
+    fn inserts(&self, option: &str, rows: u64, per_commit: u64) -> Result<u64, String> {
+        let inserters = self.inserters_per_table();
+        let least = inserters * per_commit;
+        if rows < least {
+            return Err(format!(
+                "option `{option}`: {rows} rows are too few for {inserters} clients that insert \
+                 {per_commit} rows at a time into one table; give at least {least}, or fewer clients"
+            ));
+        }
+        Ok(rows.div_ceil(least))
+    }
+
+    fn load(&self) -> Result<Shape, String> {
+        let batches = self.settings.load;
+        let quota = self.inserts("rows_i0", batches.rows, batches.per_commit)?;
+        let roles = vec![(Duty::Insert, self.role(Duty::Insert, Pacing::Closed, Some(quota)))];
+        Ok(self.shape("l.i0", Work::Load, batches.per_commit, roles))
+    }
+
+    fn index(&self) -> Shape {
+        let indexer =
+            Role { clients: self.n_tables, ..self.role(Duty::Index, Pacing::Closed, Some(1)) };
+        self.shape("l.x", Work::Index, 0, vec![(Duty::Index, indexer)])
+    }
+
+    fn churn(&self, idx: usize, rows: u64, per_commit: u64) -> Result<Shape, String> {
+        let (name, option) = [("l.i1", "rows_i1"), ("l.i2", "rows_i2")][idx];
+        let inserts = self.inserts(option, rows, per_commit)?;
+        let inserter = self.role(Duty::Insert, Pacing::Closed, Some(inserts));
+        let mut roles = vec![(Duty::Insert, inserter)];
+        let deletes = inserts * self.inserters_per_table();
+        roles.extend(self.deleter(deletes, |_| Pacing::Closed));
+        let shape = self.shape(name, Work::Churn, per_commit, roles);
+        Ok(Shape { deletes, ..shape })
+    }
+
+    fn read_write(
+        &self,
+        rate: u64,
+        query: Query,
+        duration: Nanoseconds,
+        settle: Nanoseconds,
+    ) -> Result<Shape, String> {
+        // As in iibench.py: a commit holds no more rows than a second brings.
+        let per_commit = self.settings.commit_q.min(rate);
+        let inserts = (duration.as_secs_f64() * rate as f64 / per_commit as f64).ceil() as u64;
+        let name = match (self.settings.reads, query) {
+            (Reads::Ranges, _) => format!("q{rate}"),
+            (Reads::RangesAndPoints, Query::Range) => format!("qr{rate}"),
+            (Reads::RangesAndPoints, Query::Point) => format!("qp{rate}"),
+        };
+        if inserts == 0 {
+            return Err(format!("step {name}: a step that lasts no time inserts nothing"));
+        }
+        let inserters = self.inserters_per_table();
+        // Of one client, in statements a second; `share` is statements for each INSERT.
+        let pacing = |statements: u64, share: f64| match self.settings.limiter {
+            Limiter::Schedule => {
+                let rate = rate as f64 / per_commit as f64;
+                Pacing::Constant { rate: rate * statements as f64 * share }
+            }
+            Limiter::Iibench => {
+                Pacing::Bursts { per_burst: rate.div_ceil(per_commit) * statements }
+            }
+        };
+        let inserter = self.role(Duty::Insert, pacing(1, 1.0), Some(inserts));
+        let mut roles = vec![(Duty::Insert, inserter)];
+        let deletes = inserts * inserters;
+        roles.extend(self.deleter(deletes, |share| pacing(inserters, share)));
+        let asking = Duty::Query(query);
+        let clients = self.clients * self.settings.query_clients;
+        roles.push((asking, Role { clients, ..self.role(asking, Pacing::Closed, None) }));
+        let shape = self.shape(&name, Work::ReadWrite(query), per_commit, roles);
+        // A server that cannot keep the rate takes longer; four times as long says enough.
+        let limit = Nanoseconds(duration.0.saturating_mul(4));
+        Ok(Shape { deletes, own: OwnStep { limit, settle, ..shape.own }, ..shape })
+    }
+
+    /// One deleter for each table. It asks for the smallest id as well; `pacing` is given its
+    /// transactions for each DELETE.
+    fn deleter(&self, deletes: u64, pacing: impl Fn(f64) -> Pacing) -> Option<(Duty, Role)> {
+        if self.settings.deletes == Deletes::Off {
+            return None;
+        }
+        let transactions = deletes + min_queries(deletes, self.settings.resync);
+        let pacing = pacing(transactions as f64 / deletes as f64);
+        let role = self.role(Duty::Delete, pacing, Some(transactions));
+        Some((Duty::Delete, Role { clients: self.n_tables, ..role }))
+    }
+
+    fn role(&self, duty: Duty, pacing: Pacing, quota: Option<u64>) -> Role {
+        Role { name: duty.name(), clients: self.clients, pacing, quota }
+    }
+
+    fn shape(&self, name: &str, work: Work, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
+        let (duties, roles) = roles.into_iter().unzip();
+        let limit = self.settings.limit;
+        Shape {
+            own: OwnStep { name: name.to_owned(), roles, limit, settle: Nanoseconds::ZERO },
+            work,
+            duties,
+            per_commit,
+            deletes: 0,
+        }
+    }
+
+    /// The author's wait: a minute and a second for each million rows, at most 20 minutes; here the
+    /// longest, because it ends when the debt is paid.
+    fn settle(&self) -> Nanoseconds {
+        let rows = self.settings.load.rows.saturating_mul(self.n_tables as u64);
+        Nanoseconds::from_secs(60 + rows / 1_000_000).min(self.settings.settle)
+    }
+
+    /// Refuses tables that deletes could find empty.
+    fn check_deletes(&self, shapes: &[Shape]) -> Result<(), String> {
+        let Some(batch) =
+            shapes.iter().filter(|shape| shape.has_deletes()).map(|shape| shape.per_commit).max()
+        else {
+            return Ok(());
+        };
+        let inserters = self.inserters_per_table();
+        let rate = self.settings.rates.iter().max().copied().unwrap_or(0);
+        let least = inserters * (batch * BATCHES_LEAST).max(rate * SECONDS_LEAST);
+        let rows = self.settings.load.rows;
+        if rows >= least {
+            return Ok(());
+        }
+        Err(format!(
+            "option `rows_i0`: {rows} rows are too few for the deletes, which go at {batch} rows at \
+             a time and up to {} rows a second from each table; give at least {least}, or a lower \
+             `rate_3`",
+            rate * inserters
+        ))
+    }
+}
+
+/// How often the smallest id is asked for along so many deletes: before the first one, and again
+/// after each `resync` of them.
+pub(super) fn min_queries(deletes: u64, resync: u64) -> u64 {
+    if resync == 0 { 1 } else { deletes.div_ceil(resync).max(1) }
+}

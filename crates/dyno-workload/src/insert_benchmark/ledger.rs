@@ -1,0 +1,128 @@
+//! What the clients of all steps did to each table, as they know it: the audit's side of the books.
+//!
+//! Kinds of transactions are counted by the load generator, and are the same for all tables and all
+//! sizes of a commit. Rows by table have to be counted here. Clients add to a counter when a reply
+//! is complete; nothing waits for anything.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use crate::{Reply, StatementError};
+
+/// The books of a trial.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    tables: Vec<TableBook>,
+    /// How far insert and delete came, by step and table.
+    drifts: Vec<Drift>,
+    pub(super) range: QueryBook,
+    pub(super) point: QueryBook,
+}
+
+impl Ledger {
+    pub(super) fn new(n_tables: usize, n_steps: usize) -> Ledger {
+        let drifts = (0..n_tables * n_steps).map(|_| Drift::default()).collect();
+        let tables = (0..n_tables).map(|_| TableBook::default()).collect();
+        Ledger { tables, drifts, range: QueryBook::default(), point: QueryBook::default() }
+    }
+
+    pub(super) fn tables(&self) -> &[TableBook] {
+        &self.tables
+    }
+
+    pub(super) fn table(&self, table: usize) -> &TableBook {
+        &self.tables[table]
+    }
+
+    pub(super) fn drift(&self, step: usize, table: usize) -> &Drift {
+        &self.drifts[step * self.tables.len() + table]
+    }
+}
+
+/// Rows of one table.
+#[derive(Debug, Default)]
+pub(super) struct TableBook {
+    pub(super) inserts: RowBook,
+    pub(super) deletes: RowBook,
+    /// Of the inserts, those of steps that delete as well.
+    pub(super) inserts_with_deletes: AtomicU64,
+    /// Rows of the largest commit that was deleted.
+    pub(super) batch_max: AtomicU64,
+    /// Where the next DELETE begins.
+    pub(super) tail: AtomicI64,
+}
+
+/// Rows that were to be inserted, or deleted.
+#[derive(Debug, Default)]
+pub(super) struct RowBook {
+    /// Statements that the server confirmed.
+    pub(super) statements: AtomicU64,
+    /// Rows they were to change.
+    pub(super) meant: AtomicU64,
+    /// Rows they changed, as the server told.
+    pub(super) changed: AtomicU64,
+    /// Rows of statements whose outcome nobody knows.
+    pub(super) unknown: AtomicU64,
+    /// How many such statements there are.
+    pub(super) unknown_statements: AtomicU64,
+}
+
+impl RowBook {
+    /// Takes note of a statement for so many rows that is about to be sent.
+    pub(super) fn begin(&self, rows: u64) -> Pending<'_> {
+        Pending { book: self, rows, is_known: false }
+    }
+}
+
+/// A statement in flight. One that is dropped with its client may have been done or not.
+pub(super) struct Pending<'a> {
+    book: &'a RowBook,
+    rows: u64,
+    is_known: bool,
+}
+
+impl Pending<'_> {
+    /// Enters what came of it.
+    pub(super) fn end(mut self, result: &Result<Reply, StatementError>) {
+        if let Ok(reply) = result {
+            add(&self.book.statements, 1);
+            add(&self.book.meant, self.rows);
+            add(&self.book.changed, reply.affected);
+        }
+        self.is_known = !matches!(result, Err(error) if error.class.loses_connection());
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.is_known {
+            add(&self.book.unknown, self.rows);
+            add(&self.book.unknown_statements, 1);
+        }
+    }
+}
+
+/// How far the inserts and the deletes of one table came in one step, in batches.
+#[derive(Debug, Default)]
+pub(super) struct Drift {
+    pub(super) inserts: AtomicU64,
+    pub(super) deletes: AtomicU64,
+    /// One of the clients has ended, and nobody has to wait any more.
+    pub(super) is_over: AtomicBool,
+}
+
+/// Queries and the rows they returned.
+#[derive(Debug, Default)]
+pub(super) struct QueryBook {
+    pub(super) queries: AtomicU64,
+    pub(super) rows: AtomicU64,
+}
+
+/// Reads a counter; all clients have ended by then, or a rough figure will do.
+pub(super) fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+/// Adds to a counter.
+pub(super) fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}

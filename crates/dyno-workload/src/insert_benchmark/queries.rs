@@ -1,0 +1,211 @@
+//! Clients that query: range queries that one secondary index answers, or rows by their ids.
+
+use std::sync::atomic::Ordering;
+
+use dyno_units::RandomStream;
+
+use crate::row::push_decimal;
+use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
+
+use super::Kind;
+use super::clients::{Post, as_text};
+use super::ledger::add;
+use super::rows;
+use super::schema::{self, Index};
+use super::settings::{QueryProtocol, Schema, Settings, Values};
+
+/// Point queries after which the largest id is asked for again.
+const POINTS_PER_MAX: u64 = 100;
+
+/// Whether queries are prepared.
+fn is_prepared(settings: &Settings, dialect: Dialect) -> bool {
+    match settings.query_protocol {
+        QueryProtocol::AsRun => dialect != Dialect::MySql,
+        QueryProtocol::Text => false,
+        QueryProtocol::Prepared => true,
+    }
+}
+
+/// Asks one of the three range queries at a time, drawn at random.
+pub(super) struct RangeClient {
+    post: Post,
+    is_prepared: bool,
+    queries: [(String, String); 3],
+    sql: Vec<u8>,
+}
+
+impl RangeClient {
+    /// The client, and the statements it prepares.
+    pub(super) fn new(post: Post, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
+        let settings = &post.bench.settings;
+        let (table, limit) = (schema::table_name(post.table), settings.values.rows_per_query);
+        let queries = Index::ALL
+            .map(|index| schema::range_query(settings.schema, dialect, &table, index, limit));
+        let is_prepared = is_prepared(settings, dialect);
+        let prepared = |(before, after): &(String, String)| {
+            let sql = dialect.placeholders(&format!("{before}?{after}"));
+            Statement::new(sql, StatementClass::Read)
+        };
+        let statements =
+            if is_prepared { queries.iter().map(prepared).collect() } else { Vec::new() };
+        let room = queries.iter().map(|(before, after)| before.len() + after.len()).max();
+        let sql = Vec::with_capacity(room.unwrap_or(0) + 32);
+        (RangeClient { post, is_prepared, queries, sql }, statements)
+    }
+}
+
+/// The value of a range query, in hundredths where it is a price of 2023-07.
+#[derive(Clone, Copy)]
+enum Bound {
+    Whole(i64),
+    Cents(i64),
+}
+
+fn draw_bound(schema: Schema, values: &Values, query: usize, random: &mut RandomStream) -> Bound {
+    match (Index::ALL[query], schema) {
+        (Index::Register, _) => Bound::Whole(random.below(values.cashregisters) as i64),
+        (Index::Market, Schema::December2023) => Bound::Whole(random.below(values.products) as i64),
+        (Index::Pdc, Schema::December2023) => Bound::Whole(random.below(values.max_price) as i64),
+        (Index::Market | Index::Pdc, Schema::July2023) => {
+            let customer = random.below(values.customers) as i64;
+            Bound::Cents(rows::price_2023_07(values, customer, random))
+        }
+    }
+}
+
+impl Transactions for RangeClient {
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        Kind::Market.index() + random.below(Index::ALL.len() as u64) as usize
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let RangeClient { post, is_prepared, queries, sql } = self;
+        let settings = &post.bench.settings;
+        let query = kind - Kind::Market.index();
+        let bound = draw_bound(settings.schema, &settings.values, query, random);
+        let reply = if *is_prepared {
+            let value = match bound {
+                Bound::Whole(value) => Value::Integer(value),
+                Bound::Cents(cents) => Value::Real(cents as f64 / 100.0),
+            };
+            session.execute(query, &[value]).await?
+        } else {
+            let (before, after) = &queries[query];
+            sql.clear();
+            sql.extend_from_slice(before.as_bytes());
+            match bound {
+                Bound::Whole(value) => push_decimal(sql, value),
+                Bound::Cents(cents) => rows::push_cents(sql, cents),
+            }
+            sql.extend_from_slice(after.as_bytes());
+            session.text(as_text(sql), StatementClass::Read).await?
+        };
+        let book = &post.bench.ledger.range;
+        add(&book.queries, 1);
+        add(&book.rows, reply.rows);
+        Ok(())
+    }
+}
+
+/// Asks for rows by ids drawn between the tail and the head of the table.
+pub(super) struct PointClient {
+    post: Post,
+    is_prepared: bool,
+    head: String,
+    sql: Vec<u8>,
+    ids: Vec<Value<'static>>,
+    largest: i64,
+    /// Queries since the largest id was asked for; none before the first time.
+    since_max: Option<u64>,
+}
+
+impl PointClient {
+    /// The client, and the statements it prepares: first the one for the largest id.
+    pub(super) fn new(post: Post, dialect: Dialect) -> (PointClient, Vec<Statement>) {
+        let table = schema::table_name(post.table);
+        let settings = &post.bench.settings;
+        let n_ids = settings.values.rows_per_query as usize;
+        let head = schema::point_query(&table);
+        let is_prepared = is_prepared(settings, dialect);
+        let largest = Statement::new(schema::max_query(&table), StatementClass::Read);
+        let mut statements = vec![largest.keeping_rows()];
+        if is_prepared {
+            let marks = vec!["?"; n_ids].join(", ");
+            let sql = dialect.placeholders(&format!("{head}{marks})"));
+            statements.push(Statement::new(sql, StatementClass::Read));
+        }
+        let sql = Vec::with_capacity(head.len() + 24 * n_ids);
+        let ids = Vec::with_capacity(n_ids);
+        let client = PointClient { post, is_prepared, head, sql, ids, largest: 0, since_max: None };
+        (client, statements)
+    }
+
+    async fn find_head(&mut self, session: &mut Session) -> Result<(), StatementError> {
+        session.execute(0, &[]).await?;
+        self.largest = session.kept_rows().integer(0, 0).unwrap_or(0);
+        self.since_max = Some(0);
+        Ok(())
+    }
+
+    /// Draws as many ids as a query has.
+    fn draw_ids(&mut self, random: &mut RandomStream) {
+        let smallest = self.post.bench.ledger.table(self.post.table).tail.load(Ordering::Relaxed);
+        let span = (self.largest - smallest).max(1) as u64;
+        self.ids.clear();
+        for _ in 0..self.post.bench.settings.values.rows_per_query {
+            self.ids.push(Value::Integer(smallest + random.below(span) as i64));
+        }
+    }
+
+    fn write_text(&mut self) {
+        let PointClient { sql, head, ids, .. } = self;
+        sql.clear();
+        sql.extend_from_slice(head.as_bytes());
+        for (idx, id) in ids.iter().enumerate() {
+            if idx > 0 {
+                sql.extend_from_slice(b", ");
+            }
+            if let Value::Integer(id) = id {
+                push_decimal(sql, *id);
+            }
+        }
+        sql.push(b')');
+    }
+}
+
+impl Transactions for PointClient {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        match self.since_max {
+            Some(n) if n < POINTS_PER_MAX => Kind::Point.index(),
+            _ => Kind::GetMax.index(),
+        }
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        if kind == Kind::GetMax.index() {
+            return self.find_head(session).await;
+        }
+        self.draw_ids(random);
+        let reply = if self.is_prepared {
+            session.execute(1, &self.ids).await?
+        } else {
+            self.write_text();
+            session.text(as_text(&self.sql), StatementClass::Read).await?
+        };
+        self.since_max = self.since_max.map(|n| n + 1);
+        let book = &self.post.bench.ledger.point;
+        add(&book.queries, 1);
+        add(&book.rows, reply.rows);
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+//! The tables, their indexes and the statements that ask them, in three dialects.
+//!
+//! On MariaDB and MySQL the engine is the server's default one, which a study sets for a whole
+//! variant. SQLite is not among the author's products: there the id is the row's own number.
+
+use crate::{Dialect, Table};
+
+use super::settings::{Deletes, Schema};
+
+/// The name of table `idx`, counted from 0.
+pub(super) fn table_name(idx: usize) -> String {
+    format!("pi{}", idx + 1)
+}
+
+/// Table `idx`, empty.
+pub(super) fn table(schema: Schema, dialect: Dialect, idx: usize) -> Table {
+    let name = table_name(idx);
+    let (key, time) = match dialect {
+        Dialect::MySql => ("bigint not null auto_increment primary key", "datetime"),
+        Dialect::PostgreSql => ("bigserial primary key", "timestamp without time zone"),
+        Dialect::Sqlite => ("integer primary key not null", "datetime"),
+    };
+    let price = match (schema, dialect) {
+        (Schema::December2023, _) => "int",
+        (Schema::July2023, Dialect::MySql) => "float",
+        (Schema::July2023, Dialect::PostgreSql | Dialect::Sqlite) => "real",
+    };
+    // A range of ids for each connection, so that none waits for another one's.
+    let cache = format!("ALTER SEQUENCE {name}_transactionid_seq CACHE 1000");
+    Table {
+        create: format!(
+            "CREATE TABLE {name} (transactionid {key}, dateandtime {time}, \
+             cashregisterid int not null, customerid int not null, productid int not null, \
+             price {price} not null, data varchar(4000))"
+        ),
+        columns: Vec::new(),
+        rows: 0,
+        after: if dialect == Dialect::PostgreSql { vec![cache] } else { Vec::new() },
+        name,
+    }
+}
+
+/// A secondary index, and the range query that it answers alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Index {
+    Market,
+    Register,
+    Pdc,
+}
+
+impl Index {
+    pub(super) const ALL: [Index; 3] = [Index::Market, Index::Register, Index::Pdc];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Index::Market => "marketsegment",
+            Index::Register => "registersegment",
+            Index::Pdc => "pdc",
+        }
+    }
+
+    fn columns(self, schema: Schema) -> &'static str {
+        match (self, schema) {
+            (Index::Market, Schema::December2023) => "productid, customerid, price",
+            (Index::Market, Schema::July2023) => "price, customerid",
+            (Index::Register, Schema::December2023) => "cashregisterid, customerid, price",
+            (Index::Register, Schema::July2023) => "cashregisterid, price, customerid",
+            (Index::Pdc, _) => "price, dateandtime, customerid",
+        }
+    }
+
+    /// Its query's condition, up to the value.
+    fn condition(self, schema: Schema) -> &'static str {
+        match (self, schema) {
+            (Index::Market, Schema::December2023) => "productid >= ",
+            (Index::Market, Schema::July2023) | (Index::Pdc, _) => "price >= ",
+            // The author's own: with the largest value it returns nothing.
+            (Index::Register, _) => "cashregisterid > ",
+        }
+    }
+}
+
+/// The statements that make all indexes of `table`, in the author's order.
+pub(super) fn create_indexes(
+    schema: Schema,
+    dialect: Dialect,
+    table: &str,
+    is_one_by_one: bool,
+) -> Vec<String> {
+    let add =
+        |index: &Index| format!("ADD INDEX {table}_{} ({})", index.suffix(), index.columns(schema));
+    let create = |index: &Index| {
+        let (suffix, columns) = (index.suffix(), index.columns(schema));
+        format!("CREATE INDEX {table}_{suffix} ON {table} ({columns})")
+    };
+    let all = Index::ALL.iter();
+    match dialect {
+        Dialect::MySql if is_one_by_one => {
+            all.map(|index| format!("ALTER TABLE {table} {}", add(index))).collect()
+        }
+        Dialect::MySql => {
+            let added: Vec<String> = all.map(add).collect();
+            vec![format!("ALTER TABLE {table} {}", added.join(", "))]
+        }
+        Dialect::PostgreSql | Dialect::Sqlite => all.map(create).collect(),
+    }
+}
+
+/// A range query in two parts, between which its one value goes.
+pub(super) fn range_query(
+    schema: Schema,
+    dialect: Dialect,
+    table: &str,
+    index: Index,
+    limit: u64,
+) -> (String, String) {
+    let columns = index.columns(schema);
+    let force = match dialect {
+        Dialect::MySql => format!(" FORCE INDEX ({table}_{})", index.suffix()),
+        Dialect::PostgreSql | Dialect::Sqlite => String::new(),
+    };
+    (
+        format!("SELECT {columns} FROM {table}{force} WHERE {}", index.condition(schema)),
+        format!(" ORDER BY {columns} LIMIT {limit}"),
+    )
+}
+
+/// A point query up to its ids; it ends with `)`.
+pub(super) fn point_query(table: &str) -> String {
+    format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
+}
+
+/// Asks for the smallest id.
+pub(super) fn min_query(table: &str) -> String {
+    format!("select min(transactionid) from {table}")
+}
+
+/// Asks for the largest id.
+pub(super) fn max_query(table: &str) -> String {
+    format!("select max(transactionid) from {table}")
+}
+
+/// A multi-row INSERT up to its rows.
+pub(super) fn insert(table: &str) -> String {
+    format!(
+        "insert into {table} (dateandtime,cashregisterid,customerid,productid,price,data) values "
+    )
+}
+
+/// The server's time in whole seconds, where the original writes the client's: a workload has no
+/// clock. It is one and the same in all rows of a statement.
+pub(super) fn now(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::MySql => "now()",
+        Dialect::PostgreSql => "localtimestamp(0)",
+        Dialect::Sqlite => "datetime('now')",
+    }
+}
+
+/// A DELETE in parts: the first id goes between the first two, and what `end` says after the second.
+#[derive(Clone, Debug)]
+pub(super) struct DeleteText {
+    pub(super) before_id: String,
+    pub(super) after_id: String,
+    pub(super) end: DeleteEnd,
+    pub(super) after: &'static str,
+}
+
+/// The second number of a DELETE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeleteEnd {
+    /// How many rows.
+    Rows,
+    /// The first id that stays.
+    Id,
+}
+
+/// The DELETE at the tail of a table.
+pub(super) fn delete(deletes: Deletes, dialect: Dialect, table: &str) -> DeleteText {
+    let order = " order by transactionid asc limit ";
+    let text = |before: String, after: &str, end, rest| DeleteText {
+        before_id: before,
+        after_id: after.to_owned(),
+        end,
+        after: rest,
+    };
+    match (deletes, dialect) {
+        (Deletes::Range, _) => text(
+            format!("delete from {table} where (transactionid>="),
+            " and transactionid<",
+            DeleteEnd::Id,
+            ")",
+        ),
+        (Deletes::Limit | Deletes::Off, Dialect::MySql) => {
+            text(format!("delete from {table} where transactionid >= "), order, DeleteEnd::Rows, "")
+        }
+        (Deletes::Limit | Deletes::Off, Dialect::PostgreSql | Dialect::Sqlite) => text(
+            format!(
+                "delete from {table} where transactionid in (select transactionid from {table} \
+                 where transactionid >= "
+            ),
+            order,
+            DeleteEnd::Rows,
+            ")",
+        ),
+    }
+}

@@ -1,0 +1,274 @@
+//! The options, checked.
+
+use dyno_units::Nanoseconds;
+
+use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+
+/// The column types, indexes and queries of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// Since December 2023: `price` is a whole number.
+    December2023,
+    /// From 2009 to November 2023, so also in July 2023: `price` has a fraction.
+    July2023,
+}
+
+/// Which read/write steps there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// A step of range queries for each rate.
+    Ranges,
+    /// A step of range queries and one of point queries for each rate.
+    RangesAndPoints,
+}
+
+/// When the transactions of the read/write steps begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limiter {
+    /// Evenly spread, whatever the server does.
+    Schedule,
+    /// In bursts at the start of each second, as iibench.py does it.
+    Iibench,
+}
+
+/// How rows are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deletes {
+    /// The first rows from an id on, since April 2024.
+    Limit,
+    /// All rows of a range of ids, before: misses rows where ids have gaps.
+    Range,
+    /// Not at all.
+    Off,
+}
+
+/// How queries are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueryProtocol {
+    /// As the author runs it: text on MariaDB and MySQL, prepared elsewhere.
+    AsRun,
+    Text,
+    Prepared,
+}
+
+const fn count(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Count, default, help }
+}
+
+const fn word(
+    name: &'static str,
+    words: &'static [&'static str],
+    help: &'static str,
+) -> OptionSpec {
+    OptionSpec { name, kind: OptionKind::Word(words), default: words[0], help }
+}
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    word(
+        "schema",
+        &["2023-12", "2023-07"],
+        "columns, indexes and queries since December 2023, or those before it (July 2023 and back \
+         to 2009); figures of the two cannot be compared",
+    ),
+    word("tables", &["per-client", "one"], "a table for each client, or one for all"),
+    word(
+        "reads",
+        &["qr-qp", "q"],
+        "range and point queries in turn (qr100, qp100, qr500 …), or range queries alone (q100 …)",
+    ),
+    word(
+        "limiter",
+        &["schedule", "iibench"],
+        "how the read/write steps keep their rate: evenly spread arrivals whatever the server does, \
+         or bursts at the start of each second as iibench.py has them",
+    ),
+    word(
+        "deletes",
+        &["limit", "range", "off"],
+        "delete the first rows from an id on (since April 2024), or a range of ids (before)",
+    ),
+    word(
+        "create_indexes",
+        &["together", "one-by-one"],
+        "MariaDB and MySQL: one ALTER TABLE for all three indexes, or one for each (as the author \
+         has it for MyRocks); elsewhere always one statement an index",
+    ),
+    word(
+        "query_protocol",
+        &["as-run", "text", "prepared"],
+        "queries as text or prepared; as the author runs it: text on MariaDB and MySQL, prepared \
+         elsewhere",
+    ),
+    count("rows_i0", "100k", "rows of l.i0 in each table"),
+    count("rows_i1", "40k", "rows of l.i1 in each table; as many are deleted; 0 leaves it out"),
+    count("rows_i2", "10k", "rows of l.i2 in each table; as many are deleted; 0 leaves it out"),
+    count("commit_i0", "100", "rows of an INSERT, and so of a commit, in l.i0"),
+    count("commit_i1", "50", "rows of an INSERT and of a DELETE in l.i1"),
+    count("commit_i2", "5", "rows of an INSERT and of a DELETE in l.i2"),
+    count("commit_q", "50", "rows of an INSERT and of a DELETE in the read/write steps"),
+    count("rate_1", "100", "rows a second that each client inserts in the first read/write steps"),
+    count("rate_2", "500", "rows a second in the second read/write steps; 0 leaves them out"),
+    count("rate_3", "1000", "rows a second in the third read/write steps; 0 leaves them out"),
+    count("query_clients", "1", "connections that query in a read/write step, for each client"),
+    count("rows_per_query", "10", "most rows that a query returns"),
+    count(
+        "resync_get_min",
+        "1000",
+        "deletes after which the smallest id is asked for again; 0 asks once a step",
+    ),
+    count(
+        "settle_s",
+        "1200",
+        "longest wait before the first read/write step, in seconds, for the \
+           engine to pay its debt; the author's formula (60 s and 1 s a million rows) may say less",
+    ),
+    count("limit_s", "14400", "longest time of a step that ends by rows, in seconds"),
+    count("data_length_min", "10", "fewest characters in column data"),
+    count("data_length_max", "20", "most characters in column data, at most 4000"),
+    count("data_random_pct", "50", "percent of column data that cannot be compressed"),
+    count("cashregisters", "1000", "values of column cashregisterid"),
+    count("products", "10000", "values of column productid"),
+    count("customers", "100000", "values of column customerid"),
+    count("max_price", "500", "column price stays below this (until 2023: below this plus 1000)"),
+];
+
+/// The options as values.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) schema: Schema,
+    pub(super) is_one_table: bool,
+    pub(super) reads: Reads,
+    pub(super) limiter: Limiter,
+    pub(super) deletes: Deletes,
+    pub(super) is_one_by_one: bool,
+    pub(super) query_protocol: QueryProtocol,
+    pub(super) load: Batches,
+    pub(super) churn: [Batches; 2],
+    /// Rows of a commit in the read/write steps.
+    pub(super) commit_q: u64,
+    /// Rows per second and client of the read/write steps.
+    pub(super) rates: Vec<u64>,
+    pub(super) query_clients: usize,
+    /// 0 for once a step.
+    pub(super) resync: u64,
+    pub(super) settle: Nanoseconds,
+    pub(super) limit: Nanoseconds,
+    pub(super) values: Values,
+}
+
+/// Rows for each table, and how many of them make a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Batches {
+    pub(super) rows: u64,
+    pub(super) per_commit: u64,
+}
+
+/// What rows and queries are drawn from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    pub(super) data_length_min: u64,
+    pub(super) data_length_max: u64,
+    pub(super) data_random_pct: u64,
+    pub(super) cashregisters: u64,
+    pub(super) products: u64,
+    pub(super) customers: u64,
+    pub(super) max_price: u64,
+    pub(super) rows_per_query: u64,
+}
+
+/// What columns of type INT leave room for.
+const INT_MAX: u64 = 2_000_000_000;
+
+/// Most rows of one table: far below what ids of 64 bits have room for.
+const ROWS_MAX: u64 = 1_000_000_000_000;
+
+/// Most rows of one commit: a statement of about 80 bytes a row stays below a megabyte.
+const COMMIT_MAX: u64 = 10_000;
+
+impl Settings {
+    pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
+        let read = |name, min, max| bounded(options, name, min, max);
+        let batches = |rows, commit, min| {
+            let (rows, per_commit) = (read(rows, min, ROWS_MAX)?, read(commit, 1, COMMIT_MAX)?);
+            Ok::<Batches, OptionError>(Batches { rows, per_commit })
+        };
+        Ok(Settings {
+            schema: match options.text("schema") {
+                "2023-07" => Schema::July2023,
+                _ => Schema::December2023,
+            },
+            is_one_table: options.text("tables") == "one",
+            reads: match options.text("reads") {
+                "q" => Reads::Ranges,
+                _ => Reads::RangesAndPoints,
+            },
+            limiter: match options.text("limiter") {
+                "iibench" => Limiter::Iibench,
+                _ => Limiter::Schedule,
+            },
+            deletes: match options.text("deletes") {
+                "range" => Deletes::Range,
+                "off" => Deletes::Off,
+                _ => Deletes::Limit,
+            },
+            is_one_by_one: options.text("create_indexes") == "one-by-one",
+            query_protocol: match options.text("query_protocol") {
+                "text" => QueryProtocol::Text,
+                "prepared" => QueryProtocol::Prepared,
+                _ => QueryProtocol::AsRun,
+            },
+            load: batches("rows_i0", "commit_i0", 1)?,
+            churn: [batches("rows_i1", "commit_i1", 0)?, batches("rows_i2", "commit_i2", 0)?],
+            commit_q: read("commit_q", 1, COMMIT_MAX)?,
+            rates: rates(options)?,
+            query_clients: read("query_clients", 1, 1000)? as usize,
+            resync: read("resync_get_min", 0, ROWS_MAX)?,
+            settle: Nanoseconds::from_secs(read("settle_s", 0, 1_000_000)?),
+            limit: Nanoseconds::from_secs(read("limit_s", 1, 100_000_000)?),
+            values: Values::read(options)?,
+        })
+    }
+}
+
+/// Rising rates, so that no two steps have the same name.
+fn rates(options: &Options) -> Result<Vec<u64>, OptionError> {
+    let mut rates: Vec<u64> = Vec::new();
+    for (name, min) in [("rate_1", 1), ("rate_2", 0), ("rate_3", 0)] {
+        let rate = bounded(options, name, min, 1_000_000_000)?;
+        if rate == 0 {
+            continue;
+        }
+        if rates.last().is_some_and(|last| *last >= rate) {
+            let reason = format!("{rate} rows a second is not above the rate before it");
+            return Err(OptionError { name: name.to_owned(), reason });
+        }
+        rates.push(rate);
+    }
+    Ok(rates)
+}
+
+impl Values {
+    fn read(options: &Options) -> Result<Values, OptionError> {
+        let read = |name, min, max| bounded(options, name, min, max);
+        let data_length_max = read("data_length_max", 1, 4000)?;
+        Ok(Values {
+            data_length_min: read("data_length_min", 0, data_length_max)?,
+            data_length_max,
+            data_random_pct: read("data_random_pct", 0, 100)?,
+            cashregisters: read("cashregisters", 1, INT_MAX)?,
+            products: read("products", 1, INT_MAX)?,
+            customers: read("customers", 1, INT_MAX)?,
+            max_price: read("max_price", 1, INT_MAX)?,
+            rows_per_query: read("rows_per_query", 1, 1000)?,
+        })
+    }
+}
+
+fn bounded(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
+    let value = options.count(name);
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    let reason = format!("`{value}` is not between {min} and {max}");
+    Err(OptionError { name: name.to_owned(), reason })
+}

@@ -1,0 +1,84 @@
+//! What is demanded of the tables, and how large they became.
+
+use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
+
+use super::schema;
+use super::settings::Settings;
+
+/// The rows of all tables, then of each table its name, rows, bytes of its data and of its indexes.
+pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
+    let names: Vec<String> =
+        (0..settings.tables).map(|idx| schema::table_name(settings.key, idx)).collect();
+    let counts: Vec<String> =
+        names.iter().map(|name| format!("(SELECT COUNT(*) FROM {name})")).collect();
+    let mut queries = vec![format!("SELECT {}", counts.join(" + "))];
+    queries.extend(names.iter().map(|name| size_query(name, dialect)));
+    queries
+}
+
+/// Asks for the rows of a table, the bytes of its data and those of its indexes. Where the primary
+/// key is an index of its own, it belongs to the indexes.
+fn size_query(name: &str, dialect: Dialect) -> String {
+    let count = format!("(SELECT COUNT(*) FROM {name})");
+    match dialect {
+        Dialect::MySql => format!(
+            "SELECT {count}, data_length, index_length FROM information_schema.tables \
+             WHERE table_schema = database() AND table_name = '{name}'"
+        ),
+        Dialect::PostgreSql => {
+            format!("SELECT {count}, pg_relation_size('{name}'), pg_indexes_size('{name}')")
+        }
+        Dialect::Sqlite => format!(
+            "SELECT {count}, (SELECT SUM(pgsize) FROM dbstat WHERE name = '{name}'), \
+             (SELECT SUM(pgsize) FROM dbstat WHERE name IN \
+             (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '{name}'))"
+        ),
+    }
+}
+
+/// Judges the answers.
+pub(super) fn judge(
+    settings: &Settings,
+    totals: &AuditTotals,
+    answers: &[TextRows],
+) -> Vec<AuditRow> {
+    let (tables, per_transaction) = (settings.tables, settings.rows_per_transaction);
+    let filled = i128::from(tables * settings.table_size);
+    let stored = filled + i128::from(totals.committed() * per_transaction);
+    let most = stored + i128::from(totals.unknown() * per_transaction);
+    let counted = answers.first().and_then(|answer| number_in(answer, 0, 0));
+    let mut rows = vec![
+        AuditRow::statements(1, totals),
+        AuditRow::between("rows in all tables, filled and inserted", (stored, most), counted),
+    ];
+    for idx in 0..tables {
+        let name = schema::table_name(settings.key, idx);
+        rows.extend(sizes(&name, settings, answers.get(idx as usize + 1)));
+    }
+    rows
+}
+
+/// Data and indexes of one table are there, and the parts tell their size a row.
+fn sizes(name: &str, settings: &Settings, answer: Option<&TextRows>) -> [AuditRow; 2] {
+    let number = |column| answer.and_then(|rows| number_in(rows, 0, column));
+    let (rows, data, indexes) = (number(0), number(1), number(2));
+    let row = |part: &str, bytes: Option<i128>, rest: String| {
+        let measured = match (rows, bytes) {
+            (Some(rows), Some(bytes)) if rows > 0 => {
+                format!("{bytes} bytes, {:.1} a row of {rows}{rest}", bytes as f64 / rows as f64)
+            }
+            (_, Some(bytes)) => format!("{bytes} bytes"),
+            (_, None) => "no number".to_owned(),
+        };
+        let is_there = bytes.is_some_and(|bytes| bytes > 0) || rows == Some(0);
+        AuditRow::judged(format!("{part} of {name}"), "more than 0 bytes", measured, is_there)
+    };
+    let ratio = match (data, indexes) {
+        (Some(data), Some(indexes)) if data > 0 => {
+            format!(", {:.2} of the data", indexes as f64 / data as f64)
+        }
+        _ => String::new(),
+    };
+    let bare = format!("; the columns alone are {}", settings.key.row_bytes());
+    [row("size of the data", data, bare), row("size of the indexes", indexes, ratio)]
+}

@@ -1,0 +1,200 @@
+//! What the order of a primary key costs: rows go into tables whose key is a sequential number, or a
+//! random string.
+//!
+//! The tables and the one statement are those of Percona's measurement on Aurora ("Making Aurora
+//! Write Latency 15x Higher by Choosing a Bad Primary Key"): a key, a number and an index on the
+//! number; the random key is 22 digits and a dash. A single row goes by a prepared statement, where
+//! sysbench sent text. What a key of random strings takes on disk is in the audit, by table.
+
+mod audit;
+mod schema;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use dyno_units::{RandomStream, Seed};
+
+use crate::options::{OptionError, OptionSpec, Options};
+use crate::row::push_decimal;
+use crate::{
+    AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Session, Statement, StatementClass,
+    StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+};
+
+use settings::{Key, Settings};
+
+/// The workload's name.
+pub const NAME: &str = "key-order";
+
+/// One sentence.
+pub const SUMMARY: &str = "inserts alone, into tables with a sequential or a random primary key";
+
+/// Its options.
+pub fn option_specs() -> Vec<OptionSpec> {
+    settings::OPTIONS.to_vec()
+}
+
+/// Makes the workload; `seed` decides the rows that are there at the beginning.
+pub fn create(
+    name: &'static str,
+    options: Options,
+    seed: Seed,
+) -> Result<Arc<dyn Workload>, OptionError> {
+    let settings = Settings::read(&options)?;
+    let seeds = (0..settings.tables).map(|idx| seed.derive("key-order", idx)).collect();
+    Ok(Arc::new(KeyOrder { name, options: options.pairs(), settings, seeds }))
+}
+
+struct KeyOrder {
+    name: &'static str,
+    options: Vec<(String, String)>,
+    settings: Settings,
+    /// Of each table's rows.
+    seeds: Vec<Seed>,
+}
+
+impl Workload for KeyOrder {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn kinds(&self) -> &[&'static str] {
+        &["insert"]
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.options.clone()
+    }
+
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        let Settings { key, table_size, .. } = self.settings;
+        let table = |idx| schema::table(key, dialect, idx, table_size);
+        (0..self.settings.tables).map(table).collect()
+    }
+
+    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        let mut random = self.seeds[table_idx].derive("row", number).stream();
+        if self.settings.key == Key::RandomString {
+            row.push_text(&schema::random_key(&mut random));
+        }
+        row.push_integer(random.below(self.settings.numbers) as i64 + 1);
+    }
+
+    /// One for each table; none where several rows go as text.
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        if self.settings.rows_per_transaction > 1 {
+            return Vec::new();
+        }
+        let key = self.settings.key;
+        let marks = vec!["?"; key.columns().len()].join(", ");
+        let insert = |idx| {
+            let sql = format!("{}({marks})", schema::insert_head(key, idx));
+            Statement::new(dialect.placeholders(&sql), StatementClass::Write)
+        };
+        (0..self.settings.tables).map(insert).collect()
+    }
+
+    fn client(&self, seat: Seat) -> ClientFuture {
+        Box::pin(drive(Client::new(&self.settings), seat))
+    }
+
+    fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
+        audit::queries(&self.settings, dialect)
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        audit::judge(&self.settings, totals, answers)
+    }
+}
+
+/// Inserts rows into a table drawn for each transaction: one by a prepared statement, several by a
+/// text that is written into memory used again.
+struct Client {
+    settings: Settings,
+    table: usize,
+    key: [u8; schema::KEY_BYTES],
+    number: i64,
+    /// Of each table, up to the rows; none where one row is prepared.
+    heads: Vec<String>,
+    sql: Vec<u8>,
+}
+
+/// Room for one row as text: a key, a number and signs.
+const ROW_BYTES: usize = schema::KEY_BYTES + 20;
+
+impl Client {
+    fn new(settings: &Settings) -> Client {
+        let n_rows = settings.rows_per_transaction as usize;
+        let heads: Vec<String> = if n_rows > 1 {
+            (0..settings.tables).map(|idx| schema::insert_head(settings.key, idx)).collect()
+        } else {
+            Vec::new()
+        };
+        let longest = heads.iter().map(String::len).max().unwrap_or(0);
+        Client {
+            settings: settings.clone(),
+            table: 0,
+            key: [0; schema::KEY_BYTES],
+            number: 0,
+            sql: Vec::with_capacity(longest + n_rows * ROW_BYTES),
+            heads,
+        }
+    }
+
+    fn draw_row(&mut self, random: &mut RandomStream) {
+        self.number = random.below(self.settings.numbers) as i64 + 1;
+        if self.settings.key == Key::RandomString {
+            self.key = schema::random_key(random);
+        }
+    }
+
+    fn write_rows(&mut self, random: &mut RandomStream) {
+        self.sql.clear();
+        self.sql.extend_from_slice(self.heads[self.table].as_bytes());
+        for row in 0..self.settings.rows_per_transaction {
+            self.draw_row(random);
+            self.sql.extend_from_slice(if row > 0 { b", (" } else { b"(" });
+            if self.settings.key == Key::RandomString {
+                self.sql.push(b'\'');
+                self.sql.extend_from_slice(&self.key);
+                self.sql.extend_from_slice(b"', ");
+            }
+            push_decimal(&mut self.sql, self.number);
+            self.sql.push(b')');
+        }
+    }
+}
+
+impl Transactions for Client {
+    /// Draws all values, so that a retry sends the same ones.
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        self.table = random.below(self.settings.tables) as usize;
+        if self.heads.is_empty() {
+            self.draw_row(random);
+        } else {
+            self.write_rows(random);
+        }
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let number = Value::Integer(self.number);
+        let result = if !self.heads.is_empty() {
+            let sql = std::str::from_utf8(&self.sql).expect("it is made of ASCII text alone");
+            session.text(sql, StatementClass::Write).await
+        } else if self.settings.key == Key::RandomString {
+            session.execute(self.table, &[Value::Text(&self.key), number]).await
+        } else {
+            session.execute(self.table, &[number]).await
+        };
+        result.map(|_| ())
+    }
+}

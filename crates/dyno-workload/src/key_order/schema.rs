@@ -1,0 +1,70 @@
+//! The tables in three dialects.
+
+use dyno_units::RandomStream;
+
+use crate::{Dialect, Table};
+
+use super::settings::Key;
+
+/// Bytes of a random key: eleven digits, a dash, eleven digits.
+pub(super) const KEY_BYTES: usize = 23;
+
+/// Digits before and behind the dash.
+const HALF: usize = 11;
+
+/// A random key.
+pub(super) fn random_key(random: &mut RandomStream) -> [u8; KEY_BYTES] {
+    let mut key = [b'-'; KEY_BYTES];
+    for start in [0, HALF + 1] {
+        let mut rest = random.below(10_u64.pow(HALF as u32));
+        for digit in key[start..start + HALF].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+    key
+}
+
+/// The name of table `idx`, counted from 0.
+pub(super) fn table_name(key: Key, idx: u64) -> String {
+    let order = match key {
+        Key::Sequential => "sequential",
+        Key::RandomString => "random",
+    };
+    format!("test_{order}_pk{}", idx + 1)
+}
+
+/// Table `idx`, and so many rows for it.
+pub(super) fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
+    let name = table_name(key, idx);
+    let id = match (key, dialect) {
+        (Key::Sequential, Dialect::MySql) => "int not null auto_increment",
+        (Key::Sequential, Dialect::PostgreSql) => "serial",
+        (Key::Sequential, Dialect::Sqlite) => "integer not null",
+        (Key::RandomString, _) => "varchar(26) not null",
+    };
+    let index = match dialect {
+        Dialect::MySql => format!(", KEY {name}_number (number)"),
+        Dialect::PostgreSql | Dialect::Sqlite => String::new(),
+    };
+    let create_index = format!("CREATE INDEX {name}_number ON {name} (number)");
+    let after = match dialect {
+        Dialect::MySql => vec![format!("ANALYZE TABLE {name}")],
+        Dialect::PostgreSql => vec![create_index, format!("VACUUM ANALYZE {name}")],
+        Dialect::Sqlite => vec![create_index, format!("ANALYZE {name}")],
+    };
+    Table {
+        create: format!(
+            "CREATE TABLE {name} (id {id}, number int not null, PRIMARY KEY (id){index})"
+        ),
+        columns: key.columns().to_vec(),
+        rows,
+        after,
+        name,
+    }
+}
+
+/// The INSERT into table `idx` up to its rows.
+pub(super) fn insert_head(key: Key, idx: u64) -> String {
+    format!("INSERT INTO {} ({}) VALUES ", table_name(key, idx), key.columns().join(", "))
+}

@@ -1,0 +1,345 @@
+//! Whether keys were drawn as they were meant to be: counting, and the test of Kolmogorov and
+//! Smirnov.
+//!
+//! A benchmark whose skew is gone measures caches that fit and locks that nobody waits for, and
+//! looks better for it. So each client counts what it draws, in counters of its own, and the audit
+//! compares all of them together with the distribution that was meant.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::AuditRow;
+
+/// Most bins that keys are cut into: fine enough for any skew, small enough to have for each
+/// client.
+const BINS_MOST: usize = 256;
+
+/// ln(2 / α) of the false alarms that a judgement allows itself: α = 6.8e-6, the two tails of a
+/// normal distribution beyond 4.5 standard deviations.
+const LN_TWO_PER_ALPHA: f64 = 12.59;
+
+/// Counters of one client. It alone adds to them, without waiting for anybody; others may read
+/// them at any time.
+#[derive(Debug)]
+pub struct Counters(Box<[AtomicU64]>);
+
+impl Counters {
+    /// `n` counters at 0.
+    fn new(n: usize) -> Counters {
+        Counters((0..n).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Adds `by` to counter `idx`.
+    #[inline]
+    pub fn add(&self, idx: usize, by: u64) {
+        // One writer: nothing can come between the two.
+        let counter = &self.0[idx];
+        counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+    }
+}
+
+/// The counters of all clients of a workload.
+#[derive(Debug)]
+pub struct CounterSet {
+    n: usize,
+    clients: Mutex<Vec<Arc<Counters>>>,
+}
+
+impl CounterSet {
+    /// For clients with `n` counters each.
+    pub fn new(n: usize) -> CounterSet {
+        CounterSet { n, clients: Mutex::default() }
+    }
+
+    /// The counters of one further client. Locks and allocates: for a client's beginning.
+    pub fn client(&self) -> Arc<Counters> {
+        let counters = Arc::new(Counters::new(self.n));
+        self.clients.lock().expect("nobody panics with it").push(Arc::clone(&counters));
+        counters
+    }
+
+    /// What all clients have counted, summed.
+    pub fn sums(&self) -> Vec<u64> {
+        let mut sums = vec![0; self.n];
+        for counters in self.clients.lock().expect("nobody panics with it").iter() {
+            for (sum, counter) in sums.iter_mut().zip(&counters.0) {
+                *sum += counter.load(Ordering::Relaxed);
+            }
+        }
+        sums
+    }
+}
+
+/// How keys are cut into bins, and what share of the draws each bin is meant to get.
+#[derive(Clone, Debug)]
+pub struct KeyBins {
+    rule: Rule,
+    meant: Vec<f64>,
+}
+
+#[derive(Clone, Debug)]
+enum Rule {
+    /// Neighbouring keys of this many, in bins of the same size.
+    Even(u64),
+    /// The bin of each key.
+    Table(Vec<u16>),
+}
+
+impl KeyBins {
+    /// For `n_keys` keys of which each is as likely as any other. `n_keys` must not be 0.
+    pub fn even(n_keys: u64) -> KeyBins {
+        assert!(n_keys > 0, "nothing can be drawn from no keys");
+        let n_bins = n_keys.min(BINS_MOST as u64);
+        // Bin b begins with the first key whose product reaches b whole times n_keys.
+        let start = |bin: u64| (bin * n_keys).div_ceil(n_bins);
+        let share = |bin| (start(bin + 1) - start(bin)) as f64 / n_keys as f64;
+        KeyBins { rule: Rule::Even(n_keys), meant: (0..n_bins).map(share).collect() }
+    }
+
+    /// For keys of which key k is meant to be drawn with the probability `shares[k]`; they need
+    /// not sum to 1. The hottest keys come first: there a skew that is not as meant shows most.
+    pub fn hottest_first(shares: &[f64]) -> KeyBins {
+        let total: f64 = shares.iter().sum();
+        assert!(total > 0.0, "nothing can be drawn from no keys");
+        let mut keys: Vec<usize> = (0..shares.len()).collect();
+        keys.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
+        let mut table = vec![0; shares.len()];
+        let mut meant = vec![0.0];
+        let mut before = 0.0;
+        for key in keys {
+            let is_full = before >= total * meant.len() as f64 / BINS_MOST as f64;
+            if is_full && meant.len() < BINS_MOST {
+                meant.push(0.0);
+            }
+            table[key] = (meant.len() - 1) as u16;
+            meant[table[key] as usize] += shares[key] / total;
+            before += shares[key];
+        }
+        KeyBins { rule: Rule::Table(table), meant }
+    }
+
+    /// The bin of a key, counted from 0.
+    #[inline]
+    fn bin_of(&self, key: u64) -> usize {
+        match &self.rule {
+            Rule::Even(n_keys) => {
+                let wide = u128::from(key.min(n_keys - 1)) * self.meant.len() as u128;
+                (wide / u128::from(*n_keys)) as usize
+            }
+            Rule::Table(table) => table.get(key as usize).map_or(0, |&bin| bin.into()),
+        }
+    }
+}
+
+/// The keys that all clients drew.
+#[derive(Debug)]
+pub struct DrawnKeys {
+    bins: KeyBins,
+    counts: CounterSet,
+}
+
+/// The keys that one client drew.
+#[derive(Debug)]
+pub struct DrawnByClient {
+    keys: Arc<DrawnKeys>,
+    counters: Arc<Counters>,
+}
+
+impl DrawnByClient {
+    /// The client drew this key, counted from 0.
+    #[inline]
+    pub fn note(&self, key: u64) {
+        self.counters.add(self.keys.bins.bin_of(key), 1);
+    }
+}
+
+impl DrawnKeys {
+    /// No keys yet.
+    pub fn new(bins: KeyBins) -> Arc<DrawnKeys> {
+        let counts = CounterSet::new(bins.meant.len());
+        Arc::new(DrawnKeys { bins, counts })
+    }
+
+    /// For one further client. Locks and allocates: for a client's beginning.
+    pub fn client(self: &Arc<Self>) -> DrawnByClient {
+        DrawnByClient { counters: self.counts.client(), keys: Arc::clone(self) }
+    }
+
+    /// Demands that the keys were drawn as meant.
+    pub fn audit_row(&self, name: &str) -> AuditRow {
+        let counts = self.counts.sums();
+        let n: u64 = counts.iter().sum();
+        let distance = ks_distance(&counts, &self.bins.meant);
+        let limit = ks_limit(n);
+        AuditRow::judged(
+            format!("{name}: distance from the distribution that is meant (Kolmogorov–Smirnov)"),
+            format!("at most {limit:.4} for {n} draws"),
+            format!("{distance:.4}"),
+            distance <= limit,
+        )
+    }
+}
+
+/// The largest difference between the cumulated shares of `counts` and those of `meant`, from 0
+/// to 1: the statistic of Kolmogorov and Smirnov over bins. 0 where nothing was counted.
+pub fn ks_distance(counts: &[u64], meant: &[f64]) -> f64 {
+    let n: u64 = counts.iter().sum();
+    if n == 0 {
+        return 0.0;
+    }
+    let total: f64 = meant.iter().sum();
+    let (mut found, mut expected, mut most) = (0, 0.0, 0.0_f64);
+    for (count, share) in counts.iter().zip(meant) {
+        found += count;
+        expected += share / total;
+        most = most.max((found as f64 / n as f64 - expected).abs());
+    }
+    most
+}
+
+/// The distance that `n` draws as meant stay within, but for 7 cases in a million: √(ln(2/α)/2n),
+/// the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant (1990), which holds at
+/// every n, and for bins is on the safe side.
+pub fn ks_limit(n: u64) -> f64 {
+    (LN_TWO_PER_ALPHA / (2.0 * n.max(1) as f64)).sqrt().min(1.0)
+}
+
+/// How far a count of hits among `n` independent tries of probability `p` stays from n·p, but for
+/// 7 cases in a million.
+pub fn share_tolerance(n: u64, p: f64) -> f64 {
+    sum_tolerance(n, p * (1.0 - p), 1.0)
+}
+
+/// How far the sum of `n` independent draws of this variance, none further than `reach` from their
+/// mean, stays from the sum of their means, but for 7 cases in a million: Bernstein's inequality,
+/// which holds at every n, where "so many standard deviations" fails for what is rare.
+pub fn sum_tolerance(n: u64, variance: f64, reach: f64) -> f64 {
+    let third = LN_TWO_PER_ALPHA * reach / 3.0;
+    third + (third * third + 2.0 * LN_TWO_PER_ALPHA * n as f64 * variance).sqrt()
+}
+
+/// Demands that `hits` of `n` tries are a share of `p`, as exactly as so many tries can tell.
+/// `unknown` hits more or fewer are allowed on top.
+pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> AuditRow {
+    let (low, high) = if p <= 0.0 {
+        (0.0, 0.0)
+    } else {
+        let tolerance = share_tolerance(n, p) + unknown as f64;
+        let mean = n as f64 * p;
+        ((mean - tolerance).max(0.0), (mean + tolerance).min(n as f64))
+    };
+    let percent = |hits: f64| 100.0 * hits / n.max(1) as f64;
+    AuditRow::judged(
+        name,
+        format!("{:.2} % ({:.2} to {:.2} of {n})", 100.0 * p, percent(low), percent(high)),
+        format!("{:.2} %", percent(hits as f64)),
+        (low..=high).contains(&(hits as f64)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Seed;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_hand() {
+        let check = |counts: &[u64], meant: &[f64], expected: f64| {
+            assert!((ks_distance(counts, meant) - expected).abs() < 1e-12, "{counts:?}");
+        };
+        check(&[5, 5], &[0.5, 0.5], 0.0);
+        check(&[10, 0], &[0.5, 0.5], 0.5);
+        check(&[1, 2, 1], &[0.5, 0.25, 0.25], 0.25);
+        check(&[0, 0], &[0.5, 0.5], 0.0);
+        check(&[3, 1], &[2.0, 2.0], 0.25);
+    }
+
+    #[test]
+    fn limits_fall_with_the_root_of_the_draws() {
+        assert_eq!(ks_limit(0), 1.0);
+        assert!((ks_limit(10_000) - 0.02509).abs() < 1e-5);
+        assert!((ks_limit(1_000_000) * 10.0 - ks_limit(10_000)).abs() < 1e-12);
+        // About five standard deviations where they are many, and never less than 8 hits.
+        assert!((share_tolerance(1_000_000, 0.5) / 500.0 - 5.03).abs() < 0.01);
+        assert!(share_tolerance(1, 0.01) > 8.0);
+    }
+
+    #[test]
+    fn shares_are_judged_by_how_many_tries_there_were() {
+        let passes = |p, hits, n, unknown| share_row("x", p, (hits, n), unknown).pass;
+        assert!(passes(0.01, 0, 100, 0));
+        assert!(!passes(0.01, 0, 100_000, 0));
+        assert!(passes(0.01, 1_000, 100_000, 0));
+        assert!(!passes(0.01, 1_200, 100_000, 0) && passes(0.01, 1_200, 100_000, 100));
+        assert!(passes(0.0, 0, 10, 0) && !passes(0.0, 1, 100, 5));
+        assert!(passes(1.0, 50, 50, 0) && !passes(1.0, 30, 50, 0));
+        let row = share_row("x", 0.6, (615, 1000), 0);
+        assert_eq!(
+            (&*row.expected, &*row.measured),
+            ("60.00 % (51.80 to 68.20 of 1000)", "61.50 %")
+        );
+    }
+
+    fn row_of(bins: KeyBins, n: u64, mut draw: impl FnMut() -> u64) -> AuditRow {
+        let keys = DrawnKeys::new(bins);
+        let clients = [keys.client(), keys.client()];
+        (0..n).for_each(|nth| clients[nth as usize % 2].note(draw()));
+        keys.audit_row("keys")
+    }
+
+    #[test]
+    fn a_skew_that_is_gone_is_found_and_one_that_is_there_passes() {
+        let shares: Vec<f64> = (0..1000).map(|key| 1.0 / f64::from(key + 1)).collect();
+        let bins = KeyBins::hottest_first(&shares);
+        let mut random = Seed(1).stream();
+        let row = row_of(bins.clone(), 500, || random.below(1000));
+        assert!(!row.pass, "{row:?}");
+        // Zipf's law with exponent 1, by its approximate inverse.
+        let cumulated: Vec<f64> = shares
+            .iter()
+            .scan(0.0, |sum, share| {
+                *sum += share;
+                Some(*sum)
+            })
+            .collect();
+        let row = row_of(bins, 50_000, || {
+            let at = random.unit() * cumulated[999];
+            cumulated.partition_point(|&sum| sum <= at) as u64
+        });
+        assert!(row.pass, "{row:?}");
+        let mut random = Seed(2).stream();
+        assert!(row_of(KeyBins::even(1_000_003), 50_000, || random.below(1_000_003)).pass);
+        assert!(!row_of(KeyBins::even(1_000_003), 50_000, || random.below(900_000)).pass);
+        assert!(row_of(KeyBins::even(3), 50_000, || random.below(3)).pass);
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_has_a_bin_and_the_bins_have_the_keys_shares(
+            n_keys in 1_u64..5000,
+            n_clients in 1_usize..4,
+        ) {
+            let keys = DrawnKeys::new(KeyBins::even(n_keys));
+            let clients: Vec<_> = (0..n_clients).map(|_| keys.client()).collect();
+            (0..n_keys).for_each(|key| clients[key as usize % n_clients].note(key));
+            let counts = keys.counts.sums();
+            prop_assert_eq!(counts.iter().sum::<u64>(), n_keys);
+            prop_assert!(ks_distance(&counts, &keys.bins.meant) < 1e-9);
+        }
+
+        #[test]
+        fn hot_keys_come_first(shares in prop::collection::vec(0.0_f64..1.0, 1..2000)) {
+            prop_assume!(shares.iter().sum::<f64>() > 0.0);
+            let bins = KeyBins::hottest_first(&shares);
+            prop_assert!(bins.meant.len() <= BINS_MOST);
+            prop_assert!((bins.meant.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            for a in 0..shares.len() - 1 {
+                if shares[a] > shares[a + 1] {
+                    prop_assert!(bins.bin_of(a as u64) <= bins.bin_of(a as u64 + 1));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Whether what ran was TPC-C: the consistency conditions before and after the load, the mix, the
+//! skew, what went to other warehouses, and whether every commit is in the tables.
+//!
+//! What the tables tell is preferred to what the clients say they did. Shares are judged by how far
+//! so many draws can be from what is meant, never by a fixed tolerance. Where another warehouse is
+//! none to be had, nothing remote is expected.
+
+pub(super) mod conditions;
+
+use crate::skew::{share_row, sum_tolerance};
+use crate::{AuditRow, AuditTotals, TextRows, number_in};
+
+use super::client::{DECK, WEIGHTS};
+use super::counts::{Count, Counts, Sums};
+use super::rows::{LINES, TableId};
+use super::schema::{Schema, suffix};
+use super::settings::{Consistency, DISTRICTS, Settings};
+use super::statements::Manner;
+use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT};
+
+/// Most statements of a transaction that meets nobody else's.
+const STATEMENTS_MOST: u64 = 92;
+
+/// What is asked of all tables but a few; the columns are read by [`Found`].
+const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
+    (SELECT SUM(d_next_o_id) FROM district), \
+    (SELECT COUNT(*) FROM history), \
+    (SELECT COUNT(*) FROM history WHERE h_c_w_id <> h_w_id), \
+    (SELECT SUM(c_delivery_cnt) FROM customer), \
+    (SELECT COUNT(*) FROM order_line WHERE ol_o_id > FIRST), \
+    (SELECT COUNT(*) FROM order_line WHERE ol_o_id > FIRST AND ol_supply_w_id <> ol_w_id), \
+    (SELECT SUM(ol_quantity) FROM order_line WHERE ol_o_id > FIRST), \
+    (SELECT SUM(s_order_cnt) FROM stock), \
+    (SELECT SUM(s_remote_cnt) FROM stock), \
+    (SELECT SUM(s_ytd) FROM stock), \
+    (SELECT COUNT(*) FROM order_line WHERE ol_o_id <= FIRST), \
+    (SELECT COUNT(*) FROM item), \
+    (SELECT COUNT(*) FROM customer), \
+    (SELECT COUNT(*) FROM stock)";
+
+/// What is asked where the large tables are not to be read.
+const FOUND_QUICKLY: &str = "SELECT NULL, (SELECT SUM(d_next_o_id) FROM district)";
+
+/// Columns of [`FOUND`], in their order.
+#[derive(Clone, Copy)]
+enum Found {
+    Orders,
+    NextOrders,
+    History,
+    RemoteHistory,
+    Deliveries,
+    Lines,
+    RemoteLines,
+    Quantity,
+    StockOrders,
+    StockRemote,
+    StockQuantity,
+    FirstLines,
+    Items,
+    Customers,
+    Stock,
+}
+
+/// What to ask the server: of each set the conditions, what they came to before, and the counts.
+pub(super) fn queries(settings: &Settings) -> Vec<String> {
+    let of_set = |set| {
+        let suffix = suffix(set, settings.sets);
+        let mut queries = Vec::new();
+        if settings.consistency != Consistency::None {
+            queries.extend(conditions::queries(&suffix, &settings.sizes));
+        }
+        if settings.consistency == Consistency::BeforeAndAfter {
+            let before = "SELECT violations FROM tpcc_before";
+            queries.push(format!("{before}{suffix} ORDER BY number"));
+        }
+        let found = match settings.consistency {
+            Consistency::None => FOUND_QUICKLY,
+            _ => FOUND,
+        };
+        let first = settings.sizes.customers.to_string();
+        queries.push(conditions::with_suffix(&found.replace("FIRST", &first), &suffix));
+        queries
+    };
+    (0..settings.sets).flat_map(of_set).collect()
+}
+
+/// What an audit is made from.
+pub(super) struct Audit<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) schema: &'a Schema,
+    pub(super) manner: Manner,
+    pub(super) counts: &'a Counts,
+    pub(super) totals: &'a AuditTotals,
+    /// One set's answers after the other's.
+    pub(super) answers: &'a [TextRows],
+}
+
+impl Audit<'_> {
+    /// All demands, each with what was found.
+    pub(super) fn rows(&self) -> Vec<AuditRow> {
+        let sums = self.counts.sums();
+        let mut rows = self.conditions();
+        rows.extend(self.mix());
+        rows.push(self.counts.items.audit_row("skew of items"));
+        rows.push(self.counts.customers.audit_row("skew of customers by number"));
+        rows.push(self.counts.names.audit_row("skew of customers by last name"));
+        rows.extend(self.shares(&sums));
+        rows.extend(self.remote(&sums));
+        rows.extend(self.growth(&sums));
+        rows.push(self.statements(&sums));
+        rows.extend((0..KINDS.len()).map(|kind| self.round_trips(kind, &sums)));
+        rows
+    }
+
+    fn n_queries(&self) -> usize {
+        match self.settings.consistency {
+            Consistency::BeforeAndAfter => 14,
+            Consistency::After => 13,
+            Consistency::None => 1,
+        }
+    }
+
+    /// The sum over all sets of the number in this place of the answer to a set's query.
+    fn sum(&self, query: usize, row: usize, column: usize) -> Option<i128> {
+        let answers = (0..self.settings.sets as usize).map(|set| {
+            let answer = self.answers.get(set * self.n_queries() + query)?;
+            number_in(answer, row, column)
+        });
+        answers.sum()
+    }
+
+    fn found(&self, what: Found) -> Option<i128> {
+        self.sum(self.n_queries() - 1, 0, what as usize)
+    }
+
+    fn has_found(&self) -> bool {
+        self.settings.consistency != Consistency::None
+    }
+
+    fn conditions(&self) -> Vec<AuditRow> {
+        let names = conditions::NAMES;
+        let row = |when: &str, name: &str, violations| {
+            AuditRow::equal(format!("violations {when} the load, condition {name}"), 0, violations)
+        };
+        let mut rows = Vec::new();
+        if self.settings.consistency == Consistency::BeforeAndAfter {
+            let before = names.iter().enumerate();
+            rows.extend(before.map(|(idx, name)| row("before", name, self.sum(12, idx, 0))));
+        }
+        if self.has_found() {
+            let after = names.iter().enumerate();
+            rows.extend(after.map(|(idx, name)| row("after", name, self.sum(idx, 0, 0))));
+        }
+        rows
+    }
+
+    /// Transactions of a kind that the clients know to have ended as they should.
+    fn ended(&self, kind: usize) -> u64 {
+        self.totals.kinds.get(kind).map_or(0, |totals| totals.committed + totals.rolled_back)
+    }
+
+    fn mix(&self) -> Vec<AuditRow> {
+        let meant = if self.settings.has_deck { DECK } else { WEIGHTS };
+        let total: u64 = meant.iter().sum();
+        let n = (0..KINDS.len()).map(|kind| self.ended(kind)).sum();
+        let row = |(kind, name): (usize, &&str)| {
+            let p = meant[kind] as f64 / total as f64;
+            let name = format!("mix: share of {name}");
+            share_row(&name, p, (self.ended(kind), n), self.unended())
+        };
+        KINDS.iter().enumerate().map(row).collect()
+    }
+
+    /// Transactions that were drawn and are not among those that ended as they should.
+    fn unended(&self) -> u64 {
+        let failed: u64 = self.totals.kinds.iter().map(|kind| kind.undone + kind.lost).sum();
+        failed + self.totals.in_flight
+    }
+
+    fn shares(&self, sums: &Sums) -> Vec<AuditRow> {
+        let new_orders = self.totals.kinds.get(NEW_ORDER).copied().unwrap_or_default();
+        let ended = new_orders.committed + new_orders.rolled_back;
+        let picked = (sums.of(Count::PickedByName), sums.of(Count::CustomersPicked));
+        vec![
+            share_row(
+                "new-orders that are rolled back",
+                0.01,
+                (new_orders.rolled_back, ended),
+                self.unended(),
+            ),
+            share_row("customers looked up by last name", 0.6, picked, 0),
+            lines_of_orders(sums.of(Count::LinesDrawn), sums.of(Count::OrdersDrawn)),
+        ]
+    }
+
+    /// What touches other warehouses.
+    fn remote(&self, sums: &Sums) -> Vec<AuditRow> {
+        let has_others = self.settings.warehouses > 1;
+        let p = |share| if has_others { share } else { 0.0 };
+        let note = if has_others { "" } else { " (there is one warehouse: none can be)" };
+        let lines = format!("order lines supplied by another warehouse{note}");
+        let payments = format!("payments by a customer of another warehouse{note}");
+        if !self.has_found() {
+            let drawn = |hits, n| (sums.of(hits), sums.of(n));
+            let remote_lines = drawn(Count::RemoteLinesDrawn, Count::LinesDrawn);
+            let remote_payments = drawn(Count::RemotePaymentsDrawn, Count::PaymentsDrawn);
+            return vec![
+                share_row(&format!("{lines}, as drawn"), p(0.01), remote_lines, 0),
+                share_row(&format!("{payments}, as drawn"), p(0.15), remote_payments, 0),
+            ];
+        }
+        let count = |what| self.found(what).and_then(|n| u64::try_from(n).ok());
+        let n_paid =
+            count(Found::History).map(|n| n.saturating_sub(self.schema.count(TableId::History)));
+        let row = |name: &str, p, hits: Option<u64>, n: Option<u64>| match hits.zip(n) {
+            Some(counts) => share_row(name, p, counts, 0),
+            None => AuditRow::judged(name, "numbers", "no number", false),
+        };
+        vec![
+            row(&lines, p(0.01), count(Found::RemoteLines), count(Found::Lines)),
+            row(&payments, p(0.15), count(Found::RemoteHistory), n_paid),
+            self.same("lines ordered, as stock counts them", Found::Lines, Found::StockOrders),
+            self.same("remote lines, as stock counts them", Found::RemoteLines, Found::StockRemote),
+            self.same("quantity ordered, as stock has it", Found::Quantity, Found::StockQuantity),
+        ]
+    }
+
+    fn same(&self, name: &str, expected: Found, measured: Found) -> AuditRow {
+        // No line yet: a sum over nothing.
+        AuditRow::equal(name, self.found(expected).unwrap_or_default(), self.found(measured))
+    }
+
+    /// Whether what was confirmed is in the tables, and nothing else.
+    fn growth(&self, sums: &Sums) -> Vec<AuditRow> {
+        let of = |kind: usize| self.totals.kinds.get(kind).copied().unwrap_or_default();
+        let grown = |what, first: u64| Some(self.found(what)? - i128::from(first));
+        let row = |name: &str, kind: usize, measured: Option<i128>| {
+            let low = i128::from(of(kind).committed);
+            let unknown = of(kind).lost + self.totals.in_flight;
+            AuditRow::between(name, (low, low + i128::from(unknown)), measured)
+        };
+        let first = |table| self.schema.count(table);
+        let n_districts = first(TableId::District);
+        let numbers = grown(Found::NextOrders, n_districts + first(TableId::Orders));
+        let mut rows = vec![row("order numbers given out, 1 a new-order", NEW_ORDER, numbers)];
+        if !self.has_found() {
+            return rows;
+        }
+        let orders = grown(Found::Orders, first(TableId::Orders));
+        rows.push(row("growth of orders, 1 a new-order", NEW_ORDER, orders));
+        let history = grown(Found::History, first(TableId::History));
+        rows.push(row("growth of history, 1 a payment", PAYMENT, history));
+        rows.push(self.delivered(sums));
+        let equal = |name: &str, table, what| {
+            let expected = i128::from(first(table));
+            AuditRow::equal(format!("rows of the population: {name}"), expected, self.found(what))
+        };
+        rows.push(equal("items", TableId::Item, Found::Items));
+        rows.push(equal("customers", TableId::Customer, Found::Customers));
+        rows.push(equal("stock", TableId::Stock, Found::Stock));
+        rows.push(equal("order lines", TableId::OrderLine, Found::FirstLines));
+        rows
+    }
+
+    /// A delivery delivers in all ten districts but those where nothing is to be delivered.
+    fn delivered(&self, sums: &Sums) -> AuditRow {
+        let totals = self.totals.kinds.get(DELIVERY).copied().unwrap_or_default();
+        let n_empty = sums.of(Count::EmptyDistricts);
+        let of = |n: u64| i128::from(n * DISTRICTS) - i128::from(n_empty);
+        let most = of(totals.committed + totals.lost + self.totals.in_flight);
+        AuditRow::between(
+            format!("orders delivered, {DISTRICTS} a delivery, {n_empty} districts found empty"),
+            (of(totals.committed), most),
+            self.found(Found::Deliveries),
+        )
+    }
+
+    /// What the sessions counted against what the transactions are made of.
+    fn statements(&self, sums: &Sums) -> AuditRow {
+        let done: u64 = (0..KINDS.len()).map(|kind| sums.of_kind(kind).statements).sum();
+        let failed = self.unended() - self.totals.in_flight;
+        let low = i128::from(done) - i128::from(self.totals.in_flight * STATEMENTS_MOST);
+        let high = i128::from(done) + i128::from(failed * (STATEMENTS_MOST + 1));
+        let sent = self.totals.tally.statements();
+        AuditRow::between("statements sent, all transactions", (low, high), Some(sent.into()))
+    }
+
+    /// Statements and rows of one kind, on average.
+    fn round_trips(&self, kind: usize, sums: &Sums) -> AuditRow {
+        let of_kind = sums.of_kind(kind);
+        let (statements, rows) = meant(self.manner, kind);
+        let name = format!("round trips and rows of {}", KINDS[kind]);
+        let range = |(low, high): (u64, u64)| match low == high {
+            true => low.to_string(),
+            false => format!("{low} to {high}"),
+        };
+        let expected = format!("{}; {}", range(statements), range(rows));
+        if of_kind.done == 0 {
+            return AuditRow::judged(name, expected, "none was done", true);
+        }
+        let mean = |n: u64| n as f64 / of_kind.done as f64;
+        let (found_statements, found_rows) = (mean(of_kind.statements), mean(of_kind.rows));
+        let is_within = |(low, high): (u64, u64), found: f64| {
+            (low as f64 - 1e-9..=high as f64 + 1e-9).contains(&found)
+        };
+        AuditRow::judged(
+            name,
+            expected,
+            format!("{found_statements:.1}; {found_rows:.1}"),
+            is_within(statements, found_statements) && is_within(rows, found_rows),
+        )
+    }
+}
+
+/// Lines of an order are drawn uniformly, so their variance is (11² − 1) / 12 = 10.
+fn lines_of_orders(n_lines: u64, n_orders: u64) -> AuditRow {
+    let mean = (LINES.0 + LINES.1) as f64 / 2.0;
+    let tolerance = sum_tolerance(n_orders, 10.0, 5.0) / n_orders.max(1) as f64;
+    let (low, high) = ((mean - tolerance).max(5.0), (mean + tolerance).min(15.0));
+    let measured = n_lines as f64 / n_orders.max(1) as f64;
+    AuditRow::judged(
+        "lines of an order",
+        format!("{mean} ({low:.3} to {high:.3} of {n_orders})"),
+        format!("{measured:.3}"),
+        n_orders == 0 || (low..=high).contains(&measured),
+    )
+}
+
+/// Fewest and most statements and rows of a kind. A new-order of fewer statements is one that was
+/// rolled back; of a last name there are three customers on average, but there may be many; and a
+/// delivery looks again where another was faster.
+fn meant(manner: Manner, kind: usize) -> ((u64, u64), (u64, u64)) {
+    match (manner, KINDS[kind]) {
+        (Manner::Procedures, "order_status") => ((1, 1), LINES),
+        (Manner::Procedures, _) => ((1, 1), (1, 1)),
+        (Manner::Single, "new_order") => ((24, 67), (10, 32)),
+        (Manner::Batched, "new_order") => ((13, 25), (6, 32)),
+        (_, "payment") => ((9, 11), (3, 40)),
+        (_, "order_status") => ((5, 6), (7, 50)),
+        (_, "delivery") => ((12, STATEMENTS_MOST), (0, 40)),
+        _ => ((4, 4), (2, 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What the clients of a workload count for its audit, each on its own.
+
+use std::sync::Arc;
+
+use crate::skew::{CounterSet, Counters, DrawnByClient, DrawnKeys, KeyBins};
+
+use super::KINDS;
+use super::random::NuRand;
+
+/// What is counted, beside drawn keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    /// Orders that were drawn.
+    OrdersDrawn,
+    /// Their lines.
+    LinesDrawn,
+    /// Those of them that another warehouse was to supply.
+    RemoteLinesDrawn,
+    /// Payments that were drawn.
+    PaymentsDrawn,
+    /// Those of them by a customer of another warehouse.
+    RemotePaymentsDrawn,
+    /// Customers that a payment or an order-status was to find.
+    CustomersPicked,
+    /// Those of them that were looked for by name.
+    PickedByName,
+    /// Districts that a delivery found without a new order.
+    EmptyDistricts,
+    /// The first of as many as there are kinds: transactions that succeeded.
+    Done,
+}
+
+/// Counters of one kind of transaction: done, their statements, the rows they received.
+const PER_KIND: usize = 3;
+
+const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
+
+/// What all clients have counted.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) counters: CounterSet,
+    pub(super) items: Arc<DrawnKeys>,
+    pub(super) customers: Arc<DrawnKeys>,
+    pub(super) names: Arc<DrawnKeys>,
+}
+
+/// What one client counts.
+pub(super) struct Drawing {
+    counters: Arc<Counters>,
+    pub(super) items: DrawnByClient,
+    pub(super) customers: DrawnByClient,
+    pub(super) names: DrawnByClient,
+}
+
+/// Transactions of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OfKind {
+    pub(super) done: u64,
+    pub(super) statements: u64,
+    pub(super) rows: u64,
+}
+
+impl Counts {
+    /// For keys that are meant to be drawn so; `names` has a key for each last name.
+    pub(super) fn new([item, customer, name]: &[NuRand; 3]) -> Counts {
+        let keys = |nurand: &NuRand| DrawnKeys::new(KeyBins::hottest_first(&nurand.shares()));
+        Counts {
+            counters: CounterSet::new(N_COUNTS),
+            items: keys(item),
+            customers: keys(customer),
+            names: keys(name),
+        }
+    }
+
+    pub(super) fn client(&self) -> Drawing {
+        Drawing {
+            counters: self.counters.client(),
+            items: self.items.client(),
+            customers: self.customers.client(),
+            names: self.names.client(),
+        }
+    }
+
+    /// What all clients have counted up to now.
+    pub(super) fn sums(&self) -> Sums {
+        Sums(self.counters.sums())
+    }
+}
+
+/// Sums over all clients.
+pub(super) struct Sums(Vec<u64>);
+
+impl Sums {
+    pub(super) fn of(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    pub(super) fn of_kind(&self, kind: usize) -> OfKind {
+        let first = Count::Done as usize + PER_KIND * kind;
+        let [done, statements, rows] = [0, 1, 2].map(|idx| self.0[first + idx]);
+        OfKind { done, statements, rows }
+    }
+}
+
+impl Drawing {
+    #[inline]
+    pub(super) fn add(&self, count: Count, by: u64) {
+        self.counters.add(count as usize, by);
+    }
+
+    /// A transaction of this kind has succeeded, or was rolled back as it was meant to be.
+    #[inline]
+    pub(super) fn done(&self, kind: usize, statements: u64, rows: u64) {
+        let first = Count::Done as usize + PER_KIND * kind;
+        self.counters.add(first, 1);
+        self.counters.add(first + 1, statements);
+        self.counters.add(first + 2, rows);
+    }
+}

@@ -1,0 +1,246 @@
+//! What is drawn for a transaction before it begins (clauses 2.4.1 to 2.8.1); a retry does the same
+//! again.
+
+use dyno_units::RandomStream;
+
+use super::counts::{Count, Drawing};
+use super::random::{NuRand, push_last_name};
+use super::rows::LINES;
+use super::settings::{DISTRICTS, Fault, Settings, Sizes};
+
+/// Most lines of an order.
+pub(super) const LINES_MOST: usize = LINES.1 as usize;
+
+/// A line that is ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) item: i64,
+    pub(super) supply_w: i64,
+    pub(super) quantity: i64,
+}
+
+/// An order. `lines[..n_lines]` are its lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewOrder {
+    pub(super) w: i64,
+    pub(super) d: i64,
+    pub(super) c: i64,
+    pub(super) lines: [Line; LINES_MOST],
+    pub(super) n_lines: usize,
+    /// The last line is of an item that there is not: the order is to be rolled back.
+    pub(super) rolls_back: bool,
+}
+
+impl NewOrder {
+    pub(super) fn lines(&self) -> &[Line] {
+        &self.lines[..self.n_lines]
+    }
+
+    /// Whether all lines come from the home warehouse.
+    pub(super) fn is_all_local(&self) -> bool {
+        self.lines().iter().all(|line| line.supply_w == self.w)
+    }
+}
+
+/// Who is looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Customer {
+    pub(super) w: i64,
+    pub(super) d: i64,
+    /// 0 where the name is what is known.
+    pub(super) id: i64,
+    pub(super) name: Vec<u8>,
+}
+
+impl Customer {
+    pub(super) fn is_by_name(&self) -> bool {
+        self.id == 0
+    }
+}
+
+/// What a transaction of any kind is about.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    pub(super) w: i64,
+    pub(super) d: i64,
+    pub(super) order: NewOrder,
+    pub(super) customer: Customer,
+    pub(super) cents: i64,
+    pub(super) carrier: i64,
+    pub(super) threshold: i64,
+}
+
+/// The home of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terminal {
+    /// Its set of tables, counted from 0.
+    pub(super) set: u64,
+    /// Its warehouse, counted from 1.
+    pub(super) w: u64,
+    /// Its district, counted from 1: that of stock-level.
+    pub(super) d: u64,
+}
+
+impl Terminal {
+    /// Of this client: clients are spread over the sets one by one. Paced, ten of a set's clients
+    /// share a warehouse, as the specification has it; else they are spread over the warehouses
+    /// one by one.
+    pub(super) fn of(settings: &Settings, client_idx: usize) -> Terminal {
+        let client = client_idx as u64;
+        let (set, nth) = (client % settings.sets, client / settings.sets);
+        let (w, d) = if settings.mode == super::settings::Mode::Paced {
+            (nth / DISTRICTS % settings.warehouses, nth % DISTRICTS)
+        } else {
+            (nth % settings.warehouses, nth / settings.warehouses % DISTRICTS)
+        };
+        Terminal { set, w: w + 1, d: d + 1 }
+    }
+}
+
+/// Draws the inputs of one client.
+pub(super) struct Source {
+    terminal: Terminal,
+    has_home: bool,
+    sorts_lines: bool,
+    warehouses: u64,
+    fault: Option<Fault>,
+    sizes: Sizes,
+    item: NuRand,
+    customer: NuRand,
+    name: NuRand,
+    pub(super) drawing: Drawing,
+}
+
+impl Source {
+    pub(super) fn new(
+        settings: &Settings,
+        terminal: Terminal,
+        [item, customer, name]: [NuRand; 3],
+        drawing: Drawing,
+    ) -> Source {
+        Source {
+            terminal,
+            has_home: settings.has_home,
+            sorts_lines: settings.sorts_lines,
+            warehouses: settings.warehouses,
+            fault: settings.fault,
+            sizes: settings.sizes,
+            item,
+            customer,
+            name,
+            drawing,
+        }
+    }
+
+    /// What nothing has been drawn for yet; has room for any transaction.
+    pub(super) fn nothing() -> Inputs {
+        let customer = Customer { w: 0, d: 0, id: 0, name: Vec::with_capacity(32) };
+        let order = NewOrder::default();
+        Inputs { w: 0, d: 0, order, customer, cents: 0, carrier: 0, threshold: 0 }
+    }
+
+    fn home(&self, random: &mut RandomStream) -> u64 {
+        if self.has_home { self.terminal.w } else { 1 + random.below(self.warehouses) }
+    }
+
+    fn district(random: &mut RandomStream) -> i64 {
+        1 + random.below(DISTRICTS) as i64
+    }
+
+    /// Another warehouse than `w`, each as likely.
+    fn other(&self, w: u64, random: &mut RandomStream) -> u64 {
+        let other = 1 + random.below(self.warehouses - 1);
+        if other < w { other } else { other + 1 }
+    }
+
+    fn may_go_remote(&self) -> bool {
+        self.warehouses > 1 && self.fault != Some(Fault::NeverRemote)
+    }
+
+    pub(super) fn new_order(&mut self, into: &mut NewOrder, random: &mut RandomStream) {
+        let w = self.home(random);
+        into.w = w as i64;
+        into.d = Source::district(random);
+        into.c = self.customer_id(random);
+        into.n_lines = (LINES.0 + random.below(LINES.1 - LINES.0 + 1)) as usize;
+        let rolls_back = random.below(100) == 0;
+        into.rolls_back = rolls_back && self.fault != Some(Fault::NeverRollsBack);
+        self.drawing.add(Count::OrdersDrawn, 1);
+        self.drawing.add(Count::LinesDrawn, into.n_lines as u64);
+        for nth in 0..into.n_lines {
+            let is_unused = into.rolls_back && nth + 1 == into.n_lines;
+            let is_remote = random.below(100) == 0 && self.may_go_remote();
+            let supply_w = if is_remote { self.other(w, random) } else { w };
+            self.drawing.add(Count::RemoteLinesDrawn, is_remote.into());
+            let item = if is_unused { self.sizes.items + 1 } else { self.item.draw(random) };
+            if !is_unused {
+                self.drawing.items.note(item - 1);
+            }
+            into.lines[nth] = Line {
+                item: item as i64,
+                supply_w: supply_w as i64,
+                quantity: 1 + random.below(10) as i64,
+            };
+        }
+        if self.sorts_lines {
+            let n_used = into.n_lines - usize::from(into.rolls_back);
+            into.lines[..n_used].sort_unstable_by_key(|line| (line.supply_w, line.item));
+        }
+    }
+
+    pub(super) fn payment(&mut self, into: &mut Inputs, random: &mut RandomStream) {
+        let w = self.home(random);
+        into.w = w as i64;
+        into.d = Source::district(random);
+        let is_remote = random.below(100) < 15 && self.may_go_remote();
+        self.drawing.add(Count::PaymentsDrawn, 1);
+        self.drawing.add(Count::RemotePaymentsDrawn, is_remote.into());
+        (into.customer.w, into.customer.d) = if is_remote {
+            (self.other(w, random) as i64, Source::district(random))
+        } else {
+            (into.w, into.d)
+        };
+        self.pick_customer(&mut into.customer, random);
+        into.cents = 100 + random.below(499_901) as i64;
+    }
+
+    pub(super) fn order_status(&mut self, into: &mut Inputs, random: &mut RandomStream) {
+        into.w = self.home(random) as i64;
+        into.d = Source::district(random);
+        (into.customer.w, into.customer.d) = (into.w, into.d);
+        self.pick_customer(&mut into.customer, random);
+    }
+
+    pub(super) fn delivery(&mut self, into: &mut Inputs, random: &mut RandomStream) {
+        into.w = self.home(random) as i64;
+        into.carrier = 1 + random.below(10) as i64;
+    }
+
+    pub(super) fn stock_level(&mut self, into: &mut Inputs, random: &mut RandomStream) {
+        into.w = self.home(random) as i64;
+        into.d = if self.has_home { self.terminal.d as i64 } else { Source::district(random) };
+        into.threshold = 10 + random.below(11) as i64;
+    }
+
+    fn customer_id(&mut self, random: &mut RandomStream) -> i64 {
+        let id = self.customer.draw(random);
+        self.drawing.customers.note(id - 1);
+        id as i64
+    }
+
+    /// By last name in 60 of 100 cases.
+    fn pick_customer(&mut self, into: &mut Customer, random: &mut RandomStream) {
+        let is_by_name = random.below(100) < 60 && self.fault != Some(Fault::NeverByName);
+        self.drawing.add(Count::CustomersPicked, 1);
+        into.name.clear();
+        if is_by_name {
+            let name = self.name.draw(random);
+            self.drawing.names.note(name);
+            self.drawing.add(Count::PickedByName, 1);
+            push_last_name(&mut into.name, name);
+            into.id = 0;
+        } else {
+            into.id = self.customer_id(random);
+        }
+    }
+}

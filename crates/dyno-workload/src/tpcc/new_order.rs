@@ -1,0 +1,252 @@
+//! New-order (clause 2.4.2): the transaction that is counted.
+
+use crate::{StatementError, Value};
+
+use super::inputs::{LINES_MOST, Line, NewOrder};
+use super::random::is_brand;
+use super::rows::LINES;
+use super::statements::{BatchSql, Sql};
+use super::talk::{Talk, missing};
+
+/// Length of `s_dist_xx`.
+const DIST_LEN: usize = 24;
+
+/// What has been read for the lines of an order, in memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    price: [i64; LINES_MOST],
+    quantity: [i64; LINES_MOST],
+    dist: [[u8; DIST_LEN]; LINES_MOST],
+    is_brand: [bool; LINES_MOST],
+    /// A fault, for tests.
+    pub(super) forgets_stock: bool,
+}
+
+/// What a terminal shows of an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Cents, with discount and taxes.
+    pub(super) total: i64,
+    /// Lines that are brand and not generic.
+    pub(super) brands: u64,
+}
+
+/// Rates, in ten-thousandths.
+struct Rates {
+    discount: i64,
+    w_tax: i64,
+    d_tax: i64,
+}
+
+/// Places an order, statement by statement; none where it was rolled back.
+pub(super) async fn perform(
+    talk: &mut Talk<'_>,
+    order: &NewOrder,
+    scratch: &mut Scratch,
+    is_batched: bool,
+) -> Result<Option<Shown>, StatementError> {
+    let NewOrder { w, d, c, .. } = *order;
+    talk.begin(true).await?;
+    talk.ask(Sql::OrderCustomer, [w, w, d, c]).await?;
+    let discount = talk.fixed(0, 4, "customer of a new order")?;
+    let w_tax = talk.fixed(3, 4, "warehouse of a new order")?;
+    talk.ask(Sql::NextOrder, [w, d]).await?;
+    let o_id = talk.integer(0, "district of a new order")?;
+    let d_tax = talk.fixed(1, 4, "district of a new order")?;
+    talk.ask(Sql::TakeOrder, [w, d]).await?;
+    let n_lines = order.n_lines as i64;
+    let is_all_local = order.is_all_local().into();
+    talk.ask(Sql::InsertOrder, [o_id, d, w, c, n_lines, is_all_local]).await?;
+    talk.ask(Sql::InsertNewOrder, [o_id, d, w]).await?;
+    let is_complete = if is_batched {
+        all_lines(talk, order, o_id, scratch).await?
+    } else {
+        line_by_line(talk, order, o_id, scratch).await?
+    };
+    if !is_complete {
+        talk.roll_back_as_meant().await?;
+        return Ok(None);
+    }
+    talk.commit().await?;
+    Ok(Some(shown(order.lines(), scratch, &Rates { discount, w_tax, d_tax })))
+}
+
+/// The order's total (clause 2.4.2.2), rounded to cents.
+fn shown(lines: &[Line], scratch: &Scratch, rates: &Rates) -> Shown {
+    const ONE: i64 = 10_000;
+    let sum: i64 = lines.iter().zip(scratch.price).map(|(line, price)| line.quantity * price).sum();
+    let factor = (ONE - rates.discount) * (ONE + rates.w_tax + rates.d_tax);
+    let total = (sum * factor + ONE * ONE / 2) / (ONE * ONE);
+    let brands = scratch.is_brand[..lines.len()].iter().filter(|&&is_brand| is_brand).count();
+    Shown { total, brands: brands as u64 }
+}
+
+/// What stays of a stock of `stock` when `quantity` are taken: below 10 it is filled up by 91.
+fn after_taking(stock: i64, quantity: i64) -> i64 {
+    if stock >= quantity + 10 { stock - quantity } else { stock - quantity + 91 }
+}
+
+/// False where there is no such item as that of the last line.
+async fn line_by_line(
+    talk: &mut Talk<'_>,
+    order: &NewOrder,
+    o_id: i64,
+    scratch: &mut Scratch,
+) -> Result<bool, StatementError> {
+    for (idx, line) in order.lines().iter().enumerate() {
+        talk.ask(Sql::Item, [line.item]).await?;
+        if talk.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
+            return Ok(false);
+        }
+        scratch.price[idx] = talk.fixed(0, 2, "item of an order line")?;
+        let is_brand_item = talk.kept().text(0, 2).is_some_and(is_brand);
+        talk.ask(Sql::Stock, [order.d, line.supply_w, line.item]).await?;
+        let stock = talk.integer(0, "stock of an order line")?;
+        scratch.is_brand[idx] = is_brand_item && talk.kept().text(0, 1).is_some_and(is_brand);
+        copy_dist(talk.kept().text(0, 2), &mut scratch.dist[idx])?;
+        take(talk, order, line, stock, scratch.forgets_stock).await?;
+        let values = line_values(order, o_id, idx, scratch);
+        talk.ask_with(Sql::InsertLine, &values).await?;
+    }
+    Ok(true)
+}
+
+/// Takes a line's quantity from its stock; returns what stays.
+async fn take(
+    talk: &mut Talk<'_>,
+    order: &NewOrder,
+    line: &Line,
+    stock: i64,
+    forgets_stock: bool,
+) -> Result<i64, StatementError> {
+    let left = after_taking(stock, line.quantity);
+    let is_remote = i64::from(line.supply_w != order.w);
+    if !forgets_stock {
+        let values = [left, line.quantity, is_remote, line.supply_w, line.item];
+        talk.ask(Sql::TakeStock, values).await?;
+    }
+    Ok(left)
+}
+
+fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Result<(), StatementError> {
+    let from = from.filter(|text| text.len() == DIST_LEN);
+    to.copy_from_slice(from.ok_or_else(|| missing("district information of stock"))?);
+    Ok(())
+}
+
+/// The nine values of a line that is inserted.
+fn line_values<'a>(
+    order: &NewOrder,
+    o_id: i64,
+    idx: usize,
+    scratch: &'a Scratch,
+) -> [Value<'a>; 9] {
+    let line = &order.lines[idx];
+    let amount = line.quantity * scratch.price[idx];
+    let number = idx as i64 + 1;
+    let integers =
+        [o_id, order.d, order.w, number, line.item, line.supply_w, line.quantity, amount, 0];
+    let mut values = integers.map(Value::Integer);
+    values[8] = Value::Text(&scratch.dist[idx]);
+    values
+}
+
+/// As [`line_by_line`], with one statement for all items, one for all stock, one for all lines.
+async fn all_lines(
+    talk: &mut Talk<'_>,
+    order: &NewOrder,
+    o_id: i64,
+    scratch: &mut Scratch,
+) -> Result<bool, StatementError> {
+    let lines = order.lines();
+    let used = &lines[..lines.len() - usize::from(order.rolls_back)];
+    let at = |idx: usize| lines[idx.min(lines.len() - 1)];
+    let mut items = [Value::Null; LINES_MOST];
+    (0..LINES_MOST).for_each(|idx| items[idx] = Value::Integer(at(idx).item));
+    talk.ask_batch(BatchSql::Items, 0, &items).await?;
+    read_items(talk, used, scratch)?;
+    let mut keys = [Value::Integer(order.d); 1 + 2 * LINES_MOST];
+    for idx in 0..LINES_MOST {
+        keys[1 + 2 * idx] = Value::Integer(at(idx).supply_w);
+        keys[2 + 2 * idx] = Value::Integer(at(idx).item);
+    }
+    talk.ask_batch(BatchSql::Stocks, 0, &keys).await?;
+    read_stocks(talk, used, scratch)?;
+    for (idx, line) in used.iter().enumerate() {
+        let left = take(talk, order, line, scratch.quantity[idx], scratch.forgets_stock).await?;
+        // A further line of the same stock finds what this one leaves.
+        for (other, quantity) in used.iter().zip(&mut scratch.quantity).skip(idx + 1) {
+            if (other.supply_w, other.item) == (line.supply_w, line.item) {
+                *quantity = left;
+            }
+        }
+    }
+    if order.rolls_back {
+        return Ok(false);
+    }
+    let mut values = [Value::Null; 9 * LINES_MOST];
+    for (idx, nine) in values.chunks_exact_mut(9).take(lines.len()).enumerate() {
+        nine.copy_from_slice(&line_values(order, o_id, idx, scratch));
+    }
+    let further = lines.len() - LINES.0 as usize;
+    talk.ask_batch(BatchSql::InsertLines, further, &values[..9 * lines.len()]).await?;
+    Ok(true)
+}
+
+fn read_items(talk: &Talk<'_>, used: &[Line], scratch: &mut Scratch) -> Result<(), StatementError> {
+    let kept = talk.kept();
+    for (idx, line) in used.iter().enumerate() {
+        let row = (0..kept.n_rows()).find(|&row| kept.integer(row, 0) == Some(line.item));
+        let row = row.ok_or_else(|| missing("item of an order line"))?;
+        let price = kept.fixed(row, 1, 2);
+        scratch.price[idx] = price.ok_or_else(|| missing("price of an item"))?;
+        scratch.is_brand[idx] = kept.text(row, 3).is_some_and(is_brand);
+    }
+    Ok(())
+}
+
+fn read_stocks(
+    talk: &Talk<'_>,
+    used: &[Line],
+    scratch: &mut Scratch,
+) -> Result<(), StatementError> {
+    let kept = talk.kept();
+    for (idx, line) in used.iter().enumerate() {
+        let is_of = |&row: &usize| {
+            kept.integer(row, 1) == Some(line.item) && kept.integer(row, 0) == Some(line.supply_w)
+        };
+        let row =
+            (0..kept.n_rows()).find(is_of).ok_or_else(|| missing("stock of an order line"))?;
+        let quantity = kept.integer(row, 2);
+        scratch.quantity[idx] = quantity.ok_or_else(|| missing("quantity of stock"))?;
+        scratch.is_brand[idx] &= kept.text(row, 3).is_some_and(is_brand);
+        copy_dist(kept.text(row, 4), &mut scratch.dist[idx])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stock_is_filled_up_where_less_than_ten_would_stay() {
+        let check = |stock, quantity, expected| assert_eq!(after_taking(stock, quantity), expected);
+        check(20, 10, 10);
+        check(19, 10, 100);
+        check(11, 1, 10);
+        check(10, 1, 100);
+    }
+
+    #[test]
+    fn totals_have_discount_and_taxes() {
+        let line = |quantity| Line { item: 1, supply_w: 1, quantity };
+        let mut scratch = Scratch::default();
+        (scratch.price[0], scratch.price[1]) = (1000, 333);
+        scratch.is_brand[1] = true;
+        let rates = Rates { discount: 1000, w_tax: 500, d_tax: 1500 };
+        // (2 × 10.00 + 3 × 3.33) × 0.9 × 1.2 = 32.3892
+        let shown = shown(&[line(2), line(3)], &scratch, &rates);
+        assert_eq!(shown, Shown { total: 3239, brands: 1 });
+    }
+}

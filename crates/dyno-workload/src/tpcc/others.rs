@@ -1,0 +1,161 @@
+//! Payment, order-status, delivery and stock-level (clauses 2.5 to 2.8), statement by statement.
+
+use std::io::Write as _;
+
+use crate::{StatementError, Value};
+
+use super::inputs::{Customer, Inputs};
+use super::settings::DISTRICTS;
+use super::statements::Sql;
+use super::talk::{Talk, missing};
+
+/// Longest `c_data`.
+const DATA_MOST: usize = 500;
+
+/// Orders whose lines stock-level looks at.
+const ORDERS_OF_STOCK_LEVEL: i64 = 20;
+
+/// Most times that a delivery looks for a district's oldest order, where others take it first.
+const LOOKS_MOST: u32 = 1000;
+
+/// Text that is put together for a payment, in memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    history: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Scratch {
+        Scratch { history: Vec::with_capacity(64), data: Vec::with_capacity(1024) }
+    }
+}
+
+/// The customer's number; of several of a name the one in the middle by first name, rounded up.
+async fn customer_id(talk: &mut Talk<'_>, customer: &Customer) -> Result<i64, StatementError> {
+    if !customer.is_by_name() {
+        return Ok(customer.id);
+    }
+    let values =
+        [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)];
+    talk.ask_with(Sql::CustomersByName, &values).await?;
+    let middle = talk.kept().n_rows().div_ceil(2).checked_sub(1);
+    let id = middle.and_then(|row| talk.kept().integer(row, 0));
+    id.ok_or_else(|| missing("customer of that name"))
+}
+
+pub(super) async fn payment(
+    talk: &mut Talk<'_>,
+    inputs: &Inputs,
+    scratch: &mut Scratch,
+) -> Result<(), StatementError> {
+    let Inputs { w, d, ref customer, cents, .. } = *inputs;
+    talk.begin(true).await?;
+    talk.ask(Sql::PayWarehouse, [cents, w]).await?;
+    talk.ask(Sql::Warehouse, [w]).await?;
+    scratch.history.clear();
+    talk.kept().write_text(0, 0, &mut scratch.history);
+    scratch.history.extend_from_slice(b"    ");
+    talk.ask(Sql::PayDistrict, [cents, w, d]).await?;
+    talk.ask(Sql::District, [w, d]).await?;
+    talk.kept().write_text(0, 0, &mut scratch.history);
+    let id = customer_id(talk, customer).await?;
+    talk.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
+    let credit = talk.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
+    if credit == b"BC" {
+        talk.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
+        let data = &mut scratch.data;
+        data.clear();
+        let ids = format_args!("{id} {} {} {d} {w} ", customer.d, customer.w);
+        // Writing into memory cannot fail.
+        let _ = write!(data, "{ids}{}.{:02} | ", cents / 100, cents % 100);
+        talk.kept().write_text(0, 0, data);
+        data.truncate(DATA_MOST);
+        let [id, c_d, c_w, cents] = [id, customer.d, customer.w, cents].map(Value::Integer);
+        let values = [cents, cents, Value::Text(data), c_w, c_d, id];
+        talk.ask_with(Sql::PayBadCustomer, &values).await?;
+    } else {
+        talk.ask(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]).await?;
+    }
+    let integers = [id, customer.d, customer.w, d, w, cents, 0];
+    let mut values = integers.map(Value::Integer);
+    values[6] = Value::Text(&scratch.history);
+    talk.ask_with(Sql::InsertHistory, &values).await?;
+    talk.commit().await
+}
+
+pub(super) async fn order_status(
+    talk: &mut Talk<'_>,
+    inputs: &Inputs,
+) -> Result<(), StatementError> {
+    let customer = &inputs.customer;
+    let Customer { w, d, .. } = *customer;
+    talk.begin(false).await?;
+    let id = customer_id(talk, customer).await?;
+    talk.ask(Sql::CustomerStatus, [w, d, id]).await?;
+    talk.ask(Sql::LastOrder, [w, d, id]).await?;
+    let order = talk.integer(0, "last order of a customer")?;
+    talk.ask(Sql::LinesOfOrder, [w, d, order]).await?;
+    talk.commit().await
+}
+
+/// Delivers the oldest new order of each district but the last `n_skipped` of them, which is 0
+/// unless a test wants a fault. Returns how many districts had none.
+pub(super) async fn delivery(
+    talk: &mut Talk<'_>,
+    inputs: &Inputs,
+    n_skipped: u64,
+) -> Result<u64, StatementError> {
+    let mut n_empty = 0;
+    talk.begin(true).await?;
+    for d in 1..=(DISTRICTS - n_skipped) as i64 {
+        match oldest_order(talk, inputs.w, d).await? {
+            Some(order) => deliver(talk, inputs, d, order).await?,
+            None => n_empty += 1,
+        }
+    }
+    talk.commit().await?;
+    Ok(n_empty)
+}
+
+/// Takes the oldest new order of a district; none where it has none.
+async fn oldest_order(talk: &mut Talk<'_>, w: i64, d: i64) -> Result<Option<i64>, StatementError> {
+    for _ in 0..LOOKS_MOST {
+        talk.ask(Sql::OldestNewOrder, [w, d]).await?;
+        let Some(order) = talk.kept().integer(0, 0) else { return Ok(None) };
+        // Another delivery may have taken it meanwhile.
+        if talk.ask(Sql::DeleteNewOrder, [w, d, order]).await?.affected > 0 {
+            return Ok(Some(order));
+        }
+    }
+    Err(missing("new order that could be taken"))
+}
+
+async fn deliver(
+    talk: &mut Talk<'_>,
+    inputs: &Inputs,
+    d: i64,
+    order: i64,
+) -> Result<(), StatementError> {
+    let Inputs { w, carrier, .. } = *inputs;
+    talk.ask(Sql::CustomerOfOrder, [w, d, order]).await?;
+    let customer = talk.integer(0, "order of a new order")?;
+    talk.ask(Sql::Carrier, [carrier, w, d, order]).await?;
+    talk.ask(Sql::DeliverLines, [w, d, order]).await?;
+    talk.ask(Sql::AmountOfOrder, [w, d, order]).await?;
+    let cents = talk.fixed(0, 2, "line of a new order")?;
+    talk.ask(Sql::PayDelivery, [cents, w, d, customer]).await?;
+    Ok(())
+}
+
+pub(super) async fn stock_level(
+    talk: &mut Talk<'_>,
+    inputs: &Inputs,
+) -> Result<(), StatementError> {
+    let Inputs { w, d, threshold, .. } = *inputs;
+    talk.begin(false).await?;
+    talk.ask(Sql::OrdersSoFar, [w, d]).await?;
+    let next = talk.integer(0, "district of a stock-level")?;
+    talk.ask(Sql::LowStock, [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold]).await?;
+    talk.commit().await
+}

@@ -1,0 +1,217 @@
+//! The options, checked.
+
+use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+
+/// Districts of a warehouse, and terminals of it.
+pub(super) const DISTRICTS: u64 = 10;
+
+/// Most warehouses of a set: their numbers have nine digits in what procedures are given.
+const WAREHOUSES_MAX: u64 = 1_000_000;
+
+/// Most table sets: each connection prepares the statements of all of them.
+const SETS_MAX: u64 = 100;
+
+/// The options of the workload.
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "warehouses",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "warehouses of each table set; each is about 100 MB",
+    },
+    OptionSpec {
+        name: "tables",
+        kind: OptionKind::Count,
+        default: "1",
+        help: "table sets, named with a number from 1 where there are more than one; clients are \
+               spread over them",
+    },
+    OptionSpec {
+        name: "mode",
+        kind: OptionKind::Word(&["unpaced", "paced", "open"]),
+        default: "unpaced",
+        help: "one transaction after the other; with keying and think time; or as a rate tells",
+    },
+    OptionSpec {
+        name: "home",
+        kind: OptionKind::Switch,
+        default: "yes",
+        help: "each client is a terminal of one warehouse; `no` draws a warehouse for each \
+               transaction (not TPC-C, but what go-tpc and sysbench-tpcc do)",
+    },
+    OptionSpec {
+        name: "mix",
+        kind: OptionKind::Word(&["weights", "deck"]),
+        default: "weights",
+        help: "45/43/4/4/4 drawn independently, or shuffled decks of 10/10/1/1/1 cards",
+    },
+    OptionSpec {
+        name: "procedures",
+        kind: OptionKind::Switch,
+        default: "no",
+        help: "one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)",
+    },
+    OptionSpec {
+        name: "batched",
+        kind: OptionKind::Switch,
+        default: "no",
+        help: "one statement for all items, one for all stock and one for all lines of an order, \
+               as go-tpc sends them",
+    },
+    OptionSpec {
+        name: "sort_lines",
+        kind: OptionKind::Switch,
+        default: "yes",
+        help: "lines of an order take their stock in the order of its key, which avoids deadlocks",
+    },
+    OptionSpec {
+        name: "foreign_keys",
+        kind: OptionKind::Switch,
+        default: "no",
+        help: "the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)",
+    },
+    OptionSpec {
+        name: "consistency",
+        kind: OptionKind::Word(&["before-and-after", "after", "none"]),
+        default: "before-and-after",
+        help: "when the twelve consistency conditions are checked: each time reads all tables",
+    },
+];
+
+/// Whether clients wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Unpaced,
+    Paced,
+    Open,
+}
+
+/// When the consistency conditions are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consistency {
+    BeforeAndAfter,
+    After,
+    None,
+}
+
+/// A deviation that the audit must find; for tests of the audit alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Order lines and payments stay in the home warehouse.
+    NeverRemote,
+    /// Items, customers and names are drawn uniformly.
+    FlatSkew,
+    /// A delivery leaves one of the ten districts out.
+    SkipsDistricts,
+    /// No order is rolled back.
+    NeverRollsBack,
+    /// Every customer is looked up by number.
+    NeverByName,
+    /// An order takes nothing from its stock.
+    ForgetsStock,
+}
+
+/// How large a warehouse is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Items, and rows of stock of a warehouse.
+    pub(super) items: u64,
+    /// Customers of a district, and orders that it begins with.
+    pub(super) customers: u64,
+    /// Orders of a district, its last, that are not delivered in the beginning.
+    pub(super) undelivered: u64,
+    /// Different last names.
+    pub(super) names: u64,
+}
+
+impl Sizes {
+    /// Those of the specification.
+    pub(super) const FULL: Sizes =
+        Sizes { items: 100_000, customers: 3000, undelivered: 900, names: 1000 };
+
+    /// A fiftieth, for tests that are not about size.
+    pub(super) const SMALL: Sizes =
+        Sizes { items: 2000, customers: 60, undelivered: 18, names: 20 };
+}
+
+/// The options as values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Of each set.
+    pub(super) warehouses: u64,
+    pub(super) sets: u64,
+    pub(super) mode: Mode,
+    pub(super) has_home: bool,
+    pub(super) has_deck: bool,
+    pub(super) has_procedures: bool,
+    pub(super) is_batched: bool,
+    pub(super) sorts_lines: bool,
+    pub(super) has_foreign_keys: bool,
+    pub(super) consistency: Consistency,
+    pub(super) fault: Option<Fault>,
+    pub(super) sizes: Sizes,
+}
+
+impl Settings {
+    pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
+        let settings = Settings {
+            warehouses: count(options, "warehouses", WAREHOUSES_MAX)?,
+            sets: count(options, "tables", SETS_MAX)?,
+            mode: match options.text("mode") {
+                "paced" => Mode::Paced,
+                "open" => Mode::Open,
+                _ => Mode::Unpaced,
+            },
+            has_home: options.switch("home"),
+            has_deck: options.text("mix") == "deck",
+            has_procedures: options.switch("procedures"),
+            is_batched: options.switch("batched"),
+            sorts_lines: options.switch("sort_lines"),
+            has_foreign_keys: options.switch("foreign_keys"),
+            consistency: match options.text("consistency") {
+                "none" => Consistency::None,
+                "after" => Consistency::After,
+                _ => Consistency::BeforeAndAfter,
+            },
+            fault: None,
+            sizes: Sizes::FULL,
+        };
+        settings.checked()
+    }
+
+    /// Refuses options that contradict each other.
+    fn checked(self) -> Result<Settings, OptionError> {
+        let refused = |name: &str, reason: &str| {
+            Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
+        };
+        if self.mode == Mode::Paced && !self.has_home {
+            let reason = "`no` does not go with mode `paced`: who waits is a terminal of one \
+                          warehouse; leave one of the two out";
+            return refused("home", reason);
+        }
+        if self.has_procedures && self.is_batched {
+            let reason = "`yes` does not go with procedures, which send one statement for each \
+                          transaction anyway; leave one of the two out";
+            return refused("batched", reason);
+        }
+        Ok(self)
+    }
+
+    /// Terminals of all sets: ten of each warehouse.
+    pub(super) fn n_terminals(&self) -> u64 {
+        self.sets * self.warehouses * DISTRICTS
+    }
+
+    pub(super) fn has_fault(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+}
+
+fn count(options: &Options, name: &str, max: u64) -> Result<u64, OptionError> {
+    let value = options.count(name);
+    if (1..=max).contains(&value) {
+        return Ok(value);
+    }
+    let reason = format!("`{value}` is not between 1 and {max}");
+    Err(OptionError { name: name.to_owned(), reason })
+}
