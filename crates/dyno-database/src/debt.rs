@@ -27,6 +27,17 @@ impl Debt {
     pub fn is_paid(&self) -> bool {
         self.parts.iter().all(|part| part.value <= part.paid_at)
     }
+
+    /// One number across engines: the worst of its parts, each over the value at which it counts
+    /// as paid. All is paid at or below 1. None where nothing is put off that could be read.
+    pub fn gauge(&self) -> Option<f64> {
+        let shares = self.parts.iter().map(|part| match part.paid_at {
+            paid_at if paid_at > 0.0 => part.value / paid_at,
+            // Nothing at all may be left.
+            _ => 1.0 + part.value.max(0.0),
+        });
+        shares.reduce(f64::max)
+    }
 }
 
 /// Reads the debt of one server, on a connection of its own.
@@ -52,4 +63,27 @@ pub trait DebtMeter: Send {
     ///
     /// Which setting could not be put back: the step must then not be run.
     fn end_settling(&mut self) -> Result<(), String>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(parts: &[(f64, f64)], expected: Option<f64>) {
+        let part = |&(value, paid_at)| DebtPart { reading: "debt.x", value, paid_at };
+        let debt = Debt { parts: parts.iter().map(part).collect() };
+        assert_eq!(debt.gauge(), expected);
+        assert_eq!(debt.is_paid(), expected.is_none_or(|gauge| gauge <= 1.0));
+    }
+
+    #[test]
+    fn the_gauge_is_the_worst_part_over_what_is_paid() {
+        check(&[], None);
+        check(&[(500.0, 1000.0)], Some(0.5));
+        check(&[(500.0, 1000.0), (3.0, 1.0)], Some(3.0));
+        check(&[(1.0, 1.0)], Some(1.0));
+        check(&[(0.0, 0.0)], Some(1.0));
+        check(&[(2.0, 0.0)], Some(3.0));
+    }
 }

@@ -7,9 +7,11 @@ mod catalog;
 mod data;
 mod debt;
 mod endpoint;
+mod explain_cost;
 pub mod mysql;
 pub mod null;
 pub mod postgresql;
+mod probe;
 mod server;
 pub mod sqlite;
 mod transport;
@@ -18,6 +20,14 @@ pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables}
 pub use data::{DataShape, data_shape};
 pub use debt::{Debt, DebtMeter, DebtPart};
 pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
+pub use explain_cost::{
+    Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
+    cost_source, explain_cost,
+};
+pub use probe::{
+    endpoint_debt_meter, endpoint_probes, server_reading_legend, server_readings_legend, sql_probe,
+};
 pub use server::{
     DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,
+    thread_group,
 };

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Keeper, Probe};
+use dyno_host::{DataFiles, Keeper, Probe, ThreadGroup, ThreadGroups};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
-use crate::{DebtMeter, Endpoint, UrlError};
+use crate::{Access, CostSource, DebtMeter, Endpoint, UrlError, cost_source};
 
 /// A product that can be named in a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,16 @@ pub trait Server: Send {
     /// Bytes its data take on disk, where they can be seen.
     fn data_bytes(&self) -> Option<u64>;
 
+    /// Where its data lie on this host, and what its files hold; none where they cannot be seen.
+    fn data_files(&self) -> Option<DataFiles> {
+        None
+    }
+
+    /// How the kinds of its threads are told by their names; none where those do not tell.
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        None
+    }
+
     /// Whether a client blocks its worker thread (SQLite): then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
         false
@@ -136,6 +146,19 @@ pub trait Server: Send {
         Err("this product does not tell what it has put off".to_owned())
     }
 
+    /// The engine's counters, for [`crate::explain_cost`].
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be had, in words.
+    fn cost_source(
+        &self,
+        access: Access,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn CostSource>, String> {
+        cost_source(&self.connector(), access, clock)
+    }
+
     /// Stops it and removes what was made for it.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
@@ -151,6 +174,12 @@ pub trait Server: Send {
         let _ = to;
         Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
     }
+}
+
+/// What a thread of any server that Dyno knows is for, by the title of its process and its name.
+pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
+    crate::postgresql::thread_group(process, thread)
+        .or_else(|| crate::mysql::thread_group(process, thread))
 }
 
 /// A server that could not be started, reached or asked.

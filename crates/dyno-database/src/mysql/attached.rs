@@ -1,10 +1,11 @@
 //! A server that runs already, reached by its URL.
 
+use dyno_host::Probe;
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::{MySqlConnection, facts};
 use crate::catalog::{claim_catalog, drop_claimed_tables};
-use crate::{DeployError, Endpoint, Server, ServerFacts};
+use crate::{DebtMeter, DeployError, Endpoint, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
@@ -83,6 +84,14 @@ impl Server for AttachedServer {
 
     fn data_bytes(&self) -> Option<u64> {
         None
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector())
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector()))
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

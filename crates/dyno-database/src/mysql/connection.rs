@@ -9,8 +9,8 @@ use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
 use dyno_workload::{
-    ConnectError, Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement, StatementError,
-    TextRows, Value,
+    ConnectError, Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement,
+    StatementError, TextRows, Value,
 };
 
 use super::channel::{Channel, closed, lost};
@@ -41,6 +41,8 @@ pub struct MySqlConnection {
     templates: Vec<ExecuteTemplate>,
     // For each template whose rows are kept: its columns, as far as they are known.
     columns: Vec<Option<Vec<Column>>>,
+    // Names of the columns of the last cold result.
+    names: Vec<String>,
     // The prepared statement in flight.
     executing: Option<usize>,
     // An error of sending, which `poll_reply` tells.
@@ -73,6 +75,7 @@ impl MySqlConnection {
             n_written: 0,
             templates: Vec::new(),
             columns: Vec::new(),
+            names: Vec::new(),
             executing: None,
             kept: None,
             is_blocking: true,
@@ -248,7 +251,7 @@ impl MySqlConnection {
             return Err(misuse("a statement is in flight already"));
         }
         let mode = (self.is_blocking, self.timeout_ns);
-        self.set_blocking(true, 0)?;
+        self.set_blocking(true, mode.1)?;
         self.executing = None;
         let result = exchange(self).map_err(|error| self.failed(error));
         self.set_blocking(mode.0, mode.1)?;
@@ -302,7 +305,7 @@ impl MySqlConnection {
         on_row: &mut dyn FnMut(Vec<Option<String>>),
     ) -> Result<Outcome, StatementError> {
         if count.has_definitions {
-            self.skip_definitions(count.n_columns)?;
+            self.read_names(count.n_columns)?;
         }
         let short = || not_understood("a row or the end of a result is too short");
         loop {
@@ -332,6 +335,23 @@ impl MySqlConnection {
             if packet.first() == Some(&packets::ERROR) {
                 return Err(packets::read_error(&packet));
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the names of a result's columns.
+    fn read_names(&mut self, n: u64) -> Result<(), StatementError> {
+        self.names.clear();
+        for _ in 0..n {
+            let packet = self.channel.packet_in()?;
+            if packet.first() == Some(&packets::ERROR) {
+                return Err(packets::read_error(&packet));
+            }
+            let name = packets::read_column_name(&packet);
+            self.names.push(name.ok_or_else(|| not_understood("a column definition"))?);
+        }
+        if !self.negotiated.deprecates_eof && n > 0 {
+            self.channel.packet_in()?;
         }
         Ok(())
     }
@@ -497,6 +517,12 @@ impl Connection for MySqlConnection {
             connection.exchange_text(sql, &mut |row| rows.push(row))?;
             Ok(rows)
         })
+    }
+
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+        self.names.clear();
+        let rows = self.query(sql)?;
+        Ok(NamedRows { columns: std::mem::take(&mut self.names), rows })
     }
 
     /// Streams the rows by LOAD DATA LOCAL INFILE, in pieces that are each committed; where the

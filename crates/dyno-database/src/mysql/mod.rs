@@ -8,11 +8,14 @@ mod attached;
 mod channel;
 mod connection;
 mod data;
+pub(crate) mod debt;
 mod facts;
+mod files;
 mod load;
 mod login;
 mod option_file;
 mod private;
+pub(crate) mod probe;
 mod protocol;
 
 use std::sync::Arc;
@@ -20,9 +23,11 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connector};
 
 pub(crate) use attached::attach;
+pub(crate) use files::thread_group;
 pub use connection::MySqlConnection;
 pub(crate) use data::data_shape;
 pub(crate) use private::start;
+pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 
 use crate::Endpoint;
 

@@ -7,14 +7,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Keeper, KeptProcess, ProcessSpec};
+use dyno_host::{DataFiles, Keeper, KeptProcess, Probe, ProcessSpec, ThreadGroups};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::option_file::{Install, OptionFile, data_path, log_path, socket_path};
-use super::{MySqlConnection, facts};
+use super::{MySqlConnection, facts, files};
 use crate::data::move_data;
-use crate::{Address, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode};
+use crate::{
+    Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
+};
 
 /// The catalog of a private server.
 const CATALOG: &str = "dyno";
@@ -374,6 +376,22 @@ impl Server for PrivateServer {
 
     fn data_bytes(&self) -> Option<u64> {
         bytes_on_disk(&data_path(&self.folder.path)).ok()
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        Some(DataFiles { root: data_path(&self.folder.path), kind: files::file_kind })
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        Some(files::thread_group)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector())
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector()))
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

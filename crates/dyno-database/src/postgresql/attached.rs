@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dyno_host::Probe;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
 use super::{connect, connector, facts, quote_name, statement_failed};
-use crate::{DeployError, Endpoint, Server, ServerFacts, claim_catalog, drop_claimed_tables};
+use crate::{
+    DebtMeter, DeployError, Endpoint, Server, ServerFacts, claim_catalog, drop_claimed_tables,
+};
 
 /// The catalog from which others are made and dropped.
 const MAINTENANCE_CATALOG: &str = "postgres";
@@ -130,6 +133,14 @@ impl Server for AttachedServer {
         let rows =
             self.with_guard(|guard| guard.query("SELECT pg_database_size(current_database())"));
         rows.ok()?.into_iter().flatten().next()??.parse().ok()
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector())
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector()))
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

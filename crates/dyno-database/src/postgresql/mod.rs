@@ -3,8 +3,11 @@
 mod attached;
 mod connection;
 mod data;
+pub(crate) mod debt;
 mod facts;
+mod files;
 mod private;
+pub(crate) mod probe;
 mod programs;
 mod protocol;
 mod settings;
@@ -18,9 +21,11 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
+pub(crate) use files::thread_group;
 pub use connection::PgConnection;
 pub(crate) use data::data_shape;
 pub(crate) use private::start;
+pub use probe::pgbouncer::{Pool, parse_pools};
 
 use crate::{DeployError, Endpoint};
 use protocol::ScramCache;

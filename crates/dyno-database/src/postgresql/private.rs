@@ -7,15 +7,17 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Keeper, KeptProcess, ProcessSpec};
+use dyno_host::{DataFiles, Keeper, KeptProcess, Probe, ProcessSpec, ThreadGroups};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 use rustix::fs::OFlags;
 
 use super::programs::{self, Programs};
-use super::{connect, connector, facts, settings, statement_failed};
+use super::{connect, connector, facts, files, settings, statement_failed};
 use crate::data::move_data;
-use crate::{Address, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode};
+use crate::{
+    Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
+};
 
 /// The superuser that `initdb` makes.
 const USER: &str = "dyno";
@@ -325,6 +327,22 @@ impl Server for PrivateServer {
     /// Bytes of the data folder on disk, its write-ahead log included.
     fn data_bytes(&self) -> Option<u64> {
         Some(bytes_on_disk(&data_of(&self.folder)))
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        Some(DataFiles { root: data_of(&self.folder), kind: files::file_kind })
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        Some(files::thread_group)
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector())
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector()))
     }
 
     /// Shuts down fast: connections are ended, pages are written.

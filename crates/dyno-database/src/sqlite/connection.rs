@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use dyno_workload::{
-    Cell, ConnectError, Connection, Dialect, ErrorClass, KeptRows, Reply, Row, Statement,
-    StatementError, TextRows, Value,
+    Cell, ConnectError, Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row,
+    Statement, StatementError, TextRows, Value,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{OpenFlags, ToSql, types::ToSqlOutput};
@@ -83,6 +83,11 @@ impl SqliteConnection {
             values: Vec::new(),
             bytes: Vec::new(),
         }
+    }
+
+    /// The database alone.
+    pub(super) fn into_database(self) -> rusqlite::Connection {
+        self.database
     }
 
     /// The database under it.
@@ -295,9 +300,15 @@ impl Connection for SqliteConnection {
     }
 
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
-        let collect = || -> rusqlite::Result<TextRows> {
+        self.query_named(sql).map(|answer| answer.rows)
+    }
+
+    fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+        let collect = || -> rusqlite::Result<NamedRows> {
             let mut statement = self.database.prepare(sql)?;
             let n_columns = statement.column_count();
+            let names = statement.column_names();
+            let columns = names.into_iter().map(str::to_owned).collect();
             let mut rows = statement.query([])?;
             let mut texts = TextRows::new();
             while let Some(row) = rows.next()? {
@@ -307,7 +318,7 @@ impl Connection for SqliteConnection {
                 }
                 texts.push(columns);
             }
-            Ok(texts)
+            Ok(NamedRows { columns, rows: texts })
         };
         collect().map_err(statement_error)
     }

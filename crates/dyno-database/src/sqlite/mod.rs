@@ -16,7 +16,9 @@
 
 mod connection;
 mod data;
+mod debt;
 mod pragma;
+pub(crate) mod probe;
 mod server;
 
 pub(crate) use data::data_shape;

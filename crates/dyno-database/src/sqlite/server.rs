@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::Keeper;
+use dyno_host::{DataFiles, FileKind, Keeper, Probe};
+use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::SqliteConnection;
 use super::pragma::{self, Pragma};
 use crate::data::move_data;
-use crate::{DeployError, Server, ServerFacts, ServerSpec};
+use crate::explain_cost::SqliteCost;
+use crate::{Access, CostSource, DebtMeter, DeployError, Server, ServerFacts, ServerSpec};
 
 /// Name of the database file in its folder.
 const DATABASE_FILE: &str = "dyno.db";
@@ -164,6 +166,16 @@ impl Database {
     }
 }
 
+/// What a file beside the database holds: SQLite names them after it.
+fn file_kind(path: &Path) -> FileKind {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_prefix(DATABASE_FILE) {
+        Some("") => FileKind::TablesAndIndexes,
+        Some("-wal" | "-journal" | "-shm") => FileKind::Logs,
+        _ => FileKind::Other,
+    }
+}
+
 struct SqliteServer {
     database: Database,
     folder: PathBuf,
@@ -197,6 +209,29 @@ impl Server for SqliteServer {
 
     fn data_bytes(&self) -> Option<u64> {
         Some(self.database.bytes())
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        Some(DataFiles { root: self.folder.clone(), kind: file_kind })
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(self.database.path.clone(), &self.connector())
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector()))
+    }
+
+    fn cost_source(
+        &self,
+        access: Access,
+        _clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn CostSource>, String> {
+        let database = &self.database;
+        let connection = SqliteConnection::open(&database.path, &database.pragmas)
+            .map_err(|error| error.to_string())?;
+        Ok(Box::new(SqliteCost::new(connection.into_database(), access)?))
     }
 
     fn blocks_worker(&self) -> bool {

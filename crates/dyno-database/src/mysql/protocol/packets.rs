@@ -48,6 +48,16 @@ impl Outcome {
     }
 }
 
+/// The name of a column, from its definition.
+pub(crate) fn read_column_name(payload: &[u8]) -> Option<String> {
+    let mut fields = Fields(payload);
+    // Catalog (always `def`), schema, the table's alias and its name.
+    for _ in 0..4 {
+        fields.lenenc_bytes()?;
+    }
+    Some(String::from_utf8_lossy(fields.lenenc_bytes()?).into_owned())
+}
+
 /// A server's error as it is told: number, then `#` and the SQL state (not in errors before
 /// authentication), then the message.
 #[cold]

@@ -21,6 +21,18 @@ pub(in crate::postgresql) fn column_types(mut body: &[u8]) -> Result<Vec<u32>, P
     Ok(types)
 }
 
+/// The names of the columns in a `RowDescription`.
+pub(in crate::postgresql) fn column_names(mut body: &[u8]) -> Result<Vec<String>, ProtocolError> {
+    let what = "a row description";
+    let n_columns = u16::from_be_bytes(cut(&mut body, what)?);
+    let mut names = Vec::new();
+    for _ in 0..n_columns {
+        names.push(String::from_utf8_lossy(cut_text(&mut body, what)?).into_owned());
+        let _: [u8; 18] = cut(&mut body, what)?;
+    }
+    Ok(names)
+}
+
 /// Keeps the rows of one reply at a time.
 #[derive(Debug, Default)]
 pub(in crate::postgresql) struct RowKeeper {

@@ -17,7 +17,7 @@ pub(super) use bind::ExecuteTemplate;
 pub(super) use frame::{
     HEADER_BYTES, ProtocolError, cut_text, header, parameter_types, row_texts, write_query,
 };
-pub(super) use keep::column_types;
+pub(super) use keep::{column_names, column_types};
 pub(super) use message::ServerMessage;
 pub(super) use reply::{ReplyScanner, Scan, command_rows};
 pub(super) use scram::{Binding, ScramCache, ScramExchange, endpoint_hash};

@@ -1,0 +1,291 @@
+//! What one statement cost the engine: its counters before and after, those that moved, repeated,
+//! with what moves on an idle server taken off.
+//!
+//! Runs and idle intervals take turns, and an idle interval is as long as the run before it was:
+//! what the server does by itself, and what reading the counters costs, is in both.
+
+mod mysql;
+mod postgresql;
+mod sqlite;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connection, Connector, Dialect, Reply};
+
+pub(crate) use sqlite::SqliteCost;
+
+/// Counters by their names, since whenever the engine counts.
+pub type Counters = BTreeMap<String, f64>;
+
+/// An engine whose counters can be read around a statement.
+pub trait CostSource: Send {
+    /// The counters now.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be read, in words.
+    fn counters(&mut self) -> Result<Counters, String>;
+
+    /// Runs the statement; without one, only what would be around it.
+    ///
+    /// # Errors
+    ///
+    /// Why the server refused it, in words.
+    fn run(&mut self, sql: Option<&str>) -> Result<Reply, String>;
+
+    /// What has to be done after the counters were read: takes back what a statement has changed.
+    ///
+    /// # Errors
+    ///
+    /// Why that failed, in words.
+    fn after(&mut self) -> Result<(), String>;
+}
+
+/// Whether a statement may change data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It may not; the server is told so, too.
+    ReadOnly,
+    /// It may; each run is rolled back.
+    RolledBack,
+}
+
+/// How often to run it, and with what rights.
+#[derive(Clone, Copy, Debug)]
+pub struct CostPlan {
+    /// Runs that count, at least 1; one more before them warms up.
+    pub runs: u32,
+    /// What it may do.
+    pub access: Access,
+}
+
+/// What a statement cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Runs that counted.
+    pub runs: u32,
+    /// Rows that the last run returned.
+    pub rows: u64,
+    /// Rows that the last run changed.
+    pub changed: u64,
+    /// How long a run took, in seconds.
+    pub seconds: Spread,
+    /// Counters that moved beyond what they do on an idle server, the most moved first.
+    pub counters: Vec<CounterCost>,
+    /// Counters that were read.
+    pub n_counters: usize,
+}
+
+/// How much one counter moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CounterCost {
+    /// The engine's own name.
+    pub name: String,
+    /// In a run, the idle median taken off.
+    pub per_run: Spread,
+    /// In an idle interval as long.
+    pub idle: Spread,
+}
+
+/// Median and range of some values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// The median; of an even number of values the mean of the two in the middle.
+    pub median: f64,
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of these values; all zero without any.
+    pub fn of(values: &[f64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else {
+            return Spread::default();
+        };
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+            _ => sorted[middle],
+        };
+        Spread { median, low, high }
+    }
+
+    fn less(self, value: f64) -> Spread {
+        Spread { median: self.median - value, low: self.low - value, high: self.high - value }
+    }
+}
+
+/// The engine behind a connector; SQLite, which counts by statement, has its own.
+///
+/// # Errors
+///
+/// Why its counters cannot be had, in words.
+pub fn cost_source(
+    connector: &Connector,
+    access: Access,
+    clock: &std::sync::Arc<dyn Clock>,
+) -> Result<Box<dyn CostSource>, String> {
+    let connection = connector().map_err(|error| error.to_string())?;
+    match connection.dialect() {
+        Dialect::MySql => Ok(Box::new(mysql::MySqlCost::new(connection, access)?)),
+        Dialect::PostgreSql => {
+            Ok(Box::new(postgresql::PgCost::new(connection, access, clock.clone())?))
+        }
+        Dialect::Sqlite => Err("SQLite counts by statement, not by connection".to_owned()),
+    }
+}
+
+/// Words with which a statement begins that only reads.
+const READING: [&str; 10] = [
+    "SELECT", "WITH", "SHOW", "EXPLAIN", "ANALYZE", "DESCRIBE", "DESC", "TABLE", "VALUES", "PRAGMA",
+];
+
+/// Refuses a statement that would change something where that is not allowed. The server is told
+/// as well; this is for what a read-only transaction allows all the same (SET, KILL, SHUTDOWN).
+///
+/// # Errors
+///
+/// What is wrong with it, and what to do.
+pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
+    let word = first_word(sql);
+    if word.is_empty() {
+        return Err("there is no statement to explain".to_owned());
+    }
+    if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
+        return Err(format!(
+            "a statement that begins with {word} may change something; allow writes, and each run \
+             is rolled back"
+        ));
+    }
+    if access == Access::RolledBack
+        && ["BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"].contains(&word.as_str())
+    {
+        return Err(format!(
+            "{word} cannot be explained: each run is inside a transaction that is rolled back"
+        ));
+    }
+    Ok(())
+}
+
+/// The first word in capitals, comments and brackets before it passed over.
+fn first_word(sql: &str) -> String {
+    let mut rest = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    loop {
+        let after = if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, after)| after)
+        } else if rest.starts_with("--") || rest.starts_with('#') {
+            rest.split_once('\n').map_or("", |(_, after)| after)
+        } else {
+            break;
+        };
+        rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    }
+    rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
+}
+
+/// Runs the statement as planned and tells what it cost.
+///
+/// # Errors
+///
+/// Why it cannot be told, in words: the statement may not be run, or the server refused it.
+pub fn explain_cost(
+    source: &mut dyn CostSource,
+    sql: &str,
+    plan: CostPlan,
+    clock: &dyn Clock,
+) -> Result<Cost, String> {
+    check_statement(sql, plan.access)?;
+    // The first run fills caches, and tells how long an idle interval has to be.
+    let mut length = interval(source, Some(sql), Nanoseconds::ZERO, clock)?.length;
+    let (mut runs, mut idle) = (Vec::new(), Vec::new());
+    for _ in 0..plan.runs.max(1) {
+        idle.push(interval(source, None, length, clock)?);
+        let run = interval(source, Some(sql), Nanoseconds::ZERO, clock)?;
+        length = run.length;
+        runs.push(run);
+    }
+    let seconds: Vec<f64> = runs.iter().map(|run| run.length.as_secs_f64()).collect();
+    let last = runs.last().map(|run| run.reply).unwrap_or_default();
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.moved.keys()).collect();
+    Ok(Cost {
+        runs: plan.runs.max(1),
+        rows: last.rows,
+        changed: last.affected,
+        seconds: Spread::of(&seconds),
+        n_counters: names.len(),
+        counters: moved(&runs, &idle, names),
+    })
+}
+
+/// Counters around one run, or around as long a time without one.
+struct Interval {
+    length: Nanoseconds,
+    reply: Reply,
+    moved: Counters,
+}
+
+fn interval(
+    source: &mut dyn CostSource,
+    sql: Option<&str>,
+    at_least: Nanoseconds,
+    clock: &dyn Clock,
+) -> Result<Interval, String> {
+    let before = source.counters()?;
+    let began = clock.now();
+    let reply = source.run(sql)?;
+    let length = clock.now().saturating_sub(began);
+    clock.sleep_until(began + at_least);
+    let after = source.counters()?;
+    source.after()?;
+    let difference = |(name, value): (String, f64)| {
+        let before = before.get(&name).copied()?;
+        Some((name, value - before))
+    };
+    Ok(Interval { length, reply, moved: after.into_iter().filter_map(difference).collect() })
+}
+
+/// The counters whose median in runs is outside of all that idle intervals showed.
+fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<CounterCost> {
+    let spread = |intervals: &[Interval], name: &str| {
+        let values: Vec<f64> =
+            intervals.iter().filter_map(|one| one.moved.get(name).copied()).collect();
+        Spread::of(&values)
+    };
+    let mut found: Vec<CounterCost> = names
+        .into_iter()
+        .filter_map(|name| {
+            let (run, idle) = (spread(runs, name), spread(idle, name));
+            let is_beyond = run.median > idle.high || run.median < idle.low;
+            let per_run = run.less(idle.median);
+            (is_beyond && per_run.median != 0.0).then(|| CounterCost {
+                name: name.clone(),
+                per_run,
+                idle,
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| {
+        let (left, right) = (a.per_run.median.abs(), b.per_run.median.abs());
+        right.total_cmp(&left).then_with(|| a.name.cmp(&b.name))
+    });
+    found
+}
+
+/// Runs a statement without taking its rows into memory.
+fn execute(connection: &mut dyn Connection, sql: &str) -> Result<Reply, String> {
+    connection.set_blocking(true, 0).map_err(|error| error.to_string())?;
+    connection.send_text(sql);
+    loop {
+        if let std::task::Poll::Ready(reply) = connection.poll_reply() {
+            return reply.map_err(|error| format!("the server refuses the statement: {error}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

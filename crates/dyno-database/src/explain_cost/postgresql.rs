@@ -1,0 +1,149 @@
+//! Counters of PostgreSQL: what its statistics views tell of the catalog, its tables and the server.
+
+use std::sync::Arc;
+
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connection, Reply};
+
+use super::{Access, CostSource, Counters, execute};
+use crate::probe::{cell, named_numbers, number};
+
+/// Before 15, a session tells its counters at most twice a second, and a reader takes what is no
+/// older than half a second.
+const COLLECTOR_PAUSE: Nanoseconds = Nanoseconds::from_millis(600);
+
+/// Views: what their counters begin with here, how they are asked, from which version.
+const VIEWS: [(&str, &str, u32); 6] = [
+    (
+        "database.",
+        "SELECT * FROM pg_catalog.pg_stat_database WHERE datname = current_database()",
+        0,
+    ),
+    (
+        "tables.",
+        "SELECT sum(seq_scan) AS seq_scan, sum(seq_tup_read) AS seq_tup_read, \
+         sum(idx_scan) AS idx_scan, sum(idx_tup_fetch) AS idx_tup_fetch, \
+         sum(n_tup_ins) AS n_tup_ins, sum(n_tup_upd) AS n_tup_upd, sum(n_tup_del) AS n_tup_del, \
+         sum(n_tup_hot_upd) AS n_tup_hot_upd FROM pg_catalog.pg_stat_user_tables",
+        0,
+    ),
+    (
+        "tables.",
+        "SELECT sum(heap_blks_read) AS heap_blks_read, sum(heap_blks_hit) AS heap_blks_hit, \
+         sum(idx_blks_read) AS idx_blks_read, sum(idx_blks_hit) AS idx_blks_hit, \
+         sum(toast_blks_read) AS toast_blks_read, sum(toast_blks_hit) AS toast_blks_hit, \
+         sum(tidx_blks_read) AS tidx_blks_read, sum(tidx_blks_hit) AS tidx_blks_hit \
+         FROM pg_catalog.pg_statio_user_tables",
+        0,
+    ),
+    (
+        "indexes.",
+        "SELECT sum(idx_tup_read) AS idx_tup_read, sum(idx_tup_fetch) AS idx_tup_fetch \
+         FROM pg_catalog.pg_stat_user_indexes",
+        0,
+    ),
+    ("bgwriter.", "SELECT * FROM pg_catalog.pg_stat_bgwriter", 0),
+    ("wal.", "SELECT * FROM pg_catalog.pg_stat_wal", 140_000),
+];
+
+/// From 16: operations by kind of process.
+const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS writes, \
+     sum(extends) AS extends, sum(hits) AS hits, sum(evictions) AS evictions, \
+     sum(fsyncs) AS fsyncs FROM pg_catalog.pg_stat_io GROUP BY backend_type";
+
+/// What is no counter.
+const GAUGES: [&str; 2] = ["database.numbackends", "database.datid"];
+
+pub(super) struct PgCost {
+    connection: Box<dyn Connection>,
+    access: Access,
+    version: u32,
+    clock: Arc<dyn Clock>,
+}
+
+impl PgCost {
+    pub(super) fn new(
+        mut connection: Box<dyn Connection>,
+        access: Access,
+        clock: Arc<dyn Clock>,
+    ) -> Result<PgCost, String> {
+        let rows =
+            connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
+        let version = rows.into_iter().flatten().next().flatten();
+        let version = version.and_then(|version| version.parse().ok()).unwrap_or(0);
+        if access == Access::ReadOnly {
+            connection
+                .query("SET default_transaction_read_only = on")
+                .map_err(|error| error.to_string())?;
+        }
+        // A superuser's setting; without it the times of reads and writes stay 0.
+        let _ = connection.query("SET track_io_timing = on");
+        Ok(PgCost { connection, access, version, clock })
+    }
+
+    /// Makes the session tell what it has counted.
+    fn flush(&mut self) -> Result<(), String> {
+        if self.version >= 150_000 {
+            self.query("SELECT pg_catalog.pg_stat_force_next_flush()")?;
+            return Ok(());
+        }
+        for _ in 0..2 {
+            self.clock.sleep_until(self.clock.now() + COLLECTOR_PAUSE);
+            self.query("SELECT 1")?;
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, sql: &str) -> Result<dyno_workload::NamedRows, String> {
+        self.connection.query_named(sql).map_err(|error| format!("`{sql}` failed: {error}"))
+    }
+}
+
+impl CostSource for PgCost {
+    fn counters(&mut self) -> Result<Counters, String> {
+        self.flush()?;
+        let mut counters = Counters::new();
+        for (prefix, sql, from) in VIEWS {
+            if self.version >= from {
+                let values = named_numbers(&self.query(sql)?).into_iter();
+                counters.extend(values.map(|(name, value)| (format!("{prefix}{name}"), value)));
+            }
+        }
+        if self.version >= 160_000 {
+            let answer = self.query(ASK_IO)?;
+            for row in &answer.rows {
+                let kind = cell(row, 0).unwrap_or_default().replace(' ', "_");
+                for (column, name) in answer.columns.iter().enumerate().skip(1) {
+                    if let Some(value) = cell(row, column).and_then(number) {
+                        counters.insert(format!("io.{kind}.{name}"), value);
+                    }
+                }
+            }
+        }
+        for gauge in GAUGES {
+            counters.remove(gauge);
+        }
+        Ok(counters)
+    }
+
+    /// What a transaction did is told only when it has ended: a statement that may write is rolled
+    /// back before its counters are read.
+    fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
+        let is_rolled_back = self.access == Access::RolledBack;
+        if is_rolled_back {
+            execute(self.connection.as_mut(), "BEGIN")?;
+        }
+        let reply = match sql {
+            Some(sql) => execute(self.connection.as_mut(), sql),
+            None => Ok(Reply::default()),
+        };
+        if is_rolled_back {
+            execute(self.connection.as_mut(), "ROLLBACK")?;
+        }
+        reply
+    }
+
+    fn after(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Counters of SQLite: what each prepared statement counts (`sqlite3_stmt_status`), and changes.
+
+use dyno_workload::Reply;
+use rusqlite::StatementStatus;
+
+use super::{Access, CostSource, Counters};
+
+/// What a statement counts: its name in SQLite's documentation, in lower case.
+const COUNTED: [(&str, StatementStatus); 7] = [
+    ("fullscan_step", StatementStatus::FullscanStep),
+    ("sort", StatementStatus::Sort),
+    ("autoindex", StatementStatus::AutoIndex),
+    ("vm_step", StatementStatus::VmStep),
+    ("reprepare", StatementStatus::RePrepare),
+    ("filter_miss", StatementStatus::FilterMiss),
+    ("filter_hit", StatementStatus::FilterHit),
+];
+
+/// A database in this process; its page cache tells nothing through rusqlite.
+pub(crate) struct SqliteCost {
+    database: rusqlite::Connection,
+    access: Access,
+    counters: Counters,
+}
+
+impl SqliteCost {
+    pub(crate) fn new(
+        database: rusqlite::Connection,
+        access: Access,
+    ) -> Result<SqliteCost, String> {
+        if access == Access::ReadOnly {
+            database.pragma_update(None, "query_only", true).map_err(|error| error.to_string())?;
+        }
+        let zero = COUNTED.iter().map(|(name, _)| ((*name).to_owned(), 0.0));
+        Ok(SqliteCost { counters: zero.collect(), database, access })
+    }
+
+    fn execute(&mut self, sql: &str) -> rusqlite::Result<Reply> {
+        let changes_before = self.database.total_changes();
+        let mut statement = self.database.prepare(sql)?;
+        let n_columns = statement.column_count();
+        let mut n_rows = 0;
+        {
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next()? {
+                for column in 0..n_columns {
+                    std::hint::black_box(row.get_ref(column)?);
+                }
+                n_rows += 1;
+            }
+        }
+        for (name, status) in COUNTED {
+            let counted = f64::from(statement.get_status(status));
+            *self.counters.entry(name.to_owned()).or_insert(0.0) += counted;
+        }
+        let changed = self.database.total_changes() - changes_before;
+        Ok(Reply { rows: n_rows, affected: changed, warnings: 0 })
+    }
+
+    fn batch(&self, sql: &str) -> Result<(), String> {
+        self.database.execute_batch(sql).map_err(|error| format!("`{sql}` failed: {error}"))
+    }
+}
+
+impl CostSource for SqliteCost {
+    fn counters(&mut self) -> Result<Counters, String> {
+        let mut counters = self.counters.clone();
+        counters.insert("total_changes".to_owned(), self.database.total_changes() as f64);
+        for name in ["page_count", "freelist_count"] {
+            let value = self.database.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            counters.insert(name.to_owned(), value.map_err(|error| error.to_string())? as f64);
+        }
+        Ok(counters)
+    }
+
+    fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
+        if self.access == Access::RolledBack {
+            self.batch("BEGIN IMMEDIATE")?;
+        }
+        let Some(sql) = sql else { return Ok(Reply::default()) };
+        self.execute(sql).map_err(|error| format!("SQLite refuses the statement: {error}"))
+    }
+
+    fn after(&mut self) -> Result<(), String> {
+        if self.access == Access::RolledBack { self.batch("ROLLBACK") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,36 @@
+//! Probes of MariaDB and MySQL: global status, InnoDB, RocksDB; each on a connection of its own.
+
+pub(in crate::mysql) mod innodb;
+mod innodb_text;
+mod pattern;
+pub(in crate::mysql) mod rocksdb;
+mod rocksdb_text;
+mod status;
+
+use std::sync::{Arc, LazyLock};
+
+use dyno_host::{Probe, ReadingLegend};
+use dyno_workload::Connector;
+
+pub use innodb_text::parse_innodb_status;
+pub(in crate::mysql) use rocksdb_text::pending_compaction_bytes;
+pub use rocksdb_text::{Level, RocksDbStatus, parse_rocksdb_status};
+
+use crate::probe::DebtProbe;
+
+/// The probes of a server that this connector reaches.
+pub(crate) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
+    vec![
+        Box::new(status::StatusProbe::new(Arc::clone(connector))),
+        Box::new(innodb::InnodbProbe::new(Arc::clone(connector))),
+        Box::new(rocksdb::RocksDbProbe::new(Arc::clone(connector))),
+        Box::new(DebtProbe::new(super::debt::meter(Arc::clone(connector)))),
+    ]
+}
+
+/// What their readings mean.
+pub(crate) fn legend() -> &'static [ReadingLegend] {
+    static ALL: LazyLock<Vec<ReadingLegend>> =
+        LazyLock::new(|| [status::legend(), innodb::legend(), rocksdb::legend()].concat());
+    &ALL
+}

@@ -1,0 +1,287 @@
+//! RocksDB from the inside, where MyRocks tells: memtables, levels, compaction, tombstones and the
+//! perf context. Its counters are in the global status.
+
+use std::sync::LazyLock;
+
+use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_units::Nanoseconds;
+use dyno_workload::{Connector, TextRows};
+
+use super::{Level, RocksDbStatus, parse_rocksdb_status, pending_compaction_bytes};
+use crate::probe::{
+    Asker, Every, Item, Table, Values, cell, gauge, legend as one, legends, number,
+    numbers_by_name, rate,
+};
+
+/// What column families tell, summed up over all of them.
+const FAMILIES: &[Item] = &[
+    gauge(
+        "cur_size_all_mem_tables",
+        "rocksdb.memtables_bytes",
+        "bytes",
+        "bytes of memtables, all column families together",
+    ),
+    gauge(
+        "num_immutable_mem_table",
+        "rocksdb.immutable_memtables",
+        "1",
+        "full memtables that wait to be flushed",
+    ),
+    gauge(
+        "mem_table_flush_pending",
+        "rocksdb.flushes_pending",
+        "1",
+        "column families with a flush pending",
+    ),
+    gauge(
+        "compaction_pending",
+        "rocksdb.compactions_pending",
+        "1",
+        "column families with a compaction pending",
+    ),
+    gauge(
+        "num_live_versions",
+        "rocksdb.live_versions",
+        "1",
+        "versions of the list of files that somebody still uses",
+    ),
+];
+
+/// What the whole instance tells.
+const INSTANCE: &[Item] = &[
+    gauge("db_num_snapshots", "rocksdb.snapshots", "1", "open snapshots"),
+    gauge(
+        "db_oldest_snapshot_time",
+        "rocksdb.oldest_snapshot_time",
+        "s",
+        "when the oldest open snapshot was taken, in Unix time; 0 for none",
+    ),
+    gauge(
+        "db_background_errors",
+        "rocksdb.background_errors",
+        "1",
+        "errors of flushes and compaction",
+    ),
+    gauge("db_block_cache_usage", "rocksdb.block_cache_bytes", "bytes", "bytes in the block cache"),
+];
+
+/// What files hold, all column families together.
+const FILES: &[Item] = &[
+    gauge("tombstones", "rocksdb.tombstones", "1", "tombstones in files"),
+    gauge("entries", "rocksdb.entries", "1", "entries in files"),
+    gauge("files", "rocksdb.files", "1", "files"),
+];
+
+/// From the status text.
+const TEXT: &[Item] = &[
+    gauge(
+        "pending",
+        "rocksdb.pending_compaction_bytes",
+        "bytes",
+        "bytes that wait for compaction; where the server does not tell them, estimated from sizes and scores of levels",
+    ),
+    gauge(
+        "l0_files",
+        "rocksdb.l0_files",
+        "1",
+        "files of level 0, in the column family with most of them",
+    ),
+    gauge("compacting", "rocksdb.files_compacting", "1", "files that are being compacted"),
+    rate(
+        "compaction_s",
+        "rocksdb.compaction_s_per_s",
+        "s/s",
+        "time that flushes and compaction took, all threads together",
+    ),
+    rate("compactions", "rocksdb.compactions_per_s", "1/s", "flushes and compactions"),
+    rate(
+        "stalls",
+        "rocksdb.text_stalls_per_s",
+        "1/s",
+        "times that writers were slowed down or stopped, for any reason",
+    ),
+    gauge(
+        "stalled_percent",
+        "rocksdb.stalled_percent",
+        "%",
+        "share of the time since the server's start in which writers were held up",
+    ),
+];
+
+const PATTERNS: &[ReadingLegend] = &[
+    one("rocksdb.level.*.files", "1", "files of this level, all column families together"),
+    one("rocksdb.level.*.bytes", "bytes", "size of this level"),
+    one("rocksdb.level.*.score", "1", "how badly this level wants compaction: at 1 it is due"),
+    one(
+        "rocksdb.perf.*_per_s",
+        "1/s",
+        "growth of this counter of the perf context (its times are in ns)",
+    ),
+];
+
+/// What its readings mean.
+pub(super) fn legend() -> &'static [ReadingLegend] {
+    static ALL: LazyLock<Vec<ReadingLegend>> =
+        LazyLock::new(|| legends(&[FAMILIES, INSTANCE, FILES, TEXT], &[PATTERNS]));
+    &ALL
+}
+
+const ASK_FAMILIES: &str =
+    "SELECT stat_type, SUM(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
+const ASK_INSTANCE: &str = "SELECT stat_type, value FROM information_schema.ROCKSDB_DBSTATS";
+const ASK_PERF: &str =
+    "SELECT stat_type, value FROM information_schema.ROCKSDB_PERF_CONTEXT_GLOBAL";
+const ASK_FILES: &str = "SELECT SUM(entry_deletes + entry_singledeletes) AS tombstones, \
+                         SUM(num_rows) AS entries, COUNT(DISTINCT sst_name) AS files \
+                         FROM information_schema.ROCKSDB_INDEX_FILE_MAP";
+
+/// Reads RocksDB's views and its status text.
+pub(super) struct RocksDbProbe {
+    asker: Asker,
+    families: Table,
+    instance: Table,
+    files: Table,
+    text: Table,
+    perf: Option<(Nanoseconds, Values)>,
+    text_due: Every,
+    files_due: Every,
+}
+
+impl RocksDbProbe {
+    pub(super) fn new(connector: Connector) -> RocksDbProbe {
+        RocksDbProbe {
+            asker: Asker::new(connector),
+            families: Table::new(FAMILIES),
+            instance: Table::new(INSTANCE),
+            files: Table::new(FILES),
+            text: Table::new(TEXT),
+            perf: None,
+            text_due: Every::new(Nanoseconds::from_secs(5)),
+            // It looks into every file.
+            files_due: Every::new(Nanoseconds::from_secs(30)),
+        }
+    }
+
+    fn read_perf(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let Some(rows) = self.asker.rows(now, ASK_PERF) else { return };
+        let values = numbers_by_name(&rows);
+        if let Some((at, before)) = &self.perf {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            for (name, value) in &values {
+                let growth = value - before.get(name).copied().unwrap_or(*value);
+                // What does not move would be most of a hundred readings.
+                if growth > 0.0 && seconds > 0.0 {
+                    readings.insert(format!("rocksdb.perf.{name}_per_s"), growth / seconds);
+                }
+            }
+        }
+        self.perf = Some((now, values));
+    }
+
+    fn read_text(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let Some(rows) = self.asker.rows(now, "SHOW ENGINE ROCKSDB STATUS") else { return };
+        let status = parse_rocksdb_status(&joined(&rows));
+        for (name, level) in levels(&status) {
+            readings.insert(format!("rocksdb.level.{name}.files"), level.files);
+            readings.insert(format!("rocksdb.level.{name}.bytes"), level.bytes);
+            readings.insert(format!("rocksdb.level.{name}.score"), level.score);
+        }
+        self.text.put(now, text_values(&status), readings);
+    }
+}
+
+impl Probe for RocksDbProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        legend()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        // Without the engine there is no such view, and nothing more is asked.
+        let Some(rows) = self.asker.rows(now, ASK_FAMILIES) else { return };
+        self.families.put(now, numbers_by_name(&rows), readings);
+        if self.text_due.is_due(now) {
+            self.read_text(now, readings);
+            self.read_perf(now, readings);
+            if let Some(rows) = self.asker.rows(now, ASK_INSTANCE) {
+                self.instance.put(now, numbers_by_name(&rows), readings);
+            }
+        }
+        if self.files_due.is_due(now)
+            && let Some(values) = self.asker.row_numbers(now, ASK_FILES)
+        {
+            self.files.put(now, values, readings);
+        }
+    }
+}
+
+/// The texts of all rows: type, name, text.
+fn joined(rows: &TextRows) -> String {
+    let texts: Vec<&str> = rows.iter().filter_map(|row| cell(row, 2)).collect();
+    texts.join("\n")
+}
+
+/// Levels of all column families together: files and bytes summed up, of scores the highest.
+fn levels(status: &RocksDbStatus) -> Vec<(String, Level)> {
+    let mut sums = std::collections::BTreeMap::<String, Level>::new();
+    for level in status.families.values().flatten().filter(|level| level.name.starts_with('L')) {
+        let sum = sums.entry(level.name.clone()).or_default();
+        sum.files += level.files;
+        sum.bytes += level.bytes;
+        sum.score = sum.score.max(level.score);
+    }
+    sums.into_iter().collect()
+}
+
+fn text_values(status: &RocksDbStatus) -> Values {
+    let all = || status.families.values().flatten();
+    let sum = |column: &str| {
+        let sums = all().filter(|level| level.name == "Sum");
+        sums.filter_map(|level| level.columns.get(column)).sum::<f64>()
+    };
+    let l0 = all().filter(|level| level.name == "L0").map(|level| level.files);
+    let estimate: f64 =
+        status.families.values().map(|levels| pending_compaction_bytes(levels)).sum();
+    let is_total = |reason: &str| reason.starts_with("total-") || !reason.contains('-');
+    let stalls = status.stalls.iter().filter(|(reason, _)| is_total(reason)).map(|(_, n)| n);
+    let mut values = Values::from([
+        ("pending".to_owned(), status.pending_compaction_bytes.unwrap_or(estimate)),
+        ("l0_files".to_owned(), l0.fold(0.0, f64::max)),
+        (
+            "compacting".to_owned(),
+            all().filter(|level| level.name == "Sum").map(|level| level.compacting).sum(),
+        ),
+        ("compaction_s".to_owned(), sum("Comp(sec)")),
+        ("compactions".to_owned(), sum("Comp(cnt)")),
+        ("stalls".to_owned(), stalls.sum()),
+    ]);
+    if let Some(percent) = status.stalled_percent {
+        values.insert("stalled_percent".to_owned(), percent);
+    }
+    values
+}
+
+/// Levels by column family, from the rows of ROCKSDB_COMPACTION_STATS: column family, level, what,
+/// value.
+pub(in crate::mysql) fn levels_of_rows(rows: &TextRows) -> Vec<Vec<Level>> {
+    let mut families = std::collections::BTreeMap::<(&str, &str), Level>::new();
+    for row in rows {
+        let (Some(family), Some(name), Some(what), Some(value)) =
+            (cell(row, 0), cell(row, 1), cell(row, 2), cell(row, 3).and_then(number))
+        else {
+            continue;
+        };
+        let level = families.entry((family, name)).or_default();
+        level.name = name.to_owned();
+        match what {
+            "NumFiles" => level.files = value,
+            "SizeBytes" => level.bytes = value,
+            "Score" => level.score = value,
+            _ => {}
+        }
+    }
+    let mut found = std::collections::BTreeMap::<&str, Vec<Level>>::new();
+    for ((family, _), level) in families {
+        found.entry(family).or_default().push(level);
+    }
+    found.into_values().collect()
+}

@@ -1,0 +1,138 @@
+//! Sessions: what they do, what they wait for, and who keeps old row versions from being removed.
+
+use std::sync::LazyLock;
+
+use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_units::Nanoseconds;
+use dyno_workload::Connector;
+
+use crate::probe::{Asker, Item, Table, cell, gauge, legend as one, legends, number};
+
+const SESSIONS: &[Item] = &[
+    gauge(
+        "active",
+        "pg.sessions_active",
+        "1",
+        "sessions that execute a statement, this probe left out",
+    ),
+    gauge(
+        "idle_in_transaction",
+        "pg.sessions_idle_in_transaction",
+        "1",
+        "sessions that idle inside a transaction",
+    ),
+    gauge("waiting_for_locks", "pg.lock_waits", "1", "sessions that wait for a lock"),
+    gauge(
+        "longest_transaction_s",
+        "pg.transaction_longest_s",
+        "s",
+        "age of the oldest open transaction",
+    ),
+    gauge(
+        "longest_statement_s",
+        "pg.statement_longest_s",
+        "s",
+        "age of the oldest statement that is being executed",
+    ),
+    gauge(
+        "backend",
+        "pg.horizon_age.backend",
+        "transactions",
+        "age of the oldest snapshot of a session: vacuum removes nothing younger",
+    ),
+    gauge(
+        "replica",
+        "pg.horizon_age.replica",
+        "transactions",
+        "age of the oldest snapshot that a standby has asked to keep",
+    ),
+    gauge("slot", "pg.horizon_age.slot", "transactions", "age of what a replication slot keeps"),
+    gauge(
+        "prepared",
+        "pg.horizon_age.prepared",
+        "transactions",
+        "age of the oldest prepared transaction",
+    ),
+    gauge(
+        "horizon",
+        "pg.horizon_age",
+        "transactions",
+        "the highest of them: row versions younger than this stay, whoever holds them",
+    ),
+    gauge("prepared_transactions", "pg.prepared_transactions", "1", "prepared transactions"),
+];
+
+const PATTERNS: &[ReadingLegend] = &[one(
+    "pg.waiting.*",
+    "1",
+    "sessions at work that wait for this (LWLock, IO, Lock, Client …) at the moment of reading",
+)];
+
+/// What its readings mean.
+pub(super) fn legend() -> &'static [ReadingLegend] {
+    static ALL: LazyLock<Vec<ReadingLegend>> = LazyLock::new(|| legends(&[SESSIONS], &[PATTERNS]));
+    &ALL
+}
+
+/// Ages of what keeps old row versions, by who keeps them; 0 for nobody. In a list of columns.
+pub(in crate::postgresql) const HORIZON: &str = "\
+     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_activity \
+     WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type <> 'walsender') AS backend, \
+     (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_replication) AS replica, \
+     (SELECT COALESCE(max(GREATEST(age(xmin), age(catalog_xmin))), 0) \
+     FROM pg_catalog.pg_replication_slots) AS slot, \
+     (SELECT COALESCE(max(age(transaction)), 0) FROM pg_catalog.pg_prepared_xacts) AS prepared";
+
+const ASK_SESSIONS: &str = "SELECT \
+     count(*) FILTER (WHERE state = 'active') AS active, \
+     count(*) FILTER (WHERE state LIKE 'idle in transaction%') AS idle_in_transaction, \
+     count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting_for_locks, \
+     COALESCE(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) \
+     AS longest_transaction_s, \
+     COALESCE(max(extract(epoch FROM clock_timestamp() - query_start)) \
+     FILTER (WHERE state = 'active'), 0) AS longest_statement_s, \
+     (SELECT count(*) FROM pg_catalog.pg_prepared_xacts) AS prepared_transactions \
+     FROM pg_catalog.pg_stat_activity \
+     WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()";
+
+const ASK_WAITS: &str = "SELECT wait_event_type, count(*) FROM pg_catalog.pg_stat_activity \
+     WHERE wait_event_type IS NOT NULL AND state = 'active' \
+     AND pid <> pg_catalog.pg_backend_pid() GROUP BY wait_event_type";
+
+/// Reads sessions, waits and horizons.
+pub(super) struct ActivityProbe {
+    asker: Asker,
+    sessions: Table,
+    ask_horizon: String,
+}
+
+impl ActivityProbe {
+    pub(super) fn new(connector: Connector) -> ActivityProbe {
+        ActivityProbe {
+            asker: Asker::new(connector),
+            sessions: Table::new(SESSIONS),
+            ask_horizon: format!("SELECT {HORIZON}"),
+        }
+    }
+}
+
+impl Probe for ActivityProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        legend()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let mut values = self.asker.row_numbers(now, ASK_SESSIONS).unwrap_or_default();
+        if let Some(ages) = self.asker.row_numbers(now, &self.ask_horizon) {
+            let horizon = ages.values().copied().fold(0.0, f64::max);
+            values.extend(ages);
+            values.insert("horizon".to_owned(), horizon);
+        }
+        self.sessions.put(now, values, readings);
+        for row in self.asker.rows(now, ASK_WAITS).unwrap_or_default() {
+            if let (Some(kind), Some(n)) = (cell(&row, 0), cell(&row, 1).and_then(number)) {
+                readings.insert(format!("pg.waiting.{kind}"), n);
+            }
+        }
+    }
+}

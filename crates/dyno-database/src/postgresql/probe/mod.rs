@@ -1,0 +1,48 @@
+//! Probes of PostgreSQL 12 to 18: what the catalog and the whole server did, its sessions and what
+//! they wait for, its tables. A view or a column that a version lacks is a missing reading.
+
+mod activity;
+mod database;
+pub(crate) mod pgbouncer;
+mod tables;
+
+use std::sync::{Arc, LazyLock};
+
+use dyno_host::{Probe, ReadingLegend};
+use dyno_units::Nanoseconds;
+use dyno_workload::Connector;
+
+pub(in crate::postgresql) use activity::HORIZON;
+
+use crate::probe::{Asker, DebtProbe};
+
+/// The probes of a server that this connector reaches.
+pub(crate) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
+    vec![
+        Box::new(database::DatabaseProbe::new(Arc::clone(connector))),
+        Box::new(activity::ActivityProbe::new(Arc::clone(connector))),
+        Box::new(tables::TablesProbe::new(Arc::clone(connector))),
+        Box::new(DebtProbe::new(super::debt::meter(Arc::clone(connector)))),
+    ]
+}
+
+/// What their readings mean.
+pub(crate) fn legend() -> &'static [ReadingLegend] {
+    static ALL: LazyLock<Vec<ReadingLegend>> =
+        LazyLock::new(|| [database::legend(), activity::legend(), tables::legend()].concat());
+    &ALL
+}
+
+/// The server's version, asked once: 150018 is 15.18.
+#[derive(Default)]
+struct Version(Option<u32>);
+
+impl Version {
+    fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
+        if self.0.is_none() {
+            let rows = asker.rows(now, "SHOW server_version_num")?;
+            self.0 = rows.into_iter().flatten().next().flatten()?.parse().ok();
+        }
+        self.0
+    }
+}

@@ -1,0 +1,181 @@
+//! pgbouncer's own console: SHOW POOLS, and what SHOW STATS counts.
+
+use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_units::Nanoseconds;
+use dyno_workload::{Connector, NamedRows};
+
+use crate::probe::{Asker, Values, cell, legend, number};
+
+pub(crate) const LEGEND: &[ReadingLegend] = &[
+    legend("pgbouncer.clients_active", "1", "clients that have a server, or need none now"),
+    legend("pgbouncer.clients_waiting", "1", "clients that wait for a server"),
+    legend("pgbouncer.servers_active", "1", "servers that a client has"),
+    legend("pgbouncer.servers_idle", "1", "servers that are free"),
+    legend("pgbouncer.servers_used", "1", "servers idle for so long that they are checked first"),
+    legend("pgbouncer.servers_login", "1", "servers that are being logged in to"),
+    legend("pgbouncer.wait_longest_s", "s", "how long the first client in the queue has waited"),
+    legend("pgbouncer.pools", "1", "pools, pgbouncer's own left out"),
+    legend(
+        "pgbouncer.pool.*.clients_active",
+        "1",
+        "clients of this pool (catalog and user) that have a server",
+    ),
+    legend("pgbouncer.pool.*.clients_waiting", "1", "clients of this pool that wait for a server"),
+    legend("pgbouncer.pool.*.servers_active", "1", "servers of this pool that a client has"),
+    legend("pgbouncer.pool.*.servers_idle", "1", "servers of this pool that are free"),
+    legend(
+        "pgbouncer.pool.*.wait_longest_s",
+        "s",
+        "how long the first client in this pool's queue has waited",
+    ),
+    legend("pgbouncer.transactions_per_s", "1/s", "transactions"),
+    legend("pgbouncer.statements_per_s", "1/s", "statements"),
+    legend("pgbouncer.received_bytes_per_s", "bytes/s", "bytes from clients"),
+    legend("pgbouncer.sent_bytes_per_s", "bytes/s", "bytes to clients"),
+    legend("pgbouncer.wait_s_per_s", "s/s", "time that clients waited for a server, all together"),
+];
+
+/// One pool: a catalog and a user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// Catalog and user: `dyno.postgres`.
+    pub name: String,
+    /// Clients that have a server, or need none now.
+    pub clients_active: f64,
+    /// Clients that wait for a server.
+    pub clients_waiting: f64,
+    /// Servers that a client has.
+    pub servers_active: f64,
+    /// Servers that are free.
+    pub servers_idle: f64,
+    /// Servers idle for so long that they are checked first.
+    pub servers_used: f64,
+    /// Servers that are being logged in to.
+    pub servers_login: f64,
+    /// How long the first client in the queue has waited, in seconds.
+    pub wait_longest_s: f64,
+}
+
+/// The pools that SHOW POOLS tells, pgbouncer's own left out. Columns go by their names, which have
+/// been the same since 1.0; what a version adds is passed over.
+pub fn parse_pools(answer: &NamedRows) -> Vec<Pool> {
+    let column = |name: &str| answer.columns.iter().position(|column| column == name);
+    let text = |row: &[Option<String>], name: &str| {
+        column(name).and_then(|at| cell(row, at)).map(str::to_owned)
+    };
+    let value = |row: &[Option<String>], name: &str| {
+        column(name).and_then(|at| cell(row, at)).and_then(number).unwrap_or(0.0)
+    };
+    let pool = |row: &Vec<Option<String>>| {
+        let database = text(row, "database").filter(|database| database != "pgbouncer")?;
+        Some(Pool {
+            name: format!("{database}.{}", text(row, "user").unwrap_or_default()),
+            clients_active: value(row, "cl_active"),
+            clients_waiting: value(row, "cl_waiting"),
+            servers_active: value(row, "sv_active"),
+            servers_idle: value(row, "sv_idle"),
+            servers_used: value(row, "sv_used"),
+            servers_login: value(row, "sv_login"),
+            // Whole seconds, and what is above them.
+            wait_longest_s: value(row, "maxwait") + value(row, "maxwait_us") / 1e6,
+        })
+    };
+    answer.rows.iter().filter_map(pool).collect()
+}
+
+/// What SHOW STATS counts, `total_` left out (from 1.8), and the readings it becomes.
+const TOTALS: [(&str, &str, f64); 5] = [
+    ("xact_count", "pgbouncer.transactions_per_s", 1.0),
+    ("query_count", "pgbouncer.statements_per_s", 1.0),
+    ("received", "pgbouncer.received_bytes_per_s", 1.0),
+    ("sent", "pgbouncer.sent_bytes_per_s", 1.0),
+    ("wait_time", "pgbouncer.wait_s_per_s", 1e-6),
+];
+
+/// A probe of the console that this connector reaches.
+pub(crate) fn probe(connector: Connector) -> Box<dyn Probe> {
+    Box::new(PgBouncerProbe { asker: Asker::without_session(connector), before: None })
+}
+
+struct PgBouncerProbe {
+    asker: Asker,
+    before: Option<(Nanoseconds, Values)>,
+}
+
+impl PgBouncerProbe {
+    fn read_totals(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        // One row a catalog; the counters are called `total_xact_count`.
+        let Some(answer) = self.asker.named_rows(now, "SHOW STATS") else { return };
+        let values = totals(&answer);
+        if let Some((at, before)) = &self.before {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            for (source, reading, factor) in TOTALS {
+                let (Some(value), Some(before)) = (values.get(source), before.get(source)) else {
+                    continue;
+                };
+                if seconds > 0.0 && value >= before {
+                    readings.insert(reading.to_owned(), (value - before) / seconds * factor);
+                }
+            }
+        }
+        self.before = Some((now, values));
+    }
+}
+
+/// The counters of all catalogs together, pgbouncer's own left out.
+fn totals(answer: &NamedRows) -> Values {
+    let mut sums = Values::new();
+    for row in answer.rows.iter().filter(|row| cell(row, 0) != Some("pgbouncer")) {
+        for (source, ..) in TOTALS {
+            let at = answer.columns.iter().position(|column| *column == format!("total_{source}"));
+            if let Some(value) = at.and_then(|at| cell(row, at)).and_then(number) {
+                *sums.entry(source.to_owned()).or_insert(0.0) += value;
+            }
+        }
+    }
+    sums
+}
+
+impl Probe for PgBouncerProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        if let Some(answer) = self.asker.named_rows(now, "SHOW POOLS") {
+            put(&parse_pools(&answer), readings);
+        }
+        self.read_totals(now, readings);
+    }
+}
+
+fn put(pools: &[Pool], readings: &mut Readings) {
+    let sum = |of: fn(&Pool) -> f64| pools.iter().map(of).sum::<f64>();
+    let totals = [
+        ("clients_active", sum(|pool| pool.clients_active)),
+        ("clients_waiting", sum(|pool| pool.clients_waiting)),
+        ("servers_active", sum(|pool| pool.servers_active)),
+        ("servers_idle", sum(|pool| pool.servers_idle)),
+        ("servers_used", sum(|pool| pool.servers_used)),
+        ("servers_login", sum(|pool| pool.servers_login)),
+        ("wait_longest_s", pools.iter().map(|pool| pool.wait_longest_s).fold(0.0, f64::max)),
+        ("pools", pools.len() as f64),
+    ];
+    for (name, value) in totals {
+        readings.insert(format!("pgbouncer.{name}"), value);
+    }
+    for pool in pools {
+        for (name, value) in [
+            ("clients_active", pool.clients_active),
+            ("clients_waiting", pool.clients_waiting),
+            ("servers_active", pool.servers_active),
+            ("servers_idle", pool.servers_idle),
+            ("wait_longest_s", pool.wait_longest_s),
+        ] {
+            readings.insert(format!("pgbouncer.pool.{}.{name}", pool.name), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Tables: dead row versions, vacuum, scans; totals every time, the worst tables more rarely.
+
+use std::sync::LazyLock;
+
+use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_units::Nanoseconds;
+use dyno_workload::Connector;
+
+use super::Version;
+use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate};
+
+const TOTALS: &[Item] = &[
+    gauge("live", "pg.live_tuples", "1", "live row versions, as the server estimates them"),
+    gauge("dead", "pg.dead_tuples", "1", "dead row versions that are not yet removed"),
+    gauge(
+        "modified",
+        "pg.modified_since_analyze",
+        "1",
+        "rows changed since the tables were analysed",
+    ),
+    gauge(
+        "inserted",
+        "pg.inserted_since_vacuum",
+        "1",
+        "rows inserted since the tables were vacuumed (from 13)",
+    ),
+    rate("seq_scan", "pg.table_scans_per_s", "1/s", "scans of whole tables"),
+    rate("seq_tup_read", "pg.table_scan_rows_per_s", "1/s", "rows read by scans of whole tables"),
+    rate("idx_scan", "pg.index_scans_per_s", "1/s", "scans of indexes"),
+    rate("idx_tup_fetch", "pg.index_scan_rows_per_s", "1/s", "rows fetched by scans of indexes"),
+    rate("upd", "pg.table_updates_per_s", "1/s", "rows updated"),
+    rate(
+        "hot_upd",
+        "pg.hot_updates_per_s",
+        "1/s",
+        "rows updated within their page, indexes untouched",
+    ),
+    rate("vacuums", "pg.vacuums_per_s", "1/s", "tables vacuumed because somebody asked"),
+    rate("autovacuums", "pg.autovacuums_per_s", "1/s", "tables vacuumed by autovacuum"),
+    rate("analyzes", "pg.analyzes_per_s", "1/s", "tables analysed because somebody asked"),
+    rate("autoanalyzes", "pg.autoanalyzes_per_s", "1/s", "tables analysed by autovacuum"),
+];
+
+const PROGRESS: &[Item] = &[
+    gauge("running", "pg.vacuum.running", "1", "vacuums under way, in all catalogs"),
+    gauge(
+        "total",
+        "pg.vacuum.heap_blocks",
+        "blocks",
+        "blocks of the tables that are being vacuumed",
+    ),
+    gauge("scanned", "pg.vacuum.heap_blocks_scanned", "blocks", "of them, scanned so far"),
+    gauge("vacuumed", "pg.vacuum.heap_blocks_vacuumed", "blocks", "of them, vacuumed so far"),
+    gauge(
+        "index_rounds",
+        "pg.vacuum.index_rounds",
+        "1",
+        "rounds through the indexes so far: more than one means too little memory",
+    ),
+];
+
+const PATTERNS: &[ReadingLegend] = &[
+    one("pg.table.*.dead_tuples", "1", "dead row versions of this table, one of those with most"),
+    one("pg.table.*.bytes", "bytes", "size of this table with its indexes"),
+];
+
+/// What its readings mean.
+pub(super) fn legend() -> &'static [ReadingLegend] {
+    static ALL: LazyLock<Vec<ReadingLegend>> =
+        LazyLock::new(|| legends(&[TOTALS, PROGRESS], &[PATTERNS]));
+    &ALL
+}
+
+const ASK_TOTALS: &str = "SELECT COALESCE(sum(n_live_tup), 0) AS live, COALESCE(sum(n_dead_tup), 0) AS dead, \
+     COALESCE(sum(n_mod_since_analyze), 0) AS modified, COALESCE(sum(seq_scan), 0) AS seq_scan, \
+     COALESCE(sum(seq_tup_read), 0) AS seq_tup_read, COALESCE(sum(idx_scan), 0) AS idx_scan, \
+     COALESCE(sum(idx_tup_fetch), 0) AS idx_tup_fetch, COALESCE(sum(n_tup_upd), 0) AS upd, \
+     COALESCE(sum(n_tup_hot_upd), 0) AS hot_upd, COALESCE(sum(vacuum_count), 0) AS vacuums, \
+     COALESCE(sum(autovacuum_count), 0) AS autovacuums, COALESCE(sum(analyze_count), 0) AS analyzes, \
+     COALESCE(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_catalog.pg_stat_user_tables";
+/// From 13.
+const ASK_INSERTED: &str =
+    "SELECT COALESCE(sum(n_ins_since_vacuum), 0) AS inserted FROM pg_catalog.pg_stat_user_tables";
+const ASK_PROGRESS: &str = "SELECT count(*) AS running, COALESCE(sum(heap_blks_total), 0) AS total, \
+     COALESCE(sum(heap_blks_scanned), 0) AS scanned, \
+     COALESCE(sum(heap_blks_vacuumed), 0) AS vacuumed, \
+     COALESCE(max(index_vacuum_count), 0) AS index_rounds \
+     FROM pg_catalog.pg_stat_progress_vacuum";
+const ASK_WORST: &str = "SELECT relname, n_dead_tup, pg_catalog.pg_total_relation_size(relid) \
+     FROM pg_catalog.pg_stat_user_tables ORDER BY n_dead_tup DESC, relname LIMIT 8";
+
+/// Reads the statistics of tables.
+pub(super) struct TablesProbe {
+    asker: Asker,
+    version: Version,
+    totals: Table,
+    progress: Table,
+    worst_due: Every,
+}
+
+impl TablesProbe {
+    pub(super) fn new(connector: Connector) -> TablesProbe {
+        TablesProbe {
+            asker: Asker::new(connector),
+            version: Version::default(),
+            totals: Table::new(TOTALS),
+            progress: Table::new(PROGRESS),
+            // It asks the file system for every file of those tables.
+            worst_due: Every::new(Nanoseconds::from_secs(5)),
+        }
+    }
+}
+
+impl Probe for TablesProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        legend()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let Some(version) = self.version.get(&mut self.asker, now) else { return };
+        if let Some(mut totals) = self.asker.row_numbers(now, ASK_TOTALS) {
+            if version >= 130_000 {
+                totals.extend(self.asker.row_numbers(now, ASK_INSERTED).unwrap_or_default());
+            }
+            self.totals.put(now, totals, readings);
+        }
+        if let Some(progress) = self.asker.row_numbers(now, ASK_PROGRESS) {
+            self.progress.put(now, progress, readings);
+        }
+        if self.worst_due.is_due(now) {
+            for row in self.asker.rows(now, ASK_WORST).unwrap_or_default() {
+                let Some(table) = cell(&row, 0) else { continue };
+                for (column, what) in [(1, "dead_tuples"), (2, "bytes")] {
+                    if let Some(value) = cell(&row, column).and_then(number) {
+                        readings.insert(format!("pg.table.{table}.{what}"), value);
+                    }
+                }
+            }
+        }
+    }
+}

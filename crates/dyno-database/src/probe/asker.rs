@@ -1,0 +1,183 @@
+//! A probe's own connection, and the numbers in what the server answers.
+
+use std::collections::BTreeMap;
+
+use dyno_units::Nanoseconds;
+use dyno_workload::{
+    Connection, Connector, Dialect, ErrorClass, NamedRows, StatementError, TextRows,
+};
+
+use super::Values;
+
+/// How long a connection that could not be had is not tried again.
+const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
+
+/// How long a statement that the server refused is not asked again: a view that is missing stays
+/// missing, and each refusal is a line in the server's log.
+const REFUSED_PAUSE: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// The limit of a statement is one second, at the server; the socket waits three times as long,
+/// in case the server itself hangs.
+const SOCKET_LIMIT: Nanoseconds = Nanoseconds::from_secs(3);
+
+/// Settings of a probe's session; those that a version does not know are passed over.
+const MYSQL_SESSION: [&str; 5] = [
+    // MariaDB's, in seconds, and MySQL's, in ms.
+    "SET SESSION max_statement_time = 1",
+    "SET SESSION max_execution_time = 1000",
+    "SET SESSION lock_wait_timeout = 1",
+    "SET SESSION autocommit = 1",
+    "SET SESSION TRANSACTION READ ONLY",
+];
+const POSTGRESQL_SESSION: [&str; 5] = [
+    "SET application_name = 'dyno probe'",
+    "SET statement_timeout = '1s'",
+    "SET lock_timeout = '500ms'",
+    "SET default_transaction_read_only = on",
+    "SET jit = off",
+];
+const SQLITE_SESSION: [&str; 1] = ["PRAGMA busy_timeout = 100"];
+
+/// A connection of a probe's own.
+pub(crate) struct Asker {
+    connector: Connector,
+    has_session: bool,
+    open: Option<Box<dyn Connection>>,
+    not_before: Nanoseconds,
+    refused: BTreeMap<String, Nanoseconds>,
+}
+
+impl Asker {
+    /// Opens connections by this connector, the first one when it is first asked.
+    pub(crate) fn new(connector: Connector) -> Asker {
+        Asker {
+            connector,
+            has_session: true,
+            open: None,
+            not_before: Nanoseconds::ZERO,
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// The same for a peer that has no settings of a session: a pooler's console.
+    pub(crate) fn without_session(connector: Connector) -> Asker {
+        Asker { has_session: false, ..Asker::new(connector) }
+    }
+
+    /// Asks at `now`; none where there is no answer, for whatever reason.
+    pub(crate) fn rows(&mut self, now: Nanoseconds, sql: &str) -> Option<TextRows> {
+        self.named_rows(now, sql).map(|answer| answer.rows)
+    }
+
+    /// Asks at `now`, names of the columns included.
+    pub(crate) fn named_rows(&mut self, now: Nanoseconds, sql: &str) -> Option<NamedRows> {
+        if self.refused.get(sql).is_some_and(|until| now < *until) {
+            return None;
+        }
+        if self.open.is_none() {
+            if now < self.not_before {
+                return None;
+            }
+            self.not_before = now + RECONNECT_PAUSE;
+            self.open = self.connect().ok();
+        }
+        let connection = self.open.as_mut()?;
+        match connection.query_named(sql) {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                match error.class {
+                    ErrorClass::Disconnected => {
+                        self.open = None;
+                        self.not_before = now + RECONNECT_PAUSE;
+                    }
+                    ErrorClass::Refused => {
+                        self.refused.insert(sql.to_owned(), now + REFUSED_PAUSE);
+                    }
+                    // It took too long, or waited for a lock: the next time may do better.
+                    _ => {}
+                }
+                None
+            }
+        }
+    }
+
+    /// Numbers of the first row by the names of their columns. Text is left out.
+    pub(crate) fn row_numbers(&mut self, now: Nanoseconds, sql: &str) -> Option<Values> {
+        self.named_rows(now, sql).map(|answer| named_numbers(&answer))
+    }
+
+    /// Asks for somebody who wants to know why there is no answer: without pauses.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, in words.
+    pub(crate) fn ask(&mut self, sql: &str) -> Result<NamedRows, String> {
+        let mut connection = match self.open.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let answer = connection.query_named(sql);
+        if !answer.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
+            self.open = Some(connection);
+        }
+        answer.map_err(|error| format!("the server does not answer `{sql}`: {error}"))
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection>, String> {
+        let mut connection = (self.connector)().map_err(|error| error.to_string())?;
+        let told = |error: StatementError| error.to_string();
+        connection.set_blocking(true, SOCKET_LIMIT.0).map_err(told)?;
+        if !self.has_session {
+            return Ok(connection);
+        }
+        let session: &[&str] = match connection.dialect() {
+            Dialect::MySql => &MYSQL_SESSION,
+            Dialect::PostgreSql => &POSTGRESQL_SESSION,
+            Dialect::Sqlite => &SQLITE_SESSION,
+        };
+        for sql in session {
+            match connection.query(sql) {
+                Err(error) if error.class == ErrorClass::Disconnected => return Err(told(error)),
+                _ => {}
+            }
+        }
+        Ok(connection)
+    }
+}
+
+/// A number as servers write it: `12`, `-0.5`, `1e9`, `t`, `ON`. None for other text.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    match text {
+        "t" | "ON" | "true" => return Some(1.0),
+        "f" | "OFF" | "false" => return Some(0.0),
+        _ => {}
+    }
+    // What `parse` takes for numbers beside these: words such as `inf` and `nan`.
+    let is_numeric =
+        text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'));
+    text.parse().ok().filter(|value: &f64| is_numeric && value.is_finite())
+}
+
+/// The text of a cell.
+pub(crate) fn cell(row: &[Option<String>], column: usize) -> Option<&str> {
+    row.get(column)?.as_deref()
+}
+
+/// Rows of a name and a number, names in lower case.
+pub(crate) fn numbers_by_name(rows: &TextRows) -> Values {
+    rows.iter()
+        .filter_map(|row| Some((cell(row, 0)?.to_ascii_lowercase(), number(cell(row, 1)?)?)))
+        .collect()
+}
+
+/// The numbers of the first row, by the names of their columns.
+pub(crate) fn named_numbers(answer: &NamedRows) -> Values {
+    let Some(row) = answer.rows.first() else { return Values::new() };
+    answer
+        .columns
+        .iter()
+        .zip(row)
+        .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), number(value.as_deref()?)?)))
+        .collect()
+}

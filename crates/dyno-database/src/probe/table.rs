@@ -1,0 +1,104 @@
+//! Tables of what is read: a server's own name for a number, Dyno's, and what it means. Counters
+//! become rates.
+
+use std::collections::BTreeMap;
+
+use dyno_host::{ReadingLegend, Readings};
+use dyno_units::Nanoseconds;
+
+use super::legend;
+
+/// Numbers by the server's own names for them.
+pub(crate) type Values = BTreeMap<String, f64>;
+
+/// One reading: where it comes from and what it means.
+pub(crate) struct Item {
+    source: &'static str,
+    how: How,
+    factor: f64,
+    legend: ReadingLegend,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// As it is now.
+    Gauge,
+    /// Growth in a second.
+    Rate,
+}
+
+/// A reading that is a number as the server tells it.
+pub(crate) const fn gauge(
+    source: &'static str,
+    reading: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+) -> Item {
+    Item { source, how: How::Gauge, factor: 1.0, legend: legend(reading, unit, meaning) }
+}
+
+/// A reading that is the growth of a counter in a second.
+pub(crate) const fn rate(
+    source: &'static str,
+    reading: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+) -> Item {
+    Item { source, how: How::Rate, factor: 1.0, legend: legend(reading, unit, meaning) }
+}
+
+impl Item {
+    /// The same, times a factor: the server's unit is another one.
+    pub(crate) const fn times(self, factor: f64) -> Item {
+        Item { factor, ..self }
+    }
+}
+
+/// What the readings of these items mean.
+pub(crate) fn legends(items: &[&[Item]], more: &[&[ReadingLegend]]) -> Vec<ReadingLegend> {
+    let of_items = items.iter().flat_map(|items| items.iter()).map(|item| item.legend);
+    of_items.chain(more.iter().flat_map(|more| more.iter()).copied()).collect()
+}
+
+/// Turns a server's numbers into readings; remembers them for the next rates.
+pub(crate) struct Table {
+    items: &'static [Item],
+    before: Option<(Nanoseconds, Values)>,
+}
+
+impl Table {
+    pub(crate) const fn new(items: &'static [Item]) -> Table {
+        Table { items, before: None }
+    }
+
+    /// Puts the readings of `values`, which are as of `now`. A counter that has stepped back began
+    /// anew: its rate is missing this once.
+    pub(crate) fn put(&mut self, now: Nanoseconds, values: Values, readings: &mut Readings) {
+        let since = self.before.as_ref().and_then(|(at, before)| {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            (seconds > 0.0).then_some((seconds, before))
+        });
+        for item in self.items {
+            let Some(value) = values.get(item.source) else { continue };
+            let reading = match item.how {
+                How::Gauge => Some(*value),
+                How::Rate => since.and_then(|(seconds, before)| {
+                    let growth = value - before.get(item.source)?;
+                    (growth >= 0.0).then_some(growth / seconds)
+                }),
+            };
+            if let Some(reading) = reading {
+                readings.insert(item.legend.pattern.to_owned(), reading * item.factor);
+            }
+        }
+        self.before = Some((now, values));
+    }
+
+    /// Growth of one counter since the values before, for a quotient of two. Before
+    /// [`Table::put`].
+    pub(crate) fn growth(&self, values: &Values, source: &str) -> Option<f64> {
+        let (_, before) = self.before.as_ref()?;
+        let growth = values.get(source)? - before.get(source)?;
+        (growth >= 0.0).then_some(growth)
+    }
+}

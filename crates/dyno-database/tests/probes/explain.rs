@@ -1,0 +1,113 @@
+//! Costs of statements whose work is known.
+
+use dyno_database::{Access, Cost, CostPlan, explain_cost};
+
+use crate::server::{Running, clock};
+
+fn explain(server: &Running, sql: &str, access: Access) -> Result<Cost, String> {
+    let clock = clock();
+    let mut source = server.server().cost_source(access, &clock)?;
+    explain_cost(source.as_mut(), sql, CostPlan { runs: 3, access }, clock.as_ref())
+}
+
+#[track_caller]
+fn check(cost: &Cost, name: &str, expected: std::ops::RangeInclusive<f64>) {
+    let found = cost.counters.iter().find(|counter| counter.name == name);
+    let found = found.unwrap_or_else(|| panic!("{name} did not move: {cost:#?}"));
+    assert!(expected.contains(&found.per_run.median), "{found:?}");
+}
+
+#[test]
+fn a_scan_of_mariadb_reads_every_row() {
+    let server = Running::start("mariadb", None, &[]);
+    server.run(&[
+        "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)",
+        "INSERT INTO t SELECT seq, REPEAT('x', 50) FROM seq_1_to_3000",
+    ]);
+    let scan = "SELECT COUNT(*) FROM t WHERE v LIKE '%y%'";
+    let cost = explain(&server, scan, Access::ReadOnly).unwrap();
+    // The last of them finds that there is no further row.
+    check(&cost, "handler_read_rnd_next", 3001.0..=3001.0);
+    check(&cost, "com_select", 1.0..=1.0);
+    assert_eq!((cost.rows, cost.runs), (1, 3));
+    assert!(cost.n_counters > 300);
+    assert!(!cost.counters.iter().any(|counter| counter.name.contains("show_status")));
+
+    let delete = "DELETE FROM t WHERE id <= 100";
+    let cost = explain(&server, delete, Access::RolledBack).unwrap();
+    check(&cost, "handler_delete", 100.0..=100.0);
+    assert_eq!(cost.changed, 100);
+    let mut connection = server.connect();
+    let left = connection.query("SELECT COUNT(*) FROM t").unwrap();
+    assert_eq!(left[0][0].as_deref(), Some("3000"), "each run was rolled back");
+
+    let error = explain(&server, delete, Access::ReadOnly).unwrap_err();
+    assert!(error.contains("DELETE") && error.contains("allow writes"), "{error}");
+    // What the first word does not tell, the server does.
+    let error = explain(&server, "WITH a AS (SELECT 1) SELECT nonsense", Access::ReadOnly);
+    assert!(error.unwrap_err().contains("nonsense"));
+}
+
+#[test]
+fn a_scan_of_rocksdb_skips_its_tombstones() {
+    let server = Running::start("mariadb", Some("RocksDB"), &[]);
+    server.run(&[
+        "CREATE TABLE t (id INT PRIMARY KEY, v TEXT) ENGINE=RocksDB",
+        "INSERT INTO t SELECT seq, REPEAT('x', 50) FROM seq_1_to_3000",
+        "SET GLOBAL rocksdb_force_flush_memtable_now = 1",
+        "DELETE FROM t WHERE id <= 2000",
+    ]);
+    let cost = explain(&server, "SELECT MIN(id) FROM t", Access::ReadOnly).unwrap();
+    check(&cost, "rocksdb_perf.internal_delete_skipped_count", 2000.0..=2001.0);
+}
+
+#[test]
+fn a_scan_of_postgresql_reads_every_row() {
+    let server = Running::start("postgresql", None, &[("autovacuum", "off")]);
+    server.run(&[
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT n, repeat('x', 50) FROM generate_series(1, 3000) n",
+        "VACUUM ANALYZE t",
+    ]);
+    let scan = "SELECT count(*) FROM t WHERE v LIKE '%y%'";
+    let cost = explain(&server, scan, Access::ReadOnly).unwrap();
+    check(&cost, "tables.seq_tup_read", 3000.0..=3000.0);
+    check(&cost, "tables.seq_scan", 1.0..=1.0);
+    check(&cost, "tables.heap_blks_hit", 20.0..=60.0);
+
+    let delete = "DELETE FROM t WHERE id <= 100";
+    let cost = explain(&server, delete, Access::RolledBack).unwrap();
+    check(&cost, "tables.n_tup_del", 100.0..=100.0);
+    check(&cost, "wal.wal_records", 100.0..=400.0);
+    let left = server.connect().query("SELECT count(*) FROM t").unwrap();
+    assert_eq!(left[0][0].as_deref(), Some("3000"));
+    // It begins with WITH, and writes: the server says no.
+    let sql = "WITH gone AS (DELETE FROM t RETURNING 1) SELECT count(*) FROM gone";
+    let error = explain(&server, sql, Access::ReadOnly).unwrap_err();
+    assert!(error.contains("read-only"), "{error}");
+}
+
+#[test]
+fn a_scan_of_sqlite_steps_through_every_row() {
+    let server = Running::start("sqlite", None, &[]);
+    server.run(&["CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)"]);
+    let mut writer = server.connect();
+    writer.query("BEGIN").unwrap();
+    for n in 0..1000 {
+        writer.query(&format!("INSERT INTO t VALUES ({n}, 'x')")).unwrap();
+    }
+    writer.query("COMMIT").unwrap();
+    let scan = "SELECT count(*) FROM t WHERE v = 'y'";
+    let cost = explain(&server, scan, Access::ReadOnly).unwrap();
+    check(&cost, "fullscan_step", 999.0..=1000.0);
+    check(&cost, "vm_step", 2000.0..=20_000.0);
+    let cost = explain(&server, "DELETE FROM t", Access::RolledBack).unwrap();
+    assert_eq!(cost.changed, 1000);
+    let error = explain(&server, "PRAGMA user_version = 5", Access::ReadOnly);
+    // SQLite lets this PRAGMA pass without a word and does nothing, or refuses it.
+    drop(error);
+    let version = server.connect().query("PRAGMA user_version").unwrap();
+    assert_eq!(version[0][0].as_deref(), Some("0"));
+    let left = server.connect().query("SELECT count(*) FROM t").unwrap();
+    assert_eq!(left[0][0].as_deref(), Some("1000"));
+}
