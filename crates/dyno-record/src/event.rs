@@ -1,5 +1,7 @@
 //! `events.jsonl`: what happened, in order.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// One entry of the ordered stream that the lab emits.
@@ -12,6 +14,19 @@ pub struct Event {
     /// What.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+/// One kind of transaction in one second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindSecond {
+    /// The kind.
+    pub name: String,
+    /// Committed transactions per second.
+    pub throughput: f64,
+    /// Attempts that did not commit, per second.
+    pub errors: f64,
+    /// Response times in microseconds: quantile in [0, 1] and value; empty where nothing committed.
+    pub response_us: Vec<(f64, f64)>,
 }
 
 /// What happened; events are past tense.
@@ -91,6 +106,20 @@ pub enum EventKind {
         /// p95 response time in microseconds.
         p95_us: f64,
     },
+    /// What the clients did in a second of a step, by kind. Told while it goes on, and not written
+    /// among the events: the interval log has it.
+    KindsTold {
+        /// The step's name.
+        step: String,
+        /// By kind of transaction.
+        kinds: Vec<KindSecond>,
+    },
+    /// Probes were read. Told while it goes on, and not written among the events: the readings are
+    /// in a file of their own.
+    ReadingsTaken {
+        /// The readings, by name.
+        values: BTreeMap<String, f64>,
+    },
     /// A search tried a load.
     LoadProbed {
         /// The step's index.
@@ -147,6 +176,26 @@ pub enum EventKind {
     TrialAbandoned {
         /// Its number.
         trial: u32,
+    },
+    /// A variant gets no more repetitions: nothing that they could show is open any more.
+    VariantSettled {
+        /// Its name.
+        variant: String,
+        /// Repetitions that it has had.
+        repetitions: u32,
+        /// Why.
+        why: String,
+    },
+    /// A trial of the plan is not done, because its variant is settled.
+    TrialSkipped {
+        /// Its number.
+        trial: u32,
+        /// Its variant's name.
+        variant: String,
+        /// Its repetition.
+        repetition: u32,
+        /// Why.
+        why: String,
     },
     /// A server left over from an earlier, killed run was ended.
     LeftoverEnded {

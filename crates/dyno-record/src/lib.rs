@@ -14,19 +14,19 @@ mod times;
 mod writer;
 
 pub use counts::EncodedCounts;
-pub use event::{Event, EventKind};
+pub use event::{Event, EventKind, KindSecond};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use manifest::{
     Environment, LevelRecord, Manifest, OwnStepRecord, Price, RoleRecord, SearchRecord, StepRecord,
     StoppingRecord, TrialPlan, VariantRecord,
 };
-pub use reader::{ReadError, Run, read_run};
+pub use reader::{ReadError, Run, read_manifest, read_run};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
     RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
-pub use times::{SecondOfTimes, read_times};
+pub use times::{SecondOfTimes, read_times, read_times_line};
 pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
 
 /// The version of the format that this crate writes, and the newest that it reads.

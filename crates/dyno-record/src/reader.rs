@@ -51,8 +51,8 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     Ok(Run { folder: folder.to_owned(), manifest, trials })
 }
 
-/// Reads the manifest, after a look at its version.
-pub(crate) fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
+/// Reads the manifest alone, after a look at its version.
+pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     let path = folder.join("manifest.json");
     if !path.exists() {
         let reason = "there is no manifest.json: this is not the folder of a run";

@@ -57,13 +57,23 @@ pub fn read_times(
     for line in BufReader::new(bytes).lines() {
         // Where a kill cut the log, what is whole before it counts.
         let Ok(line) = line else { break };
-        let Some((second, histogram)) = parse(&line) else { continue };
-        counts.clear();
-        if walk(histogram, &mut |time, n| counts.push((time, n))).is_some() {
-            hear(&SecondOfTimes { counts: &counts, ..second });
-        }
+        read_times_line(&line, &mut counts, hear);
     }
     Ok(())
+}
+
+/// Reads one line of an interval log, as it is being written: hands the second to `hear` if it is
+/// one of response times. `room` is where its counts are put.
+pub fn read_times_line(
+    line: &str,
+    room: &mut Vec<(u64, u64)>,
+    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+) {
+    let Some((second, histogram)) = parse(line) else { return };
+    room.clear();
+    if walk(histogram, &mut |time, n| room.push((time, n))).is_some() {
+        hear(&SecondOfTimes { counts: room, ..second });
+    }
 }
 
 /// A line of response times and its histogram; none for any other line.

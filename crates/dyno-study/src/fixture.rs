@@ -173,6 +173,7 @@ settings = { innodb_flush_log_at_trx_commit = 2, innodb_io_capacity = 200 }
 [database.c]
 url = "postgresql://me:secret@host:5432/db"
 allow_foreign_tables = true
+price_per_hour = "0.192 USD"
 
 [workload.oltp_read_only]
 tables = 4
@@ -193,6 +194,8 @@ repetitions = 2
 order = "sequential"
 seed = 42
 warm_up = "1s"
+run_off = "30m"
+stop = "repetitions"
 duration = "10s"
 rest = "500ms"
 threshold = "2.5%"
@@ -211,6 +214,17 @@ database = ["a", "b"]
 setting = { innodb_io_capacity = [200, 2000] }
 rate = [100, "2k"]
 option = { range_size = [10, 1000] }
+
+[machine]
+price_per_hour = "0.1 USD"
+
+[probe.locks]
+sql = "SELECT count(*) FROM locks"
+every = "5s"
+databases = ["a", "b"]
+
+[probe.load]
+command = ["cat", "/proc/loadavg"]
 "#;
 
 /// Parses a study that must be right.

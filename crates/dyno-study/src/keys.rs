@@ -66,6 +66,16 @@ pub(crate) enum Shape {
     Workloads,
     /// The design.
     Design,
+    /// An amount of money such as `"0.192 USD"`.
+    Price,
+    /// A program and its arguments.
+    Command,
+    /// Names from the study.
+    Names,
+    /// What is known of the machine.
+    Machine,
+    /// Tables by name: probes.
+    Probes,
 }
 
 /// Most clients of one load level.
@@ -92,6 +102,41 @@ pub(crate) const STUDY: &[Key] = &[
     key("database", Shape::Databases, "The databases, one table each: [database.NAME]."),
     key("workload", Shape::Workloads, "What clients ask, one table each: [workload.NAME]."),
     key("design", Shape::Design, "What is varied, and how it is measured."),
+    key("machine", Shape::Machine, "What Dyno cannot find out about the machine itself."),
+    key(
+        "probe",
+        Shape::Probes,
+        "What else is read while trials run, one table each: [probe.NAME]. Its readings are called \
+         probe.NAME.",
+    ),
+];
+
+/// Keys of the `[machine]` table.
+pub(crate) const MACHINE: &[Key] = &[key(
+    "price_per_hour",
+    Shape::Price,
+    "What an hour on this machine costs: the price of databases that name none of their own.",
+)];
+
+/// Keys of a `[probe.NAME]` table.
+pub(crate) const PROBE: &[Key] = &[
+    key(
+        "command",
+        Shape::Command,
+        "A program with its arguments, run each time without a shell: its output is one value, or \
+         lines of name and value.",
+    ),
+    key(
+        "sql",
+        Shape::Text,
+        "A statement, sent on a connection of its own: its rows are one value, or name and value.",
+    ),
+    with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
+    key(
+        "databases",
+        Shape::Names,
+        "The databases in whose trials it is read; in those of all, if not given.",
+    ),
 ];
 
 /// Keys of a `[database.NAME]` table.
@@ -120,6 +165,11 @@ pub(crate) const DATABASE: &[Key] = &[
         "false",
         "Whether a catalog with tables that Dyno did not make may be used (only with `url`).",
     ),
+    key(
+        "price_per_hour",
+        Shape::Price,
+        "What an hour on this database costs, such as \"0.192 USD\": for work per unit of money.",
+    ),
 ];
 
 /// Keys of a `[workload.NAME]` table that are not options of the workload.
@@ -137,7 +187,8 @@ pub(crate) const DESIGN: &[Key] = &[
         "clients",
         CLIENTS,
         "Clients, where not varied: 1 if not given; under an open load the most transactions in \
-         flight, 64 if not given; with `find_clients` the most that are tried, 1024 if not given.",
+         flight, 64 if not given; with `find_clients` the most that are tried, 1024 if not given. A \
+         workload with steps of its own takes this one number and nothing else.",
     ),
     key(
         "rate",
@@ -174,7 +225,25 @@ pub(crate) const DESIGN: &[Key] = &[
         "Levels of the variants that the others are compared with. Factors not named keep their \
          level; without this key, the first level of each factor makes the one baseline.",
     ),
-    with_default("repetitions", Shape::Integer(1, 1000), "3", "Trials of each variant."),
+    with_default(
+        "repetitions",
+        Shape::Integer(1, 1000),
+        "3",
+        "Trials of each variant; with stop = \"settled\" the most of them.",
+    ),
+    with_default(
+        "stop",
+        Shape::Words(&["repetitions", "settled"]),
+        "\"repetitions\"",
+        "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
+         verdicts are settled get no more, and the others have their time.",
+    ),
+    key(
+        "repetitions_min",
+        Shape::Integer(2, 1000),
+        "Trials of each variant before the first one can be settled: 3 if not given (only with \
+         stop = \"settled\").",
+    ),
     with_default(
         "order",
         Shape::Words(&["interleaved", "sequential"]),
@@ -186,6 +255,12 @@ pub(crate) const DESIGN: &[Key] = &[
     with_default("warm_up", Shape::Duration, "\"5s\"", "Load before each step, not measured."),
     with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step."),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
+    key(
+        "run_off",
+        Shape::PositiveDuration,
+        "After the last step of each trial, watch without load how the engine pays its debt \
+         (flushing, purge, compaction, vacuum), at most this long.",
+    ),
     with_default(
         "threshold",
         Shape::Percentage,

@@ -23,8 +23,8 @@ pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
 pub use redact::redact_urls;
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use study::{
-    Arrivals, Database, Design, Factor, LoadLevel, Order, OwnLoad, Product, Study, WorkloadChoice,
-    setting_text,
+    Arrivals, Database, Design, Factor, LoadLevel, Order, OwnLoad, Price, ProbeSource, Product,
+    Study, UserProbe, WorkloadChoice, setting_text,
 };
 pub use vocabulary::{
     Frame, OptionWord, Options, ProductWord, RoleOutline, StepOutline, ValueKind, Vocabulary,

@@ -27,6 +27,10 @@ pub struct Plan {
     pub trials: Vec<PlannedTrial>,
     /// Rest between steps and between trials.
     pub rest: Nanoseconds,
+    /// Longest time after the last step of a trial in which the engine's debt is watched, if it is.
+    pub run_off: Option<Nanoseconds>,
+    /// Repetitions before a variant that is settled gets no more of them; none where all get all.
+    pub repetitions_min: Option<u32>,
 }
 
 /// One combination of levels.
@@ -126,7 +130,8 @@ impl Plan {
     /// the rests between steps; the longest time where it is not known ([`Plan::is_open_ended`]).
     /// Deploying and populating come on top.
     pub fn trial_time(&self) -> Nanoseconds {
-        self.steps.iter().fold(self.rests(), |total, step| total + step.time(self.rest))
+        let run_off = self.run_off.unwrap_or(Nanoseconds::ZERO);
+        self.steps.iter().fold(self.rests() + run_off, |total, step| total + step.time(self.rest))
     }
 
     /// The part of [`Plan::trial_time`] that is known beforehand.
@@ -137,7 +142,8 @@ impl Plan {
     /// Whether times are longest times, because something ends when it is done.
     pub fn is_open_ended(&self) -> bool {
         let is_waiting = |step: &PlannedStep| step.settle() > Nanoseconds::ZERO;
-        self.steps.iter().any(|step| step.is_open_ended() || is_waiting(step))
+        self.run_off.is_some()
+            || self.steps.iter().any(|step| step.is_open_ended() || is_waiting(step))
     }
 
     /// All rests between the steps of a trial.
@@ -150,7 +156,7 @@ impl Plan {
         self.total_time(Nanoseconds::ZERO)
     }
 
-    /// Time of the whole run when deploying and populating takes `prepare` in each trial.
+    /// Time of the whole run when all trials are done and deploying and populating takes `prepare` in each trial.
     pub fn total_time(&self, prepare: Nanoseconds) -> Nanoseconds {
         let n_trials = self.trials.len() as u64;
         let one = prepare + self.trial_time();
@@ -172,7 +178,16 @@ pub fn plan(study: &Study, seed: Seed) -> Plan {
         Order::Sequential => sequential(variants.len(), design.repetitions),
     };
     let steps = steps(design);
-    Plan { title: study.title.clone(), seed, variants, steps, trials, rest: design.rest }
+    Plan {
+        title: study.title.clone(),
+        seed,
+        variants,
+        steps,
+        trials,
+        rest: design.rest,
+        run_off: design.run_off,
+        repetitions_min: design.repetitions_min,
+    }
 }
 
 /// Each repetition is a block with every variant once, in random order.

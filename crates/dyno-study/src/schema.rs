@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Vocabulary;
-use crate::keys::{BASELINE, DATABASE, DESIGN, Key, STUDY, Shape, VARY, WORKLOAD};
+use crate::keys::{BASELINE, DATABASE, DESIGN, Key, MACHINE, PROBE, STUDY, Shape, VARY, WORKLOAD};
 use crate::vocabulary::{OptionWord, ProductWord, ValueKind, WorkloadWord};
 
 /// How durations are written.
@@ -18,6 +18,9 @@ const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
 /// How limits on response times are written.
 const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=|≤)\s*[0-9].*$";
+
+/// How prices are written.
+const PRICE: &str = r"^\s*[0-9._]+\s*[A-Z]{3}\s*$";
 
 /// The schema (JSON Schema draft 2020-12) as a JSON value.
 pub fn schema(vocabulary: &Vocabulary) -> Value {
@@ -62,7 +65,7 @@ fn property(key: &Key, vocabulary: &Vocabulary) -> Value {
 
 fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     match shape {
-        Shape::Text => json!({ "type": "string", "minLength": 1 }),
+        Shape::Text => text(),
         Shape::Words(words) => json!({ "enum": words }),
         Shape::Product => {
             json!({ "enum": vocabulary.products.iter().map(|word| &word.name).collect::<Vec<_>>() })
@@ -87,6 +90,11 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Limit => {
             json!({ "type": "string", "pattern": LIMIT, "examples": ["p99 <= 20ms"] })
         }
+        Shape::Price => {
+            json!({ "type": "string", "pattern": PRICE, "examples": ["0.192 USD"] })
+        }
+        Shape::Command => json!({ "type": "array", "items": text(), "minItems": 1 }),
+        Shape::Names => levels(&text()),
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),
         Shape::Levels(inner) => levels(&self::shape(inner, vocabulary)),
@@ -105,6 +113,8 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Vary => table(VARY, vocabulary),
         Shape::Baseline => baseline(vocabulary),
         Shape::Design => table(DESIGN, vocabulary),
+        Shape::Machine => table(MACHINE, vocabulary),
+        Shape::Probes => by_name(probe(vocabulary)),
         Shape::Databases => json!({
             "type": "object",
             "minProperties": 1,
@@ -112,6 +122,17 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         }),
         _ => workloads(vocabulary),
     }
+}
+
+fn text() -> Value {
+    json!({ "type": "string", "minLength": 1 })
+}
+
+fn probe(vocabulary: &Vocabulary) -> Value {
+    let mut value = table(PROBE, vocabulary);
+    value["anyOf"] = json!([{ "required": ["command"] }, { "required": ["sql"] }]);
+    value["not"] = json!({ "required": ["command", "sql"] });
+    value
 }
 
 fn number_or_text(kind: &str, least: u64, most: u64) -> Value {

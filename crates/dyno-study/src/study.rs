@@ -6,7 +6,7 @@ use std::fmt;
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
 use crate::redact::redact_urls;
-use crate::{Search, Sought, StepOutline};
+use crate::{Frame, Search, Sought, StepOutline};
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,39 @@ pub struct Study {
     pub workloads: Vec<WorkloadChoice>,
     /// What is varied and how it is measured.
     pub design: Design,
+    /// What else is read while trials run, in file order.
+    pub probes: Vec<UserProbe>,
+}
+
+/// An amount of money.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Price {
+    /// How much; finite and not negative.
+    pub amount: f64,
+    /// Of what, in three capital letters: `USD`.
+    pub currency: String,
+}
+
+/// One `[probe.NAME]`: readings that the study declares itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserProbe {
+    /// Its name in the study; its readings are called after it.
+    pub name: String,
+    /// What is asked.
+    pub source: ProbeSource,
+    /// How long from one reading to the next.
+    pub every: Nanoseconds,
+    /// Names of the databases whose trials it is read in; empty for all.
+    pub databases: Vec<String>,
+}
+
+/// What a study's own probe asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeSource {
+    /// A program with its arguments, whose output has lines of name and value.
+    Command(Vec<String>),
+    /// A statement for the server, whose rows are name and value.
+    Sql(String),
 }
 
 /// One `[database.NAME]`, with what it inherits filled in.
@@ -38,6 +71,8 @@ pub struct Database {
     pub settings: BTreeMap<String, SettingValue>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
     pub allow_foreign_tables: bool,
+    /// What an hour on it costs, or on the machine where only that is known.
+    pub price_per_hour: Option<Price>,
 }
 
 /// What kind of server a database is.
@@ -84,8 +119,11 @@ pub struct Design {
     /// Levels of the baseline by factor name; factors not named keep their level. When empty, the
     /// variant with the first level of every factor is the one baseline.
     pub baseline: BTreeMap<String, String>,
-    /// Trials of each variant, at least 1.
+    /// Trials of each variant, at least 1; the most of them where there is `repetitions_min`.
     pub repetitions: u32,
+    /// Trials of each variant before a variant whose verdicts are settled gets no more of them; none
+    /// where all get all.
+    pub repetitions_min: Option<u32>,
     /// The order of trials.
     pub order: Order,
     /// The seed, if the study fixes one.
@@ -96,6 +134,9 @@ pub struct Design {
     pub duration: Nanoseconds,
     /// Rest between steps, and between trials.
     pub rest: Nanoseconds,
+    /// Longest time that a trial watches, after its last step and without load, how the engine pays
+    /// its debt; none where it does not.
+    pub run_off: Option<Nanoseconds>,
     /// Effects smaller than this do not matter to the asker, as a fraction (0.03 for 3 %).
     pub threshold: f64,
     /// Time budget for the whole run; trials past it are not begun.
@@ -214,8 +255,8 @@ pub enum LoadLevel {
 /// A step that the workload of all variants defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnLoad {
-    /// Clients, as the workload counts them.
-    pub clients: u64,
+    /// What the workload was asked with.
+    pub frame: Frame,
     /// What the workload of the first variant says of it. The others name it alike; what its roles
     /// do may differ by the variants' options.
     pub outline: StepOutline,
@@ -234,6 +275,14 @@ impl LoadLevel {
             },
             LoadLevel::Own(own) => own.connections,
         }
+    }
+}
+
+impl OwnLoad {
+    /// The step of a study with one variant.
+    pub fn new(frame: Frame, outline: StepOutline) -> OwnLoad {
+        let connections = outline.connections();
+        OwnLoad { frame, outline, connections }
     }
 }
 

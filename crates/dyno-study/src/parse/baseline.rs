@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::problems::Problems;
 use super::value::{self, Entry, Section, entries, unknown_key};
-use super::vary::{option_level, setting_level};
+use super::vary::{ReadFactor, option_level, setting_level};
 use super::workload::NamedWorkload;
 use crate::keys::{BASELINE, names};
 use crate::nearest::{did_you_mean, list};
@@ -14,7 +14,7 @@ use crate::{Diagnostic, Factor};
 pub(super) fn read(
     problems: &mut Problems,
     entry: &Entry<'_>,
-    factors: &[Factor],
+    factors: &[ReadFactor],
     workloads: &[&NamedWorkload<'_>],
 ) -> BTreeMap<String, String> {
     let mut baseline = BTreeMap::new();
@@ -54,7 +54,7 @@ pub(super) fn read(
 
 struct Reader<'r, 'v> {
     problems: &'r mut Problems,
-    factors: &'r [Factor],
+    factors: &'r [ReadFactor],
     workloads: &'r [&'r NamedWorkload<'v>],
     baseline: &'r mut BTreeMap<String, String>,
 }
@@ -62,13 +62,16 @@ struct Reader<'r, 'v> {
 impl Reader<'_, '_> {
     /// Reads the level of one factor.
     fn level(&mut self, entry: &Entry<'_>, name: &str) {
-        let Some(factor) = self.factors.iter().find(|factor| factor.name() == name) else {
+        let Some(read) = self.factors.iter().find(|read| read.factor.name() == name) else {
             self.not_varied(entry, name);
             return;
         };
-        let Some(level) = self.read_level(entry, factor) else { return };
-        let levels = factor.levels();
+        let Some(level) = self.read_level(entry, read) else { return };
+        let levels = read.factor.levels();
         if !levels.contains(&level) {
+            if read.is_reported(&level) {
+                return;
+            }
             self.problems.add(
                 Diagnostic::new(entry.span.clone(), format!("`{level}` is no level of `{name}`"))
                     .with_label("not among its levels in `vary`")
@@ -83,8 +86,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn read_level(&mut self, entry: &Entry<'_>, factor: &Factor) -> Option<String> {
-        match factor {
+    fn read_level(&mut self, entry: &Entry<'_>, read: &ReadFactor) -> Option<String> {
+        match &read.factor {
             Factor::Database(_) | Factor::Workload(_) => value::text(self.problems, entry),
             Factor::Setting { .. } => setting_level(self.problems, entry),
             Factor::Option { name, .. } => option_level(self.problems, entry, name, self.workloads),
@@ -92,7 +95,7 @@ impl Reader<'_, '_> {
     }
 
     fn not_varied(&mut self, entry: &Entry<'_>, name: &str) {
-        let varied: Vec<String> = self.factors.iter().map(Factor::name).collect();
+        let varied: Vec<String> = self.factors.iter().map(|read| read.factor.name()).collect();
         let words: Vec<&str> = varied.iter().map(String::as_str).collect();
         let help = if words.is_empty() {
             "nothing is varied but the load, so there is nothing to compare with".to_owned()
@@ -121,7 +124,7 @@ impl Reader<'_, '_> {
             );
             return;
         }
-        let varied: Vec<String> = self.factors.iter().map(Factor::name).collect();
+        let varied: Vec<String> = self.factors.iter().map(|read| read.factor.name()).collect();
         let words = varied.iter().map(String::as_str).chain(names(BASELINE));
         self.problems.add(unknown_key(entry, "`baseline`", words));
     }

@@ -6,12 +6,13 @@ use std::ops::Range;
 use dyno_units::SettingValue;
 
 use super::like::{Inherit, resolve};
+use super::money;
 use super::problems::Problems;
 use super::value::{self, Entry, Given, Section, entries, given};
 use crate::keys::DATABASE;
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, Vocabulary};
-use crate::{Database, Diagnostic, Product};
+use crate::{Database, Diagnostic, Price, Product};
 
 /// A database as far as it could be read.
 #[derive(Clone, Debug)]
@@ -44,6 +45,7 @@ struct RawDatabase {
     programs: Option<Given<String>>,
     settings: BTreeMap<String, Given<SettingValue>>,
     allow_foreign_tables: Option<Given<bool>>,
+    price_per_hour: Option<Given<Price>>,
 }
 
 impl Inherit for RawDatabase {
@@ -78,6 +80,7 @@ impl Inherit for RawDatabase {
             allow_foreign_tables: own
                 .allow_foreign_tables
                 .or_else(|| parent.allow_foreign_tables.clone()),
+            price_per_hour: own.price_per_hour.or_else(|| parent.price_per_hour.clone()),
         }
     }
 }
@@ -154,6 +157,7 @@ fn read_one(problems: &mut Problems, entry: &Entry<'_>) -> Option<RawDatabase> {
             .entry("settings")
             .map_or_else(BTreeMap::new, |entry| read_settings(problems, &entry)),
         allow_foreign_tables: section.read("allow_foreign_tables", problems, value::switch),
+        price_per_hour: section.read("price_per_hour", problems, money::price),
     })
 }
 
@@ -257,6 +261,7 @@ fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> 
             .map(|(name, given)| given.value.map(|value| (name, value)))
             .collect::<Option<_>>()?,
         allow_foreign_tables: plain(raw.allow_foreign_tables)?.unwrap_or(false),
+        price_per_hour: plain(raw.price_per_hour)?,
     })
 }
 

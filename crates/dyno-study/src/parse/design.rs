@@ -9,8 +9,9 @@ use super::baseline;
 use super::database::NamedDatabase;
 use super::problems::Problems;
 use super::search::{self, Asked};
+use super::stopping;
 use super::value::{self, Entry, Given, Section, integer, list, values};
-use super::vary::{Choices, Varied, Vary, known_name};
+use super::vary::{Choices, ReadFactor, Varied, Vary, known_name};
 use crate::keys::DESIGN;
 use crate::nearest::list as quoted_list;
 use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product, Search, Sought};
@@ -44,11 +45,14 @@ pub(super) fn read(
     let workloads = involved(choices.workloads, |one| &one.name, &vary.workload, &workload);
     let factors = vary.factors(problems, &databases, &workloads);
     let loads = read_loads(problems, &section, &vary);
-    let baseline = match (section.entry("baseline"), &factors) {
-        (Some(entry), Some(factors)) => baseline::read(problems, &entry, factors, &workloads),
-        _ => std::collections::BTreeMap::new(),
-    };
+    let baseline = section
+        .entry("baseline")
+        .map(|entry| baseline::read(problems, &entry, &factors, &workloads))
+        .unwrap_or_default();
+    let factors: Option<Vec<Factor>> = factors.into_iter().map(ReadFactor::whole).collect();
     let scalars = Scalars::read(problems, &section);
+    let repetitions = (scalars.repetitions, scalars.order);
+    let repetitions_min = stopping::read(problems, &section, repetitions, factors.as_deref());
     check_places(problems, &section, &databases);
     check_size(problems, factors.as_deref(), &scalars, &vary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
@@ -58,6 +62,7 @@ pub(super) fn read(
         workload: workload.name(),
         loads: loads?,
         baseline,
+        repetitions_min,
         ..scalars.into_design()
     })
 }
@@ -273,6 +278,7 @@ struct Times {
     warm_up: Nanoseconds,
     duration: Nanoseconds,
     rest: Nanoseconds,
+    run_off: Option<Nanoseconds>,
     budget: Option<Nanoseconds>,
     statement_timeout: Nanoseconds,
 }
@@ -315,11 +321,13 @@ impl Scalars {
             loads: Vec::new(),
             baseline: std::collections::BTreeMap::new(),
             repetitions: self.repetitions,
+            repetitions_min: None,
             order: self.order,
             seed: self.seed,
             warm_up: self.times.warm_up,
             duration: self.times.duration,
             rest: self.times.rest,
+            run_off: self.times.run_off,
             threshold: self.threshold,
             budget: self.times.budget,
             statement_timeout: self.times.statement_timeout,
@@ -348,6 +356,7 @@ impl Times {
             rest,
             statement_timeout,
             duration: section.read_or("duration", problems, default, positive),
+            run_off: section.read("run_off", problems, positive).and_then(|given| given.value),
             budget: section.read("budget", problems, positive).and_then(|given| given.value),
         }
     }

@@ -8,9 +8,12 @@ mod baseline;
 mod database;
 mod design;
 mod like;
+mod money;
 mod own;
+mod probe;
 mod problems;
 mod search;
+mod stopping;
 mod value;
 mod vary;
 mod workload;
@@ -60,9 +63,13 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
     let workloads = workload::read(problems, &section, vocabulary);
     let choices = Choices { databases: &databases, workloads: &workloads };
     let design = design::read(problems, &section, &choices);
+    let probes = probe::read(problems, &section, &databases);
+    let mut databases: Vec<_> = databases.into_iter().map(|one| one.database).collect();
+    money::of_machine(problems, &section, &mut databases);
     Some(Study {
         title: title?.value?,
-        databases: databases.into_iter().map(|one| one.database).collect::<Option<_>>()?,
+        probes: probes?,
+        databases: databases.into_iter().collect::<Option<_>>()?,
         workloads: workloads.into_iter().map(|one| one.choice).collect::<Option<_>>()?,
         design: design?,
     })

@@ -49,7 +49,8 @@ pub(super) fn resolve(
     {
         return;
     }
-    study.design.loads = own_loads(&found, study.design.loads[0].clients());
+    let frame = Frame { clients: study.design.loads[0].clients(), duration: study.design.duration };
+    study.design.loads = own_loads(&found, frame);
     if places.of_design("warm_up").is_none() {
         study.design.warm_up = Nanoseconds::ZERO;
     }
@@ -207,21 +208,25 @@ fn is_alike(
             "the variants differ in their steps, so that they could not be compared",
         )
         .with_label(format!("`{}` has other steps than `{}`", other.name, first.name))
-        .with_help(format!("one has {}; the other {}", words(&expected), words(&names(steps)))),
+        .with_help(format!(
+            "one has {}; the other {}",
+            words(&expected),
+            words(&names(steps))
+        )),
     );
     false
 }
 
 /// The steps of all variants as loads; those of the first variant, connections of the largest.
-fn own_loads(found: &[(&Variant, Vec<StepOutline>)], clients: u64) -> Vec<LoadLevel> {
+fn own_loads(found: &[(&Variant, Vec<StepOutline>)], frame: Frame) -> Vec<LoadLevel> {
     let connections = |step: usize| {
-        found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(clients)
+        found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(frame.clients)
     };
     let outlines = found[0].1.iter().enumerate();
     outlines
         .map(|(step, outline)| {
             let connections = connections(step);
-            LoadLevel::Own(OwnLoad { clients, outline: longest(found, step, outline), connections })
+            LoadLevel::Own(OwnLoad { frame, outline: longest(found, step, outline), connections })
         })
         .collect()
 }

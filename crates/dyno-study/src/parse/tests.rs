@@ -1,5 +1,7 @@
 //! What the parser reads, and what it says about what it cannot read.
 
 mod accepted;
+mod own;
 mod properties;
 mod refused;
+mod watching;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use dyno_units::SettingValue;
+use toml::de::DeValue;
 
 use super::database::{NamedDatabase, check_setting_name};
 use super::problems::Problems;
@@ -27,6 +28,10 @@ pub(super) struct Choices<'a, 'v> {
 pub(super) struct Varied<T> {
     /// Its levels; none when one of them was wrong.
     pub(super) levels: Option<Vec<T>>,
+    /// Those of its levels that are right.
+    right: Vec<T>,
+    /// Those that are wrong, as text; none where all are right.
+    wrong: Option<Vec<String>>,
     /// Where its key is.
     pub(super) key_span: Range<usize>,
 }
@@ -90,19 +95,21 @@ impl<'a> Vary<'a> {
         }
     }
 
-    /// The factors in the order of the file; none when one of them was wrong.
+    /// The factors in the order of the file, wrong ones with what of them is right.
     pub(super) fn factors(
         &self,
         problems: &mut Problems,
         databases: &[&NamedDatabase],
         workloads: &[&NamedWorkload<'_>],
-    ) -> Option<Vec<Factor>> {
-        let mut found: Vec<(usize, Option<Factor>)> = Vec::new();
+    ) -> Vec<ReadFactor> {
+        let mut found: Vec<(usize, ReadFactor)> = Vec::new();
         if let Some(varied) = &self.database {
-            found.push((varied.key_span.start, varied.levels.clone().map(Factor::Database)));
+            let factor = Factor::Database(varied.right.clone());
+            found.push((varied.key_span.start, ReadFactor::new(factor, &varied.wrong)));
         }
         if let Some(varied) = &self.workload {
-            found.push((varied.key_span.start, varied.levels.clone().map(Factor::Workload)));
+            let factor = Factor::Workload(varied.right.clone());
+            found.push((varied.key_span.start, ReadFactor::new(factor, &varied.wrong)));
         }
         for setting in &self.settings {
             let factor = setting_factor(problems, setting, databases);
@@ -114,6 +121,35 @@ impl<'a> Vary<'a> {
         }
         found.sort_by_key(|(position, _)| *position);
         found.into_iter().map(|(_, factor)| factor).collect()
+    }
+}
+
+/// A factor as far as it could be read.
+#[derive(Clone, Debug)]
+pub(super) struct ReadFactor {
+    /// The factor, with its right levels only.
+    pub(super) factor: Factor,
+    /// Its levels that are wrong, as far as they are texts or numbers; and whether there are any,
+    /// which has been reported then.
+    wrong: Option<Vec<String>>,
+}
+
+impl ReadFactor {
+    fn new(factor: Factor, wrong: &Option<Vec<String>>) -> ReadFactor {
+        ReadFactor { factor, wrong: wrong.clone() }
+    }
+
+    /// The factor, if all of it is right.
+    pub(super) fn whole(self) -> Option<Factor> {
+        if self.wrong.is_none() { Some(self.factor) } else { None }
+    }
+
+    /// Whether nothing can be said of a level, because it is wrong in the factor itself.
+    pub(super) fn is_reported(&self, level: &str) -> bool {
+        self.wrong.as_ref().is_some_and(|wrong| {
+            wrong.iter().any(|other| other == level)
+                || self.factor.levels().is_empty() && wrong.is_empty()
+        })
     }
 }
 
@@ -129,8 +165,31 @@ fn levels<T: Clone + std::fmt::Display>(
     );
     let entry = section.entry(name)?;
     let list = list(problems, &entry, reader, T::to_string);
-    let levels = list.and_then(|list| values(&list));
-    Some(Varied { levels, key_span: entry.key_span })
+    let levels = list.as_ref().and_then(|list| values(list));
+    let right = rights(list.as_deref());
+    Some(Varied { levels, right, wrong: wrongs(&entry, list.as_deref()), key_span: entry.key_span })
+}
+
+/// The levels that are right.
+fn rights<T: Clone>(list: Option<&[Given<T>]>) -> Vec<T> {
+    list.into_iter().flatten().filter_map(|one| one.value.clone()).collect()
+}
+
+/// The levels that are wrong, as text; none where all are right.
+fn wrongs<T>(entry: &Entry<'_>, list: Option<&[Given<T>]>) -> Option<Vec<String>> {
+    let Some(list) = list else { return Some(Vec::new()) };
+    if list.iter().all(|one| one.value.is_some()) {
+        return None;
+    }
+    let DeValue::Array(items) = entry.value else { return Some(Vec::new()) };
+    let wrong = items.iter().zip(list).filter(|(_, one)| one.value.is_none());
+    let text = |item: &DeValue<'_>| match item {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        other => other.type_str().to_owned(),
+    };
+    Some(wrong.map(|(item, _)| text(item.get_ref())).collect())
 }
 
 /// A name that must be among `known`.
@@ -175,7 +234,7 @@ fn setting_factor(
     problems: &mut Problems,
     setting: &NamedLevels<'_>,
     databases: &[&NamedDatabase],
-) -> Option<Factor> {
+) -> ReadFactor {
     let is_name = check_setting_name(problems, &setting.entry);
     for database in databases.iter().filter(|database| database.is_url()) {
         problems.add(
@@ -190,25 +249,34 @@ fn setting_factor(
             .with_help("use `product` instead of `url` in that database"),
         );
     }
-    let list: Vec<Given<SettingValue>> =
-        list(problems, &setting.entry, value::setting, setting_text)?;
-    let levels = values(&list)?;
-    is_name.then(|| Factor::Setting { name: setting.name.to_owned(), levels })
+    let list = list(problems, &setting.entry, value::setting, setting_text);
+    let wrong = wrongs(&setting.entry, list.as_deref());
+    let levels: Vec<SettingValue> = rights(list.as_deref());
+    let factor = Factor::Setting { name: setting.name.to_owned(), levels };
+    ReadFactor { factor, wrong: if is_name { wrong } else { Some(wrong.unwrap_or_default()) } }
 }
 
 fn option_factor(
     problems: &mut Problems,
     option: &NamedLevels<'_>,
     workloads: &[&NamedWorkload<'_>],
-) -> Option<Factor> {
-    let words = option_words(problems, option.name, option.entry.key_span.clone(), workloads)?;
-    let list: Vec<Given<String>> = list(
+) -> ReadFactor {
+    let name = option.name.to_owned();
+    let span = option.entry.key_span.clone();
+    let Some(words) = option_words(problems, option.name, span, workloads) else {
+        // Without the option nothing can be said of its levels.
+        let factor = Factor::Option { name, levels: Vec::new() };
+        return ReadFactor { factor, wrong: Some(Vec::new()) };
+    };
+    let list = list(
         problems,
         &option.entry,
         |problems, entry| option_text_for_all(problems, entry, &words),
         String::clone,
-    )?;
-    Some(Factor::Option { name: option.name.to_owned(), levels: values(&list)? })
+    );
+    let wrong = wrongs(&option.entry, list.as_deref());
+    let factor = Factor::Option { name, levels: rights(list.as_deref()) };
+    ReadFactor { factor, wrong }
 }
 
 /// The option of each workload that is involved; it must be an option of every one.

@@ -145,19 +145,34 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     };
     line(
         "trials",
-        format!(
-            "{} ({}, {} of each)",
-            plan.trials.len(),
-            count(plan.variants.len(), "variant"),
-            count(n_blocks as usize, "repetition"),
-        ),
+        match plan.repetitions_min {
+            None => format!(
+                "{} ({}, {} of each)",
+                plan.trials.len(),
+                count(plan.variants.len(), "variant"),
+                count(n_blocks as usize, "repetition"),
+            ),
+            Some(least) => format!(
+                "at most {} ({}, {least} to {} of each, until its verdicts are settled)",
+                plan.trials.len(),
+                count(plan.variants.len(), "variant"),
+                count(n_blocks as usize, "repetition"),
+            ),
+        },
     );
+    if let Some(run_off) = plan.run_off {
+        line(
+            "run-off",
+            format!("after each trial's last step, until debt is paid, at most {run_off}"),
+        );
+    }
     let time = plan.total_time(context.prepare.unwrap_or(Nanoseconds::ZERO));
     let what = match context.prepare {
         Some(prepare) => format!("with {prepare} to deploy and populate in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
-    let most = if plan.is_open_ended() { "at most " } else { "" };
+    let is_longest = plan.is_open_ended() || plan.repetitions_min.is_some();
+    let most = if is_longest { "at most " } else { "" };
     line("time", format!("{most}{time} ({what})"));
     if plan.is_open_ended() {
         let known = plan.trial_time_least();
@@ -167,7 +182,7 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
         line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
     }
-    line("budget", budget_text(time, context.budget, plan.is_open_ended()));
+    line("budget", budget_text(time, context.budget, is_longest));
     if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
         line("disk", format!("about {most} for the largest variant"));
     }

@@ -149,6 +149,10 @@ fn wrong_studies_do_not_fit() {
     check("\"10s\"", "10");
     check("\"sequential\"", "\"random\"");
     check("[design.vary]", "[design.varied]");
+    check("\"0.192 USD\"", "\"USD\"");
+    check("sql = ", "sqll = ");
+    check("sql = ", "command = ['a']\nsql = ");
+    check("run_off = \"30m\"", "run_off = 30");
 }
 
 /// The paths of all keys that a schema's tables have by name, with `*` for names of the user.
@@ -241,6 +245,8 @@ fn schema_has_every_key_of_the_parser() {
     };
     check("", STUDY);
     check("/database/*", DATABASE);
+    check("/machine", MACHINE);
+    check("/probe/*", PROBE);
     check("/workload/*", WORKLOAD);
     check("/design", DESIGN);
     check("/design/vary", VARY);
@@ -270,7 +276,7 @@ fn defaults_of_the_schema_are_those_of_the_parser() {
 
 #[test]
 fn every_key_is_explained() {
-    for key in [STUDY, DATABASE, WORKLOAD, DESIGN, VARY, BASELINE].concat() {
+    for key in [STUDY, DATABASE, WORKLOAD, DESIGN, VARY, BASELINE, MACHINE, PROBE].concat() {
         assert!(key.help.len() > 10 && key.help.ends_with('.'), "{}: {}", key.name, key.help);
     }
 }

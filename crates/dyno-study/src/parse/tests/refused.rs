@@ -188,7 +188,7 @@ fn unknown_top_level_table() {
             2 | [volume.small]
               |  ^^^^^^ unknown key
               |
-              = help: choose one of `title`, `database`, `workload`, `design`
+              = help: choose one of `title`, `database`, `workload`, `design`, `machine`, `probe`
         "#]],
     );
 }
@@ -585,7 +585,7 @@ fn unknown_workload_in_a_named_table() {
             5 | workload = 'linkbench'
               |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `staged`
         "#]],
     );
 }
@@ -1137,5 +1137,79 @@ fn search_that_is_too_short_to_see_a_backlog() {
            |
            = help: a load has to be measured for at least 10 times the limit, here 20 s, so that a growing backlog is seen
     "#]],
+    );
+}
+
+#[test]
+fn a_wrong_baseline_is_told_beside_wrong_levels() {
+    check(
+        &with_design("vary = { database = ['a', 'z'] }\nbaseline = { database = 'y' }"),
+        expect![[r#"
+            error: there is no database `z`
+             --> study.toml:8:27
+              |
+            8 | vary = { database = ['a', 'z'] }
+              |                           ^^^ not in this study
+              |
+              = help: choose one of `a`, `b`
+
+            error: `y` is no level of `database`
+             --> study.toml:9:25
+              |
+            9 | baseline = { database = 'y' }
+              |                         ^^^ not among its levels in `vary`
+              |
+              = help: only `a` is possible here
+        "#]],
+    );
+    // What is wrong as a level is told once.
+    check(
+        &with_design("vary = { database = ['a', 'z'] }\nbaseline = { database = 'z' }"),
+        expect![[r#"
+            error: there is no database `z`
+             --> study.toml:8:27
+              |
+            8 | vary = { database = ['a', 'z'] }
+              |                           ^^^ not in this study
+              |
+              = help: choose one of `a`, `b`
+        "#]],
+    );
+    check(
+        &with_design(
+            "vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }\n\
+             baseline = { database = 'a', setting = { x = 3, y = 1 } }",
+        ),
+        expect![[r#"
+            error: there is no database `z`
+             --> study.toml:8:27
+              |
+            8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
+              |                           ^^^ not in this study
+              |
+              = help: choose one of `a`, `b`
+
+            error: a share of memory must be above 0% and at most 100%
+             --> study.toml:8:53
+              |
+            8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
+              |                                                     ^^^^^^ not possible for `x`
+
+            error: `3` is no level of `setting.x`
+             --> study.toml:9:46
+              |
+            9 | baseline = { database = 'a', setting = { x = 3, y = 1 } }
+              |                                              ^ not among its levels in `vary`
+              |
+              = help: only `1` is possible here
+
+            error: `setting.y` is not varied, so it cannot be part of the baseline
+             --> study.toml:9:49
+              |
+            9 | baseline = { database = 'a', setting = { x = 3, y = 1 } }
+              |                                                 ^ not a factor of this study
+              |
+              = help: the study varies `database`, `setting.x`
+        "#]],
     );
 }

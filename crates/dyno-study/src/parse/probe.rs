@@ -1,0 +1,113 @@
+//! Reads the `[probe.NAME]` tables.
+
+use dyno_units::Nanoseconds;
+use toml::de::DeValue;
+
+use super::database::{NamedDatabase, check_name};
+use super::problems::Problems;
+use super::value::{self, Entry, Section, entries, list, values, wrong_type, wrong_value};
+use super::vary::known_name;
+use crate::keys::PROBE;
+use crate::{Diagnostic, ProbeSource, UserProbe};
+
+/// The shortest time between readings: the length of an interval.
+const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
+
+/// Reads all probes of the file; none where something about one was wrong.
+pub(super) fn read(
+    problems: &mut Problems,
+    study: &Section<'_>,
+    databases: &[NamedDatabase],
+) -> Option<Vec<UserProbe>> {
+    let Some(entry) = study.entry("probe") else { return Some(Vec::new()) };
+    let table = value::table(problems, &entry)?;
+    let names: Vec<&str> = databases.iter().map(|one| one.name.as_str()).collect();
+    let probes: Vec<Option<UserProbe>> =
+        entries(table).iter().map(|entry| read_one(problems, entry, &names)).collect();
+    probes.into_iter().collect()
+}
+
+fn read_one(problems: &mut Problems, entry: &Entry<'_>, databases: &[&str]) -> Option<UserProbe> {
+    check_name(problems, entry);
+    let table = value::table(problems, entry)?;
+    let title = format!("`[probe.{}]`", entry.key);
+    let section = Section::closed(problems, (&title, entry.key_span.clone()), table, PROBE);
+    let command = section.read("command", problems, command);
+    let sql = section.read("sql", problems, value::text);
+    let every = section.read("every", problems, every);
+    let chosen = section.read("databases", problems, |problems, entry| {
+        let known = |problems: &mut Problems, entry: &Entry<'_>| {
+            known_name(problems, entry, "database", databases)
+        };
+        list(problems, entry, known, String::clone).and_then(|list| values(&list))
+    });
+    let source = match (command, sql) {
+        (Some(command), None) => command.value.map(ProbeSource::Command),
+        (None, Some(sql)) => sql.value.map(ProbeSource::Sql),
+        (Some(command), Some(sql)) => {
+            let later = if command.key_span.start < sql.key_span.start {
+                sql.key_span
+            } else {
+                command.key_span
+            };
+            problems.add(
+                Diagnostic::new(later, "`command` and `sql` exclude each other")
+                    .with_label("the second of the two")
+                    .with_help("make two probes of it"),
+            );
+            None
+        }
+        (None, None) => {
+            problems.add_missing(
+                Diagnostic::new(entry.key_span.clone(), format!("{title} asks nothing"))
+                    .with_label("what is read?")
+                    .with_help("add command = [\"…\"] or sql = \"…\""),
+            );
+            None
+        }
+    };
+    Some(UserProbe {
+        name: entry.key.to_owned(),
+        source: source?,
+        every: every.map_or(Some(EVERY_LEAST), |given| given.value)?,
+        databases: chosen.map_or(Some(Vec::new()), |given| given.value)?,
+    })
+}
+
+/// A program and its arguments; the same argument may be there twice.
+fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
+    let DeValue::Array(items) = entry.value else {
+        wrong_type(problems, entry, "a list of texts such as [\"cat\", \"/proc/loadavg\"]");
+        return None;
+    };
+    let texts: Option<Vec<String>> = items
+        .iter()
+        .map(|item| match item.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => None,
+        })
+        .collect();
+    match texts {
+        Some(texts) if texts.first().is_some_and(|program| !program.trim().is_empty()) => {
+            Some(texts)
+        }
+        Some(_) => {
+            wrong_value(problems, entry, "the command names no program".to_owned());
+            None
+        }
+        None => {
+            wrong_type(problems, entry, "a list of texts such as [\"cat\", \"/proc/loadavg\"]");
+            None
+        }
+    }
+}
+
+fn every(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {
+    let every = value::positive_duration(problems, entry)?;
+    if every < EVERY_LEAST {
+        let message = format!("`every` must be at least {EVERY_LEAST}, the length of an interval");
+        wrong_value(problems, entry, message);
+        return None;
+    }
+    Some(every)
+}

@@ -1,0 +1,71 @@
+//! Reads when variants get no more repetitions: `stop`, `repetitions_min`.
+
+use super::problems::Problems;
+use super::value::{self, Section};
+use crate::{Diagnostic, Factor, Order};
+
+/// Repetitions before the first look, where the study does not say.
+const REPETITIONS_MIN: u32 = 3;
+
+/// When variants get no more repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// When they have had all.
+    Repetitions,
+    /// When their verdicts are settled.
+    Settled,
+}
+
+/// The repetitions before the first look; none where every variant gets all of them.
+pub(super) fn read(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    (repetitions, order): (u32, Order),
+    factors: Option<&[Factor]>,
+) -> Option<u32> {
+    let stop = section.read("stop", problems, |problems, entry| {
+        let words = [("repetitions", Stop::Repetitions), ("settled", Stop::Settled)];
+        value::word(problems, entry, &words)
+    });
+    let min = section.number("repetitions_min", problems);
+    let Some(stop) = stop.filter(|given| given.value == Some(Stop::Settled)) else {
+        if let Some(min) = min {
+            problems.add(
+                Diagnostic::new(
+                    min.key_span,
+                    "`repetitions_min` goes only with stop = \"settled\"",
+                )
+                .with_label("every variant gets all repetitions")
+                .with_help("add stop = \"settled\", or leave this key out"),
+            );
+        }
+        return None;
+    };
+    let least = match &min {
+        None => REPETITIONS_MIN,
+        Some(given) => u32::try_from(given.value?).unwrap_or(u32::MAX),
+    };
+    let mut refuse = |label: &str, help: &str| {
+        problems.add(
+            Diagnostic::new(stop.key_span.clone(), "nothing can be settled in this design")
+                .with_label(label)
+                .with_help(help),
+        );
+    };
+    if repetitions <= least {
+        refuse(
+            &format!("all {repetitions} repetitions are done before the first look"),
+            &format!("give more repetitions than {least}: they are the most that a variant gets"),
+        );
+    }
+    if order == Order::Sequential {
+        refuse(
+            "variants are compared when a block of all of them has ended",
+            "use order = \"interleaved\"",
+        );
+    }
+    if factors.is_some_and(|factors| factors.iter().all(|one| one.levels().len() < 2)) {
+        refuse("there is only one variant", "vary something, or leave this key out");
+    }
+    Some(least)
+}
