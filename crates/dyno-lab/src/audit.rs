@@ -6,6 +6,9 @@ use dyno_workload::{
     AuditTotals, Connector, Dialect, ErrorClass, KindTotals, StatementError, TextRows, Workload,
 };
 
+/// The outcome of what the workload wanted rolled back.
+const ROLLED_BACK: &str = "rolled_back";
+
 /// What the clients did in one interval.
 pub(crate) fn totals(interval: &Interval) -> AuditTotals {
     AuditTotals {
@@ -19,11 +22,15 @@ fn kind_totals(kind: &KindInterval) -> KindTotals {
     let is_lost = |name: &str| {
         ErrorClass::ALL.iter().any(|class| class.loses_connection() && class.name() == name)
     };
+    let count = |is_wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let outcomes = OUTCOMES.iter().zip(kind.outcomes.0);
+        outcomes.filter(|(name, _)| is_wanted(name)).map(|(_, count)| count).sum()
+    };
     let committed = kind.outcomes.committed();
-    let attempts: u64 = kind.outcomes.0.iter().sum();
-    let lost = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(name, _)| is_lost(name));
-    let lost = lost.map(|(_, count)| count).sum();
-    KindTotals { committed, undone: attempts - committed - lost, lost }
+    let rolled_back = count(&|name| name == ROLLED_BACK);
+    let lost = count(&is_lost);
+    let undone = count(&|_| true) - committed - rolled_back - lost;
+    KindTotals { committed, rolled_back, undone, lost }
 }
 
 /// Audits the tables. Questions that the server does not answer are a demand that is not met, and
@@ -75,14 +82,16 @@ mod tests {
         for (idx, name) in OUTCOMES.iter().enumerate() {
             outcomes.0[idx] = match *name {
                 "committed" => 1000,
+                "rolled_back" => 400,
                 "disconnected" => 200,
                 "timed_out" => 30,
                 _ => 1,
             };
         }
         let histogram = dyno_record::new_histogram();
-        let kind = KindInterval { outcomes, response: histogram.clone(), service: histogram };
-        let expected = KindTotals { committed: 1000, undone: 6, lost: 230 };
+        let response = histogram.clone();
+        let kind = KindInterval { outcomes, response, service: histogram, bins: [0; 10] };
+        let expected = KindTotals { committed: 1000, rolled_back: 400, undone: 5, lost: 230 };
         assert_eq!(kind_totals(&kind), expected);
     }
 }

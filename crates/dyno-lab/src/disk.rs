@@ -3,7 +3,7 @@
 use dyno_study::Plan;
 use dyno_workload::{Dialect, Row};
 
-use crate::manifest::make_workload;
+use crate::manifest::{make_workload, own_steps};
 
 /// The data set of one variant, as far as it can be told beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub fn expected_disk(plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
         .iter()
         .map(|variant| {
             let workload = make_workload(variant, plan.seed)?;
+            own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
             let mut data = ExpectedData { rows: 0, bytes: 0 };
             let (mut row, mut text) = (Row::new(), Vec::new());
             // Rows do not depend on the dialect; only the statements that make the tables do.

@@ -5,31 +5,40 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::Sampler;
+use dyno_host::{CommandProbe, ReadingLegend};
 use dyno_load::simulation::{SimulatedServer, run_simulated_step};
 use dyno_load::{
-    GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals, run_step,
+    EndedBy, GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
+    run_step,
 };
 use dyno_record::{
-    EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord, KindInterval,
-    KindSummary, StepSummary, TrialWriter, WriteError, new_histogram,
+    EncodedCounts, EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord,
+    KindInterval, KindSummary, Meaning, StepSummary, TrialWriter, WriteError, new_histogram,
 };
-use dyno_study::Arrivals;
+use dyno_study::{Arrivals, ProbeSource, Variant};
 use dyno_units::{ManualClock, Nanoseconds};
 use dyno_workload::{AuditTotals, Workload};
 use hdrhistogram::Histogram;
 
 use crate::audit;
 use crate::deploy::Site;
-use crate::observe::{Cost, Observer, Sample, align, six_digits};
+use crate::live::{kinds_told, readings_told};
+use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, meanings, six_digits};
 use crate::run::{Lab, RunOrder};
 use crate::telling::Telling;
 use crate::trial::TrialError;
+
+/// Length of the bins in which commits are counted.
+const BIN: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// How long a command of the study's own may take for a reading.
+const PROBE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// One step of one trial.
 pub(crate) struct Drive<'a> {
     pub(crate) lab: &'a Lab,
     pub(crate) order: &'a RunOrder<'a>,
+    pub(crate) variant: &'a Variant,
     /// The trial's block: all its variants draw the same random numbers.
     pub(crate) block: u32,
     pub(crate) workload: &'a Arc<dyn Workload>,
@@ -39,8 +48,18 @@ pub(crate) struct Drive<'a> {
     pub(crate) probe: u32,
     /// How hard.
     pub(crate) load: Load,
+    /// How long.
+    pub(crate) length: Length,
     /// Set when all clients are connected and the load begins.
     pub(crate) has_begun: Cell<bool>,
+}
+
+/// How long a step is.
+#[derive(Clone, Copy)]
+pub(crate) struct Length {
+    pub(crate) warm_up: Nanoseconds,
+    /// Measured time; the longest one of a step that ends when something is done.
+    pub(crate) duration: Nanoseconds,
 }
 
 /// What a step came to.
@@ -49,6 +68,8 @@ pub(crate) struct StepEnd {
     pub(crate) probes: Cost,
     /// What the clients did, warm-up included.
     pub(crate) did: AuditTotals,
+    /// What its readings mean.
+    pub(crate) meanings: BTreeMap<String, Meaning>,
 }
 
 impl Drive<'_> {
@@ -63,15 +84,16 @@ impl Drive<'_> {
             drive: self,
             telling,
             writer,
-            processes: match site {
-                Site::Real(server) => Some(server.processes()),
+            watched: match site {
+                Site::Real(server) => Some(self.watched(server.as_ref())),
                 Site::Simulated(_) => None,
             },
             observer: None,
+            legend: Vec::new(),
             measure_began: None,
             cpu_began: None,
             cpu_latest: None,
-            samples: Vec::new(),
+            series: Series::default(),
             intervals: Intervals::default(),
             did: AuditTotals::default(),
             failure: None,
@@ -91,7 +113,7 @@ impl Drive<'_> {
         };
         let probes = listener.stop_observing();
         let process_cpu = listener.process_cpu();
-        let Listener { samples, intervals, mut did, failure, .. } = listener;
+        let Listener { series, legend, intervals, mut did, failure, .. } = listener;
         if let Some(error) = failure {
             return Err(TrialError::Record(error));
         }
@@ -101,7 +123,8 @@ impl Drive<'_> {
         }
         did.in_flight = totals.in_flight_at_end;
         let is_local = matches!(site, Site::Real(server) if !server.processes().is_empty());
-        let readings = align(&intervals.spans, &samples);
+        let readings = series.align(&intervals.spans);
+        let meanings = meanings(&legend, readings.keys());
         let mut summary = self.summarise(&totals, intervals, readings, is_local);
         if let (Site::Real(_), Some((user_s, system_s))) = (&*site, process_cpu) {
             summary.generator.process_cpu_user_s = Some(user_s);
@@ -110,7 +133,12 @@ impl Drive<'_> {
         if let Site::Real(server) = site {
             summary.generator.share_of_calibrated = self.share(server.as_ref(), &summary);
         }
-        Ok(StepEnd { summary, probes, did })
+        Ok(StepEnd { summary, probes, did, meanings })
+    }
+
+    /// What is observed while the load runs.
+    fn watched(&self, server: &dyn Server) -> Watched {
+        watched(self.lab, self.order, &self.variant.database.name, server)
     }
 
     /// How close the workers came to what they can do on this machine.
@@ -137,9 +165,8 @@ impl Drive<'_> {
     }
 
     fn spec(&self, blocks_worker: bool) -> StepSpec {
-        let planned = &self.order.plan.steps[self.step];
         let design = self.order.design;
-        let load = self.load;
+        let load = self.load.clone();
         let seed = self.order.plan.seed;
         let seed = seed.derive("load", u64::from(self.block) << 16 | self.step as u64);
         let workers = match design.workers {
@@ -148,9 +175,12 @@ impl Drive<'_> {
             None => self.lab.environment.cpus.max(1) as usize,
         };
         StepSpec {
-            load,
-            warm_up: planned.warm_up,
-            duration: planned.duration,
+            step: match &load {
+                Load::Roles(_) => self.step,
+                Load::Closed { .. } | Load::Open { .. } => 0,
+            },
+            warm_up: self.length.warm_up,
+            duration: self.length.duration,
             statement_timeout: design.statement_timeout,
             retries: design.retries,
             workers: workers.clamp(1, load.clients().max(1)),
@@ -160,14 +190,15 @@ impl Drive<'_> {
                 0 => seed,
                 probe => seed.derive("probe", u64::from(probe)),
             },
+            load,
         }
     }
 
     /// The step's name, in a search with the load that is tried.
     fn name(&self) -> String {
         let name = &self.order.plan.steps[self.step].name;
-        match (self.probe, self.load) {
-            (0, _) => name.clone(),
+        match (self.probe, &self.load) {
+            (0, _) | (_, Load::Roles(_)) => name.clone(),
             (probe, Load::Open { rate, .. }) => format!("{name}, probe {probe}: {rate}/s"),
             (probe, Load::Closed { clients: 1 }) => format!("{name}, probe {probe}: 1 client"),
             (probe, Load::Closed { clients }) => {
@@ -190,14 +221,15 @@ impl Drive<'_> {
                 measured_sum(&intervals.spans, totals.measure_began, column)
             })
             .flatten();
+        let commits = intervals.commits_100ms();
         let columns = intervals.into_columns(totals.measure_began);
         let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
         StepSummary {
-            ended_by: None,
+            ended_by: Some(ended_by(totals.ended_by).to_owned()),
             settled: None,
             step: self.step,
             measured_s: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
-            kinds: kinds(self.workload.kinds(), measured),
+            kinds: kinds(self.workload.kinds(), measured, commits),
             reads: measured.tally.reads,
             writes: measured.tally.writes,
             others: measured.tally.others,
@@ -223,6 +255,30 @@ impl Drive<'_> {
     }
 }
 
+/// The server, the host, and what the study itself wants to be read beside this database.
+pub(crate) fn watched(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    database: &String,
+    server: &dyn Server,
+) -> Watched {
+    let wanted = order
+        .probes
+        .iter()
+        .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
+    wanted.fold(Watched::server(server, &lab.clock), |watched, probe| match &probe.source {
+        ProbeSource::Command(command) => {
+            let times = (probe.every, PROBE_LIMIT);
+            let clock = Arc::clone(&lab.clock);
+            watched.with(Box::new(CommandProbe::new(&probe.name, command, times, clock)))
+        }
+        ProbeSource::Sql(sql) => {
+            let connector = server.connector();
+            watched.with(dyno_database::sql_probe(connector, &probe.name, sql, probe.every))
+        }
+    })
+}
+
 /// Adds up a column of rates over the measured intervals; none where a value is missing, so that
 /// a gap is not taken for zero.
 fn measured_sum(
@@ -238,7 +294,20 @@ fn measured_sum(
         .sum()
 }
 
-fn kinds(names: &[&'static str], measured: &Interval) -> Vec<KindSummary> {
+fn ended_by(ended: EndedBy) -> &'static str {
+    match ended {
+        EndedBy::Time => "time",
+        EndedBy::Quota => "quota",
+        EndedBy::Limit => "limit",
+    }
+}
+
+fn kinds(
+    names: &[&'static str],
+    measured: &Interval,
+    mut commits: Vec<EncodedCounts>,
+) -> Vec<KindSummary> {
+    commits.resize(names.len(), EncodedCounts::default());
     let outcomes = |kind: &dyno_load::KindInterval| {
         let counted = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(_, count)| *count > 0);
         counted.map(|(name, count)| ((*name).to_owned(), count)).collect()
@@ -246,8 +315,9 @@ fn kinds(names: &[&'static str], measured: &Interval) -> Vec<KindSummary> {
     names
         .iter()
         .zip(&measured.kinds)
-        .map(|(name, kind)| KindSummary {
-            commits_100ms: None,
+        .zip(commits)
+        .map(|((name, kind), commits)| KindSummary {
+            commits_100ms: Some(commits),
             name: (*name).to_owned(),
             outcomes: outcomes(kind),
             response: EncodedHistogram::encode(&kind.response),
@@ -307,15 +377,16 @@ struct Listener<'a, 't> {
     drive: &'a Drive<'a>,
     telling: &'a mut Telling<'t>,
     writer: &'a mut TrialWriter,
-    /// The server's processes; none for a simulated one, which is not observed.
-    processes: Option<Vec<i32>>,
+    /// What will be observed; none for a simulated server, and once it is.
+    watched: Option<Watched>,
     observer: Option<Observer>,
+    legend: Vec<ReadingLegend>,
     measure_began: Option<Nanoseconds>,
     /// User and system CPU seconds of the whole process when the measure phase began …
     cpu_began: Option<(f64, f64)>,
     /// … and at the end of the latest interval.
     cpu_latest: Option<(f64, f64)>,
-    samples: Vec<Sample>,
+    series: Series,
     intervals: Intervals,
     did: AuditTotals,
     failure: Option<WriteError>,
@@ -338,7 +409,7 @@ impl Listener<'_, '_> {
             StepEvent::Connected { .. } => Ok(()),
             StepEvent::PhaseBegan { phase, at } => {
                 self.drive.has_begun.set(true);
-                self.observe_from(at);
+                self.observe_from(at)?;
                 if phase == Phase::Measure {
                     self.measure_began = Some(at);
                     self.cpu_began = dyno_host::own_cpu();
@@ -366,6 +437,8 @@ impl Listener<'_, '_> {
                     throughput: columns.throughput.last().copied().unwrap_or_default(),
                     p95_us: columns.p95_us.last().copied().unwrap_or_default(),
                 });
+                let names = self.drive.workload.kinds();
+                self.telling.only_told(kinds_told(self.drive.name(), names, interval));
                 self.writer.interval(&IntervalRecord {
                     step: self.drive.step,
                     phase: phase_name(interval.phase),
@@ -389,26 +462,36 @@ impl Listener<'_, '_> {
     }
 
     /// Starts the probes at the first phase of a real step.
-    fn observe_from(&mut self, at: Nanoseconds) {
-        let Some(processes) = self.processes.take() else { return };
-        let sampler = Sampler::new(&processes);
+    fn observe_from(&mut self, at: Nanoseconds) -> Result<(), WriteError> {
+        let Some(watched) = self.watched.take() else { return Ok(()) };
         let clock = Arc::clone(&self.drive.lab.clock);
-        // Without probes there are no readings, and the report says so.
-        self.observer = Observer::start(sampler, clock, at).ok();
+        match Observer::start(watched, clock, at) {
+            Ok(observer) => {
+                self.legend = observer.legend().to_vec();
+                self.observer = Some(observer);
+                Ok(())
+            }
+            // Without probes there are no readings, and the load is what is measured.
+            Err(error) => self.note(format!("nothing is observed in this step: {error}")),
+        }
     }
 
     fn take_samples(&mut self) -> Result<(), WriteError> {
-        let samples = self.observer.as_ref().map(Observer::take).unwrap_or_default();
-        self.keep(samples)
+        let Some(observer) = &self.observer else { return Ok(()) };
+        let (samples, notes) = observer.take();
+        self.keep(samples, notes)
     }
 
-    fn keep(&mut self, samples: Vec<Sample>) -> Result<(), WriteError> {
-        for (at, values) in samples {
-            let short = values.iter().map(|(name, value)| (name.clone(), six_digits(*value)));
-            self.writer.readings(at.0, &short.collect())?;
-            self.samples.push((at, values));
+    fn keep(&mut self, samples: Vec<Sample>, notes: Vec<String>) -> Result<(), WriteError> {
+        for sample in &samples {
+            self.telling.only_told(readings_told(sample));
         }
-        Ok(())
+        keep_samples(self.writer, &mut self.series, samples)?;
+        notes.into_iter().try_for_each(|note| self.note(note))
+    }
+
+    fn note(&mut self, message: String) -> Result<(), WriteError> {
+        self.telling.of_trial(self.writer, EventKind::Noted { message })
     }
 
     /// CPU of the whole process in the measure phase.
@@ -419,12 +502,26 @@ impl Listener<'_, '_> {
 
     fn stop_observing(&mut self) -> Cost {
         let Some(observer) = self.observer.take() else { return Cost::default() };
-        let (samples, cost) = observer.finish();
-        if let Err(error) = self.keep(samples) {
+        let Observed { samples, notes, cost } = observer.finish();
+        if let Err(error) = self.keep(samples, notes) {
             self.failure.get_or_insert(error);
         }
         cost
     }
+}
+
+/// Writes samples down, and adds them to their series.
+pub(crate) fn keep_samples(
+    writer: &mut TrialWriter,
+    series: &mut Series,
+    samples: Vec<Sample>,
+) -> Result<(), WriteError> {
+    for sample in samples {
+        let short = sample.values.iter().map(|(name, value)| (name.clone(), six_digits(*value)));
+        writer.readings(sample.at.0, &short.collect())?;
+        series.push(sample);
+    }
+    Ok(())
 }
 
 fn phase_name(phase: Phase) -> &'static str {
@@ -440,10 +537,13 @@ struct Intervals {
     /// Start and length of each.
     spans: Vec<(Nanoseconds, Nanoseconds)>,
     columns: IntervalColumns,
+    /// Commits of each kind in each 100 ms.
+    commits: Vec<Vec<u32>>,
 }
 
 impl Intervals {
     fn push(&mut self, interval: &Interval) {
+        self.push_commits(interval);
         let mut merged: Option<Histogram<u64>> = None;
         for kind in &interval.kinds {
             match &mut merged {
@@ -467,6 +567,19 @@ impl Intervals {
         self.columns.max_us.push(six_digits(merged.max() as f64 / 1e3));
         let lag_p99_us = interval.lag.value_at_quantile(0.99) as f64 / 1e3;
         self.columns.lag_p99_us.push(six_digits(lag_p99_us));
+    }
+
+    /// Bins that an interval, being shorter than a second, does not reach are left out.
+    fn push_commits(&mut self, interval: &Interval) {
+        self.commits.resize(interval.kinds.len(), Vec::new());
+        let n_bins = interval.length.0.div_ceil(BIN.0) as usize;
+        for (commits, kind) in self.commits.iter_mut().zip(&interval.kinds) {
+            commits.extend(kind.bins.iter().take(n_bins));
+        }
+    }
+
+    fn commits_100ms(&self) -> Vec<EncodedCounts> {
+        self.commits.iter().map(|counts| EncodedCounts::encode(counts)).collect()
     }
 
     fn into_columns(mut self, measure_began: Nanoseconds) -> IntervalColumns {

@@ -5,18 +5,21 @@
 
 mod audit;
 mod calibration;
+mod canary;
 mod data;
 pub mod datasets;
 mod deploy;
 mod disk;
 mod drive;
 mod judge;
+mod live;
 mod manifest;
-mod observe;
+pub mod observe;
 mod prepare;
 mod run;
 mod search;
 mod simulated;
+mod stopping;
 mod telling;
 mod trial;
 
@@ -25,3 +28,4 @@ pub use deploy::products;
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::{fingerprint, make_manifest};
 pub use run::{Lab, RunEnd, RunOrder, run};
+pub use stopping::Decide;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, SearchRecord, StepRecord, TrialPlan, VariantRecord,
+    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RoleRecord, SearchRecord,
+    StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
-    Arrivals, Design, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Variant,
+    Arrivals, Design, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Variant,
 };
 use dyno_units::{ByteCount, Seed};
+use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
 
 /// Digest of what decides whether a run may be resumed: plan, seed, and what the trials are run
 /// with. FNV-1a, 64 bits; not a secret's hash, because passwords in URLs are taken out first.
@@ -42,8 +44,12 @@ pub fn make_manifest(
         .iter()
         .map(|variant| variant_record(variant, memory, plan.seed))
         .collect::<anyhow::Result<_>>()?;
+    let own = own_records(plan)?;
     Ok(Manifest {
-        stopping: None,
+        stopping: design.repetitions_min.map(|repetitions_min| StoppingRecord {
+            repetitions_min,
+            repetitions_max: design.repetitions,
+        }),
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
@@ -56,7 +62,12 @@ pub fn make_manifest(
             Order::Sequential => "sequential".to_owned(),
         },
         variants,
-        steps: plan.steps.iter().map(step_record).collect(),
+        steps: plan
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(index, step)| step_record(step, own.get(index).cloned()))
+            .collect(),
         trials: plan
             .trials
             .iter()
@@ -88,7 +99,11 @@ fn variant_record(
         settings.insert("engine".to_owned(), engine.clone());
     }
     Ok(VariantRecord {
-        price_per_hour: None,
+        price_per_hour: variant
+            .database
+            .price_per_hour
+            .as_ref()
+            .map(|price| Price { amount: price.amount, currency: price.currency.clone() }),
         name: variant.name.clone(),
         levels: variant
             .levels
@@ -107,7 +122,50 @@ fn variant_record(
     })
 }
 
-fn step_record(step: &PlannedStep) -> StepRecord {
+/// What the first variant's workload says of its own steps, where they are those of the plan.
+fn own_records(plan: &Plan) -> anyhow::Result<Vec<OwnStepRecord>> {
+    let Some(variant) = plan.variants.first() else { return Ok(Vec::new()) };
+    let workload = make_workload(variant, plan.seed)?;
+    let steps = own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
+    Ok(steps.iter().map(own_record).collect())
+}
+
+/// The steps that a workload defines, asked for as the plan was made; none where the plan's loads
+/// are its steps. A workload that has steps of its own is asked before anything else.
+pub(crate) fn own_steps(plan: &Plan, workload: &dyn Workload) -> Result<Vec<OwnStep>, String> {
+    let Some(LoadLevel::Own(own)) = plan.steps.first().map(|step| &step.load) else {
+        return Ok(Vec::new());
+    };
+    let Frame { clients, duration } = own.frame;
+    workload.steps(&StepFrame { clients: clients as usize, duration })
+}
+
+fn own_record(step: &OwnStep) -> OwnStepRecord {
+    OwnStepRecord {
+        roles: step.roles.iter().map(role_record).collect(),
+        ends_by_quota: step.has_quota(),
+        settle_s: step.settle.as_secs_f64(),
+    }
+}
+
+fn role_record(role: &Role) -> RoleRecord {
+    let (pacing, rate) = match role.pacing {
+        Pacing::Closed => ("closed", None),
+        Pacing::Constant { rate } => ("constant", Some(rate)),
+        Pacing::Poisson { rate } => ("poisson", Some(rate)),
+        Pacing::Bursts { per_burst } => ("bursts", Some(per_burst as f64)),
+    };
+    RoleRecord {
+        name: role.name.to_owned(),
+        clients: role.clients as u64,
+        pacing: pacing.to_owned(),
+        rate,
+        quota: role.quota,
+        kinds: Vec::new(),
+    }
+}
+
+fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
     let (clients, rate, arrivals) = match &step.load {
         LoadLevel::Closed { clients } => (*clients, None, "closed"),
         LoadLevel::Open { rate, arrivals, clients } => (*clients, Some(*rate), word(*arrivals)),
@@ -115,13 +173,14 @@ fn step_record(step: &PlannedStep) -> StepRecord {
             Sought::Rate { arrivals, clients } => (clients, None, word(arrivals)),
             Sought::Clients { most } => (most, None, "closed"),
         },
+        LoadLevel::Own(own) => (own.connections, None, "own"),
     };
     let search = match &step.load {
         LoadLevel::Search(search) => Some(search_record(search)),
-        LoadLevel::Closed { .. } | LoadLevel::Open { .. } => None,
+        LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Own(_) => None,
     };
     StepRecord {
-        own: None,
+        own,
         name: step.name.clone(),
         clients,
         rate,
@@ -157,7 +216,7 @@ fn word(arrivals: Arrivals) -> &'static str {
 pub(crate) fn make_workload(
     variant: &Variant,
     seed: Seed,
-) -> anyhow::Result<std::sync::Arc<dyn dyno_workload::Workload>> {
+) -> anyhow::Result<std::sync::Arc<dyn Workload>> {
     let choice = &variant.workload;
     let spec = dyno_workload::catalog::find(&choice.workload)
         .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;

@@ -1,148 +1,172 @@
-//! Reads the probes once a second while a step runs, on the same boundaries as the load's intervals.
+//! Watches: reads every probe on time, on the same boundaries as the load's intervals.
+//!
+//! Main type: [`Observer`]. The probes of the host share a thread; each probe of the server, and
+//! each that may be slow, has a thread of its own, so that a slow one delays its own readings and
+//! nothing else. Who is not done when the observation ends is left behind.
+
+mod series;
+mod source;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use dyno_host::Sampler;
+use dyno_host::{ReadingLegend, children_cpu, find_legend};
+use dyno_record::Meaning;
 use dyno_units::{Clock, Nanoseconds};
 
-/// One second's readings, and when they were read.
-pub(crate) type Sample = (Nanoseconds, BTreeMap<String, f64>);
+/// What the readings mean that are of no host and no server: of the study's own probes, of the
+/// data folder, of the probes themselves.
+pub const OTHER_LEGENDS: &[&[ReadingLegend]] = &[dyno_host::USER_LEGEND, source::LEGEND];
 
-/// The shortest time over which rates are worth reading.
-const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
+pub use series::{Series, six_digits};
+use source::{Heard, Source};
+pub use watched::Watched;
 
-/// The thread that reads the probes.
-pub(crate) struct Observer {
-    stop: Sender<()>,
-    samples: Receiver<Sample>,
-    thread: JoinHandle<Cost>,
+/// How long a probe may take to end after it was told to; then it is left behind.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What one source told at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// When its reading began.
+    pub at: Nanoseconds,
+    /// Which source it is of, counted from 0.
+    pub source: usize,
+    /// Its readings, by name.
+    pub values: BTreeMap<String, f64>,
 }
 
 /// What the probes cost.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
-    pub(crate) cpu: Nanoseconds,
-    pub(crate) wall: Nanoseconds,
+pub struct Cost {
+    /// CPU time of all their threads, and of the processes that they started.
+    pub cpu: Nanoseconds,
+    /// Time over which it was spent.
+    pub wall: Nanoseconds,
+}
+
+/// What is left when an observation has ended.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// Samples that were not taken yet.
+    pub samples: Vec<Sample>,
+    /// What is worth telling and was not taken yet.
+    pub notes: Vec<String>,
+    /// What all of it cost.
+    pub cost: Cost,
+}
+
+/// Threads that read probes.
+pub struct Observer {
+    clock: Arc<dyn Clock>,
+    origin: Nanoseconds,
+    stops: Vec<(String, Sender<()>)>,
+    heard: Receiver<Heard>,
+    legend: Vec<ReadingLegend>,
+    children_cpu_s: Option<f64>,
 }
 
 impl Observer {
-    /// Starts reading at `origin` and every second after it. The first reading sets the counters
-    /// from which the next one derives rates.
-    pub(crate) fn start(
-        mut sampler: Sampler,
+    /// Starts reading at `origin` and every second after it (slower probes: at multiples of their
+    /// own time). The first reading of a probe sets the counters from which the next one derives
+    /// rates.
+    ///
+    /// # Errors
+    ///
+    /// A thread could not be started.
+    pub fn start(
+        watched: Watched,
         clock: Arc<dyn Clock>,
         origin: Nanoseconds,
     ) -> std::io::Result<Observer> {
-        let (stop, stopped) = channel();
-        let (send, samples) = channel();
-        let thread =
-            std::thread::Builder::new().name("dyno-probes".to_owned()).spawn(move || {
-                let cost_before = sampler.cost();
-                let mut latest = origin;
-                for tick in 0.. {
-                    let due = origin + Nanoseconds::from_secs(tick);
-                    let pause = due.saturating_sub(clock.now()).to_duration();
-                    let is_stopped = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
-                    let now = clock.now();
-                    // The last interval may be shorter than a second, or have ended this very moment.
-                    if is_stopped && now.saturating_sub(latest) < SHORTEST {
-                        break;
-                    }
-                    latest = now;
-                    if send.send((now, sampler.read(now))).is_err() || is_stopped {
-                        break;
-                    }
-                }
-                Cost {
-                    cpu: sampler.cost().saturating_sub(cost_before),
-                    wall: clock.now().saturating_sub(origin),
-                }
-            })?;
-        Ok(Observer { stop, samples, thread })
+        let (legend, period) = (watched.legend(), watched.period());
+        let (send, heard) = channel();
+        let mut stops = Vec::new();
+        let children_cpu_s = children_cpu();
+        for (idx, (name, reader)) in watched.into_readers().into_iter().enumerate() {
+            let (stop, stopped) = channel();
+            let clock = Arc::clone(&clock);
+            let source = Source { idx, name: name.clone(), reader, clock, origin, period };
+            let send = send.clone();
+            std::thread::Builder::new()
+                .name(format!("probe-{name}").chars().take(15).collect())
+                .spawn(move || source.run(&stopped, &send))?;
+            stops.push((name, stop));
+        }
+        Ok(Observer { clock, origin, stops, heard, legend, children_cpu_s })
     }
 
-    /// The samples that have come in since the last call.
-    pub(crate) fn take(&self) -> Vec<Sample> {
-        self.samples.try_iter().collect()
+    /// The samples, and what is worth telling, that have come in since the last call.
+    pub fn take(&self) -> (Vec<Sample>, Vec<String>) {
+        let mut observed = Observed::default();
+        for heard in self.heard.try_iter() {
+            observed.add(heard);
+        }
+        (observed.samples, observed.notes)
     }
 
-    /// Stops reading; returns the samples not yet taken and what all of it cost.
-    pub(crate) fn finish(self) -> (Vec<Sample>, Cost) {
-        // The thread may have ended already; then there is nothing to stop.
-        let _ = self.stop.send(());
-        let cost = self.thread.join().expect("probes do not panic");
-        (self.samples.try_iter().collect(), cost)
+    /// What the readings mean, for which there are legends.
+    pub fn legend(&self) -> &[ReadingLegend] {
+        &self.legend
+    }
+
+    /// Stops reading, after one last reading of each probe; returns what was not taken yet and what
+    /// all of it cost.
+    pub fn finish(self) -> Observed {
+        for (_, stop) in &self.stops {
+            // A thread that has ended already needs no stopping.
+            let _ = stop.send(());
+        }
+        let mut observed = Observed::default();
+        let deadline = self.clock.now() + Nanoseconds::from(PATIENCE);
+        let mut is_done = vec![false; self.stops.len()];
+        while is_done.contains(&false) {
+            let pause = deadline.saturating_sub(self.clock.now()).to_duration();
+            let Ok(heard) = self.heard.recv_timeout(pause) else { break };
+            if let Heard::Done { source, .. } = heard {
+                is_done[source] = true;
+            }
+            observed.add(heard);
+        }
+        for ((name, _), _) in self.stops.iter().zip(&is_done).filter(|(_, done)| !**done) {
+            observed.notes.push(format!(
+                "the probe `{name}` did not end in time: its last reading and its cost are not known"
+            ));
+        }
+        if let (Some(before), Some(now)) = (self.children_cpu_s, children_cpu()) {
+            observed.cost.cpu += Nanoseconds::from_secs_f64(now - before);
+        }
+        observed.cost.wall = self.clock.now().saturating_sub(self.origin);
+        observed
     }
 }
 
-/// Lays samples beside intervals (start and length): the sample read nearest to the end of an
-/// interval, and less than half its length away from it, is that interval's. Intervals and samples
-/// are on the same clock. Values keep six significant digits.
-pub(crate) fn align(
-    intervals: &[(Nanoseconds, Nanoseconds)],
-    samples: &[Sample],
-) -> BTreeMap<String, Vec<Option<f64>>> {
-    let mut columns: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
-    for (idx, &(start, length)) in intervals.iter().enumerate() {
-        let end = start + length;
-        let distance = |at: Nanoseconds| at.saturating_sub(end).0 + end.saturating_sub(at).0;
-        let nearest = samples.iter().min_by_key(|(at, _)| distance(*at));
-        let Some((_, values)) = nearest.filter(|(at, _)| distance(*at) * 2 < length.0) else {
-            continue;
-        };
-        for (name, &value) in values {
-            let column = columns.entry(name.clone()).or_insert_with(|| vec![None; intervals.len()]);
-            column[idx] = Some(six_digits(value));
+impl Observed {
+    fn add(&mut self, heard: Heard) {
+        match heard {
+            Heard::Sample(sample) => self.samples.push(sample),
+            Heard::Note(note) => self.notes.push(note),
+            Heard::Done { cpu, .. } => self.cost.cpu += cpu,
         }
     }
-    columns
 }
 
-/// Rounds to six significant digits, so that a record of many hours stays small.
-pub(crate) fn six_digits(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    // Powers of ten with positive exponents are exact, those with negative ones are not.
-    let digits = value.abs().log10().floor() as i32 - 5;
-    let power = 10_f64.powi(digits.abs());
-    let rounded =
-        if digits > 0 { (value / power).round() * power } else { (value * power).round() / power };
-    if rounded.is_finite() { rounded } else { value }
+/// What readings of these names mean, as the record keeps it.
+pub fn meanings<'n>(
+    legend: &[ReadingLegend],
+    names: impl Iterator<Item = &'n String>,
+) -> BTreeMap<String, Meaning> {
+    names
+        .filter_map(|name| {
+            let legend = find_legend(legend, name)?;
+            let (unit, text) = (legend.unit.to_owned(), legend.meaning.to_owned());
+            Some((name.clone(), Meaning { unit, text }))
+        })
+        .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn six_digits_are_kept() {
-        let check = |value: f64, expected: f64| assert_eq!(six_digits(value), expected);
-        check(123_456_789.0, 123_457_000.0);
-        check(0.000_123_456_78, 0.000_123_457);
-        check(-2.5, -2.5);
-        check(0.0, 0.0);
-        check(1.234_567_8e15, 1.234_57e15);
-        check(f64::MIN_POSITIVE, f64::MIN_POSITIVE);
-    }
-
-    #[test]
-    fn a_sample_belongs_to_the_interval_it_ends() {
-        let s = Nanoseconds::from_secs;
-        let sample = |at: Nanoseconds, value: f64| (at, BTreeMap::from([("x".to_owned(), value)]));
-        let late = Nanoseconds::from_millis(30);
-        let samples = [
-            sample(s(10), 0.0),
-            sample(s(11) + late, 1.0),
-            sample(s(13), 3.0),
-            sample(s(13) + Nanoseconds::from_millis(450), 4.0),
-        ];
-        let second = |start: u64| (s(start), s(1));
-        let short = (s(13), Nanoseconds::from_millis(400));
-        let columns = align(&[second(10), second(11), second(12), short], &samples);
-        assert_eq!(columns["x"], [Some(1.0), None, Some(3.0), Some(4.0)]);
-    }
-}
+mod tests;

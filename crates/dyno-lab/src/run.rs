@@ -7,10 +7,11 @@ use anyhow::Context;
 use dyno_host::Keeper;
 use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, EventKind, Manifest, RunWriter, TrialPlan};
-use dyno_study::{Design, Plan};
+use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::calibration::Calibration;
+use crate::stopping::{Decide, Stopping};
 use crate::telling::Telling;
 use crate::trial::{self, TrialEnd};
 
@@ -43,6 +44,10 @@ pub struct RunOrder<'a> {
     pub design: &'a Design,
     /// What is written first.
     pub manifest: &'a Manifest,
+    /// What else is read while trials run.
+    pub probes: &'a [UserProbe],
+    /// Who says which variants need no more repetitions, where the plan wants that.
+    pub decide: Option<Decide<'a>>,
     /// The run directory; holds an earlier part of the same run, or nothing yet.
     pub folder: PathBuf,
 }
@@ -56,6 +61,8 @@ pub struct RunEnd {
     pub failed: u32,
     /// Trials that had ended before.
     pub kept: u32,
+    /// Trials not begun because their variants are settled.
+    pub settled: u32,
     /// Trials not begun because the time budget would not have sufficed.
     pub over_budget: u32,
     /// Whether the user stopped it.
@@ -80,12 +87,26 @@ pub fn run(
         finished: 0,
         failed: 0,
         kept: ended.len() as u32,
+        settled: 0,
         over_budget: 0,
         interrupted: false,
     };
-    let mut longest = order.plan.trial_time();
+    let mut longest = order.plan.trial_time_least();
+    let mut stopping = Stopping::new(order.plan, &order.folder, order.decide);
     for planned in &order.plan.trials {
+        // Of what is over it was told when it came.
+        let is_over = ended.iter().any(|number| *number >= planned.number);
+        for event in stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
+            telling.of_run(&mut record, event)?;
+        }
         if ended.contains(&planned.number) {
+            continue;
+        }
+        if let Some(why) = stopping.settled(planned.variant) {
+            end.settled += 1;
+            if !is_over {
+                telling.of_run(&mut record, skipped(order.plan, planned, why))?;
+            }
             continue;
         }
         let now = lab.clock.now();
@@ -100,13 +121,7 @@ pub fn run(
             end.interrupted = true;
             break;
         }
-        let trial = TrialPlan {
-            number: planned.number,
-            variant: planned.variant,
-            repetition: planned.repetition,
-            block: planned.block,
-        };
-        match trial::run(lab, order, &trial, &mut telling, &mut record)? {
+        match trial::run(lab, order, &trial_plan(planned), &mut telling, &mut record)? {
             TrialEnd::Finished => end.finished += 1,
             TrialEnd::Failed => end.failed += 1,
             TrialEnd::Abandoned => {
@@ -124,6 +139,24 @@ pub fn run(
         telling.of_run(&mut record, EventKind::Noted { message })?;
     }
     Ok(end)
+}
+
+fn trial_plan(planned: &PlannedTrial) -> TrialPlan {
+    TrialPlan {
+        number: planned.number,
+        variant: planned.variant,
+        repetition: planned.repetition,
+        block: planned.block,
+    }
+}
+
+fn skipped(plan: &Plan, planned: &PlannedTrial, why: &str) -> EventKind {
+    EventKind::TrialSkipped {
+        trial: planned.number,
+        variant: plan.variants[planned.variant].name.clone(),
+        repetition: planned.repetition,
+        why: why.to_owned(),
+    }
 }
 
 /// Goes on with what is in the folder, or begins there.

@@ -1,23 +1,28 @@
 //! One trial, from deploy to teardown. Only sequences; each phase is its own file.
 
 mod find;
+mod own;
+mod run_off;
+mod settle;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_database::{CatalogError, DeployError};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
-    AuditRow, DataSet, EventKind, RunWriter, ServerFacts, StepSummary, TrialOutcome, TrialPlan,
-    TrialSummary, TrialWriter, WriteError,
+    AuditRow, DataSet, EventKind, Meaning, RunOff, RunWriter, ServerFacts, StepSummary,
+    TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
 use dyno_units::Nanoseconds;
-use dyno_workload::{AuditTotals, ConnectError, StatementError, Workload};
+use dyno_workload::{AuditTotals, ConnectError, OwnStep, StatementError, Workload};
 
 use crate::audit::{audit, failure};
+use crate::canary::Watchbird;
 use crate::deploy::Site;
-use crate::drive::{Drive, StepEnd, arrivals};
+use crate::drive::{Drive, Length, StepEnd, arrivals};
 use crate::manifest::make_workload;
 use crate::run::{Lab, RunOrder, sleep};
 use crate::telling::Telling;
@@ -86,8 +91,10 @@ pub(crate) struct Progress {
     /// What the clients did in all steps.
     did: AuditTotals,
     audit: Vec<AuditRow>,
+    run_off: Option<RunOff>,
     probes_cpu_s: f64,
     probes_wall_s: f64,
+    meanings: BTreeMap<String, Meaning>,
 }
 
 impl Progress {
@@ -96,6 +103,7 @@ impl Progress {
         self.did.add(&end.did);
         self.probes_cpu_s += end.probes.cpu.as_secs_f64();
         self.probes_wall_s += end.probes.wall.as_secs_f64();
+        self.meanings.extend(end.meanings);
         end.summary
     }
 }
@@ -119,8 +127,10 @@ pub(crate) fn run(
             repetition: trial.repetition,
         },
     )?;
+    let canary = Watchbird::begin(lab, variant);
     let mut progress = Progress::default();
-    let mut stage = Stage { lab, order, trial, variant, telling, writer: &mut writer };
+    let own = Vec::new();
+    let mut stage = Stage { lab, order, trial, variant, own, telling, writer: &mut writer };
     let result = stage.bracket(&mut progress);
     let (outcome, end) = match result {
         Ok(()) => (TrialOutcome::Finished, TrialEnd::Finished),
@@ -144,9 +154,9 @@ pub(crate) fn run(
     };
     telling.of_trial(&mut writer, kind)?;
     writer.finish(&TrialSummary {
-        canary: None,
-        meanings: std::collections::BTreeMap::new(),
-        run_off: None,
+        canary: canary.end(lab),
+        meanings: progress.meanings,
+        run_off: progress.run_off,
         number: trial.number,
         variant: trial.variant,
         repetition: trial.repetition,
@@ -170,6 +180,8 @@ pub(crate) struct Stage<'a, 't> {
     pub(crate) order: &'a RunOrder<'a>,
     trial: &'a TrialPlan,
     pub(crate) variant: &'a Variant,
+    /// The steps that the workload itself defines; none where the plan's loads are its steps.
+    own: Vec<OwnStep>,
     pub(crate) telling: &'a mut Telling<'t>,
     pub(crate) writer: &'a mut TrialWriter,
 }
@@ -179,6 +191,7 @@ impl<'s> Stage<'s, '_> {
     fn bracket(&mut self, progress: &mut Progress) -> Result<(), TrialError> {
         let workload = make_workload(self.variant, self.order.plan.seed)
             .map_err(|error| TrialError::new(error.to_string()))?;
+        self.own = self.own_steps(workload.as_ref())?;
         let mut site = self.deploy(workload.as_ref(), progress)?;
         let result = self.inside(&mut site, &workload, progress);
         let result = result.map_err(|error| explain(error, &mut site));
@@ -208,6 +221,7 @@ impl<'s> Stage<'s, '_> {
         if let Site::Real(server) = site {
             progress.data.bytes_after = server.data_bytes();
         }
+        self.run_off(site, progress)?;
         self.audit(site, workload.as_ref(), progress)
     }
 
@@ -229,7 +243,8 @@ impl<'s> Stage<'s, '_> {
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
         let order = self.order;
-        let summary = match &order.plan.steps[step].load {
+        let settled = self.settle(site, workload.as_ref(), step)?;
+        let mut summary = match &order.plan.steps[step].load {
             LoadLevel::Search(search) => self.find(site, workload, (step, search), progress)?,
             LoadLevel::Closed { clients } => {
                 let load = Load::Closed { clients: *clients as usize };
@@ -240,7 +255,13 @@ impl<'s> Stage<'s, '_> {
                 let load = Load::Open { rate: *rate, arrivals: arrivals(*spread), clients };
                 self.load(site, workload, (step, load), progress)?
             }
+            LoadLevel::Own(_) => {
+                let load = Load::Roles(self.own[step].roles.clone());
+                self.load(site, workload, (step, load), progress)?
+            }
         };
+        summary.settled = settled;
+        self.tell_unfinished(step, &summary)?;
         let ended = EventKind::StepEnded {
             step,
             throughput: crate::drive::throughput(&summary),
@@ -280,7 +301,22 @@ impl<'s> Stage<'s, '_> {
     {
         let has_begun = Cell::new(false);
         let block = self.trial.block;
-        Drive { lab: self.lab, order: self.order, block, workload, step, probe, load, has_begun }
+        let planned = &self.order.plan.steps[step];
+        // The plan has the longest time of all variants.
+        let duration = self.own.get(step).map_or(planned.duration, |own| own.limit);
+        let length = Length { warm_up: planned.warm_up, duration };
+        Drive {
+            lab: self.lab,
+            order: self.order,
+            variant: self.variant,
+            block,
+            workload,
+            step,
+            probe,
+            load,
+            length,
+            has_begun,
+        }
     }
 
     /// Asks a real server whether it did what it confirmed.

@@ -1,0 +1,32 @@
+//! The same small piece of work before and after each trial: whether the host stayed what it was.
+
+use dyno_record::Canary;
+use dyno_study::{Product, Variant};
+
+use crate::run::Lab;
+use crate::simulated;
+
+/// What the work took before a trial; nothing where the trial is a simulated one.
+pub(crate) struct Watchbird {
+    before_s: Option<f64>,
+}
+
+impl Watchbird {
+    /// Does the work before the trial's server is there.
+    pub(crate) fn begin(lab: &Lab, variant: &Variant) -> Watchbird {
+        let is_simulated = matches!(
+            &variant.database.product,
+            Product::Private(name) if name == simulated::PRODUCT.name
+        );
+        Watchbird { before_s: (!is_simulated).then(|| work(lab)) }
+    }
+
+    /// Does the work again when the server is gone.
+    pub(crate) fn end(self, lab: &Lab) -> Option<Canary> {
+        self.before_s.map(|before_s| Canary { before_s, after_s: work(lab) })
+    }
+}
+
+fn work(lab: &Lab) -> f64 {
+    dyno_host::canary(lab.clock.as_ref()).as_secs_f64()
+}

@@ -1,0 +1,151 @@
+//! One source of readings: the thread that reads it, on time, until it is told to stop.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use dyno_host::{Probe, ReadingLegend, Readings, Sampler, thread_cpu};
+use dyno_units::{Clock, Nanoseconds};
+
+use super::Sample;
+
+/// The shortest time over which rates are worth reading.
+const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// What the readings mean that each source has of itself.
+pub(super) const LEGEND: &[ReadingLegend] = &[
+    ReadingLegend {
+        pattern: "probes.*.cpu_s_per_s",
+        unit: "CPU s/s",
+        meaning: "CPU time that this probe itself takes, in Dyno's process",
+    },
+    ReadingLegend {
+        pattern: "probes.*.read_ms",
+        unit: "ms",
+        meaning: "time that reading this probe took",
+    },
+];
+
+/// What a source tells.
+pub(super) enum Heard {
+    Sample(Sample),
+    Note(String),
+    Done { source: usize, cpu: Nanoseconds },
+}
+
+/// What is read.
+pub(super) enum Reader {
+    /// All that the host tells cheaply.
+    Host(Box<Sampler>),
+    /// One probe.
+    Own(Box<dyn Probe>),
+}
+
+impl Reader {
+    fn every(&self) -> Nanoseconds {
+        match self {
+            Reader::Host(_) => Nanoseconds::SECOND,
+            Reader::Own(probe) => probe.every().max(SHORTEST),
+        }
+    }
+
+    fn read(&mut self, now: Nanoseconds) -> Readings {
+        match self {
+            Reader::Host(sampler) => sampler.read(now),
+            Reader::Own(probe) => {
+                let mut readings = Readings::new();
+                probe.read(now, &mut readings);
+                readings
+            }
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        match self {
+            Reader::Host(_) => Vec::new(),
+            Reader::Own(probe) => probe.take_notes(),
+        }
+    }
+}
+
+/// A source before its thread begins.
+pub(super) struct Source {
+    pub(super) idx: usize,
+    pub(super) name: String,
+    pub(super) reader: Reader,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) origin: Nanoseconds,
+    /// How long from one reading to the next at least.
+    pub(super) period: Nanoseconds,
+}
+
+impl Source {
+    /// Reads until it is told to stop, or nobody listens any more.
+    pub(super) fn run(mut self, stopped: &Receiver<()>, send: &Sender<Heard>) {
+        let every = self.reader.every().max(self.period);
+        let mut due = self.origin;
+        let mut before: Option<(Nanoseconds, Nanoseconds)> = None;
+        loop {
+            let pause = due.saturating_sub(self.clock.now()).to_duration();
+            let is_stopped = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
+            let now = self.clock.now();
+            // The last interval may be shorter than a second, or have ended this very moment.
+            if is_stopped && before.is_some_and(|(at, _)| now.saturating_sub(at) < SHORTEST) {
+                break;
+            }
+            let sample = self.read(now, &mut before);
+            let notes = self.reader.take_notes();
+            let has_ear = notes.into_iter().all(|note| send.send(Heard::Note(note)).is_ok())
+                && send.send(Heard::Sample(sample)).is_ok();
+            if is_stopped || !has_ear {
+                break;
+            }
+            due = next_due(self.origin, every, self.clock.now());
+        }
+        let _ = send.send(Heard::Done { source: self.idx, cpu: thread_cpu() });
+    }
+
+    fn read(
+        &mut self,
+        now: Nanoseconds,
+        before: &mut Option<(Nanoseconds, Nanoseconds)>,
+    ) -> Sample {
+        let mut values = self.reader.read(now);
+        let took = self.clock.now().saturating_sub(now);
+        values.insert(format!("probes.{}.read_ms", self.name), took.as_secs_f64() * 1e3);
+        // What reading costs is told with the next reading, so that all of it is told.
+        let cpu = thread_cpu();
+        if let Some((at, cpu_then)) = *before {
+            let seconds = now.saturating_sub(at).as_secs_f64();
+            let used = cpu.saturating_sub(cpu_then).as_secs_f64();
+            if seconds > 0.0 {
+                values.insert(format!("probes.{}.cpu_s_per_s", self.name), used / seconds);
+            }
+        }
+        *before = Some((now, cpu));
+        Sample { at: now, source: self.idx, values }
+    }
+}
+
+/// The first boundary after `now`: one that was missed is not made up for.
+fn next_due(origin: Nanoseconds, every: Nanoseconds, now: Nanoseconds) -> Nanoseconds {
+    let n_passed = now.saturating_sub(origin).0 / every.0.max(1);
+    origin + Nanoseconds((n_passed + 1).saturating_mul(every.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_boundaries_are_left_out() {
+        let check = |now_ms: u64, expected_ms: u64| {
+            let ms = Nanoseconds::from_millis;
+            assert_eq!(next_due(ms(500), ms(1000), ms(now_ms)), ms(expected_ms), "{now_ms}");
+        };
+        check(500, 1500);
+        check(1499, 1500);
+        check(1500, 2500);
+        check(4200, 4500);
+        check(0, 1500);
+    }
+}

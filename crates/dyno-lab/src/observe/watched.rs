@@ -1,0 +1,73 @@
+//! What is watched: the host's probes together, all others each for itself.
+
+use std::sync::Arc;
+
+use dyno_database::Server;
+use dyno_host::{HostSpec, Probe, ReadingLegend, Sampler};
+use dyno_units::{Clock, Nanoseconds};
+
+use super::source::{LEGEND, Reader};
+
+/// Probes that have not begun.
+pub struct Watched {
+    sampler: Sampler,
+    probes: Vec<Box<dyn Probe>>,
+    period: Nanoseconds,
+}
+
+impl Watched {
+    /// This host, and on it these processes and data.
+    pub fn host(spec: &HostSpec, clock: &Arc<dyn Clock>) -> Watched {
+        let (sampler, probes) = (Sampler::of(spec), spec.slow_probes(clock));
+        Watched { sampler, probes, period: Nanoseconds::SECOND }
+    }
+
+    /// A server, by all its own probes, and the host.
+    pub fn server(server: &dyn Server, clock: &Arc<dyn Clock>) -> Watched {
+        let spec = HostSpec {
+            server_pids: server.processes(),
+            data: server.data_files(),
+            threads: server.thread_groups(),
+        };
+        let mut watched = Watched::host(&spec, clock);
+        watched.probes.extend(server.probes());
+        watched
+    }
+
+    /// Adds a probe, with a thread of its own.
+    pub fn with(mut self, probe: Box<dyn Probe>) -> Watched {
+        self.probes.push(probe);
+        self
+    }
+
+    /// Reads no probe more often than this.
+    pub fn with_period(self, period: Nanoseconds) -> Watched {
+        Watched { period, ..self }
+    }
+
+    /// How long from one reading to the next at least.
+    pub(super) fn period(&self) -> Nanoseconds {
+        self.period
+    }
+
+    /// What the readings of all its probes mean.
+    pub(super) fn legend(&self) -> Vec<ReadingLegend> {
+        let own = self.probes.iter().flat_map(|probe| probe.legend());
+        self.sampler.legend().iter().chain(own).chain(LEGEND).copied().collect()
+    }
+
+    /// The sources with their names, no name twice.
+    pub(super) fn into_readers(self) -> Vec<(String, Reader)> {
+        let mut readers = vec![("host".to_owned(), Reader::Host(Box::new(self.sampler)))];
+        for probe in self.probes {
+            let name = probe.name().to_owned();
+            let is_free = |wanted: &String| readers.iter().all(|(taken, _)| taken != wanted);
+            let name = std::iter::once(name.clone())
+                .chain((2..).map(|n| format!("{name}-{n}")))
+                .find(is_free)
+                .expect("there is a number that is not taken");
+            readers.push((name, Reader::Own(probe)));
+        }
+        readers
+    }
+}

@@ -1,0 +1,127 @@
+//! Sequential stopping: which variants get no more repetitions.
+//!
+//! Asked before each block, of the trials in the blocks before it alone: so a run that is resumed in
+//! the middle of a block decides as the one that was not interrupted did. What is settled stays so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dyno_record::EventKind;
+use dyno_study::Plan;
+
+/// Says which variants need no more repetitions, by their index, and why. It is given the run's
+/// folder, and may look at trials of blocks before the given one only.
+pub type Decide<'a> = &'a dyn Fn(&Path, u32) -> anyhow::Result<Vec<(usize, String)>>;
+
+/// What is settled so far.
+pub(crate) struct Stopping<'a> {
+    plan: &'a Plan,
+    folder: &'a Path,
+    /// Who decides, and how many blocks there are before the first look; none where all variants
+    /// get all their repetitions.
+    looking: Option<(Decide<'a>, u32)>,
+    /// The block of the latest look.
+    looked: u32,
+    settled: BTreeMap<usize, String>,
+}
+
+impl<'a> Stopping<'a> {
+    /// Nothing is settled yet.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        folder: &'a Path,
+        decide: Option<Decide<'a>>,
+    ) -> Stopping<'a> {
+        let looking = decide.zip(plan.repetitions_min);
+        Stopping { plan, folder, looking, looked: 0, settled: BTreeMap::new() }
+    }
+
+    /// Looks, if this block was not looked at and its turn has come. Returns what is told of
+    /// variants that are settled from now on.
+    pub(crate) fn look(&mut self, block: u32) -> anyhow::Result<Vec<EventKind>> {
+        let Some((decide, least)) = self.looking else { return Ok(Vec::new()) };
+        if block <= least.max(self.looked) {
+            return Ok(Vec::new());
+        }
+        self.looked = block;
+        let mut told = Vec::new();
+        for (variant, why) in decide(self.folder, block)? {
+            let Some(name) = self.plan.variants.get(variant).map(|variant| &variant.name) else {
+                continue;
+            };
+            if self.settled.contains_key(&variant) {
+                continue;
+            }
+            let (repetitions, variant_name) = (block - 1, name.clone());
+            told.push(EventKind::VariantSettled {
+                variant: variant_name,
+                repetitions,
+                why: why.clone(),
+            });
+            self.settled.insert(variant, why);
+        }
+        Ok(told)
+    }
+
+    /// Why this variant gets no more repetitions; none where it does.
+    pub(crate) fn settled(&self, variant: usize) -> Option<&String> {
+        self.settled.get(&variant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
+            [workload.tpcb]\n[design]\nvary = { database = ['a', 'b'] }\nrepetitions = 6\n\
+            stop = 'settled'\nrepetitions_min = 2\n";
+        let product = dyno_study::ProductWord {
+            name: "simulated".to_owned(),
+            summary: String::new(),
+            engines: Vec::new(),
+            is_embedded: true,
+        };
+        let workload = dyno_study::WorkloadWord {
+            name: "tpcb".to_owned(),
+            summary: String::new(),
+            options: Vec::new(),
+            rules: None,
+        };
+        let vocabulary =
+            dyno_study::Vocabulary { products: vec![product], workloads: vec![workload] };
+        let study = dyno_study::parse(source, &vocabulary).expect("the study is right");
+        dyno_study::plan(&study, dyno_units::Seed(1))
+    }
+
+    #[test]
+    fn it_looks_once_a_block_and_never_takes_back() {
+        let plan = plan();
+        let asked = RefCell::new(Vec::new());
+        let decide = |_: &Path, block: u32| {
+            asked.borrow_mut().push(block);
+            Ok(if block == 4 { vec![(1, "better".to_owned())] } else { Vec::new() })
+        };
+        let mut stopping = Stopping::new(&plan, Path::new("run"), Some(&decide));
+        let mut told = Vec::new();
+        for block in [1, 1, 2, 2, 3, 3, 4, 4, 5, 5] {
+            told.extend(stopping.look(block).expect("it can look"));
+            assert_eq!(stopping.settled(0), None);
+            assert_eq!(stopping.settled(1).is_some(), block >= 4);
+        }
+        assert_eq!(*asked.borrow(), [3, 4, 5]);
+        let (variant, why) = ("b".to_owned(), "better".to_owned());
+        assert_eq!(told, [EventKind::VariantSettled { variant, repetitions: 3, why }]);
+    }
+
+    #[test]
+    fn without_anybody_who_decides_all_is_repeated() {
+        let plan = plan();
+        let mut stopping = Stopping::new(&plan, Path::new("run"), None);
+        assert_eq!(stopping.look(5).expect("there is nothing to look at"), []);
+        assert_eq!(stopping.settled(0), None);
+    }
+}

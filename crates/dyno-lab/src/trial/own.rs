@@ -1,0 +1,43 @@
+//! Steps that the workload itself defines.
+
+use dyno_record::{EventKind, StepSummary};
+use dyno_units::Nanoseconds;
+use dyno_workload::{OwnStep, Workload};
+
+use super::{Stage, TrialError};
+use crate::manifest::own_steps;
+
+impl Stage<'_, '_> {
+    /// The variant's own steps; none where the plan's loads are its steps.
+    pub(super) fn own_steps(&self, workload: &dyn Workload) -> Result<Vec<OwnStep>, TrialError> {
+        let plan = self.order.plan;
+        let steps = own_steps(plan, workload).map_err(TrialError::new)?;
+        if steps.is_empty() {
+            return Ok(steps);
+        }
+        let planned = plan.steps.iter().map(|step| step.name.as_str());
+        if !planned.eq(steps.iter().map(|step| step.name.as_str())) {
+            let message = "the steps of the workload are not those of the plan";
+            return Err(TrialError::new(message));
+        }
+        Ok(steps)
+    }
+
+    /// Tells that a step ran out of its longest time before all was done.
+    pub(super) fn tell_unfinished(
+        &mut self,
+        step: usize,
+        summary: &StepSummary,
+    ) -> Result<(), TrialError> {
+        if summary.ended_by.as_deref() != Some("limit") {
+            return Ok(());
+        }
+        let name = &self.order.plan.steps[step].name;
+        let limit = self.own.get(step).map_or(Nanoseconds::ZERO, |own| own.limit);
+        let message = format!(
+            "step {name} was ended after its longest time, {limit}, before all was done: what it \
+             leaves behind is not what the workload means, and its length is no result"
+        );
+        Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
+    }
+}

@@ -1,0 +1,218 @@
+//! The run-off: after the last step, without load, until the engine has paid its debt.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_database::{Debt, DebtMeter};
+use dyno_record::{EventKind, RunOff};
+use dyno_units::Nanoseconds;
+
+use super::settle::Waiting;
+use super::{Progress, Stage, TrialError};
+use crate::deploy::Site;
+use crate::drive::{keep_samples, watched};
+use crate::observe::{Observed, Observer, Series, meanings, six_digits};
+
+/// How often the debt is read.
+const PAUSE: Nanoseconds = Nanoseconds::SECOND;
+
+/// Readings in a row that have to say that it is paid: one may be a moment's.
+const AGREEING: usize = 2;
+
+impl Stage<'_, '_> {
+    /// Watches the engine pay, where the study asks for it and there is an engine.
+    pub(super) fn run_off(
+        &mut self,
+        site: &mut Site,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        let (Some(limit), Site::Real(server)) = (self.order.design.run_off, site) else {
+            return Ok(());
+        };
+        let mut meter = match server.debt_meter() {
+            Ok(meter) => meter,
+            Err(why) => return self.unseen_run_off(limit, why, progress),
+        };
+        let message = format!("run-off: no load until the debt is paid, at most {limit}");
+        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        let lab = self.lab;
+        let began = lab.clock.now();
+        let watched = watched(lab, self.order, &self.variant.database.name, server.as_ref());
+        let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
+            .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
+        let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
+        let seen = watch(&waiting, began, meter.as_mut());
+        let legend = observer.legend().to_vec();
+        let observed = observer.finish();
+        if lab.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
+        if let Some(why) = server.down() {
+            return Err(TrialError::new(format!("it did not survive the run-off: {why}")));
+        }
+        let series = self.keep_run_off(observed, progress)?;
+        progress.meanings.extend(meanings(&legend, series.names()));
+        let run_off = seen.into_record(limit, began, &series);
+        let message = told(&run_off);
+        progress.run_off = Some(run_off);
+        Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
+    }
+
+    fn unseen_run_off(
+        &mut self,
+        limit: Nanoseconds,
+        why: String,
+        progress: &mut Progress,
+    ) -> Result<(), TrialError> {
+        let message = format!("no run-off, because the debt cannot be seen: {why}");
+        let seen = Seen { unseen: Some(why), ..Seen::default() };
+        progress.run_off = Some(seen.into_record(limit, Nanoseconds::ZERO, &Series::default()));
+        Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
+    }
+
+    /// Writes down what the probes saw.
+    fn keep_run_off(
+        &mut self,
+        observed: Observed,
+        progress: &mut Progress,
+    ) -> Result<Series, TrialError> {
+        let Observed { samples, notes, cost } = observed;
+        progress.probes_cpu_s += cost.cpu.as_secs_f64();
+        progress.probes_wall_s += cost.wall.as_secs_f64();
+        let mut series = Series::default();
+        keep_samples(self.writer, &mut series, samples)?;
+        for message in notes {
+            self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        }
+        Ok(series)
+    }
+}
+
+fn told(run_off: &RunOff) -> String {
+    match (run_off.paid_after_s, &run_off.unseen) {
+        (Some(seconds), _) => format!("run-off: the debt was paid after {seconds:.1} s"),
+        (None, Some(why)) => format!("run-off: the debt could not be read: {why}"),
+        (None, None) => {
+            format!("run-off: the debt was not paid within {:.1} s", run_off.limit_s)
+        }
+    }
+}
+
+/// What was seen of the debt.
+#[derive(Default)]
+struct Seen {
+    /// Each reading and when it was taken.
+    debts: Vec<(Nanoseconds, Debt)>,
+    /// When it was paid.
+    paid_at: Option<Nanoseconds>,
+    /// Why it could not be read any more.
+    unseen: Option<String>,
+}
+
+/// Reads the debt every second until it was paid several times in a row, or the time is over.
+fn watch(waiting: &Waiting<'_>, began: Nanoseconds, meter: &mut dyn DebtMeter) -> Seen {
+    let mut seen = Seen::default();
+    for tick in 1.. {
+        match meter.read() {
+            Ok(debt) => seen.debts.push((waiting.clock.now(), debt)),
+            Err(why) => {
+                seen.unseen = Some(why);
+                break;
+            }
+        }
+        let n = seen.debts.len();
+        let latest = &seen.debts[n.saturating_sub(AGREEING)..];
+        if latest.len() == AGREEING && latest.iter().all(|(_, debt)| debt.is_paid()) {
+            seen.paid_at = latest.first().map(|(at, _)| *at);
+            break;
+        }
+        let end = began + waiting.limit;
+        if waiting.clock.now() >= end || waiting.abort.is_raised() {
+            break;
+        }
+        // A reading that took long delays the next ones, and is not made up for.
+        let due = began + Nanoseconds(PAUSE.0 * tick);
+        waiting.sleep_until(due.max(waiting.clock.now()).min(end));
+    }
+    seen
+}
+
+impl Seen {
+    fn into_record(self, limit: Nanoseconds, began: Nanoseconds, series: &Series) -> RunOff {
+        let spans: Vec<(Nanoseconds, Nanoseconds)> =
+            self.debts.iter().map(|(at, _)| (at.saturating_sub(PAUSE), PAUSE)).collect();
+        let mut readings: BTreeMap<String, Vec<Option<f64>>> = series.align(&spans);
+        for (idx, (_, debt)) in self.debts.iter().enumerate() {
+            for part in &debt.parts {
+                // The meter's own readings are those that the run-off ended by.
+                let column = readings
+                    .entry(part.reading.to_owned())
+                    .or_insert_with(|| vec![None; self.debts.len()]);
+                column[idx] = Some(six_digits(part.value));
+            }
+        }
+        let seconds =
+            |at: Nanoseconds| (at.saturating_sub(began).as_secs_f64() * 1e3).round() / 1e3;
+        RunOff {
+            limit_s: limit.as_secs_f64(),
+            paid_after_s: self.paid_at.map(seconds),
+            unseen: self.unseen,
+            start_s: self.debts.iter().map(|(at, _)| seconds(*at)).collect(),
+            readings,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_database::DebtPart;
+    use dyno_load::AbortFlag;
+    use dyno_units::{Clock, ManualClock};
+
+    use super::*;
+
+    /// A debt that goes through these values; at their end it cannot be read.
+    struct Values(Vec<f64>);
+
+    impl DebtMeter for Values {
+        fn read(&mut self) -> Result<Debt, String> {
+            if self.0.is_empty() {
+                return Err("gone".to_owned());
+            }
+            let part = DebtPart { reading: "debt.pages", value: self.0.remove(0), paid_at: 1.0 };
+            Ok(Debt { parts: vec![part] })
+        }
+
+        fn begin_settling(&mut self, _tables: &[String]) -> Result<Vec<String>, String> {
+            unreachable!("nobody makes the engine pay sooner in a run-off")
+        }
+
+        fn end_settling(&mut self) -> Result<(), String> {
+            unreachable!("it was not begun")
+        }
+    }
+
+    #[track_caller]
+    fn check(values: &[f64], paid_after_s: Option<f64>, n: usize, unseen: Option<&str>) {
+        let clock = ManualClock::new();
+        clock.sleep_until(Nanoseconds::from_secs(10));
+        let (abort, limit) = (AbortFlag::new(), Nanoseconds::from_secs(4));
+        let waiting = Waiting { clock: &clock, abort: &abort, limit };
+        let began = clock.now();
+        let seen = watch(&waiting, began, &mut Values(values.to_vec()));
+        let record = seen.into_record(limit, began, &Series::default());
+        assert_eq!((record.paid_after_s, record.unseen.as_deref()), (paid_after_s, unseen));
+        let times: Vec<f64> = (0..n).map(|second| second as f64).collect();
+        assert_eq!((record.limit_s, record.start_s), (4.0, times));
+        let readings: Vec<Option<f64>> = values[..n].iter().copied().map(Some).collect();
+        assert_eq!(record.readings["debt.pages"], readings);
+    }
+
+    #[test]
+    fn it_ends_with_two_readings_in_a_row_or_with_its_time() {
+        check(&[1.0, 0.0, 9.0], Some(0.0), 2, None);
+        check(&[5.0, 1.0, 3.0, 1.0, 0.0], Some(3.0), 5, None);
+        check(&[9.0, 8.0, 7.0, 6.0, 5.0, 0.0], None, 5, None);
+        check(&[9.0, 8.0], None, 2, Some("gone"));
+    }
+}

@@ -1,0 +1,209 @@
+//! The wait before a step until the engine has paid its debt.
+
+use dyno_database::{Debt, DebtMeter};
+use dyno_load::AbortFlag;
+use dyno_record::{EventKind, Settled};
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::Workload;
+
+use super::{Stage, TrialError};
+use crate::deploy::Site;
+
+/// How often the debt is read.
+const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
+
+impl Stage<'_, '_> {
+    /// Waits before a step that wants it; none where the step does not, or where there is nothing
+    /// that could have a debt. A debt that cannot be seen is noted, and the step runs.
+    pub(super) fn settle(
+        &mut self,
+        site: &mut Site,
+        workload: &dyn Workload,
+        step: usize,
+    ) -> Result<Option<Settled>, TrialError> {
+        let limit = self.own.get(step).map_or(Nanoseconds::ZERO, |own| own.settle);
+        let Site::Real(server) = site else { return Ok(None) };
+        if limit == Nanoseconds::ZERO {
+            return Ok(None);
+        }
+        let name = self.order.plan.steps[step].name.clone();
+        let mut meter = match server.debt_meter() {
+            Ok(meter) => meter,
+            Err(why) => return self.unseen(&name, limit, why).map(Some),
+        };
+        let tables: Vec<String> =
+            workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
+        let waiting = Waiting { clock: self.lab.clock.as_ref(), abort: &self.lab.abort, limit };
+        let settled = waiting.settle(meter.as_mut(), &tables)?;
+        let state = if settled.paid { "paid" } else { "not paid" };
+        let message = format!(
+            "before step {name}: debt {state} after {:.1} s{}",
+            settled.took_s,
+            notes(&settled)
+        );
+        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        Ok(Some(settled))
+    }
+
+    fn unseen(
+        &mut self,
+        step: &str,
+        limit: Nanoseconds,
+        why: String,
+    ) -> Result<Settled, TrialError> {
+        let message =
+            format!("before step {step}: no wait, because the debt cannot be seen: {why}");
+        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        let notes = vec![format!("the debt cannot be seen: {why}")];
+        Ok(Settled { limit_s: limit.as_secs_f64(), took_s: 0.0, paid: false, notes })
+    }
+}
+
+fn notes(settled: &Settled) -> String {
+    settled.notes.iter().map(|note| format!("; {note}")).collect()
+}
+
+/// A wait for a debt to be paid.
+pub(super) struct Waiting<'a> {
+    pub(super) clock: &'a dyn Clock,
+    pub(super) abort: &'a AbortFlag,
+    /// The most it may take.
+    pub(super) limit: Nanoseconds,
+}
+
+impl Waiting<'_> {
+    /// Has the engine pay, and waits until it has; puts its settings back whatever happened.
+    fn settle(&self, meter: &mut dyn DebtMeter, tables: &[String]) -> Result<Settled, TrialError> {
+        let began = self.clock.now();
+        let mut notes = Vec::new();
+        match meter.begin_settling(tables) {
+            Ok(done) => notes.extend(done),
+            Err(why) => notes.push(format!("could not make the engine pay sooner: {why}")),
+        }
+        let outcome = self.until_paid(began, meter);
+        meter.end_settling().map_err(|why| {
+            TrialError::new(format!("the settings of before the wait could not be put back: {why}"))
+        })?;
+        if self.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
+        let paid = match outcome {
+            Ok(debt) if debt.is_paid() => true,
+            Ok(debt) => {
+                notes.push(left(&debt));
+                false
+            }
+            Err(why) => {
+                notes.push(format!("the debt could not be read: {why}"));
+                false
+            }
+        };
+        let took = self.clock.now().saturating_sub(began);
+        let took_s = took.as_secs_f64();
+        Ok(Settled { limit_s: self.limit.as_secs_f64(), took_s, paid, notes })
+    }
+
+    /// Reads the debt until it is paid, or the time is over; returns the latest reading.
+    fn until_paid(&self, began: Nanoseconds, meter: &mut dyn DebtMeter) -> Result<Debt, String> {
+        let end = began + self.limit;
+        loop {
+            let debt = meter.read()?;
+            if debt.is_paid() || self.clock.now() >= end || self.abort.is_raised() {
+                return Ok(debt);
+            }
+            self.sleep_until((self.clock.now() + PAUSE).min(end));
+        }
+    }
+
+    /// Sleeps in slices, so that Ctrl-C is heard.
+    pub(super) fn sleep_until(&self, until: Nanoseconds) {
+        while self.clock.now() < until && !self.abort.is_raised() {
+            let slice = self.clock.now() + Nanoseconds::from_millis(100);
+            self.clock.sleep_until(slice.min(until));
+        }
+    }
+}
+
+/// What is not paid, in words.
+fn left(debt: &Debt) -> String {
+    let unpaid = debt.parts.iter().filter(|part| part.value > part.paid_at);
+    let parts: Vec<String> = unpaid
+        .map(|part| format!("{} {} (paid at {})", part.reading, part.value, part.paid_at))
+        .collect();
+    format!("left: {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_database::DebtPart;
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    /// A debt of so much, of which one is paid at each reading.
+    struct Falling {
+        debt: f64,
+        is_settling: bool,
+        /// What putting back comes to.
+        end: Result<(), String>,
+    }
+
+    impl DebtMeter for Falling {
+        fn read(&mut self) -> Result<Debt, String> {
+            assert!(self.is_settling, "it is read between beginning and end");
+            if self.debt < 0.0 {
+                return Err("gone".to_owned());
+            }
+            let reading = "debt.pages";
+            let part = DebtPart { reading, value: self.debt, paid_at: 1.0 };
+            self.debt -= 1.0;
+            Ok(Debt { parts: vec![part] })
+        }
+
+        fn begin_settling(&mut self, tables: &[String]) -> Result<Vec<String>, String> {
+            self.is_settling = true;
+            Ok(vec![format!("ANALYZE {}", tables.join(", "))])
+        }
+
+        fn end_settling(&mut self) -> Result<(), String> {
+            self.is_settling = false;
+            self.end.clone()
+        }
+    }
+
+    fn settle(debt: f64, end: Result<(), String>) -> Result<Settled, TrialError> {
+        let clock = ManualClock::new();
+        let abort = AbortFlag::new();
+        let limit = Nanoseconds::from_secs(3);
+        let mut meter = Falling { debt, is_settling: false, end };
+        let waiting = Waiting { clock: &clock, abort: &abort, limit };
+        let settled = waiting.settle(&mut meter, &["t".to_owned()]);
+        assert!(!meter.is_settling);
+        settled
+    }
+
+    #[track_caller]
+    fn check(debt: f64, paid: bool, took_s: f64, note: Option<&str>) {
+        let settled = settle(debt, Ok(())).expect("it settles");
+        assert_eq!((settled.paid, settled.took_s, settled.limit_s), (paid, took_s, 3.0));
+        assert_eq!(settled.notes[0], "ANALYZE t");
+        assert_eq!(settled.notes.get(1).map(String::as_str), note);
+    }
+
+    #[test]
+    fn the_wait_ends_when_the_debt_is_paid_or_the_time_is_over() {
+        check(1.0, true, 0.0, None);
+        check(3.0, true, 2.0, None);
+        check(4.0, true, 3.0, None);
+        check(9.0, false, 3.0, Some("left: debt.pages 6 (paid at 1)"));
+        check(-1.0, false, 0.0, Some("the debt could not be read: gone"));
+    }
+
+    #[test]
+    fn settings_that_stay_changed_fail_the_trial() {
+        let error = settle(0.0, Err("no".to_owned())).expect_err("it must not go on");
+        assert!(
+            matches!(error, TrialError::Failed { message, .. } if message.contains("put back"))
+        );
+    }
+}
