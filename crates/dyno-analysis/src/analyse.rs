@@ -6,14 +6,21 @@ use dyno_record::{Run, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
 use crate::answer::answer;
+use crate::attribution::attribution;
 use crate::cells::{cells, measure_all};
-use crate::compare::{comparisons, concurrency};
+use crate::compare::{Levels, comparisons, concurrency};
+use crate::cost::cost;
+use crate::debt::{debt, run_off};
 use crate::detect::caveats;
+use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Kinship};
-use crate::scaling::scaling;
+use crate::kinds::{kind_comparisons, kinds};
+use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
+use crate::stalls::stalls;
 use crate::statistics::Rule;
+use crate::stopping;
 use crate::{Answer, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
 /// Version of the findings' format.
@@ -63,6 +70,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     };
     let cpus = first.map_or(0, |manifest| manifest.environment.cpus);
     let measured = measure_all(&joined);
+    let levels = Levels { rule: &rule, of_variants: stopping::levels_of(runs, &joined, &rule) };
     let steps = step_facts(&joined, cpus);
     let variants: Vec<VariantFacts> =
         (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
@@ -73,10 +81,18 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         threshold: rule.threshold,
         confidence: rule.confidence,
         cells: cells(&joined, &measured, &rule),
-        comparisons: comparisons(&joined, &measured, &rule, Seed(options.seed)),
-        concurrency: concurrency(&joined, &steps, &measured, &rule),
+        comparisons: comparisons(&joined, &measured, &levels, Seed(options.seed)),
+        concurrency: concurrency(&joined, &steps, &measured, &levels),
         searches: searches(&joined),
         scaling: Vec::new(),
+        stopping: stopping::facts(runs, &joined, &rule),
+        stalls: stalls(&joined),
+        kinds: kinds(&joined, &measured, &rule),
+        kind_comparisons: kind_comparisons(&joined, &measured, &levels, Seed(options.seed)),
+        insert_benchmark: insert_benchmark(&joined, &rule),
+        debt: debt(&joined, &rule),
+        run_off: run_off(&joined, &rule),
+        attribution: attribution(&joined, cpus, &rule),
         caveats: Vec::new(),
         trials: joined.trials.iter().map(trial_facts).collect(),
         setting_differences: setting_differences(&joined, &variants),
@@ -86,6 +102,9 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         steps,
         ..Findings::default()
     };
+    findings.under_limit = under_limit(&findings.steps, &findings.cells);
+    findings.cost = cost(&joined, &findings.cells, &measured, &rule);
+    tell_unneeded(&mut findings, &joined, runs);
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &rule);
     findings.caveats = caveats(&joined, &measured, &findings);
     findings.answer = answer(&findings);
@@ -172,6 +191,18 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         }
     }
     facts
+}
+
+/// Trials that are missing because their variant was settled without them are not needed.
+fn tell_unneeded(findings: &mut Findings, joined: &Joined<'_>, runs: &[Run]) {
+    let [run] = runs else { return };
+    let settled = stopping::decide(run).settled;
+    for (facts, trial) in findings.trials.iter_mut().zip(&joined.trials) {
+        let is_settled = settled.iter().any(|(variant, _)| *variant == trial.variant);
+        if trial.summary.is_none() && is_settled {
+            facts.state = "not needed".to_owned();
+        }
+    }
 }
 
 /// Facts of the machine; of several machines, all values that differ.

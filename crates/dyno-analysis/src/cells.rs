@@ -42,7 +42,27 @@ pub(crate) struct Measured {
     pub(crate) values: BTreeMap<Metric, Result<f64, String>>,
     /// Committed transactions.
     pub(crate) committed: u64,
+    /// Each kind of transaction by itself, in the order of the workload.
+    pub(crate) kinds: Vec<KindMeasured>,
 }
+
+/// One kind of transaction in one trial at one step.
+pub(crate) struct KindMeasured {
+    /// Its name.
+    pub(crate) name: String,
+    /// Throughput, and response times where it committed.
+    pub(crate) values: BTreeMap<Metric, f64>,
+}
+
+/// What is told of a kind beside its throughput.
+pub(crate) const KIND_METRICS: [Metric; 6] = [
+    Metric::ResponseMean,
+    Metric::ResponseP50,
+    Metric::ResponseP95,
+    Metric::ResponseP99,
+    Metric::ResponseP999,
+    Metric::ResponseMax,
+];
 
 impl Measured {
     /// Adds what a search found.
@@ -88,7 +108,7 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
 
 fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measured {
     let committed = committed(summary);
-    let response = merged(summary.kinds.iter().map(|kind| &kind.response));
+    let (kinds, response) = by_kind(summary);
     let service = merged(summary.kinds.iter().map(|kind| &kind.service));
     let transport = trial.summary.map_or("", |summary| summary.server.transport.as_str());
     let mut values = BTreeMap::new();
@@ -114,7 +134,32 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
         };
         values.insert(metric, value);
     }
-    Measured { variant: trial.variant, step, block: trial.block, values, committed }
+    Measured { variant: trial.variant, step, block: trial.block, values, committed, kinds }
+}
+
+/// Each kind by itself, and the response times of all together.
+fn by_kind(summary: &StepSummary) -> (Vec<KindMeasured>, Result<Histogram<u64>, String>) {
+    let mut kinds = Vec::new();
+    let mut total = new_histogram();
+    total.auto(true);
+    for kind in &summary.kinds {
+        let Some(response) = kind.response.decode() else { return (kinds, Err(unreadable())) };
+        if total.add(&response).is_err() {
+            return (kinds, Err(unreadable()));
+        }
+        let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
+        let rate = committed as f64 / summary.measured_s;
+        let mut values = BTreeMap::from([(Metric::Throughput, rate)]);
+        if !response.is_empty() {
+            values.extend(KIND_METRICS.map(|metric| (metric, statistic_us(&response, metric))));
+        }
+        kinds.push(KindMeasured { name: kind.name.clone(), values });
+    }
+    (kinds, Ok(total))
+}
+
+fn unreadable() -> String {
+    "the record's histogram cannot be decoded".to_owned()
 }
 
 /// Committed transactions of all kinds.
@@ -129,7 +174,6 @@ fn merged<'a>(
     let mut total = new_histogram();
     total.auto(true);
     for one in encoded {
-        let unreadable = || "the record's histogram cannot be decoded".to_owned();
         let one = one.decode().ok_or_else(unreadable)?;
         total.add(&one).map_err(|_| unreadable())?;
     }
@@ -142,12 +186,16 @@ fn time(histogram: &Result<Histogram<u64>, String>, metric: Metric) -> Result<f6
     if histogram.is_empty() {
         return Err("no transaction committed".to_owned());
     }
+    Ok(statistic_us(histogram, metric))
+}
+
+fn statistic_us(histogram: &Histogram<u64>, metric: Metric) -> f64 {
     let ns = match (metric.quantile(), metric) {
         (Some(quantile), _) => histogram.value_at_quantile(quantile) as f64,
         (None, Metric::ResponseMax) => histogram.max() as f64,
         (None, _) => histogram.mean(),
     };
-    Ok(ns / 1e3)
+    ns / 1e3
 }
 
 fn server_cpu(summary: &StepSummary, transport: &str, committed: u64) -> Result<f64, String> {
@@ -213,6 +261,21 @@ pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimat
     };
     Estimate {
         value,
+        low: bounds.map(|(low, _)| low),
+        high: bounds.map(|(_, high)| high),
+        n: values.len() as u32,
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        unit: unit.to_owned(),
+        values,
+    }
+}
+
+/// An estimate of something that may be negative: the arithmetic mean with Student's bounds.
+pub(crate) fn estimate_signed(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
+    let bounds = bounds_of_mean(&values, confidence);
+    Estimate {
+        value: mean(&values),
         low: bounds.map(|(low, _)| low),
         high: bounds.map(|(_, high)| high),
         n: values.len() as u32,
@@ -292,7 +355,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
 }
 
 /// Throughput in each whole second of the measure phase.
-fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
+pub(crate) fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
     let intervals = &summary.intervals;
     let is_whole =
         |start_s: f64| start_s >= -1e-9 && start_s + 1.0 <= summary.measured_s.round() + 1e-9;

@@ -7,12 +7,12 @@ use crate::cells::Measured;
 use crate::join::Joined;
 use crate::searches;
 use crate::statistics::{
-    Call, Decision, Effect, Rule, decide, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
+    Call, Decision, Effect, Rule, decide_at, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
 };
 use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, StepFacts, Verdict};
 
 /// The metrics that are compared; each is a family of its own.
-pub(crate) const COMPARED: [Metric; 8] = [
+pub(crate) const COMPARED: [Metric; 9] = [
     Metric::Throughput,
     Metric::ResponseMean,
     Metric::ResponseP50,
@@ -21,10 +21,11 @@ pub(crate) const COMPARED: [Metric; 8] = [
     Metric::ServerCpuPerTransaction,
     Metric::RateAtLimit,
     Metric::ClientsAtLimit,
+    Metric::StepTime,
 ];
 
 /// Two samples of one metric, ours against theirs.
-struct Samples {
+pub(crate) struct Samples {
     ours: Vec<f64>,
     theirs: Vec<f64>,
     /// Values of the blocks that have both; none where blocks do not pair them.
@@ -34,7 +35,7 @@ struct Samples {
 impl Samples {
     /// From values with their blocks. Pairs are used if trials were interleaved and at least two
     /// blocks have both, or if there is nothing better.
-    fn new(ours: &[(u32, f64)], theirs: &[(u32, f64)], interleaved: bool) -> Samples {
+    pub(crate) fn new(ours: &[(u32, f64)], theirs: &[(u32, f64)], interleaved: bool) -> Samples {
         let partner = |block: u32| theirs.iter().find(|(other, _)| *other == block);
         let pairs: Vec<(f64, f64)> = ours
             .iter()
@@ -169,7 +170,7 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
 
 /// The standard deviation that the instrument alone gives to the logarithm of a value of this size:
 /// that of a value anywhere in a class of the histogram, or between the ends of a search, width / √12.
-fn resolution(metric: Metric, step: &StepRecord, typical: f64) -> f64 {
+pub(crate) fn resolution(metric: Metric, step: &StepRecord, typical: f64) -> f64 {
     match metric {
         Metric::RateAtLimit | Metric::ClientsAtLimit => searches::resolution(step, typical),
         _ => resolution_of_class(metric, typical),
@@ -188,10 +189,25 @@ fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
     width as f64 / ns as f64 / 12_f64.sqrt()
 }
 
+/// The rule, and the level of each variant's comparisons where a run was looked at before its end.
+pub(crate) struct Levels<'a> {
+    pub(crate) rule: &'a Rule,
+    /// By variant; none where there was one look only.
+    pub(crate) of_variants: Option<Vec<f64>>,
+}
+
+impl Levels<'_> {
+    /// The rule for the comparisons of a variant.
+    pub(crate) fn of(&self, variant: usize) -> Rule {
+        let level = self.of_variants.as_ref().map(|levels| levels[variant]);
+        Rule { confidence: level.map_or(self.rule.confidence, |level| 1.0 - level), ..*self.rule }
+    }
+}
+
 /// What is decided about one comparison before its family is known.
-struct Draft {
-    comparison: Comparison,
-    effect: Option<Effect>,
+pub(crate) struct Draft {
+    pub(crate) comparison: Comparison,
+    pub(crate) effect: Option<Effect>,
     is_total_loss: bool,
 }
 
@@ -199,7 +215,7 @@ struct Draft {
 pub(crate) fn comparisons(
     joined: &Joined<'_>,
     measured: &[Measured],
-    rule: &Rule,
+    levels: &Levels<'_>,
     seed: Seed,
 ) -> Vec<Comparison> {
     let mut all = Vec::new();
@@ -214,8 +230,9 @@ pub(crate) fn comparisons(
                 let (ours, theirs) = (values(variant), values(baseline));
                 let samples = Samples::new(&ours, &theirs, joined.interleaved);
                 let seed = seed.derive("comparison", drafts.len() as u64);
+                let rule = levels.of(variant);
                 let draft =
-                    draft(&samples, (metric, &joined.steps[step]), rule, seed).map(|mut draft| {
+                    draft(&samples, (metric, &joined.steps[step]), &rule, seed).map(|mut draft| {
                         let comparison = &mut draft.comparison;
                         (comparison.variant, comparison.baseline) = (variant, baseline);
                         comparison.step = step;
@@ -224,7 +241,7 @@ pub(crate) fn comparisons(
                 drafts.extend(draft);
             }
         }
-        all.extend(decide_family(drafts, rule));
+        all.extend(decide_family(drafts, levels));
     }
     all
 }
@@ -242,7 +259,7 @@ fn values_of(
 }
 
 /// One comparison without its place and its verdict; none where nothing can be compared.
-fn draft(
+pub(crate) fn draft(
     samples: &Samples,
     (metric, step): (Metric, &StepRecord),
     rule: &Rule,
@@ -284,12 +301,14 @@ fn draft(
 }
 
 /// Decides the comparisons of one metric together.
-fn decide_family(drafts: Vec<Draft>, rule: &Rule) -> Vec<Comparison> {
-    let effects: Vec<Option<Effect>> = drafts.iter().map(|draft| draft.effect).collect();
+pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comparison> {
+    let level = |draft: &Draft| 1.0 - levels.of(draft.comparison.variant).confidence;
+    let effects: Vec<(Option<Effect>, f64)> =
+        drafts.iter().map(|draft| (draft.effect, level(draft))).collect();
     let p_values: Vec<f64> = drafts.iter().filter_map(|draft| draft.comparison.p_value).collect();
     let mut corrected = holm(&p_values).into_iter();
     let mut decided = Vec::new();
-    for (draft, decision) in drafts.into_iter().zip(decide(&effects, rule)) {
+    for (draft, decision) in drafts.into_iter().zip(decide_at(&effects, levels.rule)) {
         let mut comparison = draft.comparison;
         comparison.p_value_corrected = comparison.p_value.and_then(|_| corrected.next());
         comparison.verdict = verdict(comparison.metric, decision);
@@ -323,9 +342,10 @@ pub(crate) fn concurrency(
     joined: &Joined<'_>,
     steps: &[StepFacts],
     measured: &[Measured],
-    rule: &Rule,
+    levels: &Levels<'_>,
 ) -> Vec<GroupComparison> {
-    let is_closed = |step: &StepFacts| step.rate.is_none() && step.search.is_none();
+    let is_closed =
+        |step: &StepFacts| step.rate.is_none() && step.search.is_none() && step.own.is_none();
     let steps_of = |group: ConcurrencyGroup| -> Vec<usize> {
         let is_in = |step: &usize| is_closed(&steps[*step]) && steps[*step].concurrency == group;
         (0..steps.len()).filter(is_in).collect()
@@ -342,14 +362,17 @@ pub(crate) fn concurrency(
             let samples = Samples::new(&means(variant), &means(baseline), joined.interleaved);
             let Some(logs) = samples.logs().filter(|logs| logs.n() > 0) else { continue };
             let effect = logs.effect(0.0);
-            let relative = in_percent(difference_estimate(&logs, effect, rule.confidence, ""));
+            let confidence = levels.of(variant).confidence;
+            let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
             let verdict = Verdict::Inconclusive;
             let group = *group;
             drafts.push((GroupComparison { variant, baseline, group, relative, verdict }, effect));
         }
     }
-    let effects: Vec<Option<Effect>> = drafts.iter().map(|(_, effect)| *effect).collect();
-    let decided = drafts.into_iter().zip(decide(&effects, rule));
+    let level = |variant: usize| 1.0 - levels.of(variant).confidence;
+    let effects: Vec<(Option<Effect>, f64)> =
+        drafts.iter().map(|(group, effect)| (*effect, level(group.variant))).collect();
+    let decided = drafts.into_iter().zip(decide_at(&effects, levels.rule));
     decided
         .map(|((mut comparison, _), decision)| {
             comparison.verdict = verdict(Metric::Throughput, decision);

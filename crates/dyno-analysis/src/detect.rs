@@ -1,5 +1,8 @@
 //! Finds the reasons to trust the findings less, and says what to do about each.
 
+mod alike;
+mod course;
+
 use std::collections::BTreeMap;
 
 use dyno_record::{StepSummary, TrialSummary};
@@ -43,6 +46,8 @@ pub(crate) fn caveats(
     caveats.extend(short_measurements(measured));
     caveats.extend(crate::time::caveats::caveats(findings));
     caveats.extend(crate::searches::unsettled(findings));
+    caveats.extend(alike::caveats(joined, findings));
+    caveats.extend(course::caveats(joined, measured, findings));
     caveats.extend(simulated(joined));
     caveats.extend(null_server(joined));
     caveats
@@ -340,7 +345,8 @@ fn missing_trials(findings: &Findings) -> Option<Caveat> {
         let have = if missing.len() == 1 { "has" } else { "have" };
         parts.push(format!("{} {have} not ended", missing.len()));
     }
-    let planned = count(findings.trials.len() as u64, "planned trial");
+    let needed = findings.trials.iter().filter(|trial| trial.state != "not needed").count();
+    let planned = count(needed as u64, "planned trial");
     let advice = match (failed.is_empty(), missing.is_empty()) {
         (true, _) => "Start the same run again: it goes on with the trials that are missing.",
         (false, true) => {

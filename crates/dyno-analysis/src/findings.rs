@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::attribution::AttributionFacts;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
+use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::StallFacts;
@@ -54,6 +55,9 @@ pub struct Findings {
     /// Comparisons by kind of transaction, of the same steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kind_comparisons: Vec<KindComparison>,
+    /// The Insert Benchmark as its author reports it, for each cell of a variant that runs it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub insert_benchmark: Vec<InsertBenchmarkCell>,
     /// Gaps and dips of throughput in finished trials, in the order of trials, steps and time.
     #[serde(default)]
     pub stalls: Vec<StallFacts>,
@@ -364,7 +368,7 @@ pub struct TrialFacts {
     pub repetition: u32,
     /// Counted from 1.
     pub block: u32,
-    /// `finished`, `failed`, `missing`.
+    /// `finished`, `failed`, `missing`, or `not needed` (its variant was settled without it).
     pub state: String,
     /// Why it failed.
     pub message: Option<String>,

@@ -5,8 +5,8 @@
 //! it differs.
 
 use dyno_record::{
-    LevelRecord, Manifest, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
-    VariantRecord,
+    LevelRecord, Manifest, Meaning, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    TrialSummary, VariantRecord,
 };
 
 /// All runs together.
@@ -81,6 +81,18 @@ impl<'a> Joined<'a> {
         joined
     }
 
+    /// What the finished trials of a variant measured at a step, in the order of the trials.
+    pub(crate) fn summaries(&self, variant: usize, step: usize) -> Vec<&'a StepSummary> {
+        let own = self.trials.iter().filter(|trial| trial.variant == variant);
+        own.filter_map(|trial| trial.step(step)).collect()
+    }
+
+    /// What a reading means, by what a trial of a variant tells.
+    pub(crate) fn meaning(&self, variant: usize, reading: &str) -> Option<&'a Meaning> {
+        let own = self.trials.iter().filter(|trial| trial.variant == variant);
+        own.filter_map(|trial| trial.finished()).find_map(|ended| ended.meanings.get(reading))
+    }
+
     /// Takes over the variants of a run; returns their joined indexes. `sources` holds the run and
     /// the index within it from which each joined variant came first.
     fn take_variants(
@@ -151,7 +163,8 @@ impl<'a> Joined<'a> {
             let is_same = |other: &StepRecord| {
                 (other.clients, other.rate, &other.arrivals)
                     == (step.clients, step.rate, &step.arrivals)
-                    && (&other.name, &other.search, &other.own) == (&step.name, &step.search, &step.own)
+                    && (&other.name, &other.search, &other.own)
+                        == (&step.name, &step.search, &step.own)
             };
             // Two steps of one plan may be the same load twice: those stay two.
             let found = (0..self.steps.len())

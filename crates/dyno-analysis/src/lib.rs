@@ -16,6 +16,7 @@ mod detect;
 pub mod findings;
 #[cfg(test)]
 mod fixtures;
+pub mod insert_benchmark;
 mod join;
 pub mod kinds;
 pub mod scaling;
@@ -29,6 +30,7 @@ mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
+pub use stalls::{Moved, StallFacts};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,
     ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch, VariantFacts,

@@ -89,6 +89,19 @@ pub(crate) fn quantity(metric: Metric, value: f64) -> String {
     }
 }
 
+/// A size: `4.1 kB`, `2.53 GB`.
+pub(crate) fn bytes(value: f64) -> String {
+    quantity(Metric::DiskReadPerTransaction, value)
+}
+
+/// A length of time from its seconds: `250 ms`, `12.5 s`, `1,800 s`.
+pub(crate) fn seconds(value: f64) -> String {
+    match value {
+        v if v != 0.0 && v.abs() < 1.0 => format!("{} ms", significant(value * 1e3, 3)),
+        _ => format!("{} s", significant(value, 3)),
+    }
+}
+
 /// A percentage with its sign: `+131 %`, `−2.5 %`.
 pub(crate) fn percent(value: f64) -> String {
     let digits = if value.abs() < 1.0 { 2 } else { 3 };

@@ -1,8 +1,22 @@
 //! What a transaction, a statement and an inserted row cost of each resource, by process.
 
+mod field;
+pub(crate) mod readings;
+#[cfg(test)]
+mod tests;
+mod uses;
+mod work;
+
+use dyno_record::StepSummary;
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
+use crate::cells::estimate;
+use crate::join::Joined;
+use crate::statistics::Rule;
+
+use self::uses::Resource;
+use self::work::Work;
 
 /// What one variant used at one step, per transaction and per statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,4 +67,57 @@ pub struct FieldName {
     pub ours: String,
     /// Its value; none where it could not be had.
     pub value: Option<Estimate>,
+}
+
+/// What each cell used; at a step that searches its load, in the latest load probe at the level found.
+pub(crate) fn attribution(joined: &Joined<'_>, cpus: u32, rule: &Rule) -> Vec<AttributionFacts> {
+    let mut all = Vec::new();
+    for variant in 0..joined.variants.len() {
+        for step in 0..joined.steps.len() {
+            let summaries = joined.summaries(variant, step);
+            if summaries.is_empty() {
+                continue;
+            }
+            let resources = uses::resources(&summaries);
+            all.push(AttributionFacts {
+                variant,
+                step,
+                uses: resources.iter().map(|r| use_of(r, &summaries, rule)).collect(),
+                field_names: field::field_names(&summaries, cpus, rule),
+            });
+        }
+    }
+    all
+}
+
+/// One resource over all repetitions.
+fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
+    let mut used = Use {
+        name: resource.name.clone(),
+        title: resource.title.clone(),
+        unit: resource.unit.to_owned(),
+        formula: format!("{} ÷ work per second", resource.source(summaries)),
+        ..Use::default()
+    };
+    let rates: Vec<Result<(f64, Work), String>> = summaries
+        .iter()
+        .map(|summary| Ok((resource.per_second(summary)?, Work::of(summary))))
+        .collect();
+    let told: Vec<(f64, Work)> = rates.iter().filter_map(|r| r.as_ref().ok().copied()).collect();
+    if told.is_empty() {
+        used.absent = rates.into_iter().find_map(Result::err);
+        return used;
+    }
+    let per = |divisor: &dyn Fn(&Work) -> Option<f64>| {
+        let quotient = |(rate, work): &(f64, Work)| {
+            divisor(work).filter(|work| *work > 0.0).map(|work| rate / work)
+        };
+        let values: Vec<f64> = told.iter().filter_map(quotient).collect();
+        (!values.is_empty()).then(|| estimate(values, resource.unit, rule.confidence))
+    };
+    used.per_second = per(&|_| Some(1.0));
+    used.per_transaction = per(&|work| Some(work.transactions));
+    used.per_statement = per(&|work| Some(work.statements));
+    used.per_inserted_row = per(&|work| work.inserted_rows);
+    used
 }

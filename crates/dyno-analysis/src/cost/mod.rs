@@ -3,7 +3,13 @@
 use dyno_record::Price;
 use serde::{Deserialize, Serialize};
 
-use crate::Estimate;
+use crate::cells::{Measured, estimate};
+use crate::join::Joined;
+use crate::statistics::Rule;
+use crate::{Cell, Estimate, Metric};
+
+#[cfg(test)]
+mod tests;
 
 /// What the work of one variant at one step cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,4 +41,104 @@ pub struct Dominated {
     pub by: usize,
     /// Whether the bounds of both throughputs lie apart; else only the observed means tell.
     pub surely: bool,
+}
+
+/// Work for money and for CPU time of every cell.
+pub(crate) fn cost(
+    joined: &Joined<'_>,
+    cells: &[Cell],
+    measured: &[Measured],
+    rule: &Rule,
+) -> Vec<CostFacts> {
+    let of_cell = |cell: &Cell| {
+        let price = joined.variants[cell.variant].price_per_hour.clone();
+        let price = price.filter(|price| price.amount > 0.0);
+        let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);
+        let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
+        let rates: Vec<f64> =
+            here.iter().filter_map(|m| m.value(Metric::Throughput)).filter(|r| *r > 0.0).collect();
+        let for_money = |of: &dyn Fn(f64, f64) -> f64, unit: String| {
+            let price = price.as_ref()?;
+            let values: Vec<f64> = rates.iter().map(|rate| of(*rate, price.amount)).collect();
+            (!values.is_empty()).then(|| estimate(values, &unit, rule.confidence))
+        };
+        let currency = price.as_ref().map_or("", |price| price.currency.as_str());
+        let per_cpu: Vec<f64> = here
+            .iter()
+            .filter_map(|m| m.value(Metric::ServerCpuPerTransaction))
+            .filter(|us| *us > 0.0)
+            .map(|us| 1e6 / us)
+            .collect();
+        CostFacts {
+            variant: cell.variant,
+            step: cell.step,
+            work_per_money: for_money(&|rate, a| rate * 3600.0 / a, format!("1/{currency}")),
+            money_per_million: for_money(&|rate, a| a / 3600.0 / rate * 1e6, currency.to_owned()),
+            work_per_cpu_s: (!per_cpu.is_empty())
+                .then(|| estimate(per_cpu, "1/CPU s", rule.confidence)),
+            price_per_hour: price,
+            on_frontier: None,
+            dominated: None,
+        }
+    };
+    let mut all: Vec<CostFacts> = cells.iter().map(of_cell).collect();
+    all.retain(|facts| facts.work_per_cpu_s.is_some() || facts.work_per_money.is_some());
+    draw_frontier(&mut all, cells);
+    all
+}
+
+/// A point of price and performance.
+struct Point<'a> {
+    variant: usize,
+    price: f64,
+    throughput: &'a Estimate,
+}
+
+impl Point<'_> {
+    /// Whether it is at least as fast for no more money, and better in one of both.
+    fn dominates(&self, other: &Point<'_>) -> bool {
+        let (ours, theirs) = (self.throughput.value, other.throughput.value);
+        self.price <= other.price && ours >= theirs && (self.price < other.price || ours > theirs)
+    }
+
+    /// Whether the bounds of both throughputs lie apart.
+    fn is_surely_faster(&self, other: &Point<'_>) -> bool {
+        matches!(
+            (self.throughput.low, other.throughput.high),
+            (Some(low), Some(high)) if low > high
+        )
+    }
+}
+
+/// Says of each variant with a price whether another one of the same currency dominates it, step by
+/// step.
+fn draw_frontier(all: &mut [CostFacts], cells: &[Cell]) {
+    for idx in 0..all.len() {
+        let point = |facts: &CostFacts| {
+            let is_it = |c: &&Cell| (c.variant, c.step) == (facts.variant, facts.step);
+            let throughput = cells.iter().find(is_it)?.metrics.get(&Metric::Throughput)?;
+            let price = facts.price_per_hour.as_ref()?.amount;
+            Some(Point { variant: facts.variant, price, throughput })
+        };
+        let currency = |facts: &CostFacts| facts.price_per_hour.clone().map(|p| p.currency);
+        let own = &all[idx];
+        let Some(here) = point(own) else { continue };
+        let is_rival = |other: &&CostFacts| {
+            other.variant != own.variant
+                && other.step == own.step
+                && currency(other) == currency(own)
+        };
+        let rivals: Vec<Point<'_>> = all.iter().filter(is_rival).filter_map(point).collect();
+        if rivals.is_empty() {
+            continue;
+        }
+        let fastest = rivals
+            .iter()
+            .filter(|rival| rival.dominates(&here))
+            .max_by(|a, b| a.throughput.value.total_cmp(&b.throughput.value));
+        let dominated = fastest
+            .map(|rival| Dominated { by: rival.variant, surely: rival.is_surely_faster(&here) });
+        all[idx].on_frontier = Some(dominated.is_none());
+        all[idx].dominated = dominated;
+    }
 }

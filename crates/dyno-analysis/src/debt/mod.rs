@@ -1,8 +1,20 @@
 //! Debt: work that an engine put off, how fast it grew, and how long it took to pay.
 
+#[cfg(test)]
+mod tests;
+
+use dyno_record::{RunOff, StepSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
+use crate::attribution::readings::measured_values;
+use crate::cells::{estimate, estimate_signed};
+use crate::join::{Joined, JoinedTrial};
+use crate::statistics::Rule;
+use crate::words::{count, list, seconds};
+
+/// Fewest readings of a trial that have a slope.
+const READINGS_LEAST: usize = 3;
 
 /// One kind of debt of one variant at one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,4 +75,130 @@ pub struct RunOffFacts {
     pub why_unseen: Option<String>,
     /// All of it in a sentence.
     pub told: String,
+}
+
+/// The debt of every cell that tells of any.
+pub(crate) fn debt(joined: &Joined<'_>, rule: &Rule) -> Vec<DebtFacts> {
+    let mut all = Vec::new();
+    for variant in 0..joined.variants.len() {
+        for step in 0..joined.steps.len() {
+            let summaries = joined.summaries(variant, step);
+            let mut names: Vec<&String> =
+                summaries.iter().flat_map(|summary| summary.readings.keys()).collect();
+            names.retain(|name| name.starts_with("debt."));
+            names.sort();
+            names.dedup();
+            for reading in names {
+                all.extend(of_reading(joined, (variant, step), reading, rule));
+            }
+        }
+    }
+    all
+}
+
+fn of_reading(
+    joined: &Joined<'_>,
+    (variant, step): (usize, usize),
+    reading: &str,
+    rule: &Rule,
+) -> Option<DebtFacts> {
+    let summaries: Vec<&StepSummary> = joined.summaries(variant, step);
+    let series: Vec<Vec<(f64, f64)>> = summaries
+        .iter()
+        .map(|summary| measured_values(summary, reading))
+        .filter(|values| values.len() >= READINGS_LEAST)
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let meaning = joined.meaning(variant, reading);
+    let unit = meaning.map_or_else(String::new, |meaning| meaning.unit.clone());
+    let of = |pick: &dyn Fn(&[(f64, f64)]) -> f64, unit: &str| {
+        estimate_signed(series.iter().map(|s| pick(s)).collect(), unit, rule.confidence)
+    };
+    let level = |values: &[(f64, f64)]| values.iter().map(|(_, v)| *v).sum::<f64>();
+    // A few readings at either end, so that one of them does not decide.
+    let few = |values: &[(f64, f64)]| (values.len() / 10).clamp(1, 5);
+    let slope_per_s = of(&slope, &format!("{unit}/s"));
+    Some(DebtFacts {
+        variant,
+        step,
+        reading: reading.to_owned(),
+        meaning: meaning.map_or_else(String::new, |meaning| meaning.text.clone()),
+        at_start: of(&|s| level(&s[..few(s)]) / few(s) as f64, &unit),
+        at_end: of(&|s| level(&s[s.len() - few(s)..]) / few(s) as f64, &unit),
+        most: of(&|s| s.iter().map(|(_, v)| *v).fold(f64::NEG_INFINITY, f64::max), &unit),
+        trend: match (slope_per_s.low, slope_per_s.high) {
+            (Some(low), _) if low > 0.0 => DebtTrend::Grew,
+            (_, Some(high)) if high < 0.0 => DebtTrend::Shrank,
+            (Some(_), Some(_)) => DebtTrend::Level,
+            _ => DebtTrend::Unknown,
+        },
+        slope_per_s,
+        unit,
+    })
+}
+
+/// The slope of least squares: Σ (t − t̄)(v − v̄) / Σ (t − t̄)².
+fn slope(values: &[(f64, f64)]) -> f64 {
+    let n = values.len() as f64;
+    let middle = values.iter().map(|(t, _)| t).sum::<f64>() / n;
+    let level = values.iter().map(|(_, v)| v).sum::<f64>() / n;
+    let products: f64 = values.iter().map(|(t, v)| (t - middle) * (v - level)).sum();
+    let squares: f64 = values.iter().map(|(t, _)| (t - middle).powi(2)).sum();
+    if squares > 0.0 { products / squares } else { 0.0 }
+}
+
+/// How long each variant took to pay, of those whose trials waited for it.
+pub(crate) fn run_off(joined: &Joined<'_>, rule: &Rule) -> Vec<RunOffFacts> {
+    (0..joined.variants.len()).filter_map(|variant| of_variant(joined, variant, rule)).collect()
+}
+
+fn of_variant(joined: &Joined<'_>, variant: usize, rule: &Rule) -> Option<RunOffFacts> {
+    let waited = |trial: &&JoinedTrial<'_>| trial.variant == variant;
+    let run_offs: Vec<(u32, &RunOff)> = joined
+        .trials
+        .iter()
+        .filter(waited)
+        .filter_map(|trial| Some((trial.number, trial.finished()?.run_off.as_ref()?)))
+        .collect();
+    let limit_s = run_offs.iter().map(|(_, off)| off.limit_s).reduce(f64::max)?;
+    let numbers = |is_it: &dyn Fn(&RunOff) -> bool| {
+        run_offs.iter().filter(|(_, off)| is_it(off)).map(|(number, _)| *number).collect()
+    };
+    let paid: Vec<f64> = run_offs.iter().filter_map(|(_, off)| off.paid_after_s).collect();
+    let mut facts = RunOffFacts {
+        variant,
+        limit_s,
+        paid_after_s: (!paid.is_empty()).then(|| estimate(paid, "s", rule.confidence)),
+        unpaid: numbers(&|off| off.paid_after_s.is_none() && off.unseen.is_none()),
+        unseen: numbers(&|off| off.unseen.is_some()),
+        why_unseen: run_offs.iter().find_map(|(_, off)| off.unseen.clone()),
+        told: String::new(),
+    };
+    facts.told = told(&facts, &joined.variants[variant].name, rule.confidence);
+    Some(facts)
+}
+
+/// The sentence on a run-off.
+fn told(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
+    let mut parts = Vec::new();
+    if let Some(paid) = &facts.paid_after_s {
+        let bounds = crate::words::bounds(paid, confidence, seconds);
+        let value = seconds(paid.value);
+        parts.push(format!("had paid its debt {value} after the load ended ({bounds})"));
+    }
+    if !facts.unpaid.is_empty() {
+        parts.push(format!(
+            "had not paid it within {} in {}",
+            seconds(facts.limit_s),
+            count(facts.unpaid.len() as u64, "trial"),
+        ));
+    }
+    if !facts.unseen.is_empty() {
+        let why = facts.why_unseen.as_deref().unwrap_or("for an unknown reason");
+        let n = count(facts.unseen.len() as u64, "trial");
+        parts.push(format!("did not show it in {n} ({})", why.trim_end_matches('.')));
+    }
+    format!("{name} {}.", list(&parts))
 }

@@ -7,17 +7,17 @@ use crate::fixtures::{fail, run};
 use crate::{Options, analyse};
 
 /// A run that gives no reason to trust it less.
-fn sound() -> Run {
+pub(super) fn sound() -> Run {
     run(&["a", "b"], &[4], 3, |_, _, _| 5_000.0)
 }
 
-fn caveats_of(run: Run) -> Vec<Caveat> {
+pub(super) fn caveats_of(run: Run) -> Vec<Caveat> {
     analyse(&[run], &Options::default()).caveats
 }
 
 /// Spoils a sound run, and returns its one caveat.
 #[track_caller]
-fn only(kind: CaveatKind, spoil: impl FnOnce(&mut Run)) -> Caveat {
+pub(super) fn only(kind: CaveatKind, spoil: impl FnOnce(&mut Run)) -> Caveat {
     let mut run = sound();
     spoil(&mut run);
     let mut caveats = caveats_of(run);
@@ -27,7 +27,7 @@ fn only(kind: CaveatKind, spoil: impl FnOnce(&mut Run)) -> Caveat {
 }
 
 #[track_caller]
-fn contains(text: &str, part: &str) {
+pub(super) fn contains(text: &str, part: &str) {
     assert!(text.contains(part), "{part:?} is not in {text:?}");
 }
 

@@ -2,9 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use dyno_record::{RoleRecord, StepRecord, StepSummary};
+use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{KIND_METRICS, Measured, estimate};
+use crate::compare::{Draft, Levels, Samples, decide_family, draft};
+use crate::join::Joined;
+use crate::statistics::Rule;
 use crate::{Comparison, Estimate, Metric};
+
+#[cfg(test)]
+mod tests;
+
+/// What of a kind is compared; each is a family of its own over all kinds.
+const COMPARED: [Metric; 4] =
+    [Metric::Throughput, Metric::ResponseMean, Metric::ResponseP95, Metric::ResponseP99];
+
+/// The share of an offered rate that has to be committed for it to be kept: the rule of the Insert
+/// Benchmark's author.
+const KEPT: f64 = 0.95;
 
 /// Estimates of one kind of transaction in a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,8 +38,7 @@ pub struct KindCell {
     pub metrics: BTreeMap<Metric, Estimate>,
     /// Attempts by outcome, all repetitions together.
     pub outcomes: BTreeMap<String, u64>,
-    /// Share of trials whose rate kept to the offered rate of its role: at least 95 % of it over the
-    /// whole step, and the share of seconds that did; none where the role offers no rate.
+    /// Whether it kept to the rate that its role offers; none where the role offers none.
     pub offered: Option<OfferedFacts>,
 }
 
@@ -37,6 +53,9 @@ pub struct OfferedFacts {
     pub met: u32,
     /// Trials.
     pub of: u32,
+    /// Share of whole measured seconds, of all trials, in which at least 95 % of what was offered
+    /// was committed; none where the record does not tell.
+    pub seconds_met: Option<f64>,
 }
 
 /// A comparison of one kind of transaction.
@@ -47,4 +66,160 @@ pub struct KindComparison {
     /// The comparison: of throughput, mean or p99 response time of this kind alone.
     #[serde(flatten)]
     pub comparison: Comparison,
+}
+
+/// Whether kinds are told apart at a step: it is one of the workload's own, or several kinds ran.
+fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
+    let ran = |kind: &crate::cells::KindMeasured| kind.values[&Metric::Throughput] > 0.0;
+    let most = here.iter().map(|m| m.kinds.iter().filter(|kind| ran(kind)).count()).max();
+    step.search.is_none() && (most > Some(1) || (step.own.is_some() && most > Some(0)))
+}
+
+/// The kinds that ran in some trial of a cell, in the order of the workload.
+fn names(here: &[&Measured]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for kind in here.iter().flat_map(|m| &m.kinds) {
+        if kind.values[&Metric::Throughput] > 0.0 && !names.contains(&kind.name) {
+            names.push(kind.name.clone());
+        }
+    }
+    names
+}
+
+fn value(measured: &Measured, kind: &str, metric: Metric) -> Option<f64> {
+    measured.kinds.iter().find(|own| own.name == kind)?.values.get(&metric).copied()
+}
+
+fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
+    measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
+}
+
+/// Estimates by kind, of all cells in which kinds are told apart.
+pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> Vec<KindCell> {
+    let mut all = Vec::new();
+    for variant in 0..joined.variants.len() {
+        for (step, record) in joined.steps.iter().enumerate() {
+            let here = at(measured, variant, step);
+            if !is_apart(record, &here) {
+                continue;
+            }
+            let summaries = joined.summaries(variant, step);
+            for kind in names(&here) {
+                let place = KindCell { variant, step, kind, ..KindCell::default() };
+                all.push(of_kind(place, record, (&here, &summaries), rule));
+            }
+        }
+    }
+    all
+}
+
+fn of_kind(
+    mut cell: KindCell,
+    record: &StepRecord,
+    (here, summaries): (&[&Measured], &[&StepSummary]),
+    rule: &Rule,
+) -> KindCell {
+    for metric in [Metric::Throughput].into_iter().chain(KIND_METRICS) {
+        let values: Vec<f64> = here.iter().filter_map(|m| value(m, &cell.kind, metric)).collect();
+        if !values.is_empty() {
+            cell.metrics.insert(metric, estimate(values, metric.unit(), rule.confidence));
+        }
+    }
+    for kind in summaries.iter().flat_map(|s| &s.kinds).filter(|kind| kind.name == cell.kind) {
+        for (outcome, n) in &kind.outcomes {
+            *cell.outcomes.entry(outcome.clone()).or_default() += n;
+        }
+    }
+    let role = role_of(record, &cell.kind);
+    cell.role = role.map(|role| role.name.clone());
+    cell.offered = role.and_then(|role| offered(role, &cell.kind, here, summaries, rule));
+    cell
+}
+
+/// The role that does a kind: the one that says so; of roles that do not tell, the one that is named
+/// after it (`inserter` does `insert`).
+fn role_of<'a>(record: &'a StepRecord, kind: &str) -> Option<&'a RoleRecord> {
+    let roles = &record.own.as_ref()?.roles;
+    let says_so = |role: &&RoleRecord| role.kinds.iter().any(|own| own == kind);
+    let is_named = |role: &&RoleRecord| role.kinds.is_empty() && role.name.starts_with(kind);
+    roles.iter().find(says_so).or_else(|| roles.iter().find(is_named))
+}
+
+/// How a kind kept to its role's rate; none where the role offers none, or shares its rate among
+/// several kinds.
+fn offered(
+    role: &RoleRecord,
+    kind: &str,
+    here: &[&Measured],
+    summaries: &[&StepSummary],
+    rule: &Rule,
+) -> Option<OfferedFacts> {
+    let rate = role.rate.filter(|_| role.kinds.len() <= 1)? * role.clients as f64;
+    if rate <= 0.0 {
+        return None;
+    }
+    let kept: Vec<f64> = here
+        .iter()
+        .filter_map(|m| value(m, kind, Metric::Throughput))
+        .map(|throughput| throughput / rate)
+        .collect();
+    let mut seconds: Vec<f64> = Vec::new();
+    for summary in summaries {
+        seconds.extend(crate::stalls::seconds_of_kind(summary, kind).unwrap_or_default());
+    }
+    let met = seconds.iter().filter(|count| **count >= KEPT * rate).count();
+    Some(OfferedFacts {
+        rate,
+        met: kept.iter().filter(|share| **share >= KEPT).count() as u32,
+        of: kept.len() as u32,
+        kept: estimate(kept, "", rule.confidence),
+        seconds_met: (!seconds.is_empty()).then(|| met as f64 / seconds.len() as f64),
+    })
+}
+
+/// Compares each variant with its baseline, kind by kind.
+pub(crate) fn kind_comparisons(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    levels: &Levels<'_>,
+    seed: Seed,
+) -> Vec<KindComparison> {
+    let mut all = Vec::new();
+    for (family, metric) in COMPARED.into_iter().enumerate() {
+        let seed = seed.derive("kinds", family as u64);
+        let (mut drafts, mut of) = (Vec::new(), Vec::new());
+        for (variant, record) in joined.variants.iter().enumerate() {
+            let Some(baseline) = record.baseline else { continue };
+            for step in 0..joined.steps.len() {
+                let (ours, theirs) = (at(measured, variant, step), at(measured, baseline, step));
+                if !is_apart(&joined.steps[step], &ours) {
+                    continue;
+                }
+                for kind in names(&ours) {
+                    let seed = seed.derive("comparison", drafts.len() as u64);
+                    let values = |side: &[&Measured]| -> Vec<(u32, f64)> {
+                        let value = |m: &&Measured| Some((m.block, value(m, &kind, metric)?));
+                        side.iter().filter_map(value).collect()
+                    };
+                    let samples =
+                        Samples::new(&values(&ours), &values(&theirs), joined.interleaved);
+                    let place = (metric, &joined.steps[step]);
+                    let Some(mut one) = draft(&samples, place, &levels.of(variant), seed) else {
+                        continue;
+                    };
+                    set_place(&mut one, (variant, baseline, step));
+                    drafts.push(one);
+                    of.push(kind);
+                }
+            }
+        }
+        let decided = decide_family(drafts, levels).into_iter().zip(of);
+        all.extend(decided.map(|(comparison, kind)| KindComparison { kind, comparison }));
+    }
+    all
+}
+
+fn set_place(draft: &mut Draft, (variant, baseline, step): (usize, usize, usize)) {
+    let comparison = &mut draft.comparison;
+    (comparison.variant, comparison.baseline, comparison.step) = (variant, baseline, step);
 }

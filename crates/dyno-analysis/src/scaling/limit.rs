@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Metric};
+use crate::{Cell, Estimate, Metric, StepFacts};
+
+/// The limits that are tried: 1, 2 and 5 of each power of ten, in µs.
+const BOUNDS: std::ops::RangeInclusive<i32> = 1..=7;
 
 /// The most load of one variant that kept a limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,4 +29,126 @@ pub struct UnderLimit {
     pub throughput: Option<Estimate>,
     /// The next load, which broke it; none where all kept it.
     pub next_broken: Option<f64>,
+}
+
+/// One level that a variant was measured at.
+struct Level<'a> {
+    step: usize,
+    load: f64,
+    response: &'a Estimate,
+    throughput: Option<&'a Estimate>,
+}
+
+/// The most load under each limit that parts the levels of some variant: that some of its levels keep
+/// and some break. A variant that keeps all, or none, is then told of, too.
+pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit> {
+    let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
+    variants.dedup();
+    let mut all = Vec::new();
+    for metric in [Metric::ResponseP95, Metric::ResponseP99] {
+        for closed in [true, false] {
+            let levels: Vec<(usize, Vec<Level<'_>>)> = variants
+                .iter()
+                .map(|&variant| (variant, levels(steps, cells, (variant, metric, closed))))
+                .filter(|(_, levels)| levels.len() >= 2)
+                .collect();
+            for bound_us in bounds() {
+                let found: Vec<UnderLimit> = levels
+                    .iter()
+                    .map(|(variant, levels)| most(levels, (*variant, metric, closed), bound_us))
+                    .collect();
+                let parts = |one: &UnderLimit| one.step.is_some() && one.next_broken.is_some();
+                if found.iter().any(parts) {
+                    all.extend(found);
+                }
+            }
+        }
+    }
+    all
+}
+
+fn bounds() -> impl Iterator<Item = f64> {
+    BOUNDS.flat_map(|power| [1.0, 2.0, 5.0].map(|first| first * 10_f64.powi(power)))
+}
+
+/// The levels of a variant, the lightest first. Searches and the workload's own steps are none.
+fn levels<'a>(
+    steps: &[StepFacts],
+    cells: &'a [Cell],
+    (variant, metric, closed): (usize, Metric, bool),
+) -> Vec<Level<'a>> {
+    let level = |cell: &'a Cell| {
+        let step = &steps[cell.step];
+        let is_level = step.search.is_none()
+            && step.own.is_none()
+            && step.rate.is_none() == closed
+            && cell.variant == variant;
+        Some(Level {
+            step: cell.step,
+            load: step.rate.unwrap_or(step.clients as f64),
+            response: cell.metrics.get(&metric).filter(|_| is_level)?,
+            throughput: cell.metrics.get(&Metric::Throughput),
+        })
+    };
+    let mut levels: Vec<Level<'_>> = cells.iter().filter_map(level).collect();
+    levels.sort_by(|a, b| a.load.total_cmp(&b.load));
+    levels
+}
+
+/// The heaviest level before the first that breaks the limit.
+fn most(
+    levels: &[Level<'_>],
+    (variant, metric, closed): (usize, Metric, bool),
+    bound_us: f64,
+) -> UnderLimit {
+    let kept = levels.iter().take_while(|level| level.response.value <= bound_us).count();
+    let last = kept.checked_sub(1).map(|idx| &levels[idx]);
+    UnderLimit {
+        variant,
+        metric,
+        bound_us,
+        closed,
+        step: last.map(|level| level.step),
+        load: last.map(|level| level.load),
+        surely: last.is_some_and(|l| l.response.high.is_some_and(|high| high <= bound_us)),
+        throughput: last.and_then(|level| level.throughput.cloned()),
+        next_broken: levels.get(kept).map(|level| level.load),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UnderLimit;
+    use crate::fixtures::{run, wobble};
+    use crate::{Metric, Options, analyse};
+
+    #[test]
+    fn most_threads_under_twenty_milliseconds() {
+        // Response times grow with the clients: the fixture's p95 is about 1.9 times the mean.
+        let clients = [1, 2, 4, 8, 16, 32];
+        let mean_ms = [[2.0, 2.1, 3.0, 6.0, 14.0, 40.0], [3.0, 3.5, 8.0, 30.0, 60.0, 120.0]];
+        let rate = |variant: usize, step: usize, repetition: u32| {
+            let ms = mean_ms[variant][step] * wobble(variant, step, repetition);
+            clients[step] as f64 / ms * 1e3
+        };
+        let found = analyse(&[run(&["a", "b"], &clients, 3, rate)], &Options::default());
+        let at = |variant: usize| -> &UnderLimit {
+            let is_it = |u: &&UnderLimit| {
+                (u.variant, u.metric, u.bound_us) == (variant, Metric::ResponseP95, 20_000.0)
+            };
+            found.under_limit.iter().find(is_it).expect("20 ms part the levels")
+        };
+        assert_eq!((at(0).load, at(0).next_broken), (Some(8.0), Some(16.0)));
+        assert_eq!((at(1).load, at(1).next_broken), (Some(4.0), Some(8.0)));
+        assert!(at(0).surely && at(0).closed);
+        assert!((at(0).throughput.as_ref().unwrap().value / 1_333.0 - 1.0).abs() < 0.02);
+        // A limit that nothing breaks, or nothing keeps, is not told of.
+        assert!(found.under_limit.iter().all(|u| u.bound_us > 1_000.0 && u.bound_us < 1e6));
+    }
+
+    #[test]
+    fn one_level_has_no_most() {
+        let found = analyse(&[run(&["a"], &[4], 3, |_, _, _| 100.0)], &Options::default());
+        assert_eq!(found.under_limit, []);
+    }
 }

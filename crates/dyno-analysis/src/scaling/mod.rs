@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use limit::UnderLimit;
+pub(crate) use limit::under_limit;
 pub use usl::Usl;
 
 use crate::cells::{Measured, estimate};
@@ -93,7 +94,11 @@ fn of_variant(
     // Of two steps with as many clients the first counts; an offered rate or a search is no load
     // to scale with.
     let mut by_clients: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
-    let is_given = |step: usize| steps[step].rate.is_none() && steps[step].search.is_none();
+    // A step of the workload's own is another kind of work, not another load.
+    let is_given = |step: usize| {
+        let facts = &steps[step];
+        facts.rate.is_none() && facts.search.is_none() && facts.own.is_none()
+    };
     for cell in cells.iter().filter(|c| c.variant == variant && is_given(c.step)) {
         let value = |metric| cell.metrics.get(&metric).map(|e: &Estimate| e.value);
         let throughput = value(Metric::Throughput).filter(|v| *v > 0.0);

@@ -1,6 +1,20 @@
 //! Stalls: gaps and dips of throughput, found in bins of 100 ms, and which readings moved first.
 
+mod bins;
+mod evidence;
+mod find;
+pub(crate) mod pattern;
+#[cfg(test)]
+mod tests;
+
+use dyno_record::{StepSummary, TrialSummary};
 use serde::{Deserialize, Serialize};
+
+use crate::join::Joined;
+
+use self::bins::Bins;
+use self::evidence::Evidence;
+use self::find::Found;
 
 /// A stretch of time in which far fewer transactions were done than around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,4 +68,122 @@ pub struct Moved {
     pub unit: String,
     /// What the reading means, in a sentence, where the record tells.
     pub meaning: String,
+}
+
+/// The stalls of all finished trials, in the order of trials, steps and time. A search has none: its
+/// load changes all the time.
+pub(crate) fn stalls(joined: &Joined<'_>) -> Vec<StallFacts> {
+    let mut all = Vec::new();
+    for trial in &joined.trials {
+        for step in 0..joined.steps.len() {
+            let (Some(summary), Some(ended)) = (trial.step(step), trial.summary) else { continue };
+            if summary.search.is_some() {
+                continue;
+            }
+            let place = StallFacts {
+                variant: trial.variant,
+                step,
+                trial: trial.number,
+                ..StallFacts::default()
+            };
+            all.extend(of_step(summary, ended, &place));
+        }
+    }
+    all
+}
+
+/// The stalls of one step, each at the same `place`.
+fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> Vec<StallFacts> {
+    let found = match Bins::of(summary) {
+        Some((kinds, total)) => by_bins(&kinds, &total),
+        None => by_seconds(summary),
+    };
+    let in_measure =
+        |(found, _): &(Found, Vec<String>)| found.end_s > 0.0 && found.start_s < summary.measured_s;
+    let found: Vec<(Found, Vec<String>)> = found.into_iter().filter(in_measure).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let times: Vec<(f64, f64)> = found.iter().map(|(f, _)| (f.start_s, f.end_s)).collect();
+    let evidence = Evidence::new(summary, &trial.meanings, &times);
+    let told = |(found, kinds): (Found, Vec<String>)| StallFacts {
+        start_s: milliseconds(found.start_s),
+        length_s: milliseconds(found.end_s - found.start_s),
+        bin_s: found.bin_s,
+        gap: found.is_gap,
+        missing: found.missing.round(),
+        level: found.level,
+        kinds,
+        moved_first: evidence.moved((found.start_s, found.end_s)),
+        ..place.clone()
+    };
+    found.into_iter().map(told).collect()
+}
+
+/// Commits of a kind in each whole second of the measure phase; none where the record does not tell.
+pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
+    let (kinds, _) = Bins::of(summary)?;
+    let (_, bins) = kinds.into_iter().find(|(name, _)| name == kind)?;
+    let seconds = summary.measured_s.round() as u32;
+    Some((0..seconds).map(|s| bins.between(f64::from(s), f64::from(s) + 1.0)).collect())
+}
+
+fn milliseconds(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}
+
+/// Stalls of all kinds together, and those that only some kinds had.
+fn by_bins(kinds: &[(String, Bins)], total: &Bins) -> Vec<(Found, Vec<String>)> {
+    let mut all: Vec<(Found, Vec<String>)> = Vec::new();
+    for found in find::find(total) {
+        let names = kinds.iter().filter(|(_, bins)| has_stalled(bins, &found));
+        all.push((found, names.map(|(name, _)| name.clone()).collect()));
+    }
+    if kinds.len() > 1 {
+        for (name, bins) in kinds {
+            for found in find::find(bins) {
+                add_of_kind(&mut all, name, found);
+            }
+        }
+    }
+    all.sort_by(|(a, _), (b, _)| a.start_s.total_cmp(&b.start_s));
+    all
+}
+
+/// Adds what one kind had, to what is known where that is the same time.
+fn add_of_kind(all: &mut Vec<(Found, Vec<String>)>, name: &str, found: Found) {
+    let overlaps = |other: &Found| found.start_s < other.end_s && other.start_s < found.end_s;
+    match all.iter_mut().find(|(other, _)| overlaps(other)) {
+        Some((_, names)) => {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        None => all.push((found, vec![name.to_owned()])),
+    }
+}
+
+/// Whether a kind did less than half of what it does else, as far as it is frequent enough to tell.
+fn has_stalled(bins: &Bins, found: &Found) -> bool {
+    let whole = bins.counts.iter().sum::<f64>();
+    let seconds = bins.width_s.iter().sum::<f64>();
+    let inside = bins.between(found.start_s, found.end_s);
+    let length = found.end_s - found.start_s;
+    let expected = (whole - inside) / (seconds - length).max(f64::MIN_POSITIVE) * length;
+    expected >= 3.0 && inside < 0.5 * expected
+}
+
+/// Records without bins have seconds.
+fn by_seconds(summary: &StepSummary) -> Vec<(Found, Vec<String>)> {
+    let throughput = crate::cells::measured_seconds(summary);
+    let level = crate::statistics::median(&throughput);
+    let found = |stall: crate::time::Stall| Found {
+        start_s: stall.at_s,
+        end_s: stall.at_s + f64::from(stall.seconds),
+        missing: stall.missing,
+        level,
+        is_gap: stall.missing >= 0.99 * level * f64::from(stall.seconds),
+        bin_s: 1.0,
+    };
+    crate::time::stalls_by_second(&throughput).into_iter().map(|s| (found(s), Vec::new())).collect()
 }

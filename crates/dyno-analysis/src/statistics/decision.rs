@@ -62,9 +62,27 @@ pub struct Decision {
 ///   probability of at most 1 − confidence.
 /// * `Undecided` otherwise.
 pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
-    let known: Vec<f64> = effects.iter().flatten().map(Effect::p_value).collect();
+    let level = 1.0 - rule.confidence;
+    let effects: Vec<(Option<Effect>, f64)> = effects.iter().map(|e| (*e, level)).collect();
+    decide_at(&effects, rule)
+}
+
+/// As [`decide`], each effect at a level of its own, at most 1 − confidence: its p-value counts
+/// (1 − confidence) / level times, and its bounds for `Inside` are those at 1 − level.
+///
+/// With the level of the look at which a comparison was ended, the rates of [`decide`] hold for a
+/// run that is looked at again and again, if the levels of all looks add up to 1 − confidence at
+/// most: Holm's proof needs no more than that each p-value, times its factor, is below any share of
+/// the level with at most that probability.
+pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision> {
+    let whole = 1.0 - rule.confidence;
+    let known: Vec<f64> = effects
+        .iter()
+        .filter_map(|(effect, level)| Some((effect.as_ref()?.p_value() * whole / level).min(1.0)))
+        .collect();
     let mut corrected = holm(&known).into_iter();
-    let decide_one = |effect: &Option<Effect>| {
+    let decide_one = |(effect, level): &(Option<Effect>, f64)| {
+        let own = Rule { confidence: 1.0 - level, ..*rule };
         let Some(effect) = effect else {
             return Decision {
                 call: Call::Undecided,
@@ -73,9 +91,9 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
             };
         };
         let p = corrected.next().expect("one corrected value for each known effect");
-        let call = if is_inside(effect, rule) {
+        let call = if is_inside(effect, &own) {
             Call::Inside
-        } else if p > 1.0 - rule.confidence {
+        } else if p > whole {
             Call::Undecided
         } else if effect.value > 0.0 {
             Call::Higher
@@ -83,7 +101,7 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
             Call::Lower
         };
         let repetitions_needed =
-            (call == Call::Undecided).then(|| repetitions_needed(effect, rule, known.len()));
+            (call == Call::Undecided).then(|| repetitions_needed(effect, &own, known.len()));
         Decision { call, p_value: Some(p), repetitions_needed }
     };
     effects.iter().map(decide_one).collect()
@@ -91,7 +109,7 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
 
 /// Whether the bounds lie wholly inside the band: whether the nearer edge of the band is further
 /// from the value than half their width. Asked by way of the p-value, which is the cheaper way.
-fn is_inside(effect: &Effect, rule: &Rule) -> bool {
+pub(crate) fn is_inside(effect: &Effect, rule: &Rule) -> bool {
     let room = rule.band() - effect.value.abs();
     room > 0.0 && Effect { value: room, ..*effect }.p_value() < 1.0 - rule.confidence
 }

@@ -12,7 +12,8 @@ mod special;
 mod student;
 
 pub use correction::holm;
-pub use decision::{Call, Decision, REPETITIONS_CAP, Rule, decide};
+pub(crate) use decision::is_inside;
+pub use decision::{Call, Decision, REPETITIONS_CAP, Rule, decide, decide_at};
 pub use describe::{
     bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean, median, robust_deviation,
     variance,

@@ -1,7 +1,22 @@
 //! Sequential stopping: which variants need no more repetitions, and what that does to the levels of
 //! the tests.
 
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord};
 use serde::{Deserialize, Serialize};
+
+use crate::Metric;
+use crate::join::{Joined, Kinship};
+use crate::statistics::{Call, Rule};
+use crate::words::list;
+
+pub use settle::{Series, Why, level_of_a_look, level_of_the_end, levels, looks, settle};
+
+/// Confidence of a run whose analysis says nothing else.
+const CONFIDENCE: f64 = 0.95;
 
 /// What repeated looks at a run did to its analysis; of runs that may stop early.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -12,7 +27,8 @@ pub struct StoppingFacts {
     pub repetitions_max: u32,
     /// Looks that the error rates are shared among.
     pub looks: u32,
-    /// Confidence at which bounds inside the threshold count as "no difference" in such a run.
+    /// Confidence of the bounds at each look before the end; together all looks have that of the
+    /// findings.
     pub confidence_of_looks: f64,
     /// What became of each variant, in plan order.
     pub variants: Vec<VariantStopping>,
@@ -36,4 +52,138 @@ pub struct VariantStopping {
 pub struct StoppingDecision {
     /// Index of each variant that is settled, and why.
     pub settled: Vec<(usize, String)>,
+}
+
+/// Which variants of a run need no more repetitions, by the rule of its manifest; none of a run that
+/// does not stop early, or was not interleaved. Pure: the same record gives the same decision.
+///
+/// To be asked after each block. What is settled stays settled while no trial is added to it.
+pub fn decide(run: &Run) -> StoppingDecision {
+    let Some(stopping) = &run.manifest.stopping else { return StoppingDecision::default() };
+    let runs = std::slice::from_ref(run);
+    let joined = Joined::new(runs, Kinship::Join);
+    if !joined.interleaved {
+        return StoppingDecision::default();
+    }
+    let rule = Rule { threshold: run.manifest.threshold, confidence: CONFIDENCE };
+    let settled = settle(&series(&joined), stopping, &rule).into_iter().enumerate();
+    StoppingDecision {
+        settled: settled
+            .filter_map(|(variant, why)| Some((variant, in_words(&joined, variant, &why?))))
+            .collect(),
+    }
+}
+
+/// The metric that settles a step.
+pub(crate) fn primary(step: &StepRecord) -> Metric {
+    match (&step.search, &step.own) {
+        (Some(search), _) => crate::searches::metric(search),
+        (None, Some(own)) if own.ends_by_quota => Metric::StepTime,
+        _ => Metric::Throughput,
+    }
+}
+
+/// The value of that metric; none where there is none, or it is not above zero.
+fn primary_value(step: &StepRecord, summary: &StepSummary) -> Option<f64> {
+    let value = match primary(step) {
+        Metric::Throughput => crate::cells::committed(summary) as f64 / summary.measured_s,
+        Metric::StepTime => {
+            summary.measured_s * f64::from(summary.ended_by.as_deref() == Some("quota"))
+        }
+        _ => summary.search.as_ref()?.found?,
+    };
+    (value > 0.0).then_some(value)
+}
+
+/// The primary metric of all finished trials.
+pub(crate) fn series(joined: &Joined<'_>) -> Series {
+    let n_steps = joined.steps.len();
+    let mut series = Series {
+        baselines: joined.variants.iter().map(|variant| variant.baseline).collect(),
+        logs: vec![vec![Vec::new(); n_steps]; joined.variants.len()],
+        more_is_better: joined.steps.iter().map(|s| primary(s).more_is_better()).collect(),
+        resolution: vec![0.0; n_steps],
+        repetitions: vec![0; joined.variants.len()],
+    };
+    for trial in joined.trials.iter().filter(|trial| trial.finished().is_some()) {
+        series.repetitions[trial.variant] += 1;
+        for (step, record) in joined.steps.iter().enumerate() {
+            let value = trial.step(step).and_then(|summary| primary_value(record, summary));
+            series.logs[trial.variant][step].extend(value.map(|v| (trial.block, v.ln())));
+        }
+    }
+    for (step, record) in joined.steps.iter().enumerate() {
+        let logs = series.logs.iter().flat_map(|steps| &steps[step]);
+        let logs: Vec<f64> = logs.map(|(_, log)| *log).collect();
+        let typical = crate::statistics::mean(&logs).exp();
+        series.resolution[step] = crate::compare::resolution(primary(record), record, typical);
+    }
+    series
+}
+
+/// Why a variant is settled, in words.
+fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
+    let name = |idx: usize| joined.variants[idx].name.as_str();
+    match why {
+        Why::AllDone => "it has had all repetitions".to_owned(),
+        Why::Decided(calls) => {
+            let word = |(call, step): (&Call, &StepRecord)| {
+                let verdict = match (call, primary(step).more_is_better()) {
+                    (Call::Inside | Call::Undecided, _) => "no difference",
+                    (Call::Higher, true) | (Call::Lower, false) => "better",
+                    _ => "worse",
+                };
+                format!("{verdict} at {}", step.name)
+            };
+            let words: Vec<String> = calls.iter().zip(&joined.steps).map(word).collect();
+            let baseline = joined.variants[variant].baseline.map_or("", name);
+            format!("decided against {baseline}: {}", list(&words))
+        }
+        Why::CannotWin(best) => {
+            format!("it cannot win any more: {} is ahead by more than the threshold", name(*best))
+        }
+        Why::Precise => "its value is known to within the threshold".to_owned(),
+        Why::NotNeeded => "all that is compared with it is settled".to_owned(),
+    }
+}
+
+/// The levels at which the comparisons of each variant are judged, of runs that may stop early; none
+/// of others. Where several runs are joined, all are judged as at a look: that errs to the safe side.
+pub(crate) fn levels_of(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<Vec<f64>> {
+    let stopping = runs.iter().find_map(|run| run.manifest.stopping.as_ref())?;
+    match runs {
+        [_] if joined.interleaved => Some(levels(&series(joined), stopping, rule)),
+        _ => Some(vec![level_of_a_look(stopping, rule); joined.variants.len()]),
+    }
+}
+
+/// What stopping did; none of runs that do not stop early, and of several runs together.
+pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<StoppingFacts> {
+    let [run] = runs else { return None };
+    let stopping: &StoppingRecord = run.manifest.stopping.as_ref()?;
+    let series = series(joined);
+    let settled = settle(&series, stopping, rule);
+    let open = |variant: usize| match joined.variants[variant].baseline {
+        _ if !joined.interleaved => "only interleaved runs are looked at".to_owned(),
+        Some(_) => "not decided at every step".to_owned(),
+        None => "what is compared with it is not settled".to_owned(),
+    };
+    let variant = |(idx, why): (usize, &Option<Why>)| VariantStopping {
+        repetitions: series.repetitions[idx],
+        // Having had all repetitions settles nothing by itself.
+        settled: !matches!(why, None | Some(Why::AllDone))
+            || joined.variants[idx].baseline.is_none(),
+        why: why.as_ref().map_or_else(|| open(idx), |why| in_words(joined, idx, why)),
+    };
+    let is_saved = |trial: &&crate::join::JoinedTrial<'_>| {
+        trial.summary.is_none() && settled[trial.variant].is_some()
+    };
+    Some(StoppingFacts {
+        repetitions_min: stopping.repetitions_min,
+        repetitions_max: stopping.repetitions_max,
+        looks: looks(stopping).len() as u32,
+        confidence_of_looks: 1.0 - level_of_a_look(stopping, rule),
+        saved_trials: joined.trials.iter().filter(is_saved).count() as u32,
+        variants: settled.iter().enumerate().map(variant).collect(),
+    })
 }

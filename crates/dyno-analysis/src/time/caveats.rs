@@ -1,16 +1,19 @@
 //! What was not steady, as caveats. One trial in a hundred looks unsteady by chance, so a cell is
 //! told of only where at least half of its trials agree; stalls are told wherever they are.
 
-use super::{Stall, Steadiness, TimeFacts};
-use crate::words::{count, list, quantity, share};
-use crate::{Caveat, CaveatKind, Cell, Findings, Metric};
+use super::{Steadiness, TimeFacts};
+use crate::words::{count, list, quantity, seconds, share};
+use crate::{Caveat, CaveatKind, Cell, Findings, Metric, StallFacts};
 
 /// Most places that are named.
 const PLACES_NAMED: usize = 3;
 
 /// The caveats of all cells.
 pub(crate) fn caveats(findings: &Findings) -> Vec<Caveat> {
-    [warm_up(findings), not_steady(findings), stalls(findings)].into_iter().flatten().collect()
+    [warm_up(findings), not_steady(findings), never_steady(findings), stalls(findings)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The trials of a cell with this verdict, if they are at least half of them.
@@ -73,18 +76,14 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
 fn not_steady(findings: &Findings) -> Option<Caveat> {
     let mut cells = Vec::new();
     for cell in &findings.cells {
+        // What had no level at the end either is told as that.
+        if half_agree(cell, is_never_steady).is_some() {
+            continue;
+        }
         let is_it =
             |facts: &TimeFacts| matches!(facts.steadiness, Steadiness::Trend | Steadiness::Changes);
         let Some(trials) = half_agree(cell, is_it) else { continue };
-        let trends: Vec<f64> = trials.iter().filter_map(|f| f.trend_percent).collect();
-        let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);
-        let among = format!("in {} of {}", trials.len(), cell.time.len());
-        let largest = trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
-        let told = match largest {
-            Some(trend) => format!("{} from begin to end {among}", crate::words::percent(trend)),
-            None => format!("{} of level {among}", count(n_changes as u64, "change")),
-        };
-        cells.push((cell, told));
+        cells.push((cell, course(cell, &trials)));
     }
     let advice = "The mean is that of this stretch of time, and another stretch may have another. \
                   Look at the charts by second; lengthen `warm_up` until the level is reached, or \
@@ -94,31 +93,60 @@ fn not_steady(findings: &Findings) -> Option<Caveat> {
     caveat(findings, CaveatKind::NotSteady, &cells, (what, advice))
 }
 
+/// What throughput did in these trials: its trend, or how often its level changed.
+fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
+    let trends: Vec<f64> = trials.iter().filter_map(|f| f.trend_percent).collect();
+    let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);
+    let among = format!("in {} of {}", trials.len(), cell.time.len());
+    match trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
+        Some(trend) => format!("{} from begin to end {among}", crate::words::percent(trend)),
+        None => format!("{} of level {among}", count(n_changes as u64, "change")),
+    }
+}
+
+/// Long enough to be judged, and without a level that was kept to the end.
+fn is_never_steady(facts: &TimeFacts) -> bool {
+    facts.steadiness != Steadiness::TooShort && facts.steady_from_s.is_none()
+}
+
+fn never_steady(findings: &Findings) -> Option<Caveat> {
+    let mut cells = Vec::new();
+    for cell in &findings.cells {
+        let Some(trials) = half_agree(cell, is_never_steady) else { continue };
+        cells.push((cell, course(cell, &trials)));
+    }
+    let advice = "There was no steady state to estimate: the mean is that of a stretch of a curve, and                   a longer one would have another. Read the charts by second, not the means; measure                   for longer, or say that this is how it is."
+        .to_owned();
+    let what = "Throughput had not reached a level when measuring ended";
+    caveat(findings, CaveatKind::NeverSteady, &cells, (what, advice))
+}
+
 fn stalls(findings: &Findings) -> Option<Caveat> {
     let mut cells = Vec::new();
     for cell in &findings.cells {
-        let all: Vec<&Stall> = cell.time.iter().flat_map(|facts| &facts.stalls).collect();
+        let is_here = |s: &&StallFacts| (s.variant, s.step) == (cell.variant, cell.step);
+        let all: Vec<&StallFacts> = findings.stalls.iter().filter(is_here).collect();
         if all.is_empty() {
             continue;
         }
-        let seconds: u32 = all.iter().map(|stall| stall.seconds).sum();
-        let measured: u32 = cell.time.iter().map(|facts| facts.seconds).sum();
+        let length: f64 = all.iter().map(|stall| stall.length_s).sum();
         let missing: f64 = all.iter().map(|stall| stall.missing).sum();
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
         let rate = quantity(Metric::Throughput, missing);
         let told = format!(
-            "{} with {seconds} of {measured} s; about {} transactions missing, {}",
+            "{} of {} together; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),
+            seconds(length),
             rate.trim_end_matches("/s"),
             share(missing / (done + missing).max(1.0)),
         );
         cells.push((cell, told));
     }
-    let advice = "Estimates include them. Compare with checkpoints, flushes and the machine's \
-                  readings in the same seconds; whether they belong to the server or to the machine \
-                  the charts by second may tell."
-        .to_owned();
-    let what = "Now and then hardly anything was done for a second or more";
+    let advice =
+        "Estimates include them. The list of stalls tells what moved first among the readings \
+                  of the server and the machine: evidence of where to look, and no verdict."
+            .to_owned();
+    let what = "Now and then hardly anything was done";
     caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
 }
 
@@ -163,9 +191,18 @@ mod tests {
     #[test]
     fn throughput_that_falls_all_the_time() {
         let falls = |_: u32, i: usize| 1000.0 - 5.0 * i as f64 + wobble(i);
-        let caveats = found(CaveatKind::NotSteady, falls);
+        let caveats = found(CaveatKind::NeverSteady, falls);
         assert!(caveats[0].message.contains("from begin to end in 3 of 3"), "{caveats:?}");
-        assert_eq!(found(CaveatKind::NotSteady, |_, i| 1000.0 + wobble(i)), []);
+        assert_eq!(found(CaveatKind::NeverSteady, |_, i| 1000.0 + wobble(i)), []);
+        // Once is enough said.
+        assert_eq!(found(CaveatKind::NotSteady, falls), []);
+    }
+
+    #[test]
+    fn a_level_that_changes_to_the_end_was_never_steady() {
+        let steps = |_: u32, i: usize| if i < 50 { 1000.0 } else { 800.0 } + wobble(i);
+        let caveats = found(CaveatKind::NeverSteady, steps);
+        assert!(caveats[0].message.contains("1 change of level in 3 of 3"), "{caveats:?}");
     }
 
     #[test]
@@ -182,7 +219,7 @@ mod tests {
         };
         let caveats = found(CaveatKind::Stalls, stall);
         assert!(
-            caveats[0].message.contains("1 stall with 2 of 180 s; about 2,000 "),
+            caveats[0].message.contains("1 stall of 2 s together; about 2,000 "),
             "{caveats:?}"
         );
     }

@@ -9,7 +9,9 @@ mod period;
 mod segments;
 mod stalls;
 
+pub(crate) use noise::autocorrelation;
 use serde::{Deserialize, Serialize};
+pub(crate) use stalls::stalls as stalls_by_second;
 
 /// Fewest measured seconds that are judged.
 pub const SECONDS_LEAST: usize = 20;

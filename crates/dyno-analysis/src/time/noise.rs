@@ -3,7 +3,7 @@
 use crate::statistics::mean;
 
 /// The correlation of each value with the one `lag` before it; 0 of a constant series.
-pub(super) fn autocorrelation(values: &[f64], lag: usize) -> f64 {
+pub(crate) fn autocorrelation(values: &[f64], lag: usize) -> f64 {
     let center = mean(values);
     let squares: f64 = values.iter().map(|v| (v - center).powi(2)).sum();
     if squares <= 0.0 || lag >= values.len() {

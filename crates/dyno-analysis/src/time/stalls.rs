@@ -11,7 +11,7 @@ const DEVIATIONS: f64 = 5.0;
 /// The stalls, in the order of time. The standard deviation of ordinary seconds is the larger one of
 /// 1.4826 times the median absolute deviation and the square root of the median, which is that of a
 /// count without memory (Poisson).
-pub(super) fn stalls(throughput: &[f64]) -> Vec<Stall> {
+pub(crate) fn stalls(throughput: &[f64]) -> Vec<Stall> {
     if throughput.len() < 5 {
         return Vec::new();
     }

@@ -1,7 +1,9 @@
-//! Simulates studies whose truth is known and prints, as a Markdown table, how often the verdict
-//! rules err. METHOD.md holds the table.
+//! Simulates studies whose truth is known and prints, as Markdown tables, how often the verdict
+//! rules err. METHOD.md holds the tables.
 //!
 //! `cargo run -p dyno-analysis --example error_rates`
+
+mod seconds;
 
 use std::io::Write;
 
@@ -153,6 +155,13 @@ fn rates(setup: Setup) -> [f64; 5] {
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
+    seconds::table(&mut out)?;
+    writeln!(out)?;
+    verdicts(&mut out)
+}
+
+/// The table of noises, orders and repetitions.
+fn verdicts(out: &mut impl Write) -> std::io::Result<()> {
     writeln!(
         out,
         "| noise | order | n | false alarm | no difference | +10 % found | +25 % found | \

@@ -1,0 +1,224 @@
+//! The names and formulas of the field: the columns of the Insert Benchmark's reports, as its author
+//! publishes them.
+
+use dyno_record::StepSummary;
+
+use crate::cells::estimate;
+use crate::statistics::Rule;
+
+use super::FieldName;
+use super::readings::{mean_rate, measured_values};
+use super::work::Work;
+
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+
+/// One column.
+struct Column {
+    name: &'static str,
+    unit: &'static str,
+    formula: &'static str,
+    ours: &'static str,
+    value: fn(&StepSummary, &Work, f64) -> Option<f64>,
+}
+
+fn rate(summary: &StepSummary, reading: &str) -> Option<f64> {
+    mean_rate(summary, reading).ok()
+}
+
+fn per(value: Option<f64>, of: f64) -> Option<f64> {
+    value.filter(|_| of > 0.0).map(|value| value / of)
+}
+
+fn most(summary: &StepSummary, reading: &str) -> Option<f64> {
+    measured_values(summary, reading).into_iter().map(|(_, value)| value).reduce(f64::max)
+}
+
+fn last(summary: &StepSummary, reading: &str) -> Option<f64> {
+    measured_values(summary, reading).last().map(|(_, value)| *value)
+}
+
+/// Size of the tables with their indexes, however the files part them.
+fn tables(summary: &StepSummary) -> Option<f64> {
+    let parts = ["data.tables_bytes", "data.indexes_bytes", "data.tables_and_indexes_bytes"];
+    parts.iter().filter_map(|name| last(summary, name)).reduce(|a, b| a + b)
+}
+
+/// The longest response time, in seconds.
+fn longest(summary: &StepSummary) -> Option<f64> {
+    let histograms = summary.kinds.iter().filter_map(|kind| kind.response.decode());
+    let most = histograms.filter(|h| !h.is_empty()).map(|h| h.max()).max()?;
+    Some(most as f64 / 1e9)
+}
+
+/// Q is the rate of operations: queries where there are any, else inserted rows; in workloads without
+/// inserts as a kind of their own, transactions.
+const COLUMNS: &[Column] = &[
+    Column {
+        name: "ips",
+        unit: "1/s",
+        formula: "inserted rows ÷ s",
+        ours: "rows of the kind insert per second",
+        value: |_, work, _| work.inserted_rows,
+    },
+    Column {
+        name: "qps",
+        unit: "1/s",
+        formula: "queries ÷ s",
+        ours: "throughput of the kinds that query",
+        value: |_, work, _| work.queries,
+    },
+    Column {
+        name: "rps",
+        unit: "1/s",
+        formula: "reads of the disks ÷ s",
+        ours: "reads, per second",
+        value: |s, _, _| rate(s, "disk.reads_per_s"),
+    },
+    Column {
+        name: "rmbps",
+        unit: "MiB/s",
+        formula: "MiB read ÷ s",
+        ours: "read_bytes, per second",
+        value: |s, _, _| per(rate(s, "disk.read_bytes_per_s"), MIB),
+    },
+    Column {
+        name: "wps",
+        unit: "1/s",
+        formula: "writes of the disks ÷ s",
+        ours: "writes, per second",
+        value: |s, _, _| rate(s, "disk.writes_per_s"),
+    },
+    Column {
+        name: "wmbps",
+        unit: "MiB/s",
+        formula: "MiB written ÷ s",
+        ours: "written_bytes, per second",
+        value: |s, _, _| per(rate(s, "disk.write_bytes_per_s"), MIB),
+    },
+    Column {
+        name: "rpq",
+        unit: "",
+        formula: "rps ÷ Q",
+        ours: "reads, per operation",
+        value: |s, work, _| per(rate(s, "disk.reads_per_s"), work.operations()),
+    },
+    Column {
+        name: "rkbpq",
+        unit: "KiB",
+        formula: "KiB read ÷ s ÷ Q",
+        ours: "read_bytes, per operation",
+        value: |s, work, _| per(rate(s, "disk.read_bytes_per_s"), 1024.0 * work.operations()),
+    },
+    Column {
+        name: "wpi",
+        unit: "",
+        formula: "wps ÷ ips, also where queries run",
+        ours: "writes, per inserted row",
+        value: |s, work, _| per(rate(s, "disk.writes_per_s"), work.inserted_rows?),
+    },
+    Column {
+        name: "wkbpi",
+        unit: "KiB",
+        formula: "KiB written ÷ s ÷ ips",
+        ours: "written_bytes, per inserted row",
+        value: |s, work, _| per(rate(s, "disk.write_bytes_per_s"), 1024.0 * work.inserted_rows?),
+    },
+    Column {
+        name: "wkbpq",
+        unit: "KiB",
+        formula: "KiB written ÷ s ÷ Q",
+        ours: "written_bytes, per operation",
+        value: |s, work, _| per(rate(s, "disk.write_bytes_per_s"), 1024.0 * work.operations()),
+    },
+    Column {
+        name: "csps",
+        unit: "1/s",
+        formula: "context switches of the machine ÷ s",
+        ours: "context_switches, per second",
+        value: |s, _, _| rate(s, "cpu.context_switches_per_s"),
+    },
+    Column {
+        name: "cpups",
+        unit: "%",
+        formula: "user + system time, percent of all CPUs",
+        ours: "the reading cpu.busy_pct (with low priority and interrupts)",
+        value: |s, _, _| rate(s, "cpu.busy_pct"),
+    },
+    Column {
+        name: "cspq",
+        unit: "",
+        formula: "csps ÷ Q",
+        ours: "context_switches, per operation",
+        value: |s, work, _| per(rate(s, "cpu.context_switches_per_s"), work.operations()),
+    },
+    Column {
+        name: "cpupq",
+        unit: "µs",
+        formula: "cpups ÷ 100 × CPUs × 10⁶ ÷ Q: server, generator and the rest",
+        ours: "cpu.machine, per operation",
+        value: |s, work, cpus| {
+            let busy = rate(s, "cpu.busy_s_per_s")
+                .or_else(|| rate(s, "cpu.busy_pct").map(|pct| pct / 100.0 * cpus));
+            per(busy.map(|seconds| seconds * 1e6), work.operations())
+        },
+    },
+    Column {
+        name: "ccpupq",
+        unit: "µs",
+        formula: "CPU of the client ÷ Q (no longer shown by the author)",
+        ours: "cpu.generator, per operation",
+        value: |s, work, _| {
+            let busy = rate(s, "generator.cpu_s_per_s").map(|seconds| seconds * 1e6);
+            per(busy, work.operations())
+        },
+    },
+    Column {
+        name: "dbgb1",
+        unit: "GiB",
+        formula: "size of the tables and indexes at the end of the step",
+        ours: "the last data.tables_bytes + data.indexes_bytes + data.tables_and_indexes_bytes",
+        value: |s, _, _| per(tables(s), GIB),
+    },
+    Column {
+        name: "dbgb2",
+        unit: "GiB",
+        formula: "size of all files of the server at the end of the step, logs included",
+        ours: "the last data.bytes",
+        value: |s, _, _| per(last(s, "data.bytes"), GIB),
+    },
+    Column {
+        name: "rss",
+        unit: "GiB",
+        formula: "largest resident memory of the server",
+        ours: "the largest server.rss_bytes",
+        value: |s, _, _| per(most(s, "server.rss_bytes"), GIB),
+    },
+    Column {
+        name: "maxop",
+        unit: "s",
+        formula: "longest response time over all clients (due to done; the author's: of the \
+                  statement)",
+        ours: "response_max",
+        value: |s, _, _| longest(s),
+    },
+];
+
+/// All columns of one cell.
+pub(super) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) -> Vec<FieldName> {
+    let works: Vec<Work> = summaries.iter().map(|summary| Work::of(summary)).collect();
+    let one = |column: &Column| {
+        let both = summaries.iter().zip(&works);
+        let values: Vec<f64> = both
+            .filter_map(|(summary, work)| (column.value)(summary, work, f64::from(cpus)))
+            .filter(|value| value.is_finite())
+            .collect();
+        FieldName {
+            name: column.name.to_owned(),
+            formula: column.formula.to_owned(),
+            ours: column.ours.to_owned(),
+            value: (!values.is_empty()).then(|| estimate(values, column.unit, rule.confidence)),
+        }
+    };
+    COLUMNS.iter().map(one).collect()
+}

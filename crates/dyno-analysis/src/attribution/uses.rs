@@ -1,0 +1,196 @@
+//! The resources, and where the record tells of each.
+
+use dyno_record::StepSummary;
+
+use super::readings::{mean_rate, mean_rate_of_all};
+
+/// Where a resource's use per second comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    /// The mean of a reading, times this.
+    Reading(&'static str, f64),
+    /// The sum of two readings.
+    Sum(&'static str, &'static str),
+    /// The sum of all readings of a pattern.
+    All(&'static str),
+    /// The first of these readings that the record has.
+    FirstOf(&'static [&'static str]),
+    /// Statements that were counted.
+    Statements,
+}
+
+/// A resource.
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) unit: &'static str,
+    pub(super) origin: Origin,
+    /// The reading, where it is one that only some records have.
+    pub(super) reading: Option<String>,
+}
+
+/// What servers call their synchronous writes.
+const FSYNCS: &[&str] = &[
+    "innodb.fsyncs_per_s",
+    "innodb.os_fsyncs_per_s",
+    "innodb.data_fsyncs_per_s",
+    "innodb.log_fsyncs_per_s",
+    "innodb.os_log_fsyncs_per_s",
+    "mysql.innodb_data_fsyncs_per_s",
+    "pg.wal_sync_per_s",
+    "pg.wal.syncs_per_s",
+    "pg.wal_syncs_per_s",
+    "pg.io.fsyncs_per_s",
+    "rocksdb.wal_synced_per_s",
+    "rocksdb.wal_syncs_per_s",
+];
+
+/// Those that every record is asked for, in the order in which people look for them.
+const RESOURCES: [(&str, &str, &str, Origin); 17] = [
+    ("cpu.server", "CPU of the server", "µs", Origin::Reading("server.cpu_s_per_s", 1e6)),
+    (
+        "cpu.server.foreground",
+        "CPU of the server's threads that work for clients",
+        "µs",
+        Origin::Reading("server.foreground.cpu_s_per_s", 1e6),
+    ),
+    (
+        "cpu.server.background",
+        "CPU of the server's threads that work for no client",
+        "µs",
+        Origin::Reading("server.background.cpu_s_per_s", 1e6),
+    ),
+    (
+        "cpu.generator",
+        "CPU of the load generator",
+        "µs",
+        Origin::Reading("generator.cpu_s_per_s", 1e6),
+    ),
+    (
+        "cpu.rest",
+        "CPU of all other processes and the kernel's own",
+        "µs",
+        Origin::Reading("rest.cpu_s_per_s", 1e6),
+    ),
+    (
+        "cpu.machine",
+        "CPU of the machine, all of the above",
+        "µs",
+        Origin::Reading("cpu.busy_s_per_s", 1e6),
+    ),
+    (
+        "context_switches",
+        "context switches of the machine",
+        "",
+        Origin::Reading("cpu.context_switches_per_s", 1.0),
+    ),
+    (
+        "context_switches.server",
+        "context switches of the server",
+        "",
+        Origin::Sum("server.voluntary_switches_per_s", "server.involuntary_switches_per_s"),
+    ),
+    ("reads", "reads of all disks", "", Origin::Reading("disk.reads_per_s", 1.0)),
+    ("read_bytes", "bytes read from all disks", "B", Origin::Reading("disk.read_bytes_per_s", 1.0)),
+    ("writes", "writes of all disks", "", Origin::Reading("disk.writes_per_s", 1.0)),
+    (
+        "written_bytes",
+        "bytes written to all disks",
+        "B",
+        Origin::Reading("disk.write_bytes_per_s", 1.0),
+    ),
+    ("fsyncs", "synchronous writes, as the server counts them", "", Origin::FirstOf(FSYNCS)),
+    ("flushes", "cache flushes of all disks", "", Origin::Reading("disk.flushes_per_s", 1.0)),
+    (
+        "network_received_bytes",
+        "bytes received, all interfaces",
+        "B",
+        Origin::All("network.*.received_bytes_per_s"),
+    ),
+    (
+        "network_sent_bytes",
+        "bytes sent, all interfaces",
+        "B",
+        Origin::All("network.*.sent_bytes_per_s"),
+    ),
+    ("round_trips", "round trips: statements and their replies", "", Origin::Statements),
+];
+
+/// The resources of some steps: those that always are, and each kind of thread that they tell of.
+pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
+    let fixed = |(name, title, unit, origin): (&str, &str, &'static str, Origin)| Resource {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        unit,
+        origin,
+        reading: None,
+    };
+    let mut all: Vec<Resource> = RESOURCES.into_iter().map(fixed).collect();
+    let mut threads: Vec<(String, String)> = Vec::new();
+    for name in summaries.iter().flat_map(|summary| summary.readings.keys()) {
+        let kind =
+            name.strip_prefix("server.thread.").and_then(|rest| rest.strip_suffix(".cpu_s_per_s"));
+        if let Some(kind) = kind.filter(|kind| threads.iter().all(|(known, _)| known != kind)) {
+            threads.push((kind.to_owned(), name.clone()));
+        }
+    }
+    let thread = |(kind, reading): (String, String)| Resource {
+        title: format!("CPU of the server's threads “{kind}”"),
+        name: format!("cpu.server.thread.{kind}"),
+        unit: "µs",
+        origin: Origin::Reading("", 1e6),
+        reading: Some(reading),
+    };
+    let behind = all.iter().position(|r| r.name == "cpu.generator").unwrap_or(all.len());
+    threads.sort();
+    all.splice(behind..behind, threads.into_iter().map(thread));
+    all
+}
+
+impl Resource {
+    /// Its use per second of measured time, in its unit.
+    pub(super) fn per_second(&self, summary: &StepSummary) -> Result<f64, String> {
+        match self.origin {
+            Origin::Reading(reading, factor) => {
+                let reading = self.reading.as_deref().unwrap_or(reading);
+                let rate = mean_rate(summary, reading);
+                let rate = match (rate, self.name.as_str(), summary.server_cpu_s) {
+                    (Err(_), "cpu.server", Some(cpu_s)) => Ok(cpu_s / summary.measured_s),
+                    (rate, ..) => rate,
+                };
+                Ok(rate? * factor)
+            }
+            Origin::Sum(a, b) => Ok(mean_rate(summary, a)? + mean_rate(summary, b)?),
+            Origin::All(pattern) => mean_rate_of_all(summary, pattern),
+            Origin::FirstOf(names) => {
+                let none = || "no reading of the server tells how many".to_owned();
+                names.iter().find_map(|name| mean_rate(summary, name).ok()).ok_or_else(none)
+            }
+            Origin::Statements => Ok(statements(summary) as f64 / summary.measured_s),
+        }
+    }
+
+    /// Where its use per second comes from, in words.
+    pub(super) fn source(&self, summaries: &[&StepSummary]) -> String {
+        match self.origin {
+            Origin::Reading(reading, _) => {
+                let reading = self.reading.as_deref().unwrap_or(reading);
+                format!("mean of `{reading}`")
+            }
+            Origin::Sum(a, b) => format!("mean of `{a}` + mean of `{b}`"),
+            Origin::All(pattern) => format!("sum over interfaces of the mean of `{pattern}`"),
+            Origin::FirstOf(names) => {
+                let has = |name: &&&str| summaries.iter().any(|s| s.readings.contains_key(**name));
+                let name = names.iter().find(has).copied().unwrap_or("a reading of the server");
+                format!("mean of `{name}`")
+            }
+            Origin::Statements => "statements ÷ measured seconds".to_owned(),
+        }
+    }
+}
+
+/// Statements of the measure phase: each is one round trip.
+pub(super) fn statements(summary: &StepSummary) -> u64 {
+    summary.reads + summary.writes + summary.others
+}

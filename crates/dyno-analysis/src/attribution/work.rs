@@ -1,0 +1,54 @@
+//! How much work a step did: what its resources are divided by.
+
+use dyno_record::StepSummary;
+
+use super::uses::statements;
+
+/// Kinds of transactions that insert, and that delete, in workloads that keep them apart.
+const INSERTS: &str = "insert";
+const DELETES: &str = "delete";
+/// Kinds that neither query nor change rows of the workload's own accord: they ask where its ends
+/// are, or make indexes.
+const ASIDE: [&str; 3] = ["get_min", "get_max", "create_indexes"];
+
+/// What one trial did at one step, per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Work {
+    pub(super) transactions: f64,
+    pub(super) statements: f64,
+    /// Rows inserted, where kinds tell.
+    pub(super) inserted_rows: Option<f64>,
+    /// Queries, where kinds tell.
+    pub(super) queries: Option<f64>,
+}
+
+impl Work {
+    pub(super) fn of(summary: &StepSummary) -> Work {
+        let seconds = summary.measured_s;
+        let committed = |is_it: &dyn Fn(&str) -> bool| -> f64 {
+            let kinds = summary.kinds.iter().filter(|kind| is_it(&kind.name));
+            kinds.filter_map(|k| k.outcomes.get("committed")).sum::<u64>() as f64
+        };
+        let inserts = committed(&|name| name == INSERTS);
+        let changes = committed(&|name| name == INSERTS || name == DELETES);
+        let is_known = summary.kinds.iter().any(|kind| kind.name == INSERTS);
+        let is_query = |name: &str| name != INSERTS && name != DELETES && !ASIDE.contains(&name);
+        let share = if changes > 0.0 { inserts / changes } else { 0.0 };
+        Work {
+            transactions: committed(&|_| true) / seconds,
+            statements: statements(summary) as f64 / seconds,
+            inserted_rows: is_known.then(|| summary.rows_changed as f64 * share / seconds),
+            queries: is_known.then(|| committed(&is_query) / seconds),
+        }
+    }
+
+    /// The operations that the field divides by: queries where there are any, else inserted rows;
+    /// in workloads without inserts as a kind, transactions.
+    pub(super) fn operations(&self) -> f64 {
+        match (self.queries, self.inserted_rows) {
+            (Some(queries), _) if queries > 0.0 => queries,
+            (_, Some(rows)) => rows,
+            _ => self.transactions,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Prices whose frontier is known.
+
+use dyno_record::Price;
+
+use super::Dominated;
+use crate::fixtures::{run, wobble};
+use crate::{Findings, Options, analyse};
+
+/// Variants with these throughputs and prices.
+fn found(points: &[(f64, Option<(f64, &str)>)]) -> Findings {
+    let names: Vec<String> = (0..points.len()).map(|i| format!("m{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rate =
+        |variant: usize, step: usize, rep: u32| points[variant].0 * wobble(variant, step, rep);
+    let mut run = run(&names, &[4], 3, rate);
+    for (record, (_, price)) in run.manifest.variants.iter_mut().zip(points) {
+        record.price_per_hour =
+            price.map(|(amount, currency)| Price { amount, currency: currency.to_owned() });
+    }
+    analyse(&[run], &Options::default())
+}
+
+#[test]
+fn work_for_money_and_for_cpu_time() {
+    let cost = found(&[(1_000.0, Some((0.36, "USD"))), (2_000.0, None)]).cost;
+    let work = cost[0].work_per_money.as_ref().unwrap();
+    // 3.6 million transactions an hour for 36 cents.
+    assert!((work.value / 1e7 - 1.0).abs() < 0.02, "{work:?}");
+    assert_eq!((work.unit.as_str(), work.n), ("1/USD", 3));
+    assert!(work.low.unwrap() < work.value && work.value < work.high.unwrap());
+    let million = cost[0].money_per_million.as_ref().unwrap();
+    assert!((million.value - 0.1).abs() < 0.002, "{million:?}");
+    // The fixture's server uses 8 CPU seconds in ten.
+    let per_cpu = cost[0].work_per_cpu_s.as_ref().unwrap();
+    assert!((per_cpu.value / 1_250.0 - 1.0).abs() < 0.02, "{per_cpu:?}");
+    // Without a price there is no money; alone there is no frontier.
+    assert_eq!((&cost[1].work_per_money, cost[1].on_frontier), (&None, None));
+    assert_eq!(cost[0].on_frontier, None);
+}
+
+#[test]
+fn the_frontier_holds_what_nothing_dominates() {
+    let usd = |amount: f64| Some((amount, "USD"));
+    let cost = found(&[
+        (1_000.0, usd(1.0)),
+        (2_000.0, usd(2.0)),
+        (900.0, usd(1.5)),
+        (1_985.0, usd(2.0)),
+        (500.0, Some((9.0, "EUR"))),
+    ])
+    .cost;
+    let told: Vec<(Option<bool>, Option<Dominated>)> =
+        cost.iter().map(|facts| (facts.on_frontier, facts.dominated)).collect();
+    assert_eq!(told[0], (Some(true), None));
+    assert_eq!(told[1], (Some(true), None));
+    assert_eq!(told[2], (Some(false), Some(Dominated { by: 0, surely: true })));
+    assert_eq!(told[3], (Some(false), Some(Dominated { by: 1, surely: false })));
+    // Another currency cannot be compared.
+    assert_eq!(told[4], (None, None));
+}

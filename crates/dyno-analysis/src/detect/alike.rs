@@ -1,0 +1,315 @@
+//! Whether variants that are compared are alike in what a study seldom means to vary: memory,
+//! protocol, encryption, and whether the data are in memory.
+
+use std::collections::BTreeMap;
+
+use dyno_record::TrialSummary;
+
+use crate::join::Joined;
+use crate::words::{bytes, list, share};
+use crate::{Caveat, CaveatKind, Findings, VariantFacts};
+
+use super::{place_name, sorted};
+
+/// Memory of unlike size by more than this share is unlike.
+const MEMORY_UNLIKE: f64 = 0.05;
+/// A data set that grew or shrank by more than this share is another one.
+const SIZE_CHANGED: f64 = 0.1;
+/// Reads of the disks per transaction from which on data are not in memory, and up to which they are.
+const READS_OUTSIDE: f64 = 0.1;
+const READS_INSIDE: f64 = 0.001;
+/// Data larger than this many times the engine's cache cannot be in it.
+const MUCH_LARGER: f64 = 1.5;
+
+/// The caveats of this file.
+pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
+    [
+        unlike_memory(joined, findings),
+        unlike_protocol(joined, findings),
+        unlike_tls(joined, findings),
+        changed_size(joined, findings),
+        cache_not_alike(findings),
+        cache_not_as_meant(joined, findings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Each variant that has a baseline, with it.
+fn pairs(findings: &Findings) -> impl Iterator<Item = (usize, usize)> {
+    let variants = findings.variants.iter().enumerate();
+    variants.filter_map(|(idx, variant)| Some((idx, variant.baseline?)))
+}
+
+/// Pairs that differ in something, as a caveat: `what` tells both sides of a pair.
+fn unlike(
+    findings: &Findings,
+    kind: CaveatKind,
+    (heading, advice): (&str, &str),
+    what: impl Fn(usize, usize) -> Option<(String, String)>,
+) -> Option<Caveat> {
+    let (mut told, mut variants) = (Vec::new(), Vec::new());
+    for (idx, baseline) in pairs(findings) {
+        let Some((ours, theirs)) = what(idx, baseline) else { continue };
+        let name = |idx: usize| &findings.variants[idx].name;
+        told.push(format!("{}: {ours}; {}: {theirs}", name(idx), name(baseline)));
+        variants.extend([idx, baseline]);
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind,
+        message: format!("{heading} {}.", told.join(". ")),
+        advice: advice.to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: Vec::new(),
+    })
+}
+
+/// Whether one of these settings is what the study varies.
+fn is_varied(joined: &Joined<'_>, (a, b): (usize, usize), names: &[&str]) -> bool {
+    let (a, b) = (&joined.variants[a].settings, &joined.variants[b].settings);
+    names.iter().any(|name| a.get(*name) != b.get(*name))
+}
+
+/// Settings that say how much memory an engine takes for data.
+const MEMORY_SETTINGS: [&str; 5] = [
+    "innodb_buffer_pool_size",
+    "rocksdb_block_cache_size",
+    "shared_buffers",
+    "cache_size",
+    "mmap_size",
+];
+
+/// Memory for data of a variant's server, in bytes; none where its settings do not tell.
+fn cache_bytes(variant: &VariantFacts) -> Option<f64> {
+    let settings = &variant.settings;
+    let is_rocksdb = settings.get("default_storage_engine").is_some_and(|e| e == "ROCKSDB");
+    let names: &[&str] = match is_rocksdb {
+        true => &["rocksdb_block_cache_size"],
+        false => &["innodb_buffer_pool_size", "shared_buffers"],
+    };
+    let told = names.iter().find_map(|name| parse_bytes(settings.get(*name)?));
+    told.or_else(|| sqlite_cache(settings))
+}
+
+/// SQLite: pages, or KiB where it is negative.
+fn sqlite_cache(settings: &BTreeMap<String, String>) -> Option<f64> {
+    let size: f64 = settings.get("cache_size")?.parse().ok()?;
+    let page: f64 = settings.get("page_size")?.parse().ok()?;
+    Some(if size < 0.0 { -size * 1024.0 } else { size * page })
+}
+
+/// `2410MB` as PostgreSQL tells it (units of 1024), or bytes.
+fn parse_bytes(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "B" => 1.0,
+        "kB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
+        "TB" => 1024.0_f64.powi(4),
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|value| value * factor)
+}
+
+fn unlike_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let memory = |idx: usize| cache_bytes(&findings.variants[idx]);
+    let is_unlike = |a: f64, b: f64| (a - b).abs() > MEMORY_UNLIKE * a.max(b);
+    let what = |idx: usize, baseline: usize| {
+        let (ours, theirs) = (memory(idx)?, memory(baseline)?);
+        // What the study varies by intent is its question, and no accident.
+        let is_meant = is_varied(joined, (idx, baseline), &MEMORY_SETTINGS)
+            && findings.variants[idx].levels.iter().any(|(f, _)| f.starts_with("setting."));
+        (is_unlike(ours, theirs) && !is_meant).then(|| (bytes(ours), bytes(theirs)))
+    };
+    let advice = "Give both the same memory for data (`innodb_buffer_pool_size`, `shared_buffers`, \
+                  `cache_size`), or state beside the result that one had more.";
+    unlike(
+        findings,
+        CaveatKind::UnlikeMemory,
+        ("The engines do not have the same memory for data.", advice),
+        what,
+    )
+}
+
+/// The first finished trial of a variant.
+fn trial_of<'a>(joined: &Joined<'a>, idx: usize) -> Option<&'a TrialSummary> {
+    joined.trials.iter().filter(|trial| trial.variant == idx).find_map(|trial| trial.finished())
+}
+
+fn unlike_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let told = |idx: usize| {
+        let transport = trial_of(joined, idx)?.server.transport.as_str();
+        let options = &findings.variants[idx].options;
+        let names = options.iter().filter(|(name, _)| name.contains("protocol"));
+        let protocols: Vec<String> = names.map(|(name, value)| format!("{name} {value}")).collect();
+        Some((transport, protocols.join(", ")))
+    };
+    let what = |idx: usize, baseline: usize| {
+        let (ours, theirs) = (told(idx)?, told(baseline)?);
+        let is_meant =
+            findings.variants[idx].levels.iter().any(|(factor, _)| factor.contains("protocol"));
+        let is_simulated = [ours.0, theirs.0].contains(&"simulated");
+        let in_words = |(transport, protocol): (&str, String)| {
+            let parts = [transport, protocol.as_str()].map(str::to_owned);
+            list(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>())
+        };
+        let differs = ours.0 != theirs.0 || (ours.1 != theirs.1 && !is_meant);
+        (differs && !is_simulated).then(|| (in_words(ours), in_words(theirs)))
+    };
+    let advice = "The way to the server is in every response time and in the CPU of both sides. Let \
+                  both be reached alike; where one runs inside the generator's process, that is part \
+                  of what is compared, and to be said.";
+    unlike(
+        findings,
+        CaveatKind::UnlikeProtocol,
+        ("The servers were not spoken to in the same way.", advice),
+        what,
+    )
+}
+
+fn unlike_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let tls = |idx: usize| Some(trial_of(joined, idx)?.server.tls);
+    let word = |is_on: bool| if is_on { "TLS" } else { "no TLS" }.to_owned();
+    let what = |idx: usize, baseline: usize| {
+        let (ours, theirs) = (tls(idx)?, tls(baseline)?);
+        (ours != theirs).then(|| (word(ours), word(theirs)))
+    };
+    let advice = "Encryption costs CPU on both sides: use it for both or for none, or read the effect \
+                  as its price.";
+    unlike(
+        findings,
+        CaveatKind::UnlikeTls,
+        ("Connections are encrypted on one side only.", advice),
+        what,
+    )
+}
+
+/// Data sets that grew or shrank. Where the workload has steps of its own, that is what it is for.
+fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    if joined.steps.iter().any(|step| step.own.is_some()) {
+        return None;
+    }
+    let change = |trial: &TrialSummary| {
+        let (before, after) = (trial.data.bytes? as f64, trial.data.bytes_after? as f64);
+        (before > 0.0).then_some((before, after))
+    };
+    let ended = joined.trials.iter().filter_map(|t| Some((t.variant, change(t.finished()?)?)));
+    let changed: Vec<(usize, (f64, f64))> =
+        ended.filter(|(_, (a, b))| (b / a - 1.0).abs() > SIZE_CHANGED).collect();
+    let most = |(_, (a, b)): &(usize, (f64, f64))| (b / a).ln().abs();
+    let (variant, (before, after)) = changed.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
+    Some(Caveat {
+        kind: CaveatKind::DataChangedSize,
+        message: format!(
+            "The data set did not keep its size while it was measured: on disk, {} went from {} to \
+             {}, logs included.",
+            findings.variants[*variant].name,
+            bytes(*before),
+            bytes(*after),
+        ),
+        advice: "Later steps and seconds ran on other data than earlier ones, and variants that did \
+                 more work ran on more data. Where only logs grew this is harmless: look at the size \
+                 by kind of file. Else measure for a shorter time, or start with more rows."
+            .to_owned(),
+        variants: sorted(changed.iter().map(|(variant, _)| *variant)),
+        steps: Vec::new(),
+    })
+}
+
+/// Reads of the disks per transaction of a cell, where known.
+fn reads(findings: &Findings, variant: usize, step: usize) -> Option<f64> {
+    let is_it = |facts: &&crate::attribution::AttributionFacts| {
+        (facts.variant, facts.step) == (variant, step)
+    };
+    let facts = findings.attribution.iter().find(is_it)?;
+    let used = facts.uses.iter().find(|used| used.name == "reads")?;
+    Some(used.per_transaction.as_ref()?.value)
+}
+
+/// Data in memory on one side of a comparison only.
+fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
+    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for (idx, baseline) in pairs(findings) {
+        for step in 0..findings.steps.len() {
+            let (Some(ours), Some(theirs)) =
+                (reads(findings, idx, step), reads(findings, baseline, step))
+            else {
+                continue;
+            };
+            let (least, most) = (ours.min(theirs), ours.max(theirs));
+            if least <= READS_INSIDE && most >= READS_OUTSIDE {
+                let (inside, outside) =
+                    if ours < theirs { (idx, baseline) } else { (baseline, idx) };
+                told.push(format!(
+                    "{} read the disks {most:.2} times a transaction, {} hardly ever",
+                    place_name(findings, outside, step),
+                    findings.variants[inside].name,
+                ));
+                variants.extend([idx, baseline]);
+                steps.push(step);
+            }
+        }
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind: CaveatKind::CacheNotAsMeant,
+        message: format!("The data are in memory on one side only: {}.", told.join("; ")),
+        advice: "If that is not the question, give both enough memory for the data, or both too \
+                 little, and warm both up until reads keep their level."
+            .to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: sorted(steps.into_iter()),
+    })
+}
+
+/// Data that fit into the engine's cache and are read from disk all the same; and InnoDB's data that
+/// do not fit and are not.
+fn cache_not_as_meant(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for cell in &findings.cells {
+        let facts = &findings.variants[cell.variant];
+        let size = trial_of(joined, cell.variant).and_then(|trial| trial.data.bytes);
+        let (Some(cache), Some(size), Some(reads)) =
+            (cache_bytes(facts), size, reads(findings, cell.variant, cell.step))
+        else {
+            continue;
+        };
+        let size = size as f64;
+        let place = place_name(findings, cell.variant, cell.step);
+        let in_words = format!("{} of data, {} of cache", bytes(size), bytes(cache));
+        let is_innodb = facts.settings.contains_key("innodb_buffer_pool_size");
+        if size <= 0.9 * cache && reads >= READS_OUTSIDE {
+            told.push(format!(
+                "{place} fits ({in_words}) and read the disks {reads:.2} times a \
+                               transaction"
+            ));
+        } else if is_innodb && size > MUCH_LARGER * cache && reads <= READS_INSIDE {
+            let part = share(cache / size);
+            told.push(format!("{place} holds {part} ({in_words}) and hardly read the disks"));
+        } else {
+            continue;
+        }
+        variants.push(cell.variant);
+        steps.push(cell.step);
+    }
+    let more = told.len().saturating_sub(3);
+    told.truncate(3);
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind: CaveatKind::CacheNotAsMeant,
+        message: format!("Data were not read from where their size says: {}.", told.join("; ")),
+        advice:
+            "Data that fit are read once: warm up for longer, or see what else reads. Data that \
+                 do not fit and are not read are cached by the operating system, or only a part of \
+                 them is used: say so, use direct I/O, or hold memory back."
+                .to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: sorted(steps.into_iter()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Variants that are not alike, one way at a time.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{LevelRecord, Run};
+
+use super::super::tests::{caveats_of, contains, only, sound};
+use super::parse_bytes;
+use crate::CaveatKind;
+
+/// Sets a setting in force of a variant's servers.
+fn set(run: &mut Run, variant: usize, name: &str, value: &str) {
+    for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
+        trial.server.settings.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+fn read(run: &mut Run, variant: usize, reads_per_s: f64) {
+    for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
+        let step = &mut trial.steps[0];
+        let column = vec![Some(reads_per_s); step.intervals.start_s.len()];
+        step.readings.insert("disk.reads_per_s".to_owned(), column);
+    }
+}
+
+#[test]
+fn sizes_as_servers_tell_them() {
+    for (text, expected) in [
+        ("134217728", Some(134_217_728.0)),
+        ("128MB", Some(134_217_728.0)),
+        ("16kB", Some(16_384.0)),
+        ("1GB", Some(1_073_741_824.0)),
+        ("on", None),
+        ("", None),
+    ] {
+        assert_eq!(parse_bytes(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn unlike_memory() {
+    let caveat = only(CaveatKind::UnlikeMemory, |run| {
+        set(run, 0, "innodb_buffer_pool_size", "134217728");
+        set(run, 1, "shared_buffers", "512MB");
+    });
+    contains(&caveat.message, "b: 537 MB; a: 134 MB");
+    assert_eq!(caveat.variants, [0, 1]);
+    // SQLite's two ways to say it: 128 MiB of pages, or of KiB.
+    let mut run = sound();
+    for (variant, size) in [(0, "32768"), (1, "-131072")] {
+        set(&mut run, variant, "cache_size", size);
+        set(&mut run, variant, "page_size", "4096");
+    }
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
+fn memory_that_is_the_question_is_no_caveat() {
+    let mut run = sound();
+    set(&mut run, 0, "innodb_buffer_pool_size", "134217728");
+    set(&mut run, 1, "innodb_buffer_pool_size", "1073741824");
+    for (record, size) in run.manifest.variants.iter_mut().zip(["128M", "1G"]) {
+        let factor = "setting.innodb_buffer_pool_size".to_owned();
+        record.levels = vec![LevelRecord { factor, level: size.to_owned() }];
+        record.settings.insert("innodb_buffer_pool_size".to_owned(), size.to_owned());
+    }
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
+fn unlike_protocol() {
+    let caveat = only(CaveatKind::UnlikeProtocol, |run| {
+        for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+            trial.server.transport = "tcp".to_owned();
+        }
+    });
+    contains(&caveat.message, "b: tcp; a: unix");
+    let caveat = only(CaveatKind::UnlikeProtocol, |run| {
+        for (record, word) in run.manifest.variants.iter_mut().zip(["simple", "prepared"]) {
+            record.options = BTreeMap::from([("protocol".to_owned(), word.to_owned())]);
+        }
+    });
+    contains(&caveat.message, "b: unix and protocol prepared; a: unix and protocol simple");
+}
+
+#[test]
+fn a_protocol_that_is_varied_on_purpose_is_no_caveat() {
+    let mut run = sound();
+    for (record, word) in run.manifest.variants.iter_mut().zip(["simple", "prepared"]) {
+        record.options = BTreeMap::from([("protocol".to_owned(), word.to_owned())]);
+        let factor = "option.protocol".to_owned();
+        record.levels = vec![LevelRecord { factor, level: word.to_owned() }];
+    }
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
+fn unlike_tls() {
+    let caveat = only(CaveatKind::UnlikeTls, |run| {
+        for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+            trial.server.tls = true;
+        }
+    });
+    contains(&caveat.message, "b: TLS; a: no TLS");
+}
+
+#[test]
+fn a_data_set_that_grows() {
+    let caveat = only(CaveatKind::DataChangedSize, |run| {
+        run.trials[1].data.bytes = Some(100_000_000);
+        run.trials[1].data.bytes_after = Some(140_000_000);
+        run.trials[0].data.bytes_after = run.trials[0].data.bytes;
+    });
+    contains(&caveat.message, "b went from 100 MB to 140 MB");
+    assert_eq!(caveat.variants, [1]);
+}
+
+#[test]
+fn data_in_memory_on_one_side_only() {
+    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+        read(run, 0, 0.0);
+        read(run, 1, 5_000.0);
+    });
+    contains(&caveat.message, "b at 4 clients read the disks 1.00 times a transaction, a hardly");
+    assert_eq!((caveat.variants, caveat.steps), (vec![0, 1], vec![0]));
+}
+
+#[test]
+fn data_that_fit_and_are_read_all_the_same() {
+    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+        for variant in 0..2 {
+            set(run, variant, "innodb_buffer_pool_size", "134217728");
+            read(run, variant, 2_500.0);
+        }
+    });
+    contains(&caveat.message, "a at 4 clients fits (1.05 MB of data, 134 MB of cache) and read");
+}
+
+#[test]
+fn data_that_do_not_fit_and_are_not_read() {
+    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+        for variant in 0..2 {
+            set(run, variant, "innodb_buffer_pool_size", "524288");
+            read(run, variant, 0.0);
+        }
+    });
+    contains(&caveat.message, "a at 4 clients holds 50 % (1.05 MB of data, 524 kB of cache)");
+}

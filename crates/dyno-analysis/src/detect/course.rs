@@ -1,0 +1,303 @@
+//! What happened in the course of the run: order and drift, a busy host, servers that were started
+//! anew, quotas and debts that were left over, verdicts that were left open.
+
+use dyno_record::{Canary, StepSummary};
+
+use crate::attribution::readings::{mean_rate, measured_values};
+use crate::cells::Measured;
+use crate::join::Joined;
+use crate::stalls::pattern::fits;
+use crate::statistics::{mean, median, t_two_sided_p};
+use crate::words::{count, list, percent, seconds, share};
+use crate::{Caveat, CaveatKind, Findings, Metric};
+
+use super::{place_name, places, sorted};
+
+/// Fewest blocks whose course can be told from chance.
+const BLOCKS_LEAST: usize = 5;
+/// Probability of seeing drift where there is none.
+const DRIFT_ALPHA: f64 = 0.01;
+/// A canary that takes this many times as long as the run's median tells of a busy host.
+const CANARY_SLOW: f64 = 1.25;
+/// CPU time that the hypervisor gave to others, in percent, from which on it counts.
+const STEAL_PCT: f64 = 1.0;
+/// Share of the machine's CPUs that other processes may use.
+const OTHERS_SHARE: f64 = 0.1;
+/// How much a server's age may seem to fall by rounding, in seconds.
+const AGE_ROUNDING_S: f64 = 1.5;
+
+/// The caveats of this file.
+pub(super) fn caveats(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    findings: &Findings,
+) -> Vec<Caveat> {
+    [
+        sequential_order(joined, findings),
+        drift(measured, findings),
+        noisy_host(joined, findings),
+        server_restarted(joined, findings),
+        unfinished_quota(findings),
+        debt_unpaid(findings),
+        not_settled(findings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    if joined.interleaved || findings.comparisons.is_empty() {
+        return None;
+    }
+    let compared = findings.comparisons.iter().flat_map(|c| [c.variant, c.baseline]);
+    Some(Caveat {
+        kind: CaveatKind::SequentialOrder,
+        message: "Variants were measured one after the other: whatever changed on the machine \
+                  meanwhile looks like an effect of the variant."
+            .to_owned(),
+        advice:
+            "Use `order = \"interleaved\"`. METHOD.md tells how often a machine that drifts by 2 % \
+                 makes a false alarm of it."
+                .to_owned(),
+        variants: sorted(compared),
+        steps: Vec::new(),
+    })
+}
+
+/// Throughput that rises or falls from block to block, all variants and steps together: the slope of
+/// each block's mean distance (of logarithms) from the cells' means, by its t value.
+fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
+    let log = |m: &Measured| m.value(Metric::Throughput).filter(|v| *v > 0.0).map(f64::ln);
+    let cell_mean = |variant: usize, step: usize| {
+        let here = measured.iter().filter(|m| (m.variant, m.step) == (variant, step));
+        let logs: Vec<f64> = here.filter_map(log).collect();
+        (logs.len() >= BLOCKS_LEAST).then(|| mean(&logs))
+    };
+    let mut means = std::collections::BTreeMap::new();
+    let mut blocks: std::collections::BTreeMap<u32, Vec<f64>> = std::collections::BTreeMap::new();
+    for one in measured {
+        let place = (one.variant, one.step);
+        let center = *means.entry(place).or_insert_with(|| cell_mean(place.0, place.1));
+        if let (Some(center), Some(value)) = (center, log(one)) {
+            blocks.entry(one.block).or_default().push(value - center);
+        }
+    }
+    let points: Vec<(f64, f64)> =
+        blocks.iter().map(|(block, off)| (f64::from(*block), mean(off))).collect();
+    let (slope, p) = slope_and_p(&points)?;
+    let change = slope * (points.last()?.0 - points.first()?.0);
+    let matters = change.abs() >= findings.threshold.max(0.01).ln_1p();
+    (p <= DRIFT_ALPHA && matters).then(|| Caveat {
+        kind: CaveatKind::Drift,
+        message: format!(
+            "Throughput of all variants together changed by {} from the first to the last of {} \
+             (p = {p:.4}).",
+            percent(change.exp_m1() * 100.0),
+            count(points.len() as u64, "block"),
+        ),
+        advice: "Something drifts: a disk or a table that fills, a temperature, a neighbour. \
+                 Comparisons within blocks take it out; estimates of a single variant hold it, and \
+                 their bounds are wider for it."
+            .to_owned(),
+        variants: Vec::new(),
+        steps: Vec::new(),
+    })
+}
+
+/// The slope of least squares and its two-sided p-value by Student's distribution.
+fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    if points.len() < BLOCKS_LEAST {
+        return None;
+    }
+    let n = points.len() as f64;
+    let (x, y) = (
+        points.iter().map(|(x, _)| x).sum::<f64>() / n,
+        points.iter().map(|(_, y)| y).sum::<f64>() / n,
+    );
+    let squares: f64 = points.iter().map(|(a, _)| (a - x).powi(2)).sum();
+    let slope = points.iter().map(|(a, b)| (a - x) * (b - y)).sum::<f64>() / squares;
+    let left: f64 = points.iter().map(|(a, b)| (b - y - slope * (a - x)).powi(2)).sum();
+    let error = (left / (n - 2.0) / squares).sqrt();
+    let p = if error > 0.0 { t_two_sided_p(slope / error, n - 2.0) } else { 0.0 };
+    (slope != 0.0).then_some((slope, p))
+}
+
+fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let mut told = Vec::new();
+    let mut variants = Vec::new();
+    if let Some((text, of)) = slow_canary(joined, findings) {
+        told.push(text);
+        variants.extend(of);
+    }
+    let places = places(joined);
+    let others_most = OTHERS_SHARE * f64::from(findings.cpus.max(1));
+    let checks: [(&str, f64, &dyn Fn(f64) -> String); 2] = [
+        ("cpu.steal_pct", STEAL_PCT, &|v| {
+            format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0))
+        }),
+        ("rest.cpu_s_per_s", others_most, &|v| format!("other processes used {v:.2} CPUs")),
+    ];
+    for (reading, most, words) in checks {
+        let over: Vec<(f64, usize, usize)> = places
+            .iter()
+            .filter_map(|p| Some((mean_rate(p.summary, reading).ok()?, p.variant, p.step)))
+            .filter(|(value, ..)| *value > most)
+            .collect();
+        let Some((value, variant, step)) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            continue;
+        };
+        told.push(format!("{} ({})", words(*value), place_name(findings, *variant, *step)));
+        variants.extend(over.iter().map(|(_, variant, _)| *variant));
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind: CaveatKind::NoisyHost,
+        message: format!("Something else was busy on the host: {}.", list(&told)),
+        advice: "Stop what else runs there, or measure on a machine of its own. With interleaved \
+                 order and more repetitions a noisy host costs sureness; in a single run it may cost \
+                 the answer."
+            .to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: Vec::new(),
+    })
+}
+
+/// The slowest canary, against the median of the run, with the variants of all that were slow.
+fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<usize>)> {
+    let canary = |trial: &crate::join::JoinedTrial<'_>| {
+        let canary: &Canary = trial.finished()?.canary.as_ref()?;
+        Some((trial.variant, trial.number, canary.before_s.max(canary.after_s), canary.clone()))
+    };
+    let all: Vec<(usize, u32, f64, Canary)> = joined.trials.iter().filter_map(canary).collect();
+    let times: Vec<f64> = all.iter().flat_map(|(.., c)| [c.before_s, c.after_s]).collect();
+    let ordinary = median(&times);
+    let slow: Vec<_> =
+        all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
+    let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let text = format!(
+        "a small fixed piece of work took {} beside trial {number} ({}), and {} else",
+        seconds(*most),
+        findings.variants[*variant].name,
+        seconds(ordinary),
+    );
+    (ordinary > 0.0).then(|| (text, slow.iter().map(|(variant, ..)| *variant).collect()))
+}
+
+/// Readings that tell for how long a server has run.
+const AGES: [&str; 4] = ["*.uptime_s", "*.uptime", "server.age_s", "*.postmaster_age_s"];
+
+/// Whether the server became younger during a step.
+fn is_restarted(summary: &StepSummary) -> bool {
+    let names = summary.readings.keys().filter(|n| AGES.iter().any(|age| fits(age, n)));
+    let mut ages = names.map(|name| measured_values(summary, name));
+    let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 - AGE_ROUNDING_S;
+    let by_age = ages.any(|ages| ages.windows(2).any(falls));
+    // A server that is gone for a second or more has no processes then.
+    let is_gone = |(_, n): &(f64, f64)| *n < 1.0;
+    by_age || measured_values(summary, "server.processes").iter().any(is_gone)
+}
+
+fn server_restarted(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let places = places(joined);
+    let restarted: Vec<_> = places.iter().filter(|place| is_restarted(place.summary)).collect();
+    let first = restarted.first()?;
+    Some(Caveat {
+        kind: CaveatKind::ServerRestarted,
+        message: format!(
+            "The server was started anew, or gone, while it was measured: in {}, first in trial {} \
+             ({}).",
+            count(restarted.len() as u64, "measure phase"),
+            first.trial.number,
+            place_name(findings, first.variant, first.step),
+        ),
+        advice:
+            "Do not use these numbers: read the server's log for why it ended. Caches were cold \
+                 and recovery ran."
+                .to_owned(),
+        variants: sorted(restarted.iter().map(|place| place.variant)),
+        steps: sorted(restarted.iter().map(|place| place.step)),
+    })
+}
+
+fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
+    let over = |cell: &&crate::Cell| cell.ended_by.get("limit").is_some_and(|n| *n > 0);
+    let cells: Vec<&crate::Cell> = findings.cells.iter().filter(over).collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let place = |cell: &&crate::Cell| {
+        let n = cell.ended_by["limit"];
+        let all: u32 = cell.ended_by.values().sum();
+        format!("{} ({n} of {all})", place_name(findings, cell.variant, cell.step))
+    };
+    let places: Vec<String> = cells.iter().map(place).collect();
+    Some(Caveat {
+        kind: CaveatKind::UnfinishedQuota,
+        message: format!(
+            "Steps that end when all is done ran out of their longest time: {}. Steps behind them \
+             ran on less data than was meant.",
+            list(&places)
+        ),
+        advice:
+            "Allow the step more time, or give it less to do. The rate of such a step is that of \
+                 the part that was done; it has no time to compare."
+                .to_owned(),
+        variants: sorted(cells.iter().map(|cell| cell.variant)),
+        steps: sorted(cells.iter().map(|cell| cell.step)),
+    })
+}
+
+fn debt_unpaid(findings: &Findings) -> Option<Caveat> {
+    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for cell in &findings.cells {
+        let unpaid = cell.settled.iter().filter(|settled| !settled.paid).count();
+        if unpaid > 0 {
+            let place = place_name(findings, cell.variant, cell.step);
+            told.push(format!("{place} began with debt in {unpaid} of {}", cell.settled.len()));
+            variants.push(cell.variant);
+            steps.push(cell.step);
+        }
+    }
+    for run_off in findings.run_off.iter().filter(|run_off| !run_off.unpaid.is_empty()) {
+        told.push(run_off.told.trim_end_matches('.').to_owned());
+        variants.push(run_off.variant);
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind: CaveatKind::DebtUnpaid,
+        message: format!("The engine's debt was not paid: {}.", told.join("; ")),
+        advice:
+            "Work that was put off is not in the numbers of the load that caused it, and is in \
+                 those of what came next. Allow more time, or look at debt over time."
+                .to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: sorted(steps.into_iter()),
+    })
+}
+
+fn not_settled(findings: &Findings) -> Option<Caveat> {
+    let stopping = findings.stopping.as_ref()?;
+    let open: Vec<usize> = (0..stopping.variants.len())
+        .filter(|&idx| !stopping.variants[idx].settled && findings.variants[idx].baseline.is_some())
+        .collect();
+    if open.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = open.iter().map(|&idx| findings.variants[idx].name.as_str()).collect();
+    Some(Caveat {
+        kind: CaveatKind::NotSettled,
+        message: format!(
+            "The run ended with open verdicts: {} could not be settled with at most {} repetitions.",
+            list(&names),
+            stopping.repetitions_max,
+        ),
+        advice:
+            "Start the run again if trials are missing. Else raise `repetitions`, give it a longer \
+                 time budget, or a larger `threshold`."
+                .to_owned(),
+        variants: open,
+        steps: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! The Insert Benchmark as its author reports it: rows and queries a second against the baseline,
+//! response time buckets, whether the insert rate was kept, and the time of `min(transactionid)`.
+//!
+//! A step counts transactions; here they are turned into rows, because that is what the author's
+//! tables are in.
+
+mod buckets;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use dyno_record::{KindSummary, StepRecord, StepSummary, new_histogram};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+pub use buckets::{BOUNDS_NS, Buckets, N_BUCKETS, buckets};
+
+use crate::Estimate;
+use crate::cells::estimate;
+use crate::join::Joined;
+use crate::statistics::Rule;
+
+/// The workload whose steps these are.
+const WORKLOAD: &str = "insert-benchmark";
+
+/// The share of the target rate that has to be inserted: the author's.
+pub const SLA_SHARE: f64 = 0.95;
+
+/// Kinds that the author counts as queries.
+const QUERIES: [&str; 4] = ["market", "register", "pdc", "point"];
+
+/// One variant at one step of the Insert Benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InsertBenchmarkCell {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// Rows inserted per second, all clients together; none where none were.
+    pub inserts: Option<Estimate>,
+    /// Rows deleted per second.
+    pub deletes: Option<Estimate>,
+    /// Queries per second.
+    pub queries: Option<Estimate>,
+    /// Rows that l.i0 left, divided by the seconds that it took to make their indexes.
+    pub indexed: Option<Estimate>,
+    /// What the author compares (queries of a read/write step, indexed rows of l.x, else inserted
+    /// rows), divided by that of the baseline; none without one.
+    pub relative: Option<f64>,
+    /// Response times of inserts, deletes and queries, from when the statement was sent, as the
+    /// author takes them; all trials together, by `insert`, `delete`, `query`.
+    pub response: BTreeMap<String, Buckets>,
+    /// The same from when the statement was due: longer where it had to wait for the one before it.
+    pub response_from_due: BTreeMap<String, Buckets>,
+    /// Whether the insert rate was kept; none in steps without a rate.
+    pub sla: Option<Sla>,
+    /// Times of `select min(transactionid)`; none in steps without deletes.
+    pub get_min: Option<GetMin>,
+}
+
+/// How a read/write step kept its insert rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sla {
+    /// Rows a second that all clients are to insert.
+    pub target: f64,
+    /// Trials in which the whole step inserted at least 95 % of it.
+    pub met: u32,
+    /// Trials.
+    pub trials: u32,
+    /// Share of the seconds, of all trials, that inserted at least 95 % of it; a statement of each
+    /// client may lie on the other side of a second's edge. None where the record does not tell.
+    pub seconds_met: Option<f64>,
+    /// Most seconds in a row that did not.
+    pub longest_miss_s: u32,
+}
+
+/// Times of the query for the smallest id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GetMin {
+    /// How many were asked when a step began: one a table and trial.
+    pub at_start: u64,
+    /// Their median, in seconds.
+    pub at_start_median_s: f64,
+    /// The longest of them, in seconds.
+    pub at_start_max_s: f64,
+    /// How many were asked while the step ran.
+    pub later: u64,
+    /// The longest of those, in seconds.
+    pub later_max_s: f64,
+}
+
+/// All cells of the Insert Benchmark; empty where no variant runs it.
+pub(crate) fn insert_benchmark(joined: &Joined<'_>, rule: &Rule) -> Vec<InsertBenchmarkCell> {
+    let mut cells = Vec::new();
+    for (variant, record) in joined.variants.iter().enumerate() {
+        if record.workload != WORKLOAD {
+            continue;
+        }
+        for (step, facts) in joined.steps.iter().enumerate() {
+            let summaries = joined.summaries(variant, step);
+            if !summaries.is_empty() {
+                let place = InsertBenchmarkCell { variant, step, ..InsertBenchmarkCell::default() };
+                let before = rows_before(joined, variant, step);
+                cells.push(cell(place, (facts, &record.options), (&summaries, &before), rule));
+            }
+        }
+    }
+    let main: Vec<_> =
+        cells.iter().map(|cell| (cell.variant, cell.step, main_rate(cell))).collect();
+    for cell in &mut cells {
+        let Some(baseline) = joined.variants[cell.variant].baseline else { continue };
+        let of = |variant| {
+            main.iter().find(|(v, s, _)| (*v, *s) == (variant, cell.step)).and_then(|one| one.2)
+        };
+        let (Some(ours), Some(theirs)) = (of(cell.variant), of(baseline)) else { continue };
+        cell.relative = (theirs > 0.0).then(|| ours / theirs);
+    }
+    cells
+}
+
+/// What the author compares at a step.
+fn main_rate(cell: &InsertBenchmarkCell) -> Option<f64> {
+    let main = cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref());
+    main.map(|rate| rate.value)
+}
+
+/// Rows of an INSERT and of a DELETE at a step, by its name.
+fn rows_per_commit(step: &str, options: &BTreeMap<String, String>) -> Option<u64> {
+    let option = |name: &str| options.get(name).and_then(|text| dyno_units::parse_count(text).ok());
+    match step {
+        "l.i0" => option("commit_i0"),
+        "l.i1" => option("commit_i1"),
+        "l.i2" => option("commit_i2"),
+        _ => {
+            let rate = step.trim_start_matches(['q', 'r', 'p']).parse().ok()?;
+            Some(option("commit_q")?.min(rate))
+        }
+    }
+}
+
+fn committed(summary: &StepSummary, kind: &str) -> u64 {
+    let of = |one: &KindSummary| one.outcomes.get("committed").copied().unwrap_or(0);
+    summary.kinds.iter().filter(|one| one.name == kind).map(of).sum()
+}
+
+/// Rows inserted before this step, in each trial of a variant.
+fn rows_before(joined: &Joined<'_>, variant: usize, step: usize) -> Vec<u64> {
+    let own = joined.trials.iter().filter(|trial| trial.variant == variant);
+    let options = &joined.variants[variant].options;
+    let rows = |trial: &crate::join::JoinedTrial<'_>| {
+        let before = (0..step).filter_map(|idx| Some((idx, trial.step(idx)?)));
+        before
+            .map(|(idx, summary)| {
+                let batch = rows_per_commit(&joined.steps[idx].name, options).unwrap_or(0);
+                batch * committed(summary, "insert")
+            })
+            .sum()
+    };
+    own.filter(|trial| trial.step(step).is_some()).map(rows).collect()
+}
+
+fn cell(
+    mut cell: InsertBenchmarkCell,
+    (facts, options): (&StepRecord, &BTreeMap<String, String>),
+    (summaries, before): (&[&StepSummary], &[u64]),
+    rule: &Rule,
+) -> InsertBenchmarkCell {
+    let batch = rows_per_commit(&facts.name, options);
+    let rate = |done: &dyn Fn(&StepSummary) -> u64, scale: f64| {
+        let values: Vec<f64> =
+            summaries.iter().map(|s| scale * done(s) as f64 / s.measured_s).collect();
+        let has_any = values.iter().any(|value| *value > 0.0);
+        has_any.then(|| estimate(values, "1/s", rule.confidence))
+    };
+    if let Some(batch) = batch {
+        cell.inserts = rate(&|s| committed(s, "insert"), batch as f64);
+        cell.deletes = rate(&|s| committed(s, "delete"), batch as f64);
+    }
+    cell.queries = rate(&|s| QUERIES.iter().map(|kind| committed(s, kind)).sum(), 1.0);
+    let is_indexed = summaries.iter().all(|s| committed(s, "create_indexes") > 0);
+    if is_indexed {
+        let values = summaries.iter().zip(before);
+        let values = values.map(|(s, rows)| *rows as f64 / s.measured_s).collect();
+        cell.indexed = Some(estimate(values, "1/s", rule.confidence));
+    }
+    for (name, kinds) in [("insert", &["insert"][..]), ("delete", &["delete"]), ("query", &QUERIES)]
+    {
+        for (from, into) in [
+            (merged(summaries, kinds, |kind| &kind.service), &mut cell.response),
+            (merged(summaries, kinds, |kind| &kind.response), &mut cell.response_from_due),
+        ] {
+            if !from.is_empty() {
+                into.insert(name.to_owned(), buckets(&from));
+            }
+        }
+    }
+    cell.sla = batch.and_then(|batch| sla(facts, summaries, batch as f64));
+    cell.get_min = get_min(summaries);
+    cell
+}
+
+/// Histograms of some kinds of all trials, added up.
+fn merged(
+    summaries: &[&StepSummary],
+    kinds: &[&str],
+    of: fn(&KindSummary) -> &dyno_record::EncodedHistogram,
+) -> Histogram<u64> {
+    let mut all = new_histogram();
+    let wanted = summaries.iter().flat_map(|s| &s.kinds);
+    for kind in wanted.filter(|kind| kinds.contains(&kind.name.as_str())) {
+        // One that cannot be read or added is a record of another tool's, and is left out.
+        if let Some(histogram) = of(kind).decode() {
+            let _ = all.add(histogram);
+        }
+    }
+    all
+}
+
+/// How the inserters' rate was kept; none where they have none.
+fn sla(facts: &StepRecord, summaries: &[&StepSummary], batch: f64) -> Option<Sla> {
+    let roles = &facts.own.as_ref()?.roles;
+    let inserter = roles.iter().find(|role| role.name == "inserter")?;
+    let clients = inserter.clients as f64;
+    let statements = inserter.rate? * clients;
+    let is_met =
+        |s: &&&StepSummary| committed(s, "insert") as f64 / s.measured_s >= SLA_SHARE * statements;
+    let mut sla = Sla {
+        target: statements * batch,
+        met: summaries.iter().filter(is_met).count() as u32,
+        trials: summaries.len() as u32,
+        ..Sla::default()
+    };
+    let (mut all, mut met) = (0_u32, 0_u32);
+    for summary in summaries {
+        let Some(seconds) = crate::stalls::seconds_of_kind(summary, "insert") else { continue };
+        // What follows the last insert is no part of the load, nor is the second of that insert.
+        let judged = seconds.iter().rposition(|count| *count > 0.0).unwrap_or(seconds.len());
+        let mut missing = 0;
+        for count in &seconds[..judged] {
+            let is_met = *count >= (SLA_SHARE * statements - clients).max(1.0).floor();
+            (all, met) = (all + 1, met + u32::from(is_met));
+            missing = if is_met { 0 } else { missing + 1 };
+            sla.longest_miss_s = sla.longest_miss_s.max(missing);
+        }
+    }
+    sla.seconds_met = (all > 0).then(|| f64::from(met) / f64::from(all));
+    Some(sla)
+}
+
+fn get_min(summaries: &[&StepSummary]) -> Option<GetMin> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let at_start = merged(summaries, &["get_min_start"], |kind| &kind.service);
+    let later = merged(summaries, &["get_min"], |kind| &kind.service);
+    (!at_start.is_empty()).then(|| GetMin {
+        at_start: at_start.len(),
+        at_start_median_s: seconds(at_start.value_at_quantile(0.5)),
+        at_start_max_s: seconds(at_start.max()),
+        later: later.len(),
+        later_max_s: if later.is_empty() { 0.0 } else { seconds(later.max()) },
+    })
+}

@@ -1,0 +1,168 @@
+//! Cells of the Insert Benchmark out of records whose truth is known.
+
+use dyno_record::{
+    EncodedCounts, EncodedHistogram, KindSummary, OwnStepRecord, RoleRecord, Run, StepSummary,
+    new_histogram,
+};
+
+use super::*;
+use crate::fixtures;
+use crate::{Options, analyse};
+
+/// A kind of which each took `ms`, with so many commits in each second.
+fn kind(name: &str, ms: u64, seconds: &[u32]) -> KindSummary {
+    let total: u32 = seconds.iter().sum();
+    let mut histogram = new_histogram();
+    histogram.record_n(ms * 1_000_000, u64::from(total)).unwrap();
+    let bins: Vec<u32> =
+        seconds.iter().flat_map(|count| [*count, 0, 0, 0, 0, 0, 0, 0, 0, 0]).collect();
+    KindSummary {
+        name: name.to_owned(),
+        outcomes: BTreeMap::from([("committed".to_owned(), u64::from(total))]),
+        response: EncodedHistogram::encode(&histogram),
+        service: EncodedHistogram::encode(&histogram),
+        commits_100ms: Some(EncodedCounts::encode(&bins)),
+    }
+}
+
+fn own(rate: Option<f64>) -> OwnStepRecord {
+    let role = RoleRecord {
+        name: "inserter".to_owned(),
+        clients: 2,
+        pacing: if rate.is_some() { "constant" } else { "closed" }.to_owned(),
+        rate,
+        quota: Some(1000),
+        kinds: Vec::new(),
+    };
+    OwnStepRecord { roles: vec![role], ends_by_quota: true, settle_s: 0.0 }
+}
+
+/// Two variants, a repetition each: l.i0, l.x and q100 of ten seconds. The second variant queries
+/// twice as much.
+fn run(q_inserts: &[u32]) -> Run {
+    let mut run = fixtures::run(&["a", "b"], &[1, 2, 3], 1, |_, _, _| 10.0);
+    for variant in &mut run.manifest.variants {
+        variant.workload = WORKLOAD.to_owned();
+        for (name, value) in [("commit_i0", "100"), ("commit_q", "50")] {
+            variant.options.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    let steps = [("l.i0", None), ("l.x", None), ("q100", Some(2.0))];
+    for (record, (name, rate)) in run.manifest.steps.iter_mut().zip(steps) {
+        record.name = name.to_owned();
+        record.own = Some(own(rate));
+        record.warm_up_s = 0.0;
+    }
+    for trial in &mut run.trials {
+        let factor = 1 + trial.variant as u32;
+        let kinds = [
+            vec![kind("insert", 3, &[5; 10])],
+            vec![kind("create_indexes", 9000, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 1])],
+            vec![
+                kind("insert", 3, q_inserts),
+                kind("delete", 3, &[4; 10]),
+                kind("get_min_start", 700, &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+                kind("market", 1, &[7 * factor; 10]),
+                kind("pdc", 20, &[3 * factor; 10]),
+            ],
+        ];
+        for (step, kinds) in trial.steps.iter_mut().zip(kinds) {
+            set(step, kinds);
+        }
+    }
+    run
+}
+
+fn set(step: &mut StepSummary, kinds: Vec<KindSummary>) {
+    step.kinds = kinds;
+    step.intervals.start_s = (0..10).map(f64::from).collect();
+    step.intervals.throughput = vec![1.0; 10];
+    step.readings.clear();
+}
+
+fn cells(run: Run) -> Vec<InsertBenchmarkCell> {
+    analyse(&[run], &Options::default()).insert_benchmark
+}
+
+fn value(rate: &Option<Estimate>) -> Option<f64> {
+    // A geometric mean of one value is that value but for rounding.
+    rate.as_ref().map(|rate| (rate.value * 1e6).round() / 1e6)
+}
+
+#[test]
+fn transactions_become_rows_and_queries() {
+    let cells = cells(run(&[4; 10]));
+    assert_eq!(cells.len(), 6);
+    let rates = |cell: &InsertBenchmarkCell| {
+        [&cell.inserts, &cell.deletes, &cell.queries, &cell.indexed].map(value)
+    };
+    assert_eq!(rates(&cells[0]), [Some(500.0), None, None, None]);
+    // 5000 rows were there, and ten seconds it took.
+    assert_eq!(rates(&cells[1]), [None, None, None, Some(500.0)]);
+    assert_eq!(rates(&cells[2]), [Some(200.0), Some(200.0), Some(10.0), None]);
+    assert_eq!(cells[2].relative, None);
+    let relative: Vec<_> = cells[3..]
+        .iter()
+        .map(|cell| cell.relative.map(|ratio| (ratio * 1e6).round() / 1e6))
+        .collect();
+    assert_eq!(relative, [Some(1.0), Some(1.0), Some(2.0)]);
+}
+
+#[test]
+fn queries_of_all_kinds_share_buckets() {
+    let cells = cells(run(&[4; 10]));
+    let query = &cells[2].response["query"];
+    assert_eq!((query.counts[1], query.counts[4], query.total()), (70, 30, 100));
+    assert_eq!(cells[2].response["insert"].counts[2], 40);
+    assert_eq!(cells[2].response, cells[2].response_from_due);
+    let min = cells[2].get_min.as_ref().unwrap();
+    assert_eq!((min.at_start, min.later), (2, 0));
+    assert!((min.at_start_max_s - 0.7).abs() < 0.001);
+    assert_eq!(cells[0].get_min, None);
+}
+
+#[track_caller]
+fn check_sla(inserts: &[u32], met: u32, seconds_met: f64, longest_miss_s: u32) {
+    let cells = cells(run(inserts));
+    let sla = cells[2].sla.as_ref().unwrap();
+    assert_eq!((sla.target, sla.trials), (200.0, 1));
+    assert_eq!((sla.met, sla.longest_miss_s), (met, longest_miss_s), "{sla:?}");
+    assert!((sla.seconds_met.unwrap() - seconds_met).abs() < 1e-9, "{sla:?}");
+}
+
+#[test]
+fn an_insert_rate_is_kept_as_a_whole_and_by_the_second() {
+    check_sla(&[4; 10], 1, 1.0, 0);
+    // One of each of the two clients may fall into the next second.
+    check_sla(&[4, 4, 2, 6, 4, 4, 4, 4, 4, 4], 1, 1.0, 0);
+    // What was missed is caught up: kept as a whole, not by the second.
+    check_sla(&[4, 0, 0, 0, 16, 4, 4, 4, 4, 4], 1, 6.0 / 9.0, 3);
+    check_sla(&[4, 4, 0, 4, 4, 0, 0, 4, 4, 4], 0, 6.0 / 9.0, 2);
+    // All was done before the step ended; the last second of it is no whole one.
+    check_sla(&[4, 4, 4, 4, 4, 4, 4, 4, 1, 0], 0, 1.0, 0);
+}
+
+#[test]
+fn steps_without_a_rate_have_no_sla_and_other_workloads_no_cells() {
+    assert!(cells(run(&[4; 10]))[0].sla.is_none());
+    let other = fixtures::run(&["a"], &[1], 2, |_, _, _| 10.0);
+    assert!(cells(other).is_empty());
+}
+
+#[test]
+fn rows_of_a_commit_follow_from_step_and_options() {
+    let options: BTreeMap<String, String> =
+        [("commit_i0", "100"), ("commit_i1", "50"), ("commit_i2", "5"), ("commit_q", "1k")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+    let check = |step: &str, expected: Option<u64>| {
+        assert_eq!(rows_per_commit(step, &options), expected, "{step}");
+    };
+    check("l.i0", Some(100));
+    check("l.i1", Some(50));
+    check("l.i2", Some(5));
+    check("l.x", None);
+    check("q100", Some(100));
+    check("qp1000", Some(1000));
+    check("qr2000", Some(1000));
+}

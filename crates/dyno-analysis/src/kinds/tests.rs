@@ -1,0 +1,129 @@
+//! Kinds apart: an insert rate that is kept while queries become slower.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{EncodedCounts, KindSummary, OwnStepRecord, RoleRecord, Run};
+
+use super::KindCell;
+use crate::fixtures::{MEASURED_S, run, step_summary, wobble};
+use crate::{Findings, Metric, Options, Verdict, analyse};
+
+fn role(name: &str, rate: Option<f64>, quota: Option<u64>) -> RoleRecord {
+    RoleRecord {
+        name: name.to_owned(),
+        clients: 2,
+        pacing: if rate.is_some() { "constant" } else { "closed" }.to_owned(),
+        rate,
+        quota,
+        kinds: Vec::new(),
+    }
+}
+
+/// A step of two inserters that offer 50/s each, and queries; the second variant's queries are slower,
+/// and it inserts this many rows a second.
+fn with_roles(inserts: f64) -> Findings {
+    let mut run = run(&["a", "b"], &[4, 8, 16], 5, |_, _, _| 1_000.0);
+    for step in &mut run.manifest.steps {
+        step.own = Some(OwnStepRecord {
+            roles: vec![role("inserter", Some(50.0), None), role("query", None, None)],
+            ends_by_quota: false,
+            settle_s: 0.0,
+        });
+    }
+    for trial in &mut run.trials {
+        let variant = trial.variant;
+        for (idx, step) in trial.steps.iter_mut().enumerate() {
+            let kind = |name: &str, rate: f64| {
+                let one = step_summary(0, rate, 1.0 / rate).kinds.remove(0);
+                let bins = vec![(rate / 10.0).round() as u32; 120];
+                let commits_100ms = Some(EncodedCounts::encode(&bins));
+                KindSummary { name: name.to_owned(), commits_100ms, ..one }
+            };
+            let queries = if variant == 0 { 5_000.0 } else { 4_000.0 };
+            let noise = wobble(variant, idx, trial.repetition);
+            step.kinds = vec![
+                kind("insert", if variant == 0 { 100.0 } else { inserts }),
+                kind("market", queries * noise),
+                kind("never", 0.0),
+            ];
+        }
+    }
+    analyse(&[run], &Options::default())
+}
+
+fn cell<'a>(findings: &'a Findings, variant: usize, kind: &str) -> &'a KindCell {
+    let is_it = |c: &&KindCell| (c.variant, c.step, c.kind.as_str()) == (variant, 0, kind);
+    findings.kinds.iter().find(is_it).expect("the kind ran")
+}
+
+#[test]
+fn each_kind_has_its_own_estimates_and_verdicts() {
+    let findings = with_roles(100.0);
+    // Two kinds ran, of two variants at three steps.
+    assert_eq!(findings.kinds.len(), 12);
+    let queries = cell(&findings, 1, "market");
+    assert!((queries.metrics[&Metric::Throughput].value / 4_000.0 - 1.0).abs() < 0.02);
+    assert!(queries.metrics.contains_key(&Metric::ResponseP99));
+    assert_eq!((queries.role.as_deref(), &queries.offered), (None, &None));
+    let verdict = |kind: &str| {
+        let is_it = |c: &&crate::kinds::KindComparison| {
+            c.kind == kind && c.comparison.step == 0 && c.comparison.metric == Metric::Throughput
+        };
+        findings.kind_comparisons.iter().find(is_it).expect("compared").comparison.verdict
+    };
+    assert_eq!(verdict("market"), Verdict::Worse);
+    assert_eq!(verdict("insert"), Verdict::NoDifference);
+}
+
+#[test]
+fn an_offered_rate_is_kept_or_not() {
+    let findings = with_roles(100.0);
+    let kept = cell(&findings, 1, "insert").offered.clone().expect("a rate is offered");
+    assert_eq!((kept.rate, kept.met, kept.of, kept.seconds_met), (100.0, 5, 5, Some(1.0)));
+    let findings = with_roles(80.0);
+    let missed = cell(&findings, 1, "insert").offered.clone().expect("a rate is offered");
+    assert_eq!((missed.met, missed.seconds_met), (0, Some(0.0)));
+    assert!((missed.kept.value - 0.8).abs() < 1e-6);
+    assert_eq!(cell(&findings, 1, "insert").role.as_deref(), Some("inserter"));
+}
+
+#[test]
+fn own_steps_are_no_load_levels() {
+    let findings = with_roles(100.0);
+    assert_eq!((findings.scaling.len(), findings.concurrency.len()), (0, 0));
+    assert_eq!(findings.under_limit, []);
+    assert!(findings.steps.iter().all(|step| step.own.is_some()));
+}
+
+/// A step that ends when all is done, after as many seconds as the variant says.
+fn with_quota(ended_by: &str) -> Findings {
+    let mut run: Run = run(&["a", "b"], &[4], 5, |_, _, _| 1_000.0);
+    run.manifest.steps[0].own = Some(OwnStepRecord {
+        roles: vec![role("inserter", None, Some(5_000))],
+        ends_by_quota: true,
+        settle_s: 0.0,
+    });
+    for trial in &mut run.trials {
+        let factor = if trial.variant == 0 { 1.0 } else { 1.3 };
+        let step = &mut trial.steps[0];
+        step.measured_s = MEASURED_S * factor * wobble(trial.variant, 0, trial.repetition);
+        step.ended_by = Some(if trial.variant == 0 { "quota" } else { ended_by }.to_owned());
+    }
+    analyse(&[run], &Options::default())
+}
+
+#[test]
+fn a_step_that_ends_by_quota_compares_its_time() {
+    let findings = with_quota("quota");
+    let time = &findings.cells[0].metrics[&Metric::StepTime];
+    assert!((time.value / MEASURED_S / 1e6 - 1.0).abs() < 0.02, "{time:?}");
+    let is_time = |c: &&crate::Comparison| c.metric == Metric::StepTime;
+    let compared = findings.comparisons.iter().find(is_time).expect("it is compared");
+    assert_eq!(compared.verdict, Verdict::Worse);
+    assert!((compared.relative.value - 30.0).abs() < 2.0, "{compared:?}");
+    assert_eq!(findings.cells[0].ended_by, BTreeMap::from([("quota".to_owned(), 5)]));
+    // What was not done in time has no time, and says why.
+    let findings = with_quota("limit");
+    assert!(!findings.cells[1].metrics.contains_key(&Metric::StepTime));
+    assert!(findings.cells[1].absent[&Metric::StepTime].contains("not done"));
+}

@@ -1,0 +1,112 @@
+//! Commits in bins of 100 ms, with the time of each bin.
+
+use dyno_record::StepSummary;
+
+/// Width of a whole bin, in seconds.
+pub(super) const BIN_S: f64 = 0.1;
+
+/// Counts of commits with the times of their bins. All columns have the same length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Bins {
+    /// Start of each, in seconds since the measure phase began.
+    pub(super) start_s: Vec<f64>,
+    /// Width of each: 0.1 s, less for the last of an interval that is no whole number of bins.
+    pub(super) width_s: Vec<f64>,
+    /// Commits in each.
+    pub(super) counts: Vec<f64>,
+}
+
+impl Bins {
+    /// The bins of each kind of transaction of a step, and of all kinds together; none where the
+    /// record has none, or they do not fit the intervals.
+    pub(super) fn of(summary: &StepSummary) -> Option<(Vec<(String, Bins)>, Bins)> {
+        let (start_s, width_s) = times(&summary.intervals.start_s, summary.measured_s);
+        let mut kinds = Vec::new();
+        let mut total = vec![0.0; start_s.len()];
+        for kind in &summary.kinds {
+            let counts = kind.commits_100ms.as_ref()?.decode()?;
+            let column: Vec<f64> =
+                (0..start_s.len()).map(|i| counts.get(i).copied().map_or(0.0, f64::from)).collect();
+            total.iter_mut().zip(&column).for_each(|(sum, count)| *sum += count);
+            kinds.push((kind.name.clone(), Bins::new(&start_s, &width_s, column)));
+        }
+        (!kinds.is_empty()).then(|| (kinds, Bins::new(&start_s, &width_s, total)))
+    }
+
+    pub(super) fn new(start_s: &[f64], width_s: &[f64], counts: Vec<f64>) -> Bins {
+        Bins { start_s: start_s.to_vec(), width_s: width_s.to_vec(), counts }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// The end of a bin.
+    pub(super) fn end_s(&self, idx: usize) -> f64 {
+        self.start_s[idx] + self.width_s[idx]
+    }
+
+    /// Bins of `n` of these each; what is left at the end is left out.
+    pub(super) fn grouped(&self, n: usize) -> Bins {
+        let sums = |column: &[f64]| column.chunks_exact(n).map(|c| c.iter().sum()).collect();
+        Bins {
+            start_s: self.start_s.chunks_exact(n).map(|chunk| chunk[0]).collect(),
+            width_s: sums(&self.width_s),
+            counts: sums(&self.counts),
+        }
+    }
+
+    /// Commits between two times, bins that lie partly within counted by their share.
+    pub(super) fn between(&self, from_s: f64, to_s: f64) -> f64 {
+        let first = self.start_s.partition_point(|start| start + BIN_S < from_s);
+        let mut sum = 0.0;
+        for idx in first..self.len() {
+            if self.start_s[idx] >= to_s {
+                break;
+            }
+            let inside = self.end_s(idx).min(to_s) - self.start_s[idx].max(from_s);
+            sum += self.counts[idx] * (inside / self.width_s[idx]).clamp(0.0, 1.0);
+        }
+        sum
+    }
+}
+
+/// Start and width of the bins of all intervals: ten for each whole one. Each interval has bins of its
+/// own, so that one that is shorter (the last of the warm-up) does not shift those behind it.
+fn times(interval_starts: &[f64], measured_s: f64) -> (Vec<f64>, Vec<f64>) {
+    let (mut starts, mut widths) = (Vec::new(), Vec::new());
+    for (idx, &start) in interval_starts.iter().enumerate() {
+        let end = interval_starts.get(idx + 1).copied().unwrap_or(measured_s.min(start + 1.0));
+        // Times are kept in milliseconds: what sticks out by less is no bin.
+        let n = ((end - start) / BIN_S - 0.02).ceil().clamp(0.0, 10.0) as usize;
+        for bin in 0..n {
+            let begin = start + bin as f64 * BIN_S;
+            starts.push(begin);
+            widths.push((end - begin).min(BIN_S));
+        }
+    }
+    (starts, widths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_intervals_have_ten_bins_and_shorter_ones_fewer() {
+        let (starts, widths) = times(&[-1.25, -0.25, 0.0, 1.0], 1.34);
+        assert_eq!(starts.len(), 10 + 3 + 10 + 4);
+        assert!((starts[10] + 0.25).abs() < 1e-9 && starts[13] == 0.0, "{starts:?}");
+        assert!((widths[12] - 0.05).abs() < 1e-9 && (widths[26] - 0.04).abs() < 1e-9);
+        // A few milliseconds of jitter make no further bin.
+        assert_eq!(times(&[0.0, 1.001], 1.001).0.len(), 10);
+    }
+
+    #[test]
+    fn counts_between_two_times() {
+        let bins = Bins::new(&[0.0, 0.1, 0.2], &[0.1; 3], vec![10.0, 20.0, 30.0]);
+        assert!((bins.between(0.05, 0.2) - 25.0).abs() < 1e-9);
+        assert!((bins.between(-1.0, 9.0) - 60.0).abs() < 1e-9);
+        assert!(bins.between(0.3, 0.4) < 1e-9);
+    }
+}

@@ -1,0 +1,241 @@
+//! Finds gaps and dips in a series of counts.
+//!
+//! Each bin is asked which explains it better: the level around it, or a quarter of that level. The
+//! sum of the logarithms of these likelihood ratios rises while a stall lasts and falls at once when
+//! it is over (Page 1954; Lorden 1971). Widths of bins are tried and the one that would show the
+//! shortest stall is taken, so rare transactions get wider bins.
+
+use crate::statistics::{median, robust_deviation};
+
+use super::bins::Bins;
+
+/// A stall is likelier a level of this share than the level around it.
+const SHARE: f64 = 0.25;
+/// Probability of finding a stall in a series that has none.
+const ALPHA: f64 = 0.01;
+/// How many bins of 100 ms may make one.
+const GROUPS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// Fewest bins that are looked at.
+const BINS_LEAST: usize = 20;
+/// Bins of which one level is the median.
+const BLOCK: usize = 100;
+/// Levels to either side whose median is the level around a bin.
+const BLOCKS_ASIDE: usize = 3;
+/// What lasts longer than this share of the time is a level, and no stall.
+const LASTING: f64 = 1.0 / 3.0;
+/// The shortest that is told, in seconds.
+const SHORTEST_S: f64 = 0.2;
+
+/// A stall in one series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) start_s: f64,
+    pub(super) end_s: f64,
+    pub(super) missing: f64,
+    /// Per second.
+    pub(super) level: f64,
+    pub(super) is_gap: bool,
+    pub(super) bin_s: f64,
+}
+
+/// A series with what is expected of each of its bins.
+struct Series {
+    bins: Bins,
+    /// Commits at the level around each bin.
+    expected: Vec<f64>,
+    /// Variance of ordinary counts as a multiple of their mean, at least 1.
+    spread: f64,
+    /// The same with their memory: what the variance of a sum is a multiple of.
+    dispersion: f64,
+    /// Sum of scores from which on it is a stall.
+    limit: f64,
+}
+
+/// The stalls of a series, in the order of time.
+pub(super) fn find(bins: &Bins) -> Vec<Found> {
+    let mut best: Option<(f64, Series)> = None;
+    for n in GROUPS {
+        if bins.len() / n < BINS_LEAST {
+            break;
+        }
+        let Some(series) = Series::new(bins.grouped(n)) else { continue };
+        let shortest = series.shortest_gap_s();
+        if best.as_ref().is_none_or(|(least, _)| shortest < least - 1e-9) {
+            best = Some((shortest, series));
+        }
+        // A wider bin cannot show a shorter one.
+        if best.as_ref().is_some_and(|(least, _)| *least <= n as f64 * 0.1 + 1e-9) {
+            break;
+        }
+    }
+    best.map(|(_, series)| series.stalls()).unwrap_or_default()
+}
+
+impl Series {
+    /// None where more than half of the bins are empty: there is no level then.
+    fn new(bins: Bins) -> Option<Series> {
+        let expected = levels(&bins);
+        let typical = median(&expected);
+        if typical <= 0.0 {
+            return None;
+        }
+        let residuals: Vec<f64> =
+            bins.counts.iter().zip(&expected).map(|(count, level)| count - level).collect();
+        let deviation = robust_deviation(&residuals, 0.0);
+        let memory = memory(&residuals, deviation.max(typical.sqrt()));
+        let spread = (deviation * deviation / typical).max(1.0);
+        let dispersion = spread * (1.0 + memory) / (1.0 - memory);
+        let limit = (bins.len() as f64 / ALPHA).ln();
+        Some(Series { bins, expected, spread, dispersion, limit })
+    }
+
+    /// The shortest gap that would be found, in seconds.
+    fn shortest_gap_s(&self) -> f64 {
+        let each = (1.0 - SHARE) * median(&self.expected) / self.dispersion;
+        (self.limit / each).ceil() * self.bins.width_s.first().copied().unwrap_or(0.1)
+    }
+
+    /// The logarithm of the likelihood ratio of a bin (Poisson), less where counts spread more.
+    fn score(&self, idx: usize) -> f64 {
+        let (count, level) = (self.bins.counts[idx], self.expected[idx]);
+        (count * SHARE.ln() + (1.0 - SHARE) * level) / self.dispersion
+    }
+
+    fn stalls(&self) -> Vec<Found> {
+        let mut stalls = Vec::new();
+        let (mut sum, mut first, mut most, mut last) = (0.0_f64, 0, 0.0_f64, 0);
+        let mut idx = 0;
+        while idx < self.bins.len() {
+            if sum <= 0.0 {
+                (sum, first, most, last) = (0.0, idx, 0.0, idx);
+            }
+            sum += self.score(idx);
+            if sum > most {
+                (most, last) = (sum, idx);
+            }
+            let is_over = sum <= 0.0 || most - sum >= self.limit || idx + 1 == self.bins.len();
+            if is_over && most >= self.limit {
+                stalls.extend(self.stall(first, last));
+                // What comes behind its last bin is looked at afresh.
+                idx = last;
+                sum = 0.0;
+            }
+            idx += 1;
+        }
+        stalls
+    }
+
+    /// What bins `first` to `last` are, if they are a stall.
+    fn stall(&self, first: usize, last: usize) -> Option<Found> {
+        let sum = |column: &[f64]| -> f64 { column[first..=last].iter().sum() };
+        let (done, expected) = (sum(&self.bins.counts), sum(&self.expected));
+        let inner = first + 1..last;
+        let rest: f64 = match inner.is_empty() {
+            true => 0.0,
+            false => {
+                let level: f64 = self.expected[inner.clone()].iter().sum();
+                self.bins.counts[inner].iter().sum::<f64>() / level.max(1.0)
+            }
+        };
+        let start_s = self.begin(first, rest);
+        let end_s = self.end(last, rest);
+        let whole = self.bins.end_s(self.bins.len() - 1) - self.bins.start_s[0];
+        let length = end_s - start_s;
+        let is_stall = done < 0.5 * expected
+            && length <= LASTING * whole
+            && length >= SHORTEST_S.max(self.bins.width_s[first]) - 0.05;
+        let level = expected / sum(&self.bins.width_s);
+        is_stall.then(|| Found {
+            start_s,
+            end_s,
+            missing: (level * length * (1.0 - rest)).max(expected - done),
+            level,
+            is_gap: rest < 0.01,
+            bin_s: (self.bins.width_s[first] * 1e3).round() / 1e3,
+        })
+    }
+
+    /// How much a count may be off by chance: two standard deviations.
+    fn chance(&self, idx: usize) -> f64 {
+        2.0 * (self.spread * self.expected[idx]).sqrt()
+    }
+
+    /// Which share of a bin was missing, of what a stall that leaves the share `rest` takes.
+    fn missing_share(&self, idx: usize, ordinary: f64, rest: f64) -> f64 {
+        let missing = (ordinary - self.bins.counts[idx]) / ordinary.max(f64::MIN_POSITIVE);
+        (missing / (1.0 - rest).max(0.1)).clamp(0.0, 1.0)
+    }
+
+    /// When it began: what its first bin, and the one before it, have is from before.
+    fn begin(&self, first: usize, rest: f64) -> f64 {
+        let share = self.missing_share(first, self.expected[first], rest);
+        let mut start = self.bins.end_s(first) - share * self.bins.width_s[first];
+        let before = first.checked_sub(1).filter(|_| share > 0.9);
+        if let Some(before) = before.filter(|&b| self.is_short_of(b)) {
+            let share = self.missing_share(before, self.expected[before], rest);
+            start -= share * self.bins.width_s[before];
+        }
+        start
+    }
+
+    /// When it ended: what its last bin, and the one behind it, have is from after. What waited may
+    /// be done faster than usual: then the next bin tells how fast.
+    fn end(&self, last: usize, rest: f64) -> f64 {
+        let rate_behind = |idx: usize| {
+            let level = self.expected[idx.min(self.bins.len() - 1)];
+            let next = self.bins.counts.get(idx + 1).copied().unwrap_or(level);
+            if next > level + self.chance(idx) { next } else { level }
+        };
+        let share = self.missing_share(last, rate_behind(last), rest);
+        let mut end = self.bins.start_s[last] + share * self.bins.width_s[last];
+        let behind = last + 1;
+        if share > 0.9 && behind < self.bins.len() {
+            let ordinary = rate_behind(behind);
+            let (count, level) = (self.bins.counts[behind], self.expected[behind]);
+            let is_burst = count > level + self.chance(behind);
+            let share = match () {
+                () if ordinary > level => self.missing_share(behind, ordinary, rest),
+                // All that waited was done in this bin: it may have begun anywhere in it.
+                () if is_burst => 0.5,
+                () if self.is_short_of(behind) => self.missing_share(behind, level, rest),
+                () => 0.0,
+            };
+            end += share * self.bins.width_s[behind];
+        }
+        end
+    }
+
+    /// Whether a bin has less than chance leaves it.
+    fn is_short_of(&self, idx: usize) -> bool {
+        self.expected[idx] - self.bins.counts[idx] > self.chance(idx)
+    }
+}
+
+/// Commits at the level around each bin: the median of the medians of blocks nearby, and of all where
+/// that is next to nothing. Bins that are shorter than the others get less.
+fn levels(bins: &Bins) -> Vec<f64> {
+    let width = median(&bins.width_s);
+    let of_all = median(&bins.counts);
+    let blocks: Vec<f64> = bins.counts.chunks(BLOCK).map(median).collect();
+    let around = |block: usize| {
+        let (from, to) = (block.saturating_sub(BLOCKS_ASIDE), block + BLOCKS_ASIDE + 1);
+        // The last block may be of a few bins only.
+        let level = match blocks.len() {
+            0..=4 => of_all,
+            n => median(&blocks[from.min(n - 1)..to.min(n)]),
+        };
+        if level >= 0.1 * of_all { level } else { of_all }
+    };
+    let smooth: Vec<f64> = (0..blocks.len()).map(around).collect();
+    let scaled = |(idx, own): (usize, &f64)| smooth[idx / BLOCK] * own / width;
+    bins.width_s.iter().enumerate().map(scaled).collect()
+}
+
+/// The correlation of each bin with the next, between 0 and 0.8, what is far off left out so that
+/// stalls do not count as memory.
+fn memory(residuals: &[f64], deviation: f64) -> f64 {
+    let most = 3.0 * deviation.max(f64::MIN_POSITIVE);
+    let ordinary = |r: &f64| if r.abs() <= most { *r } else { 0.0 };
+    let cut: Vec<f64> = residuals.iter().map(ordinary).collect();
+    crate::time::autocorrelation(&cut, 1).clamp(0.0, 0.8)
+}

@@ -1,0 +1,255 @@
+//! Stalls that were planted, and noise in which there is none.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{EncodedCounts, KindSummary, Meaning};
+use dyno_units::{RandomStream, Seed};
+
+use super::bins::Bins;
+use super::find::{Found, find};
+use crate::fixtures::run;
+use crate::{Findings, Options, StallFacts, analyse};
+
+/// Draws a count with this mean: Poisson by multiplication of uniforms, normal from 50 on.
+fn poisson(mean: f64, random: &mut RandomStream) -> f64 {
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    if mean > 50.0 {
+        return (mean + mean.sqrt() * random.normal()).round().max(0.0);
+    }
+    let limit = (-mean).exp();
+    let (mut n, mut product) = (0.0, random.unit());
+    while product > limit {
+        n += 1.0;
+        product *= random.unit();
+    }
+    n
+}
+
+/// Bins of `seconds` with this mean per second, with nothing from `from` to `to`.
+fn planted(rate: f64, seconds: f64, (from, to): (f64, f64), random: &mut RandomStream) -> Bins {
+    let n = (seconds * 10.0).round() as usize;
+    let starts: Vec<f64> = (0..n).map(|i| i as f64 / 10.0).collect();
+    let count = |start: &f64| {
+        let stalled = (start + 0.1).min(to) - start.max(from);
+        poisson(rate * (0.1 - stalled.max(0.0)), random)
+    };
+    let counts = starts.iter().map(count).collect();
+    Bins::new(&starts, &vec![0.1; n], counts)
+}
+
+/// The one stall there is.
+#[track_caller]
+fn only(found: Vec<Found>) -> Found {
+    assert_eq!(found.len(), 1, "{found:?}");
+    found[0]
+}
+
+#[test]
+fn a_second_is_found_within_a_tenth_at_any_phase_and_rate() {
+    for rate in [300.0, 1_000.0, 5_000.0, 40_000.0] {
+        for phase in 0..25 {
+            let mut random = Seed(7).derive("phase", phase).stream();
+            let from = 12.0 + phase as f64 * 0.037;
+            let bins = planted(rate, 40.0, (from, from + 1.0), &mut random);
+            let found = only(find(&bins));
+            let length = found.end_s - found.start_s;
+            assert!((length - 1.0).abs() < 0.1, "{rate}/s from {from}: {found:?}");
+            assert!((found.start_s - from).abs() < 0.1, "{rate}/s from {from}: {found:?}");
+            assert!((found.missing / rate - 1.0).abs() < 0.15, "{found:?}");
+            assert!(found.is_gap);
+        }
+    }
+}
+
+#[test]
+fn what_waited_and_is_done_at_once_does_not_lengthen_a_stall() {
+    // Open load: a thousand arrivals waited, and are done at three times the ordinary rate.
+    for phase in 0..20 {
+        let (from, to) = (8.0 + f64::from(phase) * 0.005, 9.0 + f64::from(phase) * 0.005);
+        let starts: Vec<f64> = (0..200).map(|i| f64::from(i) / 10.0).collect();
+        let overlap = |start: f64, a: f64, b: f64| ((start + 0.1).min(b) - start.max(a)).max(0.0);
+        let count = |start: &f64| {
+            let normal = 0.1 - overlap(*start, from, to + 0.5);
+            1_000.0 * normal + 3_000.0 * overlap(*start, to, to + 0.5)
+        };
+        let counts = starts.iter().map(count).map(f64::round).collect();
+        let found = only(find(&Bins::new(&starts, &[0.1; 200], counts)));
+        assert!((found.end_s - found.start_s - 1.0).abs() < 0.03, "{phase} {found:?}");
+    }
+}
+
+#[test]
+fn rare_transactions_get_wider_bins() {
+    let mut random = Seed(3).stream();
+    let bins = planted(20.0, 120.0, (50.0, 54.0), &mut random);
+    let found = only(find(&bins));
+    assert!((found.end_s - found.start_s - 4.0).abs() < 0.6, "{found:?}");
+    // Sixty-four clients in step: all commit at once, once a second.
+    let starts: Vec<f64> = (0..600).map(|i| f64::from(i) / 10.0).collect();
+    let counts = |gap: std::ops::Range<usize>| {
+        let count = |i: usize| if i.is_multiple_of(10) && !gap.contains(&i) { 64.0 } else { 0.0 };
+        (0..600).map(count).collect()
+    };
+    assert_eq!(find(&Bins::new(&starts, &[0.1; 600], counts(0..0))), []);
+    let found = only(find(&Bins::new(&starts, &[0.1; 600], counts(295..345))));
+    assert!(found.bin_s >= 1.0 && (found.end_s - found.start_s - 5.0).abs() <= 1.0, "{found:?}");
+}
+
+#[test]
+fn a_dip_is_no_gap() {
+    let starts: Vec<f64> = (0..600).map(|i| f64::from(i) / 10.0).collect();
+    let counts = (0..600).map(|i| if (300..315).contains(&i) { 20.0 } else { 100.0 }).collect();
+    let found = only(find(&Bins::new(&starts, &[0.1; 600], counts)));
+    assert!(!found.is_gap, "{found:?}");
+    assert!((found.missing - 15.0 * 80.0).abs() < 60.0, "{found:?}");
+    assert!((found.end_s - found.start_s - 1.5).abs() < 0.05, "{found:?}");
+}
+
+#[test]
+fn a_level_that_falls_slowly_is_no_stall_and_a_stall_on_it_is_one() {
+    let starts: Vec<f64> = (0..6_000).map(|i| f64::from(i) / 10.0).collect();
+    let level = |i: usize| 1_000.0 - 0.15 * i as f64;
+    let counts = |from: usize| {
+        let is_stalled = |i: usize| (from..from + 8).contains(&i);
+        (0..6_000).map(|i| if is_stalled(i) { 0.0 } else { level(i).round() }).collect()
+    };
+    assert_eq!(find(&Bins::new(&starts, &[0.1; 6_000], counts(10_000))), []);
+    let found = only(find(&Bins::new(&starts, &[0.1; 6_000], counts(5_500))));
+    assert!((found.end_s - found.start_s - 0.8).abs() < 0.05, "{found:?}");
+    assert!((found.level / 10.0 / level(5_500) - 1.0).abs() < 0.1, "{found:?}");
+}
+
+#[test]
+fn noise_has_hardly_a_stall() {
+    // At most 1 % by the method; 5 of 300 would be rare then.
+    for (rate, memory) in [(30.0, 0.0), (300.0, 0.0), (3_000.0, 0.6), (20_000.0, 0.8)] {
+        let mut false_alarms = 0;
+        for series in 0..300 {
+            let mut random = Seed(11).derive("noise", series).stream();
+            let mut noise = 0.0;
+            let starts: Vec<f64> = (0..600).map(|i| f64::from(i) / 10.0).collect();
+            let mut count = |_: &f64| {
+                noise = memory * noise + 0.1 * random.normal();
+                poisson((rate / 10.0) * f64::max(1.0 + noise, 0.0), &mut random)
+            };
+            let counts = starts.iter().map(&mut count).collect();
+            false_alarms += u32::from(!find(&Bins::new(&starts, &[0.1; 600], counts)).is_empty());
+        }
+        assert!(false_alarms <= 5, "{rate}/s, memory {memory}: {false_alarms} of 300");
+    }
+}
+
+/// A run of 60 s in which kind `a` and `b` have these counts in each bin of 100 ms; the readings by
+/// interval are these.
+fn found(
+    counts: impl Fn(usize) -> (u32, u32),
+    readings: &[(&str, &dyn Fn(f64) -> f64)],
+) -> Findings {
+    let mut run = run(&["x"], &[4], 1, |_, _, _| 1_000.0);
+    let trial = &mut run.trials[0];
+    let meaning = Meaning { unit: "CPU s/s".to_owned(), text: "CPU of the server".to_owned() };
+    trial.meanings.insert("server.cpu_s_per_s".to_owned(), meaning);
+    let step = &mut trial.steps[0];
+    step.measured_s = 60.0;
+    step.intervals.start_s = (0..62).map(|i| f64::from(i) - 2.0).collect();
+    step.intervals.throughput = vec![1_000.0; 62];
+    let column = |of: fn((u32, u32)) -> u32| {
+        EncodedCounts::encode(&(0..620).map(|i| of(counts(i))).collect::<Vec<u32>>())
+    };
+    let (a, b) = (column(|both| both.0), column(|both| both.1));
+    let first = step.kinds[0].clone();
+    step.kinds = vec![
+        KindSummary { name: "a".to_owned(), commits_100ms: Some(a), ..first.clone() },
+        KindSummary { name: "b".to_owned(), commits_100ms: Some(b), ..first },
+    ];
+    step.readings = BTreeMap::new();
+    for (name, reading) in readings {
+        let column = step.intervals.start_s.iter().map(|start| Some(reading(*start))).collect();
+        step.readings.insert((*name).to_owned(), column);
+    }
+    analyse(&[run], &Options::default())
+}
+
+/// Nothing is done from bin 320 to 330: from second 30 to 31 of the measure phase.
+fn stopped(idx: usize) -> (u32, u32) {
+    if (320..330).contains(&idx) { (0, 0) } else { (80 + (idx % 3) as u32, 20) }
+}
+
+fn wobble(start_s: f64) -> f64 {
+    1.0 + 0.02 * (start_s * 1.7).sin()
+}
+
+#[test]
+fn the_process_that_did_not_run_is_named() {
+    let cpu = |s: f64| if s == 30.0 { 0.0 } else { 1.6 * wobble(s) };
+    let idle = |s: f64| 20.0 * wobble(s);
+    let findings = found(stopped, &[("server.cpu_s_per_s", &cpu), ("cpu.steal_pct", &idle)]);
+    let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
+    assert!(
+        (stall.length_s - 1.0).abs() < 0.05 && (stall.start_s - 30.0).abs() < 0.05,
+        "{stall:?}"
+    );
+    assert!((stall.missing - 1_010.0).abs() < 40.0, "{stall:?}");
+    assert_eq!(stall.kinds, ["a", "b"]);
+    let [moved] = stall.moved_first.as_slice() else { panic!("{stall:?}") };
+    assert_eq!(moved.sign_of, "a process that did not run");
+    assert_eq!((moved.reading.as_str(), moved.value), ("server.cpu_s_per_s", 0.0));
+    assert_eq!(moved.meaning, "CPU of the server");
+    assert!(moved.deviations.unwrap() < -10.0 && moved.at_s.abs() < 0.05, "{moved:?}");
+}
+
+#[test]
+fn what_moved_first_stands_first() {
+    let age = |s: f64| if (28.0..32.0).contains(&s) { 7.4e6 } else { 4e6 * wobble(s) };
+    let limit = |_: f64| 7.7e6;
+    let fsync = |s: f64| if (29.0..31.0).contains(&s) { 400.0 } else { 40.0 * wobble(s) };
+    let cpu = |s: f64| if s == 30.0 { 0.3 } else { wobble(s) };
+    let findings = found(
+        stopped,
+        &[
+            ("innodb.checkpoint_age", &age),
+            ("innodb.checkpoint_max_age", &limit),
+            ("innodb.os_fsyncs_per_s", &fsync),
+            ("server.cpu_s_per_s", &cpu),
+            ("unheard.of", &fsync),
+        ],
+    );
+    let signs: Vec<(&str, f64)> = findings.stalls[0]
+        .moved_first
+        .iter()
+        .map(|moved| (moved.sign_of.as_str(), moved.at_s.round()))
+        .collect();
+    assert_eq!(
+        signs,
+        [
+            ("checkpoint age at its limit", -2.0),
+            ("fsync", -1.0),
+            ("a process that did not run", 0.0)
+        ]
+    );
+}
+
+#[test]
+fn a_stall_of_one_kind_is_its_own() {
+    let only_b = |i: usize| (80, if (320..335).contains(&i) { 0 } else { 20 });
+    let findings = found(only_b, &[]);
+    let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
+    assert_eq!(stall.kinds, ["b"]);
+    assert!((stall.length_s - 1.5).abs() < 0.1, "{stall:?}");
+    // What happened in the warm-up does not count.
+    let before = |i: usize| if (5..15).contains(&i) { (0, 0) } else { (80, 20) };
+    assert_eq!(found(before, &[]).stalls, []);
+}
+
+#[test]
+fn records_without_bins_have_stalls_by_second() {
+    let mut run = run(&["x"], &[4], 1, |_, _, _| 1_000.0);
+    run.trials[0].steps[0].intervals.throughput[6] = 0.0;
+    let stalls = analyse(&[run], &Options::default()).stalls;
+    let [StallFacts { start_s, length_s, bin_s, .. }] = stalls.as_slice() else {
+        panic!("{stalls:?}")
+    };
+    assert_eq!((*start_s, *length_s, *bin_s), (4.0, 1.0, 1.0));
+}

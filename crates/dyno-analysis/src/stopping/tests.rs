@@ -1,0 +1,202 @@
+//! Runs that are looked at again and again.
+
+use dyno_record::{Run, StoppingRecord};
+use dyno_units::{RandomStream, Seed};
+
+use super::*;
+use crate::fixtures::{run, wobble};
+use crate::statistics::decide_at;
+use crate::{CaveatKind, Options, Verdict, analyse};
+
+const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
+
+fn stopping(repetitions_min: u32, repetitions_max: u32) -> StoppingRecord {
+    StoppingRecord { repetitions_min, repetitions_max }
+}
+
+#[test]
+fn looks_become_rarer() {
+    assert_eq!(looks(&stopping(3, 20)), [3, 4, 5, 7, 9, 12, 15, 19, 20]);
+    assert_eq!(looks(&stopping(5, 5)), [5]);
+    assert_eq!(looks(&stopping(1, 4)), [2, 3, 4]);
+}
+
+#[test]
+fn the_levels_of_all_looks_add_up_to_the_whole() {
+    for (min, max) in [(3, 3), (3, 4), (3, 10), (2, 40), (5, 100)] {
+        let stopping = stopping(min, max);
+        let before = looks(&stopping).len() as f64 - 1.0;
+        let sum = before * level_of_a_look(&stopping, &RULE) + level_of_the_end(&stopping, &RULE);
+        assert!((sum - 0.05).abs() < 1e-12, "{min} {max} {sum}");
+    }
+}
+
+/// A run of at most ten repetitions in which each variant has had some, with these throughputs and
+/// this much of the usual noise.
+fn partly(rates: &[f64], repetitions: &[u32], noise: f64) -> Run {
+    let names = ["a", "b", "c", "d"];
+    let rate = |variant: usize, step: usize, repetition: u32| {
+        rates[variant] * (1.0 + noise * (wobble(variant, step, repetition) - 1.0))
+    };
+    let mut run = run(&names[..rates.len()], &[4], 10, rate);
+    run.manifest.stopping = Some(stopping(3, 10));
+    run.trials.retain(|trial| trial.repetition <= repetitions[trial.variant]);
+    run
+}
+
+fn settled(run: &Run) -> Vec<usize> {
+    decide(run).settled.into_iter().map(|(variant, _)| variant).collect()
+}
+
+#[test]
+fn what_is_decided_is_settled_and_the_baseline_goes_on() {
+    // b is half as fast; c as fast as a, which takes longer to see.
+    let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 1.0);
+    assert_eq!(settled(&run), [1]);
+    assert_eq!(decide(&run).settled[0].1, "decided against a: worse at 4 clients");
+    // With no spread to speak of all is settled, the baseline with it.
+    let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 0.01);
+    assert_eq!(settled(&run), [0, 1, 2]);
+    assert_eq!(decide(&run).settled[0].1, "all that is compared with it is settled");
+    assert_eq!(decide(&run).settled[2].1, "decided against a: no difference at 4 clients");
+}
+
+#[test]
+fn nothing_is_settled_before_the_first_look_or_without_being_asked_to() {
+    assert!(settled(&partly(&[1_000.0, 2_000.0], &[2, 2], 0.01)).is_empty());
+    // Six is no look: 3, 4, 5, 7, 9, 10.
+    assert!(settled(&partly(&[1_000.0, 2_000.0], &[6, 6], 0.01)).is_empty());
+    let mut plain = partly(&[1_000.0, 2_000.0], &[5, 5], 0.01);
+    plain.manifest.stopping = None;
+    assert_eq!(decide(&plain), StoppingDecision::default());
+    let mut sequential = partly(&[1_000.0, 2_000.0], &[5, 5], 0.01);
+    sequential.manifest.order = "sequential".to_owned();
+    assert_eq!(decide(&sequential), StoppingDecision::default());
+}
+
+#[test]
+fn what_is_settled_stays_settled_while_others_go_on() {
+    let run = partly(&[1_000.0, 500.0, 1_000.0], &[9, 3, 9], 1.0);
+    assert!(settled(&run).contains(&1));
+    let run = partly(&[1_000.0, 500.0, 1_000.0], &[10, 3, 10], 1.0);
+    assert_eq!(settled(&run), [0, 1, 2]);
+    assert_eq!(decide(&run).settled[2].1, "it has had all repetitions");
+}
+
+#[test]
+fn what_cannot_win_gives_its_time_away() {
+    // b may be a little better than a, or not; c is far ahead of both.
+    let run = partly(&[1_000.0, 1_015.0, 3_000.0], &[5, 5, 5], 2.0);
+    let decision = decide(&run);
+    // Then nothing is left for the baseline to be compared with: c is decided.
+    assert_eq!(
+        decision.settled[1],
+        (1, "it cannot win any more: c is ahead by more than the threshold".to_owned())
+    );
+    // Nobody says of b that it is better or worse than a: that was not decided.
+    let findings = analyse(&[run], &Options::default());
+    let of_b = findings.comparisons.iter().filter(|c| c.variant == 1);
+    assert!(of_b.clone().count() > 0);
+    assert!(of_b.clone().all(|c| c.verdict == Verdict::Inconclusive));
+}
+
+#[test]
+fn a_variant_alone_is_settled_when_it_is_known_well_enough() {
+    assert!(settled(&partly(&[1_000.0], &[3], 6.0)).is_empty());
+    let run = partly(&[1_000.0], &[5], 0.2);
+    assert_eq!(
+        decide(&run).settled,
+        [(0, "its value is known to within the threshold".to_owned())]
+    );
+}
+
+#[test]
+fn findings_use_the_levels_of_the_looks() {
+    let early = partly(&[1_000.0, 500.0, 1_000.0], &[5, 3, 5], 1.0);
+    let mut plain = early.clone();
+    plain.manifest.stopping = None;
+    let (with, without) =
+        (analyse(&[early], &Options::default()), analyse(&[plain], &Options::default()));
+    let width = |findings: &crate::Findings, variant: usize| {
+        let compared = findings.comparisons.iter().find(|c| c.variant == variant).unwrap();
+        compared.relative.high.unwrap() - compared.relative.low.unwrap()
+    };
+    // Stopped at a look: 0.5 % of the level; at the end: 2.5 %.
+    assert!(width(&with, 1) > 2.0 * width(&without, 1));
+    assert!(width(&with, 2) > 1.1 * width(&without, 2));
+    let verdict = |findings: &crate::Findings| findings.comparisons[0].verdict;
+    assert_eq!((verdict(&with), verdict(&without)), (Verdict::Worse, Verdict::Worse));
+    let facts = with.stopping.as_ref().expect("it may stop early");
+    assert_eq!((facts.looks, facts.saved_trials), (6, 7));
+    assert!((facts.confidence_of_looks - 0.995).abs() < 1e-12);
+    assert_eq!(with.trials.iter().filter(|trial| trial.state == "not needed").count(), 7);
+    assert_eq!(without.stopping, None);
+}
+
+#[test]
+fn open_verdicts_are_a_caveat() {
+    let caveats = |run: Run| analyse(&[run], &Options::default()).caveats;
+    let open = caveats(partly(&[1_000.0, 1_030.0], &[10, 10], 6.0));
+    let found = open.iter().find(|c| c.kind == CaveatKind::NotSettled).expect("b is open");
+    assert_eq!(found.variants, [1]);
+    let clear = caveats(partly(&[4_000.0, 8_000.0], &[3, 3], 0.01));
+    assert_eq!(clear, []);
+}
+
+/// Studies that are looked at after every block, simulated: calls against the baseline, and
+/// repetitions of all variants together.
+fn simulate(effects: &[f64], noise: f64, random: &mut RandomStream) -> (Vec<Call>, u32) {
+    let stopping = stopping(3, 12);
+    let n = effects.len();
+    let mut series = Series {
+        baselines: (0..n).map(|v| (v > 0).then_some(0)).collect(),
+        logs: vec![vec![Vec::new()]; n],
+        more_is_better: vec![true],
+        resolution: vec![0.0],
+        repetitions: vec![0; n],
+    };
+    for block in 1..=stopping.repetitions_max {
+        let open = settle(&series, &stopping, &RULE);
+        if open.iter().all(Option::is_some) {
+            break;
+        }
+        let drift = 0.05 * random.normal();
+        for variant in 0..n {
+            let value = effects[variant] + drift + noise * random.normal();
+            if open[variant].is_none() {
+                series.logs[variant][0].push((block, value));
+                series.repetitions[variant] += 1;
+            }
+        }
+    }
+    let levels = levels(&series, &stopping, &RULE);
+    let effects: Vec<_> = (1..n).map(|v| (series.effect(v, 0, 0), levels[v])).collect();
+    let calls = decide_at(&effects, &RULE).into_iter().map(|decision| decision.call).collect();
+    (calls, series.repetitions.iter().sum())
+}
+
+#[test]
+fn looking_often_makes_no_false_alarms() {
+    let mut random = Seed(21).stream();
+    let mut alarms = 0;
+    for _ in 0..400 {
+        let (calls, _) = simulate(&[0.0; 4], 0.02, &mut random);
+        alarms += u32::from(calls.iter().any(|c| matches!(c, Call::Higher | Call::Lower)));
+    }
+    // 5 % would be 20; 31 has a probability of 1 % then.
+    assert!(alarms <= 20, "{alarms} of 400");
+}
+
+#[test]
+fn large_effects_save_most_repetitions() {
+    let mut random = Seed(22).stream();
+    let (mut found, mut repetitions) = (0, 0);
+    for _ in 0..200 {
+        let (calls, n) = simulate(&[0.0, 0.4, -0.4, 0.5], 0.01, &mut random);
+        found += u32::from(calls == [Call::Higher, Call::Lower, Call::Higher]);
+        repetitions += n;
+    }
+    assert!(found >= 198, "{found} of 200");
+    // Without stopping each study would have 48 trials.
+    assert!(f64::from(repetitions) / 200.0 < 24.0, "{repetitions}");
+}
