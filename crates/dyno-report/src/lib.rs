@@ -1,15 +1,18 @@
-//! Findings → terminal, Markdown, HTML, JSON. Each renderer takes findings and returns text.
+//! Findings → terminal, Markdown, HTML, JSON, and tables. Each renderer takes findings and returns text.
 //!
 //! Nothing here reads a file, a clock or the network, and nothing prints. The HTML report also takes
-//! the runs, because its one-second charts show more than findings hold.
+//! the runs and the response times of their seconds, because it shows more than findings hold.
 
 mod chart;
+pub mod export;
 mod format;
 pub mod html;
 pub mod json;
 pub mod markdown;
 mod markup;
+mod places;
 pub mod terminal;
+pub mod times;
 mod view;
 mod words;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use dyno_analysis::stalls::StallFacts;
 use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric};
 
 /// Findings, made quick to look things up in.
@@ -87,5 +88,33 @@ impl<'a> View<'a> {
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let n_steps = self.findings.steps.len();
         (0..self.findings.variants.len()).flat_map(move |v| (0..n_steps).map(move |s| (v, s)))
+    }
+
+    /// All cells of a step.
+    pub(crate) fn cells_of(&self, step: usize) -> impl Iterator<Item = &'a Cell> + use<'_, 'a> {
+        (0..self.findings.variants.len()).filter_map(move |variant| self.cell(variant, step))
+    }
+
+    /// The stalls of a variant at a step, as they are known to a fraction of a second.
+    pub(crate) fn stalls(&self, variant: usize, step: usize) -> Vec<&'a StallFacts> {
+        let is_it = |s: &&StallFacts| (s.variant, s.step) == (variant, step);
+        self.findings.stalls.iter().filter(is_it).collect()
+    }
+
+    /// The step that is shown first: that with the largest throughput, which most readers look for.
+    pub(crate) fn first_step(&self) -> usize {
+        let best = |step: &usize| {
+            self.cells_of(*step)
+                .filter_map(|cell| cell.metrics.get(&Metric::Throughput))
+                .map(|estimate| estimate.value)
+                .fold(0.0, f64::max)
+        };
+        let steps = 0..self.findings.steps.len();
+        steps.max_by(|a, b| best(a).total_cmp(&best(b))).unwrap_or(0)
+    }
+
+    /// Whether a step is one that the workload defines: no load level.
+    pub(crate) fn is_own(&self, step: usize) -> bool {
+        self.findings.steps.get(step).is_some_and(|facts| facts.own.is_some())
     }
 }

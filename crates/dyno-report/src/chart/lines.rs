@@ -4,6 +4,7 @@
 //! by two thousand steps of height. So its paths are short integers, a script zooms by changing the
 //! `viewBox` alone and reads values back from the paths: numbers are in the file only once.
 
+use super::picture::Picture;
 use super::reduce::{Point, reduce};
 use super::scale::{Kind, Scale, nice_log_range, nice_range, time_ticks};
 use super::{Frame, open_svg, text, y_axis};
@@ -23,6 +24,13 @@ pub(crate) enum Across {
         /// End of the last second.
         to: f64,
     },
+    /// Times, by the logarithm of their microseconds to base 10.
+    Times {
+        /// Shortest.
+        from: f64,
+        /// Longest.
+        to: f64,
+    },
     /// Quantiles by their nines: x = −log10(1 − q).
     Nines {
         /// Place of the last quantile.
@@ -36,6 +44,7 @@ impl Across {
     fn range(self) -> (f64, f64) {
         match self {
             Across::Seconds { from, to } => (from, to.max(from + 1.0)),
+            Across::Times { from, to } => (from, to.max(from + 0.1)),
             Across::Nines { to, longest } => (0.0, longest.max(to)),
         }
     }
@@ -44,13 +53,14 @@ impl Across {
     fn factor(self) -> f64 {
         match self {
             Across::Seconds { .. } => 1.0,
-            Across::Nines { .. } => 1000.0,
+            Across::Times { .. } | Across::Nines { .. } => 1000.0,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
             Across::Seconds { .. } => "seconds",
+            Across::Times { .. } => "times",
             Across::Nines { .. } => "nines",
         }
     }
@@ -58,6 +68,7 @@ impl Across {
     fn ticks(self) -> Vec<(f64, String)> {
         match self {
             Across::Seconds { from, to } => time_ticks(from, to, 6),
+            Across::Times { from, to } => log_time_ticks(from, to),
             Across::Nines { to, longest } => NINES
                 .iter()
                 .map(|(q, label)| (nines(*q), (*label).to_owned()))
@@ -84,6 +95,15 @@ pub(crate) fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).log10()
 }
 
+/// Ticks at 1, 2 and 5 times the powers of ten, or at those alone where they are many.
+fn log_time_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
+    let digits: &[f64] = if to - from < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let powers = from.floor() as i32..=to.ceil() as i32;
+    let all = powers.flat_map(|power| digits.iter().map(move |d| d * 10_f64.powi(power)));
+    let label = |us: f64| (us.log10(), Unit::Micros.tick(us));
+    all.map(label).filter(|(x, _)| *x >= from - 1e-9 && *x <= to + 1e-9).collect()
+}
+
 /// How a series is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
@@ -104,15 +124,36 @@ pub(crate) struct Series {
     pub(crate) shape: Shape,
 }
 
-/// A moment that is marked.
+/// A moment that is marked, or a stretch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Moment {
     /// Where on the x axis.
     pub(crate) at: f64,
+    /// How long it is; zero for a moment.
+    pub(crate) length: f64,
     /// Its colour.
     pub(crate) class: String,
     /// What it tells a pointer.
     pub(crate) title: String,
+}
+
+impl Moment {
+    /// Draws it: a dotted line, and a light area where it is long.
+    fn draw(&self, out: &mut Markup, place: &dyn Fn(f64) -> f64) {
+        let is_long = self.length > 0.0;
+        let from = coordinate(place(self.at));
+        let to = coordinate(place(self.at + self.length));
+        let area = match is_long {
+            true => format!("M{from} 0V{STEPS_Y}H{to}V0z"),
+            false => format!("M{from} 0V{STEPS_Y}"),
+        };
+        let long = if is_long { " long" } else { "" };
+        out.raw(format_args!(
+            "<path d=\"{area}\" class=\"mo{long} {}\"><title>{}</title></path>",
+            self.class,
+            escape(&self.title)
+        ));
+    }
 }
 
 /// A line chart.
@@ -132,6 +173,10 @@ pub(crate) struct LinesChart {
     pub(crate) values: (f64, f64),
     /// The series, those in the background first.
     pub(crate) series: Vec<Series>,
+    /// A picture behind the series.
+    pub(crate) picture: Option<Picture>,
+    /// More attributes, as markup: what a script reads from.
+    pub(crate) attributes: String,
     /// Moments that are marked by a vertical line.
     pub(crate) moments: Vec<Moment>,
     /// The size.
@@ -182,7 +227,7 @@ impl LinesChart {
         let frame = &self.frame;
         format!(
             " data-lines=\"{}\" data-row=\"{}\" data-x=\"{from} {to}\" data-y=\"{} {}\"{} \
-             data-unit=\"{}\" data-box=\"{} {} {} {}\" tabindex=\"0\"",
+             data-unit=\"{}\" data-box=\"{} {} {} {}\"{} tabindex=\"0\"",
             self.across.name(),
             escape(&self.row),
             y.low,
@@ -193,6 +238,7 @@ impl LinesChart {
             coordinate(frame.top),
             coordinate(frame.plot_width()),
             coordinate(frame.plot_height()),
+            self.attributes,
         )
     }
 
@@ -232,19 +278,29 @@ impl LinesChart {
             ));
         }
         let place = |x: f64| ((x - from) * factor).round() as i64;
+        self.picture(out, y, &place);
         for moment in self.moments.iter().filter(|m| m.at >= from && m.at <= to) {
-            out.raw(format_args!(
-                "<path d=\"M{} 0V{STEPS_Y}\" class=\"mo {}\"><title>{}</title></path>",
-                place(moment.at),
-                moment.class,
-                escape(&moment.title)
-            ));
+            moment.draw(out, &|x| (x - from) * factor);
         }
         let height = |v: f64| y.at(v).round() as i64;
         for series in &self.series {
             self.series(out, series, &place, &height);
         }
         out.raw("</svg>");
+    }
+
+    fn picture(&self, out: &mut Markup, y: &Scale, place: &dyn Fn(f64) -> i64) {
+        let Some(picture) = &self.picture else { return };
+        let (left, right) = (place(picture.across.0), place(picture.across.1));
+        let (low, high) = (y.at(picture.values.0), y.at(picture.values.1));
+        out.raw(format_args!(
+            "<image href=\"{}\" x=\"{left}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"heatmap\" \
+             preserveAspectRatio=\"none\"/>",
+            picture.address,
+            high.round(),
+            right - left,
+            (low - high).round().max(1.0),
+        ));
     }
 
     fn series(
@@ -276,7 +332,7 @@ impl LinesChart {
 }
 
 /// A unit as the script knows it.
-fn unit_code(unit: &Unit) -> String {
+pub(crate) fn unit_code(unit: &Unit) -> String {
     match unit {
         Unit::PerSecond => "1/s".to_owned(),
         Unit::Micros => "us".to_owned(),
@@ -288,6 +344,17 @@ fn unit_code(unit: &Unit) -> String {
         Unit::Count => String::new(),
         Unit::Other(other) => other.clone(),
     }
+}
+
+/// The path of a series by second in a plot's own units, from a time on and on a linear scale of
+/// values; empty where there are no values.
+pub(crate) fn path_of(points: &[Point], from: f64, (low, high): (f64, f64)) -> String {
+    let y = Scale::linear(low, high, STEPS_Y, 0.0);
+    let place = |(x, v): &Point| {
+        let value = v.filter(|v| v.is_finite()).map(|v| y.at(v).round() as i64);
+        ((x - from).round() as i64, value)
+    };
+    line_path(&points.iter().map(place).collect::<Vec<_>>())
 }
 
 /// A path of relative steps; a missing value breaks the line.
@@ -377,7 +444,12 @@ mod tests {
 
     #[test]
     fn moments_are_marked_inside_the_chart() {
-        let moment = |at: f64| Moment { at, class: "c1".to_owned(), title: "a <stall>".to_owned() };
+        let moment = |at: f64| Moment {
+            at,
+            length: 0.0,
+            class: "c1".to_owned(),
+            title: "a <stall>".to_owned(),
+        };
         let chart = LinesChart {
             label: "Throughput".to_owned(),
             row: "s0".to_owned(),
@@ -386,6 +458,8 @@ mod tests {
             is_log: false,
             values: (0.0, 100.0),
             series: Vec::new(),
+            picture: None,
+            attributes: String::new(),
             moments: vec![moment(17.0), moment(99.0)],
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
@@ -423,6 +497,8 @@ mod tests {
                 name: Some("a<b".to_owned()),
                 shape: Shape::Line(points),
             }],
+            picture: None,
+            attributes: String::new(),
             moments: Vec::new(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,

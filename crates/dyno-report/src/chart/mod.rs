@@ -5,9 +5,11 @@
 
 pub(crate) mod lines;
 pub(crate) mod marks;
+pub(crate) mod picture;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scale;
+pub(crate) mod scatter;
 pub(crate) mod strip;
 
 use crate::markup::{Markup, coordinate, escape};

@@ -21,6 +21,12 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     if audited.is_empty() {
         return;
     }
+    parts::open_section(
+        out,
+        "audit",
+        "Audit",
+        "What the workload demands of the tables and of itself.",
+    );
     let failed = audited.iter().filter(|(_, row)| !row.pass).count();
     let open = if failed > 0 { " open" } else { "" };
     out.raw(format_args!("<details class=\"fold\"{open}>"));
@@ -46,5 +52,5 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         let (class, outcome) = if row.pass { ("", "met") } else { ("bad", "not met") };
         out.classed("td", class, outcome).raw("</tr>");
     }
-    out.raw("</tbody></table></div></details>");
+    out.raw("</tbody></table></div></details></section>");
 }

@@ -35,18 +35,15 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         out.classed("p", "absent", text).raw("</section>");
         return;
     }
-    parts::open_section(out, "load", "By load level", &lead);
+    let has_own = (0..view.findings.steps.len()).any(|step| view.is_own(step));
+    let title = if has_own { "By step" } else { "By load level" };
+    parts::open_section(out, "load", title, &lead);
+    chooser(out, view);
     out.raw("<div class=\"charts\">");
-    for metric in [
-        Metric::RateAtLimit,
-        Metric::ClientsAtLimit,
-        Metric::Throughput,
-        Metric::ResponseP95,
-        Metric::ResponseP50,
-        Metric::ResponseP99,
-    ] {
+    for metric in VALUES {
         estimates(out, view, metric);
     }
+    by_kind(out, view);
     for effect in [Effect::Relative, Effect::Absolute] {
         for metric in [view.main_metric(), Metric::ResponseP95] {
             effects(out, view, metric, effect);
@@ -56,8 +53,72 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     estimates(out, view, Metric::DiskWrittenPerTransaction);
     out.raw("</div>");
     concurrency(out, view);
-    scaling::table(out, view);
     out.raw("</section>");
+}
+
+/// The metrics whose values are drawn first.
+const VALUES: [Metric; 7] = [
+    Metric::RateAtLimit,
+    Metric::ClientsAtLimit,
+    Metric::StepTime,
+    Metric::Throughput,
+    Metric::ResponseP95,
+    Metric::ResponseP50,
+    Metric::ResponseP99,
+];
+
+/// What a script offers: which metric, and values or differences. Without one all is shown.
+fn chooser(out: &mut Markup, view: &View<'_>) {
+    out.raw("<div class=\"chooser\" hidden><label>Metric <select id=\"metric\">");
+    out.raw("<option value=\"\">all</option>");
+    let costs = [Metric::ServerCpuPerTransaction, Metric::DiskWrittenPerTransaction];
+    for metric in VALUES.into_iter().chain(costs).filter(|m| view.has(*m)) {
+        let (code, name) = (metric.name().replace([' ', '.'], "-"), super::tables::title(metric));
+        out.raw(format_args!("<option value=\"{code}\">{}</option>", escape(&name)));
+    }
+    out.raw("</select></label><label>Show <select id=\"how\"><option value=\"\">all</option>");
+    out.raw("<option value=\"value\">values</option>");
+    if !view.findings.comparisons.is_empty() {
+        out.raw("<option value=\"relative\">relative difference</option>");
+        out.raw("<option value=\"absolute\">absolute difference</option>");
+    }
+    out.raw("</select></label></div>");
+}
+
+/// Throughput and p99 of each kind of transaction by step, where steps are the workload's own.
+fn by_kind(out: &mut Markup, view: &View<'_>) {
+    if !(0..view.findings.steps.len()).any(|step| view.is_own(step)) {
+        return;
+    }
+    for kind in super::kinds::names(view) {
+        for metric in [Metric::Throughput, Metric::ResponseP99] {
+            let is_known = |k: &&dyno_analysis::kinds::KindCell| {
+                k.kind == kind
+                    && k.variant < view.findings.variants.len()
+                    && k.step < view.findings.steps.len()
+            };
+            let cells = view.findings.kinds.iter().filter(is_known);
+            let found: Vec<((usize, usize), &Estimate)> = cells
+                .filter_map(|k| Some(((k.variant, k.step), k.metrics.get(&metric)?)))
+                .collect();
+            let Some((_, first)) = found.first() else { continue };
+            let unit = Unit::of(first);
+            let is_log = needs_log(&found, &unit);
+            let is_bars = !is_log && found.len() <= BARS_MAX;
+            Plot {
+                title: format!("{} of {kind} by step", super::tables::title(metric)),
+                note: note(metric, is_log),
+                marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
+                unit,
+                style: if is_bars { Style::Bars } else { Style::Effects },
+                is_log,
+                band: None,
+                curves: Vec::new(),
+                class: class_of(metric, "value"),
+            }
+            .draw(out, view);
+        }
+    }
 }
 
 /// Which effect is drawn.
@@ -76,6 +137,10 @@ struct StepAxis {
 
 fn step_axis(view: &View<'_>) -> StepAxis {
     let steps = &view.findings.steps;
+    if steps.iter().any(|step| step.own.is_some()) {
+        let labels = steps.iter().map(|s| s.name.clone()).collect();
+        return StepAxis { labels, places: evenly(steps.len()), name: "step" };
+    }
     let rates: Option<Vec<f64>> = steps.iter().map(|s| s.rate).collect();
     if let Some(rates) = rates.filter(|r| !r.is_empty()) {
         let labels = rates.iter().map(|r| Unit::PerSecond.tick(*r)).collect();
@@ -92,6 +157,11 @@ fn step_axis(view: &View<'_>) -> StepAxis {
     };
     let name = if is_plain { "clients" } else { "step" };
     StepAxis { labels, places: places(&clients), name }
+}
+
+/// Places of steps that have no load to be placed by.
+fn evenly(n: usize) -> Vec<f64> {
+    (0..n).map(|i| if n < 2 { 0.5 } else { i as f64 / (n - 1) as f64 }).collect()
 }
 
 fn frame(n_marks: usize) -> (Frame, &'static str) {
@@ -123,6 +193,8 @@ struct Plot {
     is_log: bool,
     band: Option<(f64, f64)>,
     curves: Vec<(usize, Vec<(f64, f64)>)>,
+    /// Classes by which a reader chooses what is shown.
+    class: String,
 }
 
 impl Plot {
@@ -161,8 +233,14 @@ impl Plot {
                 (class, chart.svg())
             }
         };
-        parts::figure(out, class, &self.title, &self.note, &svg);
+        let class = format!("{class} {}", self.class);
+        parts::figure(out, &class, &self.title, &self.note, &svg);
     }
+}
+
+/// The classes of a chart of a metric: absolute values, or effects.
+fn class_of(metric: Metric, how: &str) -> String {
+    format!("how-{how} of-{}", metric.name().replace([' ', '.'], "-"))
 }
 
 /// Whether values that are read side by side differ so much that ratios must take equal space.
@@ -192,7 +270,13 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let curves = if metric == Metric::Throughput { scaling::curves(view) } else { Vec::new() };
     // A bar from zero has no meaning on a logarithmic axis, and a fitted line none among bars.
     let is_line = is_log || !is_few || !curves.is_empty();
-    let style = if is_line { Style::Lines } else { Style::Bars };
+    // Between steps that the workload defines nothing lies, so no line joins them.
+    let has_own = (0..n_steps).any(|step| view.is_own(step));
+    let style = match (is_line, has_own) {
+        (true, true) => Style::Effects,
+        (true, false) => Style::Lines,
+        (false, _) => Style::Bars,
+    };
     let name = super::tables::title(metric);
     let by = if n_steps == 1 { String::new() } else { format!(" by {}", step_axis(view).name) };
     Plot {
@@ -207,12 +291,14 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
         is_log,
         band: None,
         curves,
+        class: class_of(metric, "value"),
     }
     .draw(out, view);
 }
 
 fn note(metric: Metric, is_log: bool) -> String {
     let unit = match metric {
+        Metric::StepTime => "time until all quotas were done",
         Metric::Throughput => "committed transactions per second",
         Metric::RateAtLimit => "highest offered rate that kept the limit twice",
         Metric::ClientsAtLimit => "most clients that kept the limit twice",
@@ -252,6 +338,7 @@ fn effects(out: &mut Markup, view: &View<'_>, metric: Metric, effect: Effect) {
             is_log: false,
             band: None,
             curves: Vec::new(),
+            class: class_of(metric, "absolute"),
         },
         Effect::Relative => relative(view, &found, drawn(|c| &c.relative), |kind, how| {
             (format!("{name}: {kind}"), format!("{against}, {how} · {better}"))
@@ -275,7 +362,8 @@ fn relative(
         let band = Some((-threshold, threshold));
         let style = Style::Effects;
         let (unit, curves) = (Unit::Effect, Vec::new());
-        return Plot { title, note, marks, unit, style, is_log, band, curves };
+        let class = class_of(found[0].metric, "relative");
+        return Plot { title, note, marks, unit, style, is_log, band, curves, class };
     }
     for mark in &mut marks {
         mark.value = format::as_ratio(mark.value);
@@ -289,7 +377,8 @@ fn relative(
     let most = format::as_ratio(threshold);
     let band = Some((1.0 / most, most));
     let (unit, style, curves) = (Unit::Ratio, Style::Effects, Vec::new());
-    Plot { title, note, marks, unit, style, is_log, band, curves }
+    let class = class_of(found[0].metric, "relative");
+    Plot { title, note, marks, unit, style, is_log, band, curves, class }
 }
 
 /// `against MariaDB 11.8`, or `against its baseline` where there are several.

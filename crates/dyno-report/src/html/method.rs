@@ -6,7 +6,7 @@ use dyno_analysis::TrialFacts;
 use dyno_record::Run;
 use dyno_units::ByteCount;
 
-use super::{audit, parts};
+use super::{again, parts};
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -20,12 +20,12 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     variants(out, view);
     settings(out, view);
     plan(out, view);
-    audit::section(out, view);
     errors(out, view, runs);
     for run in runs {
         study(out, run, runs.len() > 1);
     }
-    again(out, runs);
+    deeper(out, runs);
+    again::section(out, view, runs);
     glossary(out, view);
     out.raw("</section>");
 }
@@ -257,7 +257,7 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
     out.raw("<pre>").text(&manifest.study_source).raw("</pre></details>");
 }
 
-fn again(out: &mut Markup, runs: &[Run]) {
+fn deeper(out: &mut Markup, runs: &[Run]) {
     out.element("h3", "Do it again, look deeper");
     out.raw(
         "<ul><li>Save the study file above as <code>study.toml</code> and call <code>dyno run ",

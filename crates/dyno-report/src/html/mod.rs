@@ -3,11 +3,22 @@
 //! The answer comes first, then the evidence, then how it was done. The order of the page is the
 //! order of the calls in [`render`].
 
+mod again;
 mod answer;
 mod audit;
+mod cost;
+mod counters;
+mod debt;
+mod distribution;
+mod heat;
+mod insert_benchmark;
+mod kind_seconds;
+mod kinds;
 mod loads;
 mod method;
+mod panel;
 mod parts;
+mod price;
 mod readings;
 mod scaling;
 mod searches;
@@ -18,60 +29,100 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use distribution::Distribution;
 use dyno_analysis::Findings;
 use dyno_record::Run;
 
 use crate::markup::{Markup, escape};
+use crate::times::Times;
 use crate::view::View;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
-/// Renders the report. `runs` give the one-second charts and the study's source; `made` is the text
-/// that tells when the report was made.
-pub fn render(findings: &Findings, runs: &[Run], made: &str) -> String {
+/// Renders the report. `runs` give the one-second charts and the study's source, `times` the response
+/// times of their seconds (empty where they were not read); `made` is the text that tells when the
+/// report was made.
+pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> String {
     let view = View::new(findings);
+    let steps = panel::gather(&view, runs);
+    let points = panel::points_most(&view, &steps);
+    let distributions = distribution::gather(findings, runs);
     let mut out = Markup::new();
-    head(&mut out, findings);
-    top(&mut out, made);
+    head(&mut out, &findings.title);
+    let mut body = Markup::new();
     // Where many variants share a plot, what is behind their medians is drawn more faintly.
     let crowd = if findings.variants.len() > 8 { " crowd" } else { "" };
-    out.raw(format_args!("<main class=\"wrap{crowd}\">"));
-    answer::section(&mut out, &view);
-    parts::sticky_legend(&mut out, &view);
-    tables::section(&mut out, &view);
-    loads::section(&mut out, &view);
-    spectra::section(&mut out, &view);
-    seconds::section(&mut out, &view, runs);
-    method::section(&mut out, &view, runs);
-    out.raw("</main>");
+    body.raw(format_args!("<main class=\"wrap{crowd}\">"));
+    answer::section(&mut body, &view);
+    parts::sticky_legend(&mut body, &view);
+    tables::section(&mut body, &view);
+    insert_benchmark::section(&mut body, &view);
+    loads::section(&mut body, &view);
+    spectra::section(&mut body, &view, &distributions, times);
+    seconds::section(&mut body, &view, &steps, (times, points));
+    counters::section(&mut body, &view, &steps, (runs, points));
+    debt::section(&mut body, &view, &steps, (runs, points));
+    scaling::section(&mut body, &view);
+    price::section(&mut body, &view);
+    audit::section(&mut body, &view);
+    method::section(&mut body, &view, runs);
+    let body = body.finish();
+    top(&mut out, made, &body);
+    out.raw(body).raw("</main>");
     out.raw(format_args!("<script>{SCRIPT}</script></body></html>\n"));
     out.finish()
 }
 
-fn head(out: &mut Markup, findings: &Findings) {
+/// A page in the look of the report, for what stands beside reports: `body` and `script` are markup
+/// and code of the program's own, in which text from outside was escaped with [`escaped`].
+pub fn shell(title: &str, body: &str, script: &str) -> String {
+    let mut out = Markup::new();
+    head(&mut out, title);
+    out.raw("<header class=\"top\"><div class=\"wrap\"><b>Dyno</b><nav aria-label=\"Pages\">");
+    out.raw("<a href=\"/\">Runs</a></nav></div></header><main class=\"wrap\">").raw(body);
+    out.raw(format_args!("</main><script>{script}</script></body></html>\n"));
+    out.finish()
+}
+
+/// A text as it is safe in an element and in a quoted attribute.
+pub fn escaped(text: &str) -> String {
+    escape(text)
+}
+
+fn head(out: &mut Markup, title: &str) {
     out.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
     out.raw("<meta name=\"color-scheme\" content=\"light dark\">");
     out.raw("<meta name=\"generator\" content=\"Dyno\">");
-    out.raw(format_args!("<title>{} – Dyno</title>", escape(&findings.title)));
+    out.raw(format_args!("<title>{} – Dyno</title>", escape(title)));
     out.raw(format_args!("<style>{STYLE}</style></head><body>"));
 }
 
-/// The line above everything: what this is, where to go, and the theme.
-fn top(out: &mut Markup, made: &str) {
+/// The line above everything: what this is, where to go, and the theme. Sections that the page does
+/// not have are left out.
+fn top(out: &mut Markup, made: &str, body: &str) {
     out.raw("<header class=\"top\"><div class=\"wrap\"><b>Dyno</b><nav aria-label=\"Sections\">");
     let sections = [
         ("answer", "Answer"),
         ("numbers", "Numbers"),
+        ("insert-benchmark", "Insert Benchmark"),
         ("load", "By load"),
         ("spectrum", "Response times"),
         ("seconds", "By second"),
+        ("counters", "Server"),
+        ("debt", "Debt"),
+        ("scaling", "Scaling"),
+        ("price", "Price"),
+        ("audit", "Audit"),
         ("method", "Method"),
     ];
     for (id, name) in sections {
-        out.raw(format_args!("<a href=\"#{id}\">{name}</a>"));
+        if body.contains(&format!("<section id=\"{id}\">")) {
+            out.raw(format_args!("<a href=\"#{id}\">{name}</a>"));
+        }
     }
     out.raw("</nav>").classed("span", "made", made);
+    out.raw("<button type=\"button\" id=\"link\" hidden>Copy link</button>");
     out.raw("<button type=\"button\" id=\"theme\" hidden>Dark</button></div></header>");
 }

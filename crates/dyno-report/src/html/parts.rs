@@ -16,9 +16,10 @@ pub(crate) fn open_section(out: &mut Markup, id: &str, title: &str, lead: &str) 
     }
 }
 
-/// The legend that stays in sight: each variant is a button that shows it alone, everywhere.
+/// What stays in sight: each variant is a button that shows it alone, and each step one that shows
+/// the step, everywhere. Without a script all is shown.
 pub(crate) fn sticky_legend(out: &mut Markup, view: &View<'_>) {
-    out.raw("<div class=\"legend\" role=\"group\" aria-label=\"Variants\">");
+    out.raw("<div class=\"legend\"><div class=\"keys\" role=\"group\" aria-label=\"Variants\">");
     for (i, variant) in view.findings.variants.iter().enumerate() {
         out.raw(format_args!(
             "<button type=\"button\" class=\"key {}\" data-variant=\"{i}\" \
@@ -33,6 +34,35 @@ pub(crate) fn sticky_legend(out: &mut Markup, view: &View<'_>) {
         out.raw("</button>");
     }
     out.raw("<span class=\"hint\" hidden>Click a variant to see it alone.</span></div>");
+    steps(out, view);
+    out.raw("</div>");
+}
+
+/// Buttons, one for each step.
+fn steps(out: &mut Markup, view: &View<'_>) {
+    let n = view.findings.steps.len();
+    if n < 2 {
+        return;
+    }
+    let first = view.first_step();
+    out.raw("<div class=\"steps\" role=\"group\" aria-label=\"Step\" hidden><span>Step</span>");
+    for step in 0..n {
+        out.raw(format_args!(
+            "<button type=\"button\" data-step=\"{step}\" aria-pressed=\"{}\">{}</button>",
+            step == first,
+            escape(view.step(step))
+        ));
+    }
+    out.raw("<button type=\"button\" data-step=\"all\" aria-pressed=\"false\">all</button></div>");
+}
+
+/// Opens what shows one step only; with a script only that of the chosen step is in sight.
+pub(crate) fn open_panel(out: &mut Markup, view: &View<'_>, step: usize) {
+    let on = if step == view.first_step() { " on" } else { "" };
+    out.raw(format_args!("<div class=\"panel{on}\" data-step=\"{step}\">"));
+    if view.findings.steps.len() > 1 {
+        out.element("h3", view.step(step));
+    }
 }
 
 /// Whether others are compared with this variant.

@@ -81,6 +81,32 @@ pub(crate) fn classify(name: &str) -> Reading {
     Reading { topic, title: title.to_owned(), unit: unit(name), rank, is_kept }
 }
 
+/// The unit of a reading, as the record tells it, else from the ending of its name.
+pub(crate) fn unit_of(name: &str, told: &str) -> Unit {
+    match told {
+        "" | "count" => unit(name),
+        "1/s" | "/s" => Unit::PerSecond,
+        "B" | "bytes" => Unit::Bytes,
+        "B/s" | "bytes/s" => Unit::BytesPerSecond,
+        "%" => Unit::Percent,
+        "µs" | "us" => Unit::Micros,
+        "CPU" | "s/s" => Unit::Cpus,
+        other => Unit::Other(other.to_owned()),
+    }
+}
+
+/// The group of a reading without a place of its own: the first part of its name, `debt` or
+/// `innodb`; that of a device or an interface with it.
+pub(crate) fn group(name: &str) -> &str {
+    let mut dots = name.match_indices('.').map(|(at, _)| at);
+    let (first, second) = (dots.next(), dots.next());
+    match (first, second) {
+        (Some(at), Some(next)) if matches!(&name[..at], "disk" | "net" | "cgroup") => &name[..next],
+        (Some(at), _) => &name[..at],
+        _ => "others",
+    }
+}
+
 /// The unit, from the ending of the name.
 fn unit(name: &str) -> Unit {
     let endings: [(&str, Unit); 8] = [
@@ -117,5 +143,10 @@ mod tests {
         let forks = "cpu.forks_per_s";
         check(forks, Topic::Other, forks, Unit::PerSecond);
         check("mysql.threads_running", Topic::Other, "mysql.threads_running", Unit::Count);
+        assert_eq!(unit_of("mysql.checkpoint_age", "bytes"), Unit::Bytes);
+        assert_eq!(unit_of("mysql.checkpoint_age_bytes", ""), Unit::Bytes);
+        assert_eq!(unit_of("pg.xmin_age", "transactions"), Unit::Other("transactions".to_owned()));
+        let groups = ["disk.sda.queue", "innodb.data.reads", "debt.all", "load"].map(group);
+        assert_eq!(groups, ["disk.sda", "innodb", "debt", "others"]);
     }
 }

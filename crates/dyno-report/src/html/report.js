@@ -3,8 +3,18 @@
   const root = document.documentElement;
   root.classList.add("js");
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const one = id => document.getElementById(id);
+  const element = (name, className, text) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
   // Every chart is SVG in HTML: its namespace is read from one, not written here.
   const NS = document.querySelector("svg")?.namespaceURI;
+
+  // What the reader chose; the address keeps it, so that a link shows the same.
+  const chosen = { v: null, step: null, t: null, metric: "", how: "", r: [] };
 
   // Theme: the reader's choice is kept where the browser allows it, else for this page only.
   const store = {
@@ -13,58 +23,19 @@
   };
   const prefersDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   const isDark = () => (root.dataset.theme || (prefersDark() ? "dark" : "light")) === "dark";
-  const themeButton = document.getElementById("theme");
+  const themeButton = one("theme");
   const label = () => { themeButton.textContent = isDark() ? "Light" : "Dark"; };
-  const asked = location.hash === "#dark" ? "dark" : location.hash === "#light" ? "light" : store.get();
-  if (asked === "dark" || asked === "light") root.dataset.theme = asked;
-  themeButton.hidden = false;
-  label();
-  themeButton.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    store.set(root.dataset.theme);
+  const setTheme = theme => {
+    if (theme === "dark" || theme === "light") root.dataset.theme = theme;
     label();
+  };
+  themeButton.hidden = false;
+  themeButton.addEventListener("click", () => {
+    setTheme(isDark() ? "light" : "dark");
+    store.set(root.dataset.theme);
+    keep();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
-
-  // Legend: a variant alone, in every chart and table. One style rule hides all others.
-  const rule = document.head.appendChild(document.createElement("style"));
-  const keys = all(".key");
-  let only = null;
-  all(".hint").forEach(e => { e.hidden = keys.length < 2; });
-  const isolate = variant => {
-    only = only === variant ? null : variant;
-    root.classList.toggle("has-only", only !== null);
-    const others = [...new Set(keys.map(k => k.dataset.variant))].filter(v => v !== only);
-    rule.textContent = only === null ? "" : others
-      .map(v => `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v}{opacity:.3}`).join("");
-    keys.forEach(k => k.setAttribute("aria-pressed", String(k.dataset.variant === only)));
-    clear();
-  };
-  keys.forEach(k => k.addEventListener("click", () => isolate(k.dataset.variant)));
-  const variantOf = element => [...element.classList].find(c => /^v\d+$/.test(c));
-  const isHidden = element => {
-    if (only === null) return false;
-    const holder = element.closest("figure.of") || element.closest("[class*=v]");
-    const variant = (holder && variantOf(holder)) || variantOf(element);
-    return variant !== undefined && variant !== "v" + only;
-  };
-
-  // What sticks below the legend has to know how high it is.
-  const legend = document.querySelector(".legend");
-  const measure = () => root.style.setProperty("--legend", `${legend ? legend.offsetHeight : 0}px`);
-  measure();
-  addEventListener("resize", measure);
-
-  // Steps of the one-second charts.
-  all(".steps").forEach(group => {
-    group.hidden = false;
-    const buttons = all("button", group);
-    buttons.forEach(button => button.addEventListener("click", () => {
-      buttons.forEach(b => b.setAttribute("aria-pressed", String(b === button)));
-      all(".panel").forEach(p => p.classList.toggle("on", p.dataset.step === button.dataset.step));
-      clear();
-    }));
-  });
 
   // Numbers, as the report writes them.
   const scales = {
@@ -74,14 +45,16 @@
   };
   const three = v => {
     if (v === 0) return "0";
-    const text = Math.abs(v) >= 100 ? Math.abs(v).toFixed(0) : Math.abs(v).toPrecision(3);
+    const size = Math.abs(v);
+    const text = size >= 99.95 ? size.toFixed(0) : size < 1e-4 ? size.toExponential(2) : size.toPrecision(3);
     return (v < 0 ? "−" : "") + text;
   };
   const scaled = (v, list) => {
     const zero = list.find(s => s[0] === 1);
     const [factor, unit] = v === 0 ? zero
       : [...list].reverse().find(s => Math.abs(v) / s[0] >= 0.9995) || list[0];
-    return three(v / factor) + unit;
+    return (factor === 1 && !unit && Number.isInteger(v) && Math.abs(v) < 1000
+      ? three(v).replace(/\.0+$/, "") : three(v / factor)) + unit;
   };
   const show = (v, unit) => {
     switch (unit) {
@@ -94,6 +67,7 @@
       default: return three(v) + " " + unit;
     }
   };
+  const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const time = s => {
     const sign = s < 0 ? "−" : "", t = Math.abs(Math.round(s));
     if (t < 60) return `${sign}${t} s`;
@@ -102,6 +76,74 @@
       : two(Math.floor(t / 3600), "h", Math.floor(t % 3600 / 60), "min");
   };
   const percentile = (nines, last) => nines > last - 0.15 ? "max" : `p${+((1 - 10 ** -nines) * 100).toPrecision(nines > 3 ? 7 : 4)}`;
+
+  // Legend: a variant alone, in every chart and table. One style rule hides all others.
+  const rule = document.head.appendChild(document.createElement("style"));
+  const keys = all(".key");
+  all(".hint").forEach(e => { e.hidden = keys.length < 2; });
+  const isolate = variant => {
+    chosen.v = keys.some(k => k.dataset.variant === variant) ? variant : null;
+    root.classList.toggle("has-only", chosen.v !== null);
+    const others = chosen.v === null ? [] : keys.map(k => k.dataset.variant).filter(v => v !== chosen.v);
+    rule.textContent = others.map(v =>
+      `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v},td.v${v}{opacity:.3}`).join("");
+    keys.forEach(k => k.setAttribute("aria-pressed", String(k.dataset.variant === chosen.v)));
+    clear();
+  };
+  keys.forEach(k => k.addEventListener("click", () => {
+    isolate(chosen.v === k.dataset.variant ? null : k.dataset.variant);
+    keep();
+  }));
+  const variantOf = e => [...e.classList].find(c => /^v\d+$/.test(c));
+  const isHidden = e => {
+    if (chosen.v === null) return false;
+    const holder = e.closest("figure.of") || e.closest("[class*=v]");
+    const variant = (holder && variantOf(holder)) || variantOf(e);
+    return variant !== undefined && variant !== "v" + chosen.v;
+  };
+
+  // What sticks below the legend has to know how high it is.
+  const legend = document.querySelector(".legend");
+  const measure = () => root.style.setProperty("--legend", `${legend ? legend.offsetHeight : 0}px`);
+  addEventListener("resize", measure);
+
+  // The step: what is of another one is out of sight.
+  const stepButtons = all(".steps button");
+  all(".steps").forEach(group => { group.hidden = false; });
+  const firstStep = stepButtons.find(b => b.getAttribute("aria-pressed") === "true")?.dataset.step ?? null;
+  const panels = all(".panel");
+  const showStep = step => {
+    chosen.step = stepButtons.some(b => b.dataset.step === step) ? step : firstStep;
+    stepButtons.forEach(b => b.setAttribute("aria-pressed", String(b.dataset.step === chosen.step)));
+    if (chosen.step !== null) {
+      panels.forEach(p => p.classList.toggle("on", chosen.step === "all" || p.dataset.step === chosen.step));
+    }
+    clear();
+  };
+  stepButtons.forEach(button => button.addEventListener("click", () => {
+    showStep(button.dataset.step);
+    chosen.t = windows[`step${chosen.step}`] || null;
+    keep();
+  }));
+  measure();
+
+  // Which charts by load are shown.
+  const pick = document.head.appendChild(document.createElement("style"));
+  all(".chooser").forEach(e => { e.hidden = false; });
+  const choose = (metric, how) => {
+    const is = (select, value) => select && [...select.options].some(o => o.value === value);
+    chosen.metric = is(one("metric"), metric) ? metric : "";
+    chosen.how = is(one("how"), how) ? how : "";
+    if (one("metric")) one("metric").value = chosen.metric;
+    if (one("how")) one("how").value = chosen.how;
+    const hide = name => `#load .charts>figure:not(.${name}){display:none}`;
+    pick.textContent = (chosen.metric ? hide("of-" + chosen.metric) : "")
+      + (chosen.how ? hide("how-" + chosen.how) : "");
+  };
+  ["metric", "how"].forEach(id => one(id)?.addEventListener("change", () => {
+    choose(one("metric").value, one("how").value);
+    keep();
+  }));
 
   // A path's points, in the plot's own units; read once, when a pointer first asks.
   const points = path => {
@@ -128,16 +170,95 @@
     return low > 0 && x - list[low - 1][0] < list[low][0] - x ? list[low - 1] : list[low];
   };
 
+  // Counts of response times by time: LEB128 numbers in base64; read once, when they are needed.
+  const columnsOf = data => {
+    if (data.columns) return data.columns;
+    const bytes = atob(data.value);
+    let at = 0;
+    const next = () => {
+      let value = 0, factor = 1, byte;
+      do {
+        byte = bytes.charCodeAt(at++);
+        value += (byte & 127) * factor;
+        factor *= 128;
+      } while (byte > 127);
+      return value;
+    };
+    data.columns = [];
+    while (at < bytes.length) {
+      const column = { seconds: next() / 10, max: next(), n: 0, counts: [] };
+      let bucket = 0;
+      for (let runs = next(); runs > 0; runs--) {
+        bucket += next();
+        for (let length = next(); length > 0; length--) {
+          const count = next();
+          column.counts.push([bucket++, count]);
+          column.n += count;
+        }
+      }
+      data.columns.push(column);
+    }
+    return data.columns;
+  };
+  const merge = columns => {
+    const sum = { seconds: 0, max: 0, n: 0 }, counts = new Map();
+    for (const column of columns) {
+      sum.seconds += column.seconds;
+      sum.max = Math.max(sum.max, column.max);
+      sum.n += column.n;
+      for (const [bucket, count] of column.counts) counts.set(bucket, (counts.get(bucket) || 0) + count);
+    }
+    sum.counts = [...counts].sort((a, b) => a[0] - b[0]);
+    return sum;
+  };
+  // The middle of the bucket in which the quantile lies, in microseconds.
+  const quantile = (sum, q) => {
+    let soFar = 0;
+    for (const [bucket, count] of sum.counts) {
+      soFar += count;
+      if (soFar >= q * sum.n) return Math.min(2 ** ((bucket + 0.5) / 8) / 1000, sum.max);
+    }
+    return null;
+  };
+  const grids = all("data.grid");
+  const gridOf = (v, step, kind) => grids.find(g =>
+    g.dataset.v === v && g.dataset.step === step && g.dataset.kind === kind);
+
+  // Response times of the stretch of time in sight: whole columns, so a little more at its ends.
+  const tellWindow = step => {
+    const holder = document.querySelector(`.window[data-step="${step}"]`);
+    if (!holder) return;
+    const zoomed = windows[`step${step}`];
+    let stretch = "";
+    all("tbody tr", holder).forEach(row => {
+      const data = gridOf(row.dataset.v, step, row.dataset.kind);
+      if (!data) return;
+      const from = +data.dataset.from, length = +data.dataset.column, columns = columnsOf(data);
+      const end = from + columns.length * length;
+      const snap = (t, round) => Math.min(end, Math.max(from, round(t / length) * length));
+      const [a, b] = zoomed ? [snap(zoomed[0], Math.floor), snap(zoomed[1], Math.ceil)] : [0, end];
+      stretch = `${time(a)} … ${time(b)}${zoomed ? "" : ", all of the measure phase"}`;
+      const sum = merge(columns.slice(Math.round((a - from) / length), Math.round((b - from) / length)));
+      const us = v => v === null || sum.n === 0 ? "–" : show(v, "us");
+      const texts = [grouped(sum.n), sum.seconds ? show(sum.n / sum.seconds, "1/s") : "–",
+        ...[0.5, 0.95, 0.99, 0.999].map(q => us(quantile(sum, q))), us(sum.max)];
+      all("td.n", row).forEach((cell, i) => { cell.textContent = texts[i]; });
+    });
+    if (stretch) holder.querySelector(".stretch").textContent = stretch;
+  };
+
   // Charts.
-  const charts = all("svg.ch[data-lines]").map(svg => {
+  const windows = {};
+  const charts = [];
+  const chartOf = svg => {
     const pair = name => svg.dataset[name].split(" ").map(Number);
     const [x0, x1] = pair("x"), [y0, y1] = pair("y"), [left, top, width, height] = pair("box");
     const inner = svg.querySelector("svg.in");
-    const full = inner.viewBox.baseVal.width;
-    return { svg, inner, x0, x1, y0, y1, left, top, width, height, full, from: 0, to: full,
+    const factor = inner.viewBox.baseVal.width / (x1 - x0);
+    return { svg, inner, x0, x1, y0, y1, left, top, width, height, factor, from: x0, to: x1,
       isLog: "log" in svg.dataset, unit: svg.dataset.unit, kind: svg.dataset.lines,
-      row: svg.dataset.row };
-  });
+      row: svg.dataset.row, heat: svg.dataset.heat };
+  };
   const marks = all("svg.ch[data-marks]").map(svg => ({
     svg, xs: svg.dataset.marks.split(" ").map(Number),
     top: +svg.dataset.top, bottom: +svg.dataset.bottom,
@@ -154,27 +275,24 @@
     shown.forEach(e => e.remove());
     shown = [];
   }
-  const add = (parent, element) => { shown.push(parent.appendChild(element)); return element; };
+  const add = (parent, made) => { shown.push(parent.appendChild(made)); return made; };
   const make = (name, attributes) => {
-    const element = document.createElementNS(NS, name);
-    for (const key in attributes) element.setAttribute(key, attributes[key]);
-    return element;
+    const made = document.createElementNS(NS, name);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    return made;
   };
   const cross = (svg, x, top, bottom) =>
     add(svg, make("path", { class: "cross", d: `M${x} ${top}V${bottom}` }));
   const tip = (svg, share, title, rows, isFaint) => {
     if (!rows.length) return;
-    const box = document.createElement("div");
-    box.className = isFaint ? "tip faint" : "tip";
+    const box = element("div", isFaint ? "tip faint" : "tip");
     box.setAttribute("role", isFaint ? "presentation" : "status");
-    const head = box.appendChild(document.createElement("b"));
-    head.textContent = title;
+    box.appendChild(element("b", "", title));
     rows.forEach(([name, value, className]) => {
-      const row = box.appendChild(document.createElement("div"));
-      row.className = "row " + className;
+      const row = box.appendChild(element("div", "row " + className));
       row.appendChild(document.createElement("i"));
-      row.appendChild(document.createElement("span")).textContent = name;
-      row.appendChild(document.createElement("b")).textContent = value;
+      row.appendChild(element("span", "", name));
+      row.appendChild(element("b", "", value));
     });
     const figure = svg.closest("figure");
     add(figure, box);
@@ -191,7 +309,6 @@
     return chart.isLog ? chart.y0 * (chart.y1 / chart.y0) ** share
       : chart.y0 + share * (chart.y1 - chart.y0);
   };
-  const unitsToX = (chart, units) => chart.x0 + units / chart.full * (chart.x1 - chart.x0);
   const visible = chart => chart.svg.getClientRects().length > 0;
   // Smallest and largest value among the repetitions behind a median.
   const spread = (chart, path, units) => {
@@ -202,23 +319,36 @@
     const [low, high] = [Math.min(...values), Math.max(...values)].map(v => show(v, chart.unit));
     return low === high ? "" : ` (${low} … ${high})`;
   };
-  // Cross hair and values in all charts of the row; `units` is in the plot's own units.
-  const readLines = (row, units, over) => {
+  // What a heat map tells of one of its columns.
+  const readHeat = (chart, at) => {
+    const [, v, step, kind] = chart.heat.match(/^(\d+) (\d+) (.*)$/s);
+    const data = gridOf(v, step, kind);
+    const column = data && columnsOf(data)[Math.floor((at - data.dataset.from) / data.dataset.column)];
+    if (!column || !column.n) return [];
+    const sum = merge([column]);
+    return [["max", sum.max], ["p99", quantile(sum, 0.99)], ["p95", quantile(sum, 0.95)], ["p50", quantile(sum, 0.5)]]
+      .map(([name, us]) => [name, show(us, "us"), ""])
+      .concat(sum.seconds ? [["done", show(sum.n / sum.seconds, "1/s"), ""]] : []);
+  };
+  // Cross hair and values in all charts of the row; `at` is a place on the x axis.
+  const readLines = (row, at, over) => {
     clear();
     charts.filter(c => c.row === row && visible(c)).forEach(chart => {
-      if (row === "spectrum" && chart !== over && units > chart.full) return;
-      const share = (units - chart.from) / (chart.to - chart.from);
+      if (row === "spectrum" && chart !== over && at > chart.x1) return;
+      const share = (at - chart.from) / (chart.to - chart.from);
       if (share < 0 || share > 1) return;
-      const rows = all("path[data-n]", chart.inner).filter(p => !isHidden(p)).map(path => {
-        const list = points(path);
-        const point = list.length ? nearest(list, units) : null;
-        return point && [path.dataset.n, show(valueAt(chart, point[1]), chart.unit)
-          + (chart === over ? spread(chart, path, units) : ""), path.getAttribute("class"), point[1]];
-      }).filter(Boolean).sort((a, b) => a[3] - b[3]).slice(0, 14);
+      const units = (at - chart.x0) * chart.factor;
+      const rows = chart.heat ? readHeat(chart, at)
+        : all("path[data-n]", chart.inner).filter(p => !isHidden(p)).map(path => {
+          const list = points(path);
+          const point = list.length ? nearest(list, units) : null;
+          return point && [path.dataset.n, show(valueAt(chart, point[1]), chart.unit)
+            + (chart === over ? spread(chart, path, units) : ""), path.getAttribute("class"), point[1]];
+        }).filter(Boolean).sort((a, b) => a[3] - b[3]).slice(0, 14);
       const x = chart.left + share * chart.width;
       cross(chart.svg, x, chart.top, chart.top + chart.height);
-      const at = unitsToX(chart, units);
-      const title = chart.kind === "seconds" ? time(at) : percentile(at, chart.x1);
+      const title = chart.kind === "seconds" ? time(at)
+        : chart.kind === "times" ? show(10 ** at, "us") : percentile(at, chart.x1);
       tip(chart.svg, x / chart.svg.viewBox.baseVal.width, title, rows, chart !== over);
     });
   };
@@ -243,41 +373,53 @@
   };
 
   // Zoom: all charts of a row show the same stretch of time.
-  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  const strides = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  const fit = chart => {
+    const [a, b] = windows[chart.row] || [chart.x0, chart.x1];
+    chart.from = Math.max(chart.x0, Math.min(a, chart.x1 - 1));
+    chart.to = Math.min(chart.x1, Math.max(b, chart.from + 1));
+    chart.inner.setAttribute("viewBox",
+      `${(chart.from - chart.x0) * chart.factor} 0 ${(chart.to - chart.from) * chart.factor} 2000`);
+    const labels = chart.svg.querySelector(".xt");
+    labels.textContent = "";
+    const stride = strides.find(s => s >= (chart.to - chart.from) / 6) || 86400;
+    for (let t = Math.ceil(chart.from / stride) * stride; t <= chart.to; t += stride) {
+      const x = chart.left + (t - chart.from) / (chart.to - chart.from) * chart.width;
+      labels.appendChild(make("text", { x, y: chart.top + chart.height + 18, class: "a m" }))
+        .textContent = time(t);
+    }
+  };
   const zoom = (row, from, to) => {
-    charts.filter(c => c.row === row).forEach(chart => {
-      chart.from = Math.max(0, Math.min(from, chart.full - 1));
-      chart.to = Math.min(chart.full, Math.max(to, chart.from + 1));
-      chart.inner.setAttribute("viewBox", `${chart.from} 0 ${chart.to - chart.from} 2000`);
-      const labels = chart.svg.querySelector(".xt");
-      labels.textContent = "";
-      const [low, high] = [unitsToX(chart, chart.from), unitsToX(chart, chart.to)];
-      const step = steps.find(s => s >= (high - low) / 6) || 86400;
-      for (let t = Math.ceil(low / step) * step; t <= high; t += step) {
-        const x = chart.left + (t - low) / (high - low) * chart.width;
-        labels.appendChild(make("text", { x, y: chart.top + chart.height + 18, class: "a m" }))
-          .textContent = time(t);
-      }
-    });
+    const own = charts.filter(c => c.row === row);
+    const low = Math.min(...own.map(c => c.x0)), high = Math.max(...own.map(c => c.x1));
+    if (from <= low && to >= high) delete windows[row];
+    else windows[row] = [Math.max(low, Math.floor(from)), Math.min(high, Math.ceil(to))];
+    own.forEach(fit);
     clear();
+    const step = /^step(\d+)$/.exec(row)?.[1];
+    if (step !== undefined) {
+      tellWindow(step);
+      if (chosen.step === step || stepButtons.length === 0) chosen.t = windows[row] || null;
+    }
+    keep();
   };
 
-  const unitsUnder = (chart, event) => {
+  const under = (chart, event) => {
     const box = chart.svg.getBoundingClientRect();
     const x = (event.clientX - box.left) / box.width * chart.svg.viewBox.baseVal.width;
     const share = Math.min(1, Math.max(0, (x - chart.left) / chart.width));
     return chart.from + share * (chart.to - chart.from);
   };
-  charts.forEach(chart => {
-    const { svg, row } = chart;
-    const isTime = chart.kind === "seconds";
+  const listen = svg => {
+    const chart = chartOf(svg), row = chart.row, isTime = chart.kind === "seconds";
+    charts.push(chart);
     let begin = null, cursor = null;
     svg.addEventListener("pointermove", event => {
-      const units = unitsUnder(chart, event);
-      readLines(row, isTime ? Math.round(units) : units, chart);
+      const at = under(chart, event);
+      readLines(row, isTime ? Math.round(at) : at, chart);
       if (begin === null) return;
       const x = u => chart.left + (u - chart.from) / (chart.to - chart.from) * chart.width;
-      const [a, b] = [Math.min(begin, units), Math.max(begin, units)];
+      const [a, b] = [Math.min(begin, at), Math.max(begin, at)];
       add(svg, make("rect", { class: "zone", x: x(a), y: chart.top, width: x(b) - x(a),
         height: chart.height }));
     });
@@ -285,18 +427,18 @@
     if (isTime) {
       svg.addEventListener("pointerdown", event => {
         if (event.button !== 0 || event.pointerType === "touch") return;
-        begin = unitsUnder(chart, event);
+        begin = under(chart, event);
         svg.setPointerCapture(event.pointerId);
       });
       svg.addEventListener("pointerup", event => {
         if (begin === null) return;
-        const end = unitsUnder(chart, event);
+        const end = under(chart, event);
         const [a, b] = [Math.min(begin, end), Math.max(begin, end)];
         begin = null;
-        if (b - a >= Math.max(2, (chart.to - chart.from) / 50)) zoom(row, Math.floor(a), Math.ceil(b));
+        if (b - a >= Math.max(2, (chart.to - chart.from) / 50)) zoom(row, a, b);
       });
       svg.addEventListener("pointercancel", () => { begin = null; clear(); });
-      svg.addEventListener("dblclick", () => zoom(row, 0, Infinity));
+      svg.addEventListener("dblclick", () => zoom(row, -Infinity, Infinity));
     }
     svg.addEventListener("keydown", event => {
       const span = chart.to - chart.from, stride = isTime ? Math.max(1, span / 100) : span / 40;
@@ -305,13 +447,19 @@
       else if (event.key === "ArrowRight") cursor = Math.min(chart.to, cursor + stride);
       else if (event.key === "+" && isTime) zoom(row, cursor - span / 4, cursor + span / 4);
       else if (event.key === "-" && isTime) zoom(row, cursor - span, cursor + span);
-      else if (event.key === "Escape") { if (isTime) zoom(row, 0, Infinity); cursor = null; clear(); return; }
-      else return;
+      else if (event.key === "Escape") {
+        if (isTime) zoom(row, -Infinity, Infinity);
+        cursor = null;
+        clear();
+        return;
+      } else return;
       event.preventDefault();
       readLines(row, isTime ? Math.round(cursor) : cursor, chart);
     });
     svg.addEventListener("blur", () => { cursor = null; clear(); });
-  });
+    return chart;
+  };
+  all("svg.ch[data-lines]").forEach(listen);
   marks.forEach(chart => {
     const { svg } = chart;
     let cursor = null;
@@ -334,4 +482,127 @@
     });
     svg.addEventListener("blur", () => { cursor = null; clear(); });
   });
+
+  // Readings of the table: each is drawn when it is chosen.
+  const counters = all("tr[data-reading]").map(row => ({
+    row, name: row.dataset.reading, step: row.closest(".panel").dataset.step,
+    text: row.querySelector("th").textContent.toLowerCase(), data: row.querySelector("data.series"),
+  }));
+  const frame = { left: 62, top: 10, width: 294, height: 102 };
+  const draw = counter => {
+    const { data, name, step } = counter;
+    const [x0, x1] = data.dataset.x.split(" ").map(Number);
+    const [y0, y1] = data.dataset.y.split(" ").map(Number);
+    const { left, top, width, height } = frame;
+    const svg = make("svg", { viewBox: "0 0 370 138", class: "ch", role: "img", tabindex: "0",
+      "aria-label": name, "data-lines": "seconds", "data-row": `step${step}`, "data-x": data.dataset.x,
+      "data-y": data.dataset.y, "data-unit": data.dataset.unit,
+      "data-box": `${left} ${top} ${width} ${height}` });
+    let grid = "";
+    data.dataset.ticks.split(" ").map(Number).forEach(value => {
+      const y = top + height * (1 - (value - y0) / (y1 - y0));
+      grid += `M${left} ${y}H${left + width}`;
+      svg.appendChild(make("text", { x: left - 8, y: y + 4, class: "a e" }))
+        .textContent = show(value, data.dataset.unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+    });
+    svg.prepend(make("path", { d: grid, class: "g" }));
+    svg.appendChild(make("g", { class: "xt" }));
+    const inner = svg.appendChild(make("svg", { class: "in", x: left, y: top, width, height,
+      viewBox: `0 0 ${x1 - x0} 2000`, preserveAspectRatio: "none" }));
+    if (x0 < 0) inner.appendChild(make("rect", { width: -x0, height: 2000, class: "warm" }));
+    data.value.split("|").forEach(part => {
+      const [variant, path] = part.split(":");
+      const key = keys.find(k => k.dataset.variant === variant);
+      if (!path) return;
+      inner.appendChild(make("path", { d: path, "data-n": key ? key.firstElementChild.nextSibling.textContent : "",
+        class: "l med " + [...(key ? key.classList : [])].filter(c => /^[vcd]\d+$/.test(c)).join(" ") }));
+    });
+    const figure = element("figure", "chart");
+    const caption = figure.appendChild(element("figcaption"));
+    caption.appendChild(element("b", "", name));
+    caption.appendChild(element("span", "", counter.row.querySelector("th small")?.textContent || ""));
+    figure.appendChild(svg);
+    counter.figure = document.querySelector(`.chosen[data-step="${step}"]`).appendChild(figure);
+    counter.chart = listen(svg);
+    fit(counter.chart);
+  };
+  const showReadings = names => {
+    chosen.r = names.filter(name => counters.some(c => c.name === name));
+    counters.forEach(counter => {
+      const isOn = chosen.r.includes(counter.name) && counter.data !== null;
+      counter.button?.setAttribute("aria-pressed", String(isOn));
+      if (isOn && !counter.figure) draw(counter);
+      if (!isOn && counter.figure) {
+        counter.figure.remove();
+        charts.splice(charts.indexOf(counter.chart), 1);
+        counter.figure = counter.chart = null;
+      }
+    });
+  };
+  counters.filter(c => c.data).forEach(counter => {
+    const head = counter.row.querySelector("th");
+    const button = element("button", "pick", counter.name);
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    head.firstChild.replaceWith(button);
+    counter.button = button;
+    button.addEventListener("click", () => {
+      showReadings(chosen.r.includes(counter.name) ? chosen.r.filter(n => n !== counter.name)
+        : [...chosen.r, counter.name]);
+      keep();
+    });
+  });
+  all(".find").forEach(find => {
+    find.hidden = false;
+    const step = find.closest(".panel").dataset.step;
+    find.querySelector("input").addEventListener("input", event => {
+      const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      counters.filter(c => c.step === step).forEach(counter => {
+        counter.row.hidden = !words.every(word => counter.text.includes(word));
+      });
+      all(".counters tbody", find.closest(".panel")).forEach(group => {
+        group.hidden = !all("tr[data-reading]", group).some(row => !row.hidden);
+      });
+    });
+  });
+
+  // The address keeps what was chosen.
+  function keep() {
+    const parts = new URLSearchParams();
+    for (const key of ["v", "metric", "how"]) if (chosen[key]) parts.set(key, chosen[key]);
+    if (chosen.step !== null && chosen.step !== firstStep) parts.set("step", chosen.step);
+    if (chosen.t) parts.set("t", chosen.t.join("~"));
+    chosen.r.forEach(name => parts.append("r", name));
+    if (root.dataset.theme) parts.set("theme", root.dataset.theme);
+    const text = parts.toString();
+    try { history.replaceState(null, "", text ? "#" + text : location.pathname + location.search); } catch { /* as it was */ }
+  }
+  const restore = () => {
+    const hash = location.hash.slice(1);
+    if (hash === "dark" || hash === "light") { setTheme(hash); return false; }
+    if (!hash.includes("=")) return false;
+    const parts = new URLSearchParams(hash);
+    setTheme(parts.get("theme"));
+    isolate(parts.get("v"));
+    showStep(parts.get("step") ?? firstStep);
+    choose(parts.get("metric") || "", parts.get("how") || "");
+    showReadings(parts.getAll("r"));
+    const window = (parts.get("t") || "").split("~").map(Number);
+    const row = `step${chosen.step ?? "0"}`;
+    if (window.length === 2 && window[0] < window[1]) zoom(row, window[0], window[1]);
+    else if (windows[row]) zoom(row, -Infinity, Infinity);
+    return true;
+  };
+  const link = one("link");
+  link.hidden = false;
+  link.addEventListener("click", () => {
+    keep();
+    const done = text => { link.textContent = text; setTimeout(() => { link.textContent = "Copy link"; }, 1500); };
+    if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(() => done("Copied"), () => done("It is in the address"));
+    else done("It is in the address");
+  });
+  setTheme(store.get());
+  showStep(firstStep);
+  restore();
+  addEventListener("hashchange", restore);
 })();

@@ -1,7 +1,7 @@
 //! Scaling: what more clients bring, as a table and as lines through the throughput chart.
 
-use dyno_analysis::Estimate;
-use dyno_analysis::scaling::{ScalingFacts, ScalingLaw};
+use dyno_analysis::scaling::{ScalingFacts, ScalingLaw, UnderLimit};
+use dyno_analysis::{Estimate, Metric};
 
 use super::parts;
 use crate::chart::marks::places;
@@ -17,7 +17,8 @@ pub(crate) fn curves(view: &View<'_>) -> Vec<(usize, Vec<(f64, f64)>)> {
     let steps = &view.findings.steps;
     let clients: Vec<f64> = steps.iter().map(|step| step.clients as f64).collect();
     let is_rising = clients.windows(2).all(|pair| pair[1] > pair[0]);
-    if !is_rising || steps.iter().any(|step| step.rate.is_some()) {
+    let has_own = steps.iter().any(|step| step.own.is_some());
+    if !is_rising || has_own || steps.iter().any(|step| step.rate.is_some()) {
         return Vec::new();
     }
     let places = places(&clients);
@@ -47,16 +48,24 @@ fn between(pair: &[f64], share: f64, clients: &[f64]) -> f64 {
     }
 }
 
-/// The table.
-pub(crate) fn table(out: &mut Markup, view: &View<'_>) {
+/// Writes the section; nothing where no variant was measured at several loads.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let known = |facts: &&ScalingFacts| {
         facts.variant < view.findings.variants.len() && facts.loads.len() > 1
     };
     let all: Vec<&ScalingFacts> = view.findings.scaling.iter().filter(known).collect();
-    if all.is_empty() {
+    if all.is_empty() && view.findings.under_limit.is_empty() {
         return;
     }
-    out.element("h3", "Scaling");
+    parts::open_section(out, "scaling", "Scaling", "");
+    if !all.is_empty() {
+        table(out, view, &all);
+    }
+    under_limit(out, view);
+    out.raw("</section>");
+}
+
+fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
     out.classed(
         "p",
         "lead",
@@ -89,6 +98,59 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>) {
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
+}
+
+/// The most load under each limit of response time: a column for each limit.
+fn under_limit(out: &mut Markup, view: &View<'_>) {
+    let n = view.findings.variants.len();
+    let all = || view.findings.under_limit.iter().filter(move |limit| limit.variant < n);
+    let mut limits: Vec<(Metric, f64)> = all().map(|l| (l.metric, l.bound_us)).collect();
+    limits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    limits.dedup_by(|a, b| a.0 == b.0 && a.1.total_cmp(&b.1).is_eq());
+    if limits.is_empty() {
+        return;
+    }
+    out.element("h3", "The most load under a limit of response time");
+    out.classed(
+        "p",
+        "lead",
+        "The heaviest load that was tried whose response time kept the limit, no lighter one having \
+         broken it; with a question mark where the upper bound breaks it. Below it the throughput \
+         there.",
+    );
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
+    for (metric, bound) in &limits {
+        let name = if *metric == Metric::ResponseP99 { "p99" } else { "p95" };
+        out.classed("th", "n", format!("{name} ≤ {}", Unit::Micros.tick(*bound)));
+    }
+    out.raw("</tr></thead><tbody>");
+    for variant in (0..n).filter(|v| all().any(|limit| limit.variant == *v)) {
+        out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+        out.raw(parts::name(view, variant)).raw("</th>");
+        for (metric, bound) in &limits {
+            let is_it = |l: &&UnderLimit| {
+                (l.variant, l.metric) == (variant, *metric) && l.bound_us.total_cmp(bound).is_eq()
+            };
+            limit_cell(out, view, all().find(is_it));
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn limit_cell(out: &mut Markup, view: &View<'_>, limit: Option<&UnderLimit>) {
+    let Some(limit) = limit else {
+        out.raw("<td class=\"n none\">–</td>");
+        return;
+    };
+    let Some(step) = limit.step else {
+        out.raw("<td class=\"n none\">none</td>");
+        return;
+    };
+    let doubt = if limit.surely { "" } else { " ?" };
+    out.raw("<td class=\"n\">").element("b", format!("{}{doubt}", view.step(step)));
+    out.element("small", limit.throughput.as_ref().map_or(String::new(), format::value));
+    out.raw("</td>");
 }
 
 fn cells(facts: &ScalingFacts) -> Vec<String> {

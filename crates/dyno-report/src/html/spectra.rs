@@ -1,12 +1,16 @@
-//! Response time spectra: the time at every quantile, one chart for each step.
+//! Response times of each step: spectrum, histogram, and heat map over time; kinds of transactions
+//! apart where there are several.
 
-use super::parts;
-use crate::chart::lines::{Across, LinesChart, Series, Shape, nines};
+use super::distribution::{Distribution, Distributions, on_nines};
+use super::{heat, parts};
+use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::{Frame, variant_class};
 use crate::format::Unit;
 use crate::markup::Markup;
+use crate::times::Times;
 use crate::view::View;
+use crate::words;
 
 /// Points of a spectrum that are drawn, evenly spaced on the axis of nines.
 const POINTS: usize = 140;
@@ -14,96 +18,157 @@ const POINTS: usize = 140;
 /// Distance of the longest time from the last quantile, in nines.
 const MAX_GAP: f64 = 0.3;
 
+/// Curves of a chart, by variant.
+type Curves = Vec<(usize, Vec<Point>)>;
+
 /// Writes the section.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+pub(crate) fn section(
+    out: &mut Markup,
+    view: &View<'_>,
+    distributions: &Distributions,
+    times: &Times,
+) {
     parts::open_section(
         out,
         "spectrum",
-        "Response time spectrum",
-        "Each curve is the whole distribution of committed transactions, repetitions merged. Each \
-         nine takes the same width, so the slow few are as visible as the quick many.",
+        "Response times",
+        "Each curve of a spectrum is the whole distribution of committed transactions, repetitions \
+         merged. Each nine takes the same width, so the slow few are as visible as the quick many.",
     );
-    out.raw("<div class=\"charts\">");
-    let mut is_any = false;
-    for step in 0..view.findings.steps.len() {
-        is_any |= chart(out, view, step);
-    }
-    out.raw("</div>");
-    if !is_any {
+    let steps: Vec<usize> = (0..view.findings.steps.len())
+        .filter(|step| view.cells_of(*step).any(|c| !c.spectrum.is_empty()))
+        .collect();
+    if steps.is_empty() {
         out.classed("p", "absent", "No response times were recorded.");
+    }
+    for step in steps {
+        parts::open_panel(out, view, step);
+        panel(out, view, (step, distributions, times));
+        out.raw("</div>");
     }
     out.raw("</section>");
 }
 
-fn chart(out: &mut Markup, view: &View<'_>, step: usize) -> bool {
-    let curves: Vec<(usize, Vec<Point>)> = (0..view.findings.variants.len())
-        .filter_map(|v| Some((v, points(&view.cell(v, step)?.spectrum))))
-        .filter(|(_, points)| points.len() > 1)
-        .collect();
+fn panel(
+    out: &mut Markup,
+    view: &View<'_>,
+    (step, distributions, times): (usize, &Distributions, &Times),
+) {
+    let title = view.step(step);
+    let mut kinds: Vec<&str> = Vec::new();
+    let mut merged: Vec<(usize, Distribution)> = Vec::new();
+    for ((_, kind, variant), distribution) in distributions.iter().filter(|(k, _)| k.0 == step) {
+        if !kinds.contains(&kind.as_str()) {
+            kinds.push(kind);
+        }
+        match merged.iter_mut().find(|(v, _)| v == variant) {
+            Some((_, all)) => all.merge(distribution),
+            None => merged.push((*variant, distribution.clone())),
+        }
+    }
+    merged.sort_by_key(|(variant, _)| *variant);
+    out.raw("<div class=\"charts\">");
+    // Findings hold a spectrum up to 99.9 %; the histograms go as far as there are transactions.
+    let of = |v: usize| match merged.iter().find(|(variant, _)| *variant == v) {
+        Some((_, all)) => Some((v, on_nines(&all.spectrum(), POINTS, MAX_GAP))),
+        None => Some((v, on_nines(&view.cell(v, step)?.spectrum, POINTS, MAX_GAP))),
+    };
+    let curves = (0..view.findings.variants.len()).filter_map(of).collect();
+    let frame = Frame::new(560.0, 230.0);
+    if let Some(svg) = spectrum(view, &format!("Response time spectrum, {title}"), curves, frame) {
+        let note = "response time by percentile · log scale";
+        parts::figure(out, "", "Spectrum", note, &svg);
+    }
+    let curves = merged.iter().map(|(variant, all)| (*variant, all.shares())).collect();
+    if let Some(svg) = histogram(view, &format!("Response times, {title}"), curves, frame) {
+        let note = "share of transactions in each fourth part of a doubling";
+        parts::figure(out, "", "Histogram", note, &svg);
+    }
+    out.raw("</div>");
+    heat::maps(out, view, times, (step, ""));
+    if kinds.len() > 1 {
+        by_kind(out, view, (step, &kinds), (distributions, times));
+    }
+}
+
+/// Each kind of transaction apart: open in a step of the workload's own, else folded.
+fn by_kind(
+    out: &mut Markup,
+    view: &View<'_>,
+    (step, kinds): (usize, &[&str]),
+    (distributions, times): (&Distributions, &Times),
+) {
+    let open = if view.findings.steps[step].own.is_some() { " open" } else { "" };
+    out.raw(format_args!("<details class=\"fold\"{open}>"));
+    let n = words::counted(kinds.len(), "kind", "kinds");
+    out.element("summary", format!("By kind of transaction: {n}"));
+    out.raw("<div class=\"charts small\">");
+    for kind in kinds {
+        let of_kind = distributions.iter().filter(|((s, k, _), _)| *s == step && k == kind);
+        let curves = of_kind
+            .map(|((_, _, v), all)| (*v, on_nines(&all.spectrum(), POINTS, MAX_GAP)))
+            .collect();
+        let label = format!("Response time spectrum, {kind}, {}", view.step(step));
+        if let Some(svg) = spectrum(view, &label, curves, Frame::new(370.0, 180.0)) {
+            parts::figure(out, "", kind, "response time by percentile", &svg);
+        }
+    }
+    out.raw("</div>");
+    kinds.iter().for_each(|kind| heat::maps(out, view, times, (step, kind)));
+    out.raw("</details>");
+}
+
+fn series(view: &View<'_>, curves: Curves) -> Vec<Series> {
+    let of = |(variant, points): (usize, Vec<Point>)| Series {
+        class: format!("l med {}", variant_class(variant)),
+        name: Some(view.variant(variant).to_owned()),
+        shape: Shape::Line(points),
+    };
+    curves.into_iter().map(of).collect()
+}
+
+fn spectrum(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> Option<String> {
+    curves.retain(|(_, points)| points.len() > 1);
     let all = || curves.iter().flat_map(|(_, points)| points.iter());
-    let Some(longest) = all().map(|p| p.0).reduce(f64::max) else { return false };
+    let longest = all().map(|p| p.0).reduce(f64::max)?;
     let times = || all().filter_map(|p| p.1);
     let values = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
-    let series = curves
-        .iter()
-        .map(|(variant, points)| Series {
-            class: format!("l med {}", variant_class(*variant)),
-            name: Some(view.variant(*variant).to_owned()),
-            shape: Shape::Line(points.clone()),
-        })
-        .collect();
-    let title = view.step(step);
     let chart = LinesChart {
-        label: format!("Response time spectrum, {title}"),
+        label: label.to_owned(),
         row: "spectrum".to_owned(),
         across: Across::Nines { to: longest - MAX_GAP, longest },
         unit: Unit::Micros,
         is_log: true,
         values,
-        series,
-        frame: Frame::new(560.0, 230.0),
+        series: series(view, curves),
+        picture: None,
+        attributes: String::new(),
+        frame,
         moments: Vec::new(),
         max_points: usize::MAX,
     };
-    parts::figure(out, "", title, "response time by percentile · log scale", &chart.svg());
-    true
+    Some(chart.svg())
 }
 
-/// A spectrum on the axis of nines. The longest time, which has no place there, is put behind the
-/// last quantile.
-fn points(spectrum: &[(f64, f64)]) -> Vec<Point> {
-    let finite: Vec<Point> = spectrum
-        .iter()
-        .filter(|(q, us)| (0.0..1.0).contains(q) && us.is_finite() && *us > 0.0)
-        .map(|(q, us)| (nines(*q), Some(*us)))
-        .collect();
-    let Some(last) = finite.last().map(|p| p.0) else { return Vec::new() };
-    let mut out: Vec<Point> = Vec::with_capacity(POINTS + 2);
-    let gap = last / POINTS as f64;
-    for point in &finite {
-        if out.last().is_none_or(|before| point.0 - before.0 >= gap) {
-            out.push(*point);
-        }
-    }
-    let longest = spectrum.iter().filter(|(q, _)| *q >= 1.0).map(|(_, us)| *us).reduce(f64::max);
-    let longest = longest.or(finite.last().and_then(|p| p.1));
-    out.extend(longest.filter(|us| *us > 0.0).map(|us| (last + MAX_GAP, Some(us))));
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_time_is_kept_and_points_are_few() {
-        let spectrum: Vec<(f64, f64)> =
-            (0..=1000).map(|i| (f64::from(i) / 1000.0, 100.0 + f64::from(i))).collect();
-        let points = points(&spectrum);
-        assert!(points.len() <= POINTS + 2, "{}", points.len());
-        assert_eq!(points[0], (0.0, Some(100.0)));
-        assert_eq!(points.last().unwrap().1, Some(1100.0));
-        assert!(points.windows(2).all(|w| w[0].0 < w[1].0));
-        assert!(super::points(&[]).is_empty());
-    }
+fn histogram(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> Option<String> {
+    curves.retain(|(_, points)| points.len() > 1);
+    let all = || curves.iter().flat_map(|(_, points)| points.iter());
+    let from = all().map(|p| p.0).reduce(f64::min)?;
+    let to = all().map(|p| p.0).reduce(f64::max)?;
+    let most = all().filter_map(|p| p.1).fold(0.0, f64::max);
+    let chart = LinesChart {
+        label: label.to_owned(),
+        row: "histogram".to_owned(),
+        across: Across::Times { from, to },
+        unit: Unit::Percent,
+        is_log: false,
+        values: (0.0, most),
+        series: series(view, curves),
+        picture: None,
+        attributes: String::new(),
+        frame,
+        moments: Vec::new(),
+        max_points: usize::MAX,
+    };
+    Some(chart.svg())
 }

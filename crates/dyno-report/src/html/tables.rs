@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, Estimate, Metric};
 
-use super::{parts, searches};
+use super::{cost, kinds, parts, searches};
 use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -22,6 +22,8 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     } else {
         by_step(out, view);
     }
+    cost::tables(out, view);
+    kinds::tables(out, view);
     outcomes(out, view);
     searches::section(out, view);
     out.raw("</section>");
@@ -51,6 +53,7 @@ const MORE_TIMES: [Metric; 6] = [
 /// A table for each metric: a row for each variant, a column for each step.
 fn by_step(out: &mut Markup, view: &View<'_>) {
     let found = [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().filter(|m| view.has(*m));
+    let found = found.chain([Metric::StepTime].into_iter().filter(|m| view.has(*m)));
     for metric in found.chain([Metric::Throughput, Metric::ResponseP95]) {
         table(out, view, metric);
     }

@@ -1,0 +1,99 @@
+//! Small pictures inside charts: PNG with a palette of one colour in sixteen strengths.
+//!
+//! Only how opaque a pixel is differs, so that a picture looks right on light, dark and paper.
+
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::write::ZlibEncoder;
+use flate2::{Compression, Crc};
+
+/// Strengths of a pixel, with 0 for nothing.
+pub(crate) const STRENGTHS: u8 = 16;
+
+/// The colours of variants, as in the style sheet: readable on light and on dark.
+const COLOURS: [[u8; 3]; 8] = [
+    [0x2a, 0x78, 0xd6],
+    [0xeb, 0x68, 0x34],
+    [0x1b, 0xaf, 0x7a],
+    [0x7d, 0x5b, 0xd0],
+    [0xc0, 0x8a, 0x00],
+    [0xd0, 0x45, 0x8b],
+    [0x0f, 0x94, 0xab],
+    [0x86, 0x69, 0x4b],
+];
+
+/// A picture and where it lies in a plot.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    /// The PNG, as a `data:` address.
+    pub(crate) address: String,
+    /// Left and right edge, on the x axis.
+    pub(crate) across: (f64, f64),
+    /// Lower and upper edge, on the y axis.
+    pub(crate) values: (f64, f64),
+}
+
+/// Encodes a picture as a `data:` address. `pixels` are strengths below [`STRENGTHS`], row by row
+/// from the top, each `width` long.
+pub(crate) fn address(variant: usize, width: usize, pixels: &[u8]) -> String {
+    let height = pixels.len().checked_div(width).unwrap_or(0);
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut head = Vec::new();
+    head.extend((width as u32).to_be_bytes());
+    head.extend((height as u32).to_be_bytes());
+    // Four bits a pixel, palette, deflate, no filter of its own, not interlaced.
+    head.extend([4, 3, 0, 0, 0]);
+    chunk(&mut png, b"IHDR", &head);
+    let colour = COLOURS[variant % COLOURS.len()];
+    chunk(&mut png, b"PLTE", &colour.repeat(usize::from(STRENGTHS)));
+    let opacity: Vec<u8> = (0..STRENGTHS)
+        .map(|s| match s {
+            0 => 0,
+            s => 34 + ((255 - 34) * u16::from(s - 1) / u16::from(STRENGTHS - 2)) as u8,
+        })
+        .collect();
+    chunk(&mut png, b"tRNS", &opacity);
+    let mut rows = Vec::with_capacity(pixels.len() / 2 + height);
+    for row in pixels.chunks(width.max(1)) {
+        rows.push(0);
+        rows.extend(row.chunks(2).map(|two| (two[0] << 4) | two.get(1).copied().unwrap_or(0)));
+    }
+    let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(&rows).expect("writing to memory does not fail");
+    chunk(&mut png, b"IDAT", &packer.finish().expect("writing to memory does not fail"));
+    chunk(&mut png, b"IEND", &[]);
+    format!("data:image/png;base64,{}", STANDARD.encode(png))
+}
+
+fn chunk(png: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
+    png.extend((content.len() as u32).to_be_bytes());
+    png.extend(name);
+    png.extend(content);
+    let mut sum = Crc::new();
+    sum.update(name);
+    sum.update(content);
+    png.extend(sum.sum().to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_a_png_with_two_pixels_in_a_byte() {
+        let address = address(1, 3, &[0, 15, 7, 1, 0, 2]);
+        let png = STANDARD.decode(address.strip_prefix("data:image/png;base64,").unwrap()).unwrap();
+        assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+        assert_eq!(&png[16..29], [0, 0, 0, 3, 0, 0, 0, 2, 4, 3, 0, 0, 0]);
+        let at = png.windows(4).position(|w| w == b"IDAT").unwrap();
+        let length = u32::from_be_bytes(png[at - 4..at].try_into().unwrap()) as usize;
+        let mut rows = Vec::new();
+        let packed = &png[at + 4..at + 4 + length];
+        std::io::copy(&mut flate2::read::ZlibDecoder::new(packed), &mut rows).unwrap();
+        assert_eq!(rows, [0, 0x0f, 0x70, 0, 0x10, 0x20]);
+        // The end of every PNG, with its well-known checksum.
+        assert_eq!(&png[png.len() - 12..], b"\0\0\0\0IEND\xae\x42\x60\x82");
+    }
+}

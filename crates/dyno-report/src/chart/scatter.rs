@@ -1,0 +1,128 @@
+//! A scatter chart: each variant as a dot with its bounds, some of them joined by a line of steps.
+
+use super::scale::{Scale, nice_range};
+use super::{Frame, open_svg, text, variant_class, y_axis};
+use crate::format::Unit;
+use crate::markup::{Markup, coordinate, escape};
+
+/// One dot.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    /// Its variant.
+    pub(crate) variant: usize,
+    /// Where it lies across.
+    pub(crate) x: f64,
+    /// Its value.
+    pub(crate) y: f64,
+    /// Lower and upper bound of its value.
+    pub(crate) bounds: Option<(f64, f64)>,
+    /// Whether the line goes through it.
+    pub(crate) is_joined: bool,
+    /// What it tells a pointer.
+    pub(crate) tip: String,
+}
+
+/// The chart; both axes begin at zero.
+#[derive(Clone, Debug)]
+pub(crate) struct Scatter {
+    /// For those who cannot see it.
+    pub(crate) label: String,
+    /// The dots.
+    pub(crate) spots: Vec<Spot>,
+    /// Unit of the x axis.
+    pub(crate) x_unit: Unit,
+    /// Unit of the values.
+    pub(crate) y_unit: Unit,
+    /// The size.
+    pub(crate) frame: Frame,
+}
+
+impl Scatter {
+    /// Draws it.
+    pub(crate) fn svg(&self) -> String {
+        let frame = &self.frame;
+        let finite = || self.spots.iter().filter(|s| s.x.is_finite() && s.y.is_finite());
+        let top = finite().map(|s| s.bounds.map_or(s.y, |b| b.1.max(s.y))).fold(0.0, f64::max);
+        let right = finite().map(|s| s.x).fold(0.0, f64::max);
+        let (low, high) = nice_range(0.0, top, 5);
+        let y = Scale::linear(low, high, frame.bottom, frame.top);
+        let (low, high) = nice_range(0.0, right * 1.1, 6);
+        let x = Scale::linear(low, high, frame.left, frame.right);
+        let mut out = Markup::new();
+        open_svg(&mut out, frame, &self.label, "");
+        let ticks: Vec<(f64, String)> =
+            y.ticks(5).into_iter().map(|v| (y.at(v), self.y_unit.tick(v))).collect();
+        y_axis(&mut out, frame, &ticks);
+        for value in x.ticks(6) {
+            text(&mut out, x.at(value), frame.bottom + 18.0, "a m", &self.x_unit.tick(value));
+        }
+        self.join(&mut out, &x, &y);
+        finite().for_each(|spot| dot(&mut out, spot, &x, &y));
+        out.raw("</svg>");
+        out.finish()
+    }
+
+    /// A step for each joined dot: what is to be had for so much money.
+    fn join(&self, out: &mut Markup, x: &Scale, y: &Scale) {
+        let mut joined: Vec<&Spot> = self
+            .spots
+            .iter()
+            .filter(|s| s.is_joined && s.x.is_finite() && s.y.is_finite())
+            .collect();
+        joined.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let Some(first) = joined.first() else { return };
+        let mut path = format!("M{} {}", coordinate(x.at(first.x)), coordinate(y.at(first.y)));
+        for spot in &joined[1..] {
+            path += &format!("H{}V{}", coordinate(x.at(spot.x)), coordinate(y.at(spot.y)));
+        }
+        path += &format!("H{}", coordinate(self.frame.right));
+        out.raw(format_args!("<path d=\"{path}\" class=\"frontier\"/>"));
+    }
+}
+
+fn dot(out: &mut Markup, spot: &Spot, x: &Scale, y: &Scale) {
+    let at = coordinate(x.at(spot.x));
+    out.raw(format_args!("<g class=\"{}\"><g class=\"k\">", variant_class(spot.variant)));
+    out.raw(format_args!("<title>{}</title>", escape(&spot.tip)));
+    if let Some((low, high)) = spot.bounds.filter(|b| b.0.is_finite() && b.1.is_finite()) {
+        let (low, high) = (coordinate(y.at(low)), coordinate(y.at(high)));
+        out.raw(format_args!("<path d=\"M{at} {low}V{high}\" class=\"eb own\"/>"));
+    }
+    out.raw(format_args!(
+        "<circle cx=\"{at}\" cy=\"{}\" r=\"4.6\" class=\"p\"/></g></g>",
+        coordinate(y.at(spot.y))
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frontier_goes_up_in_steps_through_its_dots() {
+        let spot = |variant, x, y, is_joined| Spot {
+            variant,
+            x,
+            y,
+            bounds: Some((y - 1.0, y + 1.0)),
+            is_joined,
+            tip: "a <b>".to_owned(),
+        };
+        let chart = Scatter {
+            label: "Price".to_owned(),
+            spots: vec![
+                spot(0, 4.0, 40.0, true),
+                spot(1, 2.0, 20.0, true),
+                spot(2, 3.0, 10.0, false),
+            ],
+            x_unit: Unit::Other("USD/h".to_owned()),
+            y_unit: Unit::PerSecond,
+            frame: Frame::new(276.0, 136.0),
+        };
+        let svg = chart.svg();
+        // 0 … 5 USD on 200 and 0 … 50 per second on 100 units.
+        assert!(svg.contains("d=\"M142 70H222V30H262\" class=\"frontier\""), "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 3);
+        assert!(svg.contains("a &lt;b&gt;") && svg.contains("USD/h"));
+    }
+}

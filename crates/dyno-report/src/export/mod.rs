@@ -1,0 +1,88 @@
+//! Findings and runs → tidy tables, one observation a row, as CSV, JSON lines or Parquet.
+//!
+//! `estimates` and `comparisons` hold what was found; `trials` each trial, step and kind of
+//! transaction on its own; `seconds` what clients and probes saw in each second.
+
+mod csv;
+mod jsonl;
+mod parquet;
+mod tables;
+
+use dyno_analysis::Findings;
+use dyno_record::Run;
+
+pub use csv::csv;
+pub use jsonl::jsonl;
+pub use parquet::{ExportError, parquet};
+
+/// A table: columns of the same length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name, as that of a file: `estimates`.
+    pub name: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name: lower case, words joined by underscores; a reading as the probe names it.
+    pub name: String,
+    /// Its unit: `µs`, `1/s`; empty where it has none.
+    pub unit: String,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Values of a column; none where there is no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Words.
+    Text(Vec<Option<String>>),
+    /// Numbers; what is no number (not finite) is none.
+    Number(Vec<Option<f64>>),
+    /// Whole numbers.
+    Whole(Vec<Option<i64>>),
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Text(values) => values.len(),
+            Values::Number(values) => values.len(),
+            Values::Whole(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Table {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Makes all tables.
+pub fn tables(findings: &Findings, runs: &[Run]) -> Vec<Table> {
+    vec![
+        tables::estimates(findings),
+        tables::comparisons(findings),
+        tables::trials(findings, runs),
+        tables::seconds(findings, runs),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

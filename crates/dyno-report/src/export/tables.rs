@@ -1,0 +1,385 @@
+//! The tables themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_analysis::{Comparison, Estimate, Findings};
+use dyno_record::{IntervalColumns, KindSummary, Run, StepSummary, TrialOutcome, TrialSummary};
+
+use super::{Column, Table, Values};
+use crate::html::Distribution;
+use crate::places::Places;
+
+/// A table that grows row by row.
+struct Builder {
+    name: &'static str,
+    columns: Vec<Column>,
+}
+
+/// A value of a row.
+enum Cell {
+    Text(Option<String>),
+    Number(Option<f64>),
+    Whole(Option<i64>),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(number: Option<f64>) -> Cell {
+        Cell::Number(number.filter(|v| v.is_finite()))
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Cell {
+        Some(number).into()
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(number: u32) -> Cell {
+        Cell::Whole(Some(number.into()))
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Whole(i64::try_from(number).ok())
+    }
+}
+
+impl Builder {
+    /// A table with these columns: name, unit, and an example of what it holds.
+    fn new(name: &'static str, columns: &[(&str, &str, Cell)]) -> Builder {
+        let column = |(name, unit, kind): &(&str, &str, Cell)| Column {
+            name: (*name).to_owned(),
+            unit: (*unit).to_owned(),
+            values: match kind {
+                Cell::Text(_) => Values::Text(Vec::new()),
+                Cell::Number(_) => Values::Number(Vec::new()),
+                Cell::Whole(_) => Values::Whole(Vec::new()),
+            },
+        };
+        Builder { name, columns: columns.iter().map(column).collect() }
+    }
+
+    /// Adds a row, in the order of the columns.
+    fn row(&mut self, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.name);
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            match (&mut column.values, cell) {
+                (Values::Text(values), Cell::Text(value)) => values.push(value),
+                (Values::Number(values), Cell::Number(value)) => values.push(value),
+                (Values::Whole(values), Cell::Whole(value)) => values.push(value),
+                // A cell of another kind would shift all below it.
+                (Values::Text(values), _) => values.push(None),
+                (Values::Number(values), _) => values.push(None),
+                (Values::Whole(values), _) => values.push(None),
+            }
+        }
+    }
+
+    fn finish(self) -> Table {
+        Table { name: self.name, columns: self.columns }
+    }
+}
+
+const TEXT: Cell = Cell::Text(None);
+const NUMBER: Cell = Cell::Number(None);
+const WHOLE: Cell = Cell::Whole(None);
+
+fn name(names: Option<&String>) -> Cell {
+    Cell::Text(names.cloned())
+}
+
+/// One row for each variant, step, kind of transaction (`all` for all of them) and metric.
+pub(super) fn estimates(findings: &Findings) -> Table {
+    let mut table = Builder::new(
+        "estimates",
+        &[
+            ("variant", "", TEXT),
+            ("step", "", TEXT),
+            ("kind", "", TEXT),
+            ("metric", "", TEXT),
+            ("unit", "", TEXT),
+            ("value", "", NUMBER),
+            ("low", "", NUMBER),
+            ("high", "", NUMBER),
+            ("n", "", WHOLE),
+            ("min", "", NUMBER),
+            ("max", "", NUMBER),
+        ],
+    );
+    let mut add = |(variant, step): (usize, usize), kind: &str, metric: &str, e: &Estimate| {
+        table.row(vec![
+            name(findings.variants.get(variant).map(|v| &v.name)),
+            name(findings.steps.get(step).map(|s| &s.name)),
+            kind.into(),
+            metric.into(),
+            e.unit.as_str().into(),
+            e.value.into(),
+            e.low.into(),
+            e.high.into(),
+            e.n.into(),
+            e.min.into(),
+            e.max.into(),
+        ]);
+    };
+    for cell in &findings.cells {
+        for (metric, estimate) in &cell.metrics {
+            add((cell.variant, cell.step), "all", metric.name(), estimate);
+        }
+    }
+    for kind in &findings.kinds {
+        for (metric, estimate) in &kind.metrics {
+            add((kind.variant, kind.step), &kind.kind, metric.name(), estimate);
+        }
+    }
+    for facts in &findings.attribution {
+        for resource in &facts.uses {
+            if let Some(estimate) = &resource.per_transaction {
+                let metric = format!("{} per transaction", resource.name);
+                add((facts.variant, facts.step), "all", &metric, estimate);
+            }
+        }
+    }
+    table.finish()
+}
+
+/// One row for each comparison with a baseline.
+pub(super) fn comparisons(findings: &Findings) -> Table {
+    let mut table = Builder::new(
+        "comparisons",
+        &[
+            ("variant", "", TEXT),
+            ("baseline", "", TEXT),
+            ("step", "", TEXT),
+            ("kind", "", TEXT),
+            ("metric", "", TEXT),
+            ("relative", "%", NUMBER),
+            ("relative_low", "%", NUMBER),
+            ("relative_high", "%", NUMBER),
+            ("absolute", "", NUMBER),
+            ("absolute_low", "", NUMBER),
+            ("absolute_high", "", NUMBER),
+            ("absolute_unit", "", TEXT),
+            ("n", "", WHOLE),
+            ("p_value_corrected", "", NUMBER),
+            ("verdict", "", TEXT),
+            ("repetitions_needed", "", WHOLE),
+        ],
+    );
+    let all = findings.comparisons.iter().map(|c| ("all", c));
+    let kinds = findings.kind_comparisons.iter().map(|k| (k.kind.as_str(), &k.comparison));
+    for (kind, c) in all.chain(kinds) {
+        let c: &Comparison = c;
+        let of = |variant: usize| name(findings.variants.get(variant).map(|v| &v.name));
+        table.row(vec![
+            of(c.variant),
+            of(c.baseline),
+            name(findings.steps.get(c.step).map(|s| &s.name)),
+            kind.into(),
+            c.metric.name().into(),
+            c.relative.value.into(),
+            c.relative.low.into(),
+            c.relative.high.into(),
+            c.absolute.value.into(),
+            c.absolute.low.into(),
+            c.absolute.high.into(),
+            c.absolute.unit.as_str().into(),
+            c.relative.n.into(),
+            c.p_value_of_verdict.into(),
+            crate::words::verdict(c.verdict).into(),
+            Cell::Whole(c.repetitions_needed.map(i64::from)),
+        ]);
+    }
+    table.finish()
+}
+
+/// One row for each ended trial, step and kind of transaction; the measure phase only.
+pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
+    let mut table = Builder::new(
+        "trials",
+        &[
+            ("run", "", TEXT),
+            ("trial", "", WHOLE),
+            ("variant", "", TEXT),
+            ("repetition", "", WHOLE),
+            ("block", "", WHOLE),
+            ("state", "", TEXT),
+            ("began_unix_ms", "ms", WHOLE),
+            ("step", "", TEXT),
+            ("kind", "", TEXT),
+            ("measured", "s", NUMBER),
+            ("committed", "", WHOLE),
+            ("not_committed", "", WHOLE),
+            ("throughput", "1/s", NUMBER),
+            ("response_mean", "µs", NUMBER),
+            ("response_p50", "µs", NUMBER),
+            ("response_p95", "µs", NUMBER),
+            ("response_p99", "µs", NUMBER),
+            ("response_p999", "µs", NUMBER),
+            ("response_max", "µs", NUMBER),
+            ("server_cpu", "s", NUMBER),
+            ("missed", "", WHOLE),
+            ("retries", "", WHOLE),
+        ],
+    );
+    each_step(findings, runs, &mut |place, trial, step| {
+        for kind in &step.kinds {
+            table.row(trial_row(place, trial, step, kind));
+        }
+    });
+    table.finish()
+}
+
+/// Names of the place of a step of a trial.
+struct Place<'a> {
+    run: String,
+    variant: Option<&'a String>,
+    step: Option<&'a String>,
+}
+
+fn each_step(
+    findings: &Findings,
+    runs: &[Run],
+    hear: &mut dyn FnMut(&Place<'_>, &TrialSummary, &StepSummary),
+) {
+    let places = Places::new(findings, runs);
+    for (i, run) in runs.iter().enumerate() {
+        for trial in &run.trials {
+            let variant = places.variant(i, trial.number);
+            for step in &trial.steps {
+                let at = places.step(i, step.step);
+                let place = Place {
+                    run: run.folder.display().to_string(),
+                    variant: variant.and_then(|v| findings.variants.get(v)).map(|v| &v.name),
+                    step: at.and_then(|s| findings.steps.get(s)).map(|s| &s.name),
+                };
+                hear(&place, trial, step);
+            }
+        }
+    }
+}
+
+fn trial_row(
+    place: &Place<'_>,
+    trial: &TrialSummary,
+    step: &StepSummary,
+    kind: &KindSummary,
+) -> Vec<Cell> {
+    let is_committed = |name: &&String| name.as_str() == "committed";
+    let committed = kind.outcomes.iter().find(|(n, _)| is_committed(n)).map_or(0, |(_, n)| *n);
+    let others: u64 = kind.outcomes.iter().filter(|(n, _)| !is_committed(n)).map(|(_, n)| n).sum();
+    let mut times = Distribution::default();
+    // The reader has refused records whose histograms cannot be decoded.
+    let _ = kind.response.walk(&mut |ns, n| times.add(ns, n));
+    let rate = (step.measured_s > 0.0).then(|| committed as f64 / step.measured_s);
+    let state = match trial.outcome {
+        TrialOutcome::Finished => "finished",
+        TrialOutcome::Failed { .. } => "failed",
+    };
+    vec![
+        place.run.as_str().into(),
+        trial.number.into(),
+        name(place.variant),
+        trial.repetition.into(),
+        trial.block.into(),
+        state.into(),
+        trial.began_unix_ms.into(),
+        name(place.step),
+        kind.name.as_str().into(),
+        step.measured_s.into(),
+        committed.into(),
+        others.into(),
+        rate.into(),
+        times.mean_us().into(),
+        times.quantile_us(0.5).into(),
+        times.quantile_us(0.95).into(),
+        times.quantile_us(0.99).into(),
+        times.quantile_us(0.999).into(),
+        times.quantile_us(1.0).into(),
+        step.server_cpu_s.into(),
+        step.missed.into(),
+        step.retries.into(),
+    ]
+}
+
+/// What a column of a second's values is called, its unit, and where it is.
+type SecondColumn = (&'static str, &'static str, fn(&IntervalColumns) -> &Vec<f64>);
+
+const SECONDS: [SecondColumn; 8] = [
+    ("throughput", "1/s", |i| &i.throughput),
+    ("errors", "1/s", |i| &i.errors),
+    ("missed", "1/s", |i| &i.missed),
+    ("response_p50", "µs", |i| &i.p50_us),
+    ("response_p95", "µs", |i| &i.p95_us),
+    ("response_p99", "µs", |i| &i.p99_us),
+    ("response_max", "µs", |i| &i.max_us),
+    ("lag_p99", "µs", |i| &i.lag_p99_us),
+];
+
+/// One row for each second of each step of each ended trial, warm-up included, with all readings.
+pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
+    let trials = || runs.iter().flat_map(|run| &run.trials);
+    let names: BTreeSet<&str> = trials()
+        .flat_map(|trial| &trial.steps)
+        .flat_map(|step| step.readings.keys().map(String::as_str))
+        .collect();
+    let units: BTreeMap<&str, &str> = trials()
+        .flat_map(|trial| trial.meanings.iter().map(|(n, m)| (n.as_str(), m.unit.as_str())))
+        .collect();
+    let mut columns = vec![
+        ("run", "", TEXT),
+        ("trial", "", WHOLE),
+        ("variant", "", TEXT),
+        ("repetition", "", WHOLE),
+        ("step", "", TEXT),
+        ("second", "s", NUMBER),
+    ];
+    columns.extend(SECONDS.iter().map(|(name, unit, _)| (*name, *unit, NUMBER)));
+    let unit = |name: &str| units.get(name).copied().unwrap_or_else(|| unit_of(name));
+    columns.extend(names.iter().map(|name| (*name, unit(name), NUMBER)));
+    let mut table = Builder::new("seconds", &columns);
+    each_step(findings, runs, &mut |place, trial, step| {
+        for (i, start) in step.intervals.start_s.iter().enumerate() {
+            let mut row = vec![
+                place.run.as_str().into(),
+                trial.number.into(),
+                name(place.variant),
+                trial.repetition.into(),
+                name(place.step),
+                (*start).into(),
+            ];
+            row.extend(
+                SECONDS
+                    .iter()
+                    .map(|(_, _, pick)| Cell::from(pick(&step.intervals).get(i).copied())),
+            );
+            row.extend(names.iter().map(|name| {
+                let value = step.readings.get(*name).and_then(|column| column.get(i));
+                Cell::from(value.copied().flatten())
+            }));
+            table.row(row);
+        }
+    });
+    table.finish()
+}
+
+/// The unit of a reading that tells none, from the ending of its name.
+fn unit_of(name: &str) -> &'static str {
+    let endings = [
+        ("_bytes_per_s", "bytes/s"),
+        ("_s_per_s", "s/s"),
+        ("_per_s", "1/s"),
+        ("_bytes", "bytes"),
+        ("_pct", "%"),
+        ("_ms", "ms"),
+        ("_us", "µs"),
+    ];
+    endings.iter().find(|(ending, _)| name.ends_with(ending)).map_or("", |(_, unit)| unit)
+}

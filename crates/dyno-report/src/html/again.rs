@@ -1,0 +1,125 @@
+//! How to run one cell of the study again: a command line for each variant at each step.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{Manifest, Run, StepRecord, VariantRecord};
+
+use super::parts;
+use crate::markup::Markup;
+use crate::places::Places;
+use crate::view::View;
+
+/// Writes the command lines, folded; nothing where no cell can be told.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
+    let places = Places::new(view.findings, runs);
+    let mut commands: BTreeMap<(usize, usize), String> = BTreeMap::new();
+    for (i, run) in runs.iter().enumerate() {
+        for trial in &run.trials {
+            let Some(variant) = places.variant(i, trial.number) else { continue };
+            let Some(record) = run.manifest.variants.get(trial.variant) else { continue };
+            for (own, step) in run.manifest.steps.iter().enumerate() {
+                let Some(at) = places.step(i, own) else { continue };
+                if let Some(text) = command(&run.manifest, record, step) {
+                    commands.entry((variant, at)).or_insert(text);
+                }
+            }
+        }
+    }
+    if commands.is_empty() {
+        return;
+    }
+    out.raw("<details class=\"fold\"><summary>One cell again, without the study</summary>");
+    out.classed(
+        "p",
+        "quiet",
+        "One trial of one variant at one step. A server that is reached by its URL needs its \
+         password put back in.",
+    );
+    out.raw(
+        "<div class=\"scroll\"><table class=\"again\"><thead><tr><th>Variant</th><th>Step</th>",
+    );
+    out.raw("<th>Command</th></tr></thead><tbody>");
+    for ((variant, step), text) in &commands {
+        out.raw(format_args!("<tr class=\"v{variant}\" data-step=\"{step}\"><th scope=\"row\">"));
+        out.raw(parts::name(view, *variant)).raw("</th>").element("td", view.step(*step));
+        out.raw("<td>").element("code", text).raw("</td></tr>");
+    }
+    out.raw("</tbody></table></div></details>");
+}
+
+/// The command line of a cell; none where `dyno bench` cannot do it: steps that the workload
+/// defines are run by a study.
+fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> Option<String> {
+    if step.own.is_some() {
+        return None;
+    }
+    let mut words = vec!["dyno".to_owned(), "bench".to_owned(), quoted(&variant.workload)];
+    let mut add = |name: &str, value: &str| words.extend([format!("--{name}"), quoted(value)]);
+    add("on", &variant.product);
+    for (name, value) in &variant.settings {
+        match name.as_str() {
+            "engine" => add("engine", value),
+            _ => add("setting", &format!("{name}={value}")),
+        }
+    }
+    match &step.search {
+        Some(search) => {
+            let limit = format!("{} <= {}us", search.statistic, search.bound_us);
+            add(&format!("find-{}", search.sought), &limit);
+        }
+        None => {
+            if let Some(rate) = step.rate {
+                add("rate", &rate.to_string());
+                add("arrivals", &step.arrivals);
+            }
+        }
+    }
+    add("clients", &step.clients.to_string());
+    add("warm-up", &time(step.warm_up_s));
+    add("duration", &time(step.duration_s));
+    for (name, value) in &variant.options {
+        add(&name.replace('_', "-"), value);
+    }
+    add("seed", &manifest.seed.to_string());
+    Some(words.join(" "))
+}
+
+/// A duration as the command line takes it.
+fn time(seconds: f64) -> String {
+    format!("{seconds}s")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_safe_in_a_shell() {
+        let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
+        check("oltp_read_write", "oltp_read_write");
+        check("mysql://a:***@h/db", "'mysql://a:***@h/db'");
+        check("it's; rm -rf", "'it'\\''s; rm -rf'");
+        check("", "''");
+    }
+
+    #[test]
+    fn a_cell_is_told_as_a_command() {
+        let (_, runs) = crate::fixture::three_variants();
+        let manifest = &runs[0].manifest;
+        let text = command(manifest, &manifest.variants[1], &manifest.steps[3]).unwrap();
+        assert_eq!(
+            text,
+            "dyno bench oltp_read_write --on mariadb --clients 16 --warm-up 5s --duration 30s \
+             --rows 1000000 --tables 8 --seed 20260301"
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! What a transaction cost: resources by process, and the names that the field knows them by.
+
+use std::collections::BTreeMap;
+
+use dyno_analysis::Estimate;
+use dyno_analysis::attribution::{AttributionFacts, Use};
+
+use super::parts;
+use crate::format;
+use crate::markup::{Markup, escape};
+use crate::view::View;
+
+/// Per what a resource is told.
+type Pick = fn(&Use) -> Option<&Estimate>;
+
+/// What a resource can be told per, that per transaction first.
+const PER: [(&str, Pick); 4] = [
+    ("per transaction", |u| u.per_transaction.as_ref()),
+    ("per statement", |u| u.per_statement.as_ref()),
+    ("per inserted row", |u| u.per_inserted_row.as_ref()),
+    ("per second", |u| u.per_second.as_ref()),
+];
+
+/// Writes the tables of every step that has any; nothing where nothing was attributed.
+pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
+    let facts = &view.findings.attribution;
+    let n_variants = view.findings.variants.len();
+    for step in 0..view.findings.steps.len() {
+        let own: Vec<&AttributionFacts> =
+            facts.iter().filter(|f| f.step == step && f.variant < n_variants).collect();
+        if own.iter().all(|f| f.uses.is_empty()) {
+            continue;
+        }
+        parts::open_panel(out, view, step);
+        let (first, rest) = (PER[0], &PER[1..]);
+        table(out, view, &own, first);
+        let is_there = |(_, pick): &&(&str, Pick)| {
+            own.iter().flat_map(|f| &f.uses).any(|resource| pick(resource).is_some())
+        };
+        let more: Vec<&(&str, Pick)> = rest.iter().filter(is_there).collect();
+        if !more.is_empty() {
+            let names: Vec<&str> = more.iter().map(|(name, _)| *name).collect();
+            out.raw("<details class=\"fold\">");
+            out.element("summary", format!("The same {}", names.join(", ")));
+            more.iter().for_each(|per| table(out, view, &own, **per));
+            out.raw("</details>");
+        }
+        field_names(out, view, &own);
+        out.raw("</div>");
+    }
+}
+
+/// A row for each resource, a column for each variant.
+fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pick): (&str, Pick)) {
+    let mut names: Vec<&Use> = Vec::new();
+    let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for resource in own.iter().flat_map(|f| &f.uses) {
+        let of_name = |u: &&Use| u.name == resource.name;
+        let mut all = own.iter().flat_map(|f| f.uses.iter().find(of_name));
+        let is_told = all.any(|u| pick(u).is_some());
+        if is_told && !names.iter().any(|known| known.name == resource.name) {
+            names.push(resource);
+        }
+        if let (false, Some(why)) = (is_told, &resource.absent) {
+            let titles = missing.entry(why).or_default();
+            if !titles.contains(&resource.title.as_str()) {
+                titles.push(&resource.title);
+            }
+        }
+    }
+    if per == PER[0].0 {
+        for (why, titles) in &missing {
+            out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
+            out.text(*why).raw("</p>");
+        }
+    }
+    if names.is_empty() {
+        return;
+    }
+    out.raw("<div class=\"scroll\"><table class=\"uses\"><caption>");
+    out.text("Resources ").classed("span", "", per).raw("</caption>");
+    head(out, view, own, &["Resource"]);
+    for known in names {
+        let found = |facts: &&AttributionFacts| -> Option<Use> {
+            facts.uses.iter().find(|u| u.name == known.name).cloned()
+        };
+        out.raw(format_args!(
+            "<tr><th scope=\"row\" title=\"{}\">{}<small><code>{}</code></small></th>",
+            escape(&known.formula),
+            escape(&known.title),
+            escape(&known.name)
+        ));
+        for facts in own {
+            let resource = found(facts);
+            match resource.as_ref().and_then(pick) {
+                Some(estimate) => value(out, facts.variant, estimate),
+                None => {
+                    let why = resource.and_then(|r| r.absent).unwrap_or_default();
+                    out.raw(format_args!(
+                        "<td class=\"n none v{}\" title=\"{}\">–</td>",
+                        facts.variant,
+                        escape(&why)
+                    ));
+                }
+            }
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn head(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], titles: &[&str]) {
+    out.raw("<thead><tr>");
+    for title in titles {
+        out.element("th", title);
+    }
+    for facts in own {
+        let name = parts::name(view, facts.variant);
+        out.raw(format_args!("<th class=\"n\" scope=\"col\">{name}</th>"));
+    }
+    out.raw("</tr></thead><tbody>");
+}
+
+fn value(out: &mut Markup, variant: usize, estimate: &Estimate) {
+    let (value, spread) = format::value_and_spread(estimate);
+    out.raw(format_args!("<td class=\"n v{variant}\">")).element("b", value);
+    if !spread.is_empty() {
+        out.raw(" ").element("i", spread);
+    }
+    out.raw("</td>");
+}
+
+/// The same figures under the names of the field, as a legend.
+fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
+    let Some(first) = own.iter().find(|f| !f.field_names.is_empty()) else { return };
+    out.raw("<details class=\"fold\"><summary>The same under the names of the field: ");
+    let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
+    out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
+    head(out, view, own, &["Name", "Formula", "Ours"]);
+    for known in &first.field_names {
+        out.raw("<tr><th scope=\"row\">").element("code", &known.name).raw("</th>");
+        out.element("td", &known.formula).raw("<td>").element("code", &known.ours).raw("</td>");
+        for facts in own {
+            let same = facts.field_names.iter().find(|f| f.name == known.name);
+            match same.and_then(|f| f.value.as_ref()) {
+                Some(estimate) => value(out, facts.variant, estimate),
+                None => {
+                    out.raw("<td class=\"n none\">–</td>");
+                }
+            }
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div></details>");
+}

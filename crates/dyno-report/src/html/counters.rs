@@ -1,0 +1,231 @@
+//! What the server and the machine did, second by second: the machine as charts, all other readings
+//! as a table with search, each of which a script draws when it is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::{Meaning, Run};
+
+use super::panel::{Panel, Quantity, Source, TrialStep, small};
+use super::parts;
+use super::readings::{Reading, Topic, classify, group, unit_of};
+use crate::chart::lines::path_of;
+use crate::chart::reduce::{Point, reduce};
+use crate::chart::scale::{nice_range, nice_ticks};
+use crate::format::Unit;
+use crate::markup::{Markup, escape};
+use crate::view::View;
+use crate::words;
+
+/// Bytes that the readings which a script draws should stay below, all together.
+const SERIES_BYTES: usize = 2_000_000;
+
+/// Most and fewest points of such a reading.
+const POINTS: (usize, usize) = (16, 240);
+
+/// With more variants than this, a chart of its own for each is more than anybody reads.
+const SIDE_BY_SIDE_MOST: usize = 8;
+
+/// A reading of the table: its name, unit, and median seconds by variant.
+struct Row<'a> {
+    name: &'a str,
+    unit: Unit,
+    medians: Vec<(usize, Vec<Point>)>,
+}
+
+/// Writes the section.
+pub(crate) fn section(
+    out: &mut Markup,
+    view: &View<'_>,
+    steps: &[Vec<TrialStep<'_>>],
+    (runs, points): (&[Run], usize),
+) {
+    parts::open_section(
+        out,
+        "counters",
+        "Server and machine",
+        "What the probes read, at the same seconds as the load above.",
+    );
+    let mut meanings: BTreeMap<&str, &Meaning> = BTreeMap::new();
+    for trial in runs.iter().flat_map(|run| &run.trials) {
+        meanings.extend(trial.meanings.iter().map(|(name, meaning)| (name.as_str(), meaning)));
+    }
+    let drawn: Vec<usize> = (0..steps.len())
+        .filter(|s| steps[*s].iter().any(|trial| !trial.readings.is_empty()))
+        .collect();
+    if drawn.is_empty() {
+        out.classed("p", "absent", "No trial has readings.");
+    }
+    let n_series: usize = drawn.iter().map(|s| others(&steps[*s]).len()).sum();
+    let n_series = n_series * view.findings.variants.len();
+    let most = (SERIES_BYTES / n_series.max(1) / 7).clamp(POINTS.0, POINTS.1);
+    for step in drawn {
+        parts::open_panel(out, view, step);
+        let panel = Panel { view, step, trials: &steps[step], points };
+        machine(out, &panel);
+        table(out, &panel, &meanings, most);
+        out.raw("</div>");
+    }
+    out.raw("</section>");
+}
+
+/// The readings of a step without a chart of their own.
+fn others<'a>(trials: &[TrialStep<'a>]) -> BTreeSet<&'a str> {
+    let names = trials.iter().flat_map(|t| t.readings.keys());
+    names.map(String::as_str).filter(|name| classify(name).topic == Topic::Other).collect()
+}
+
+/// The charts of the machine.
+fn machine(out: &mut Markup, panel: &Panel<'_>) {
+    let names: BTreeSet<&String> = panel.trials.iter().flat_map(|t| t.readings.keys()).collect();
+    let mut shown: Vec<(String, Reading)> = names
+        .into_iter()
+        .map(|name| (name.clone(), classify(name)))
+        .filter(|(name, r)| r.topic != Topic::Other && (r.is_kept || !panel.is_constant(name)))
+        .collect();
+    shown.sort_by(|a, b| (a.1.topic, a.1.rank, &a.0).cmp(&(b.1.topic, b.1.rank, &b.0)));
+    let of = |topic: Topic| -> Vec<&(String, Reading)> {
+        shown.iter().filter(|(_, r)| r.topic == topic).collect()
+    };
+    let note = "CPU seconds per second";
+    if panel.view.findings.variants.len() <= SIDE_BY_SIDE_MOST {
+        panel.by_variant(out, "CPU by mode", "all CPUs of the machine", &of(Topic::CpuMode));
+        panel.by_variant(out, "CPU by group of processes", note, &of(Topic::CpuGroup));
+    } else {
+        topic(out, panel, "CPU by mode, all CPUs of the machine", &of(Topic::CpuMode));
+        topic(out, panel, "CPU by group of processes", &of(Topic::CpuGroup));
+    }
+    topic(out, panel, "Disk", &of(Topic::Disk));
+    topic(out, panel, "Memory", &of(Topic::Memory));
+    let title = "Pressure: share of time in which something waited";
+    topic(out, panel, title, &of(Topic::Pressure));
+}
+
+/// A heading and a chart for each reading.
+fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[&(String, Reading)]) {
+    if readings.is_empty() {
+        return;
+    }
+    out.element("h4", title).raw("<div class=\"charts small\">");
+    for (name, reading) in readings {
+        let quantity = Quantity {
+            title: reading.title.clone(),
+            note: name.clone(),
+            unit: reading.unit.clone(),
+            source: Source::Reading(name.clone()),
+        };
+        panel.overlay(out, &quantity, small());
+    }
+    out.raw("</div>");
+}
+
+/// All other readings, in groups.
+fn table(
+    out: &mut Markup,
+    panel: &Panel<'_>,
+    meanings: &BTreeMap<&str, &Meaning>,
+    n_points: usize,
+) {
+    let names = others(panel.trials);
+    let (constant, moving): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| panel.is_constant(name));
+    if moving.is_empty() && constant.is_empty() {
+        return;
+    }
+    let variants: Vec<usize> = (0..panel.view.findings.variants.len()).collect();
+    out.element("h4", words::counted(moving.len(), "further reading", "further readings"));
+    out.raw(format_args!(
+        "<div class=\"find\" hidden><input type=\"search\" placeholder=\"Search name or meaning\" \
+         aria-label=\"Search readings\"><span class=\"quiet\">Choose readings to draw \
+         them.</span></div><div class=\"charts small chosen\" data-step=\"{}\"></div>\
+         <div class=\"scroll tall\"><table class=\"counters\"><thead><tr><th>Reading</th>",
+        panel.step
+    ));
+    for variant in &variants {
+        out.raw("<th class=\"n\">").raw(parts::name(panel.view, *variant)).raw("</th>");
+    }
+    out.raw("</tr></thead>");
+    let unit = |name: &str| unit_of(name, meanings.get(name).map_or("", |m| m.unit.as_str()));
+    for group_of in moving.chunk_by(|a, b| group(a) == group(b)) {
+        let span = variants.len() + 1;
+        out.raw(format_args!("<tbody><tr class=\"group\"><th colspan=\"{span}\">"));
+        out.text(group(group_of[0])).raw("</th></tr>");
+        for name in group_of {
+            let of =
+                |v: &usize| Some((*v, panel.median(*v, &Source::Reading((*name).to_owned()))?));
+            let medians = variants.iter().filter_map(of).collect();
+            let row = Row { name, unit: unit(name), medians };
+            write_row(out, &row, panel, (meanings.get(name).copied(), n_points));
+        }
+        out.raw("</tbody>");
+    }
+    out.raw("</table></div>").classed(
+        "p",
+        "quiet",
+        "Mean of the measured seconds, and smallest and largest; median over repetitions.",
+    );
+    if !constant.is_empty() {
+        out.raw("<details class=\"fold\">");
+        let n = words::counted(constant.len(), "reading", "readings");
+        out.element("summary", format!("{n} that did not change"));
+        out.classed("p", "quiet", constant.join(", ")).raw("</details>");
+    }
+}
+
+fn write_row(
+    out: &mut Markup,
+    row: &Row<'_>,
+    panel: &Panel<'_>,
+    (meaning, n_points): (Option<&Meaning>, usize),
+) {
+    let name = escape(row.name);
+    let text = meaning.map_or("", |m| m.text.as_str());
+    out.raw(format_args!("<tr data-reading=\"{name}\"><th scope=\"row\">{name}"));
+    out.element("small", text);
+    series(out, row, panel, n_points);
+    out.raw("</th>");
+    for variant in 0..panel.view.findings.variants.len() {
+        let found = row.medians.iter().find(|(v, _)| *v == variant);
+        let measured: Vec<f64> = found
+            .into_iter()
+            .flat_map(|(_, points)| points.iter().filter(|p| p.0 >= 0.0).filter_map(|p| p.1))
+            .collect();
+        if measured.is_empty() {
+            out.raw("<td class=\"n none\">–</td>");
+            continue;
+        }
+        let mean = measured.iter().sum::<f64>() / measured.len() as f64;
+        let low = measured.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = measured.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        out.raw(format_args!("<td class=\"n v{variant}\"><b>{}</b>", row.unit.show(mean)));
+        let range = format!("{} … {}", row.unit.show(low), row.unit.show(high));
+        out.element("small", range).raw("</td>");
+    }
+    out.raw("</tr>");
+}
+
+/// What a script draws a chart of: the paths of all variants on one scale.
+fn series(out: &mut Markup, row: &Row<'_>, panel: &Panel<'_>, n_points: usize) {
+    let values = || row.medians.iter().flat_map(|(_, points)| points).filter_map(|p| p.1);
+    let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
+    if !(low.is_finite() && high.is_finite() && low < high) {
+        return;
+    }
+    let (low, high) = nice_range(low, high, 4);
+    let ticks: Vec<String> = nice_ticks(low, high, 4).iter().map(f64::to_string).collect();
+    let (from, to) = panel.time();
+    let paths: Vec<String> = row
+        .medians
+        .iter()
+        .map(|(variant, points)| {
+            let path = path_of(&reduce(points, n_points), from, (low, high));
+            format!("{variant}:{path}")
+        })
+        .collect();
+    out.raw(format_args!(
+        "<data class=\"series\" hidden data-x=\"{from} {to}\" data-y=\"{low} {high}\" data-ticks=\"{}\" \
+         data-unit=\"{}\" value=\"{}\"></data>",
+        ticks.join(" "),
+        escape(&crate::chart::lines::unit_code(&row.unit)),
+        paths.join("|")
+    ));
+}

@@ -1,0 +1,202 @@
+//! Debt: what the engine put off while the load went on, and how long it took to pay it afterwards.
+
+use dyno_analysis::Estimate;
+use dyno_analysis::debt::{DebtFacts, DebtTrend};
+use dyno_record::{Run, RunOff, TrialOutcome};
+
+use super::panel::{Panel, Quantity, Source, TrialStep, small};
+use super::parts;
+use super::readings::unit_of;
+use crate::chart::lines::{Across, LinesChart, Series, Shape};
+use crate::chart::reduce::Point;
+use crate::chart::variant_class;
+use crate::format;
+use crate::markup::{Markup, escape};
+use crate::places::Places;
+use crate::view::View;
+
+/// How readings of debt begin.
+const PREFIX: &str = "debt.";
+
+/// Most points of a line of the run-off.
+const POINTS: usize = 300;
+
+/// Writes the section; nothing where no debt was seen.
+pub(crate) fn section(
+    out: &mut Markup,
+    view: &View<'_>,
+    steps: &[Vec<TrialStep<'_>>],
+    (runs, points): (&[Run], usize),
+) {
+    let n = view.findings.variants.len();
+    let known = |d: &&DebtFacts| d.variant < n && d.step < view.findings.steps.len();
+    let facts: Vec<&DebtFacts> = view.findings.debt.iter().filter(known).collect();
+    let run_offs = run_offs(view, runs);
+    if facts.is_empty() && run_offs.is_empty() && view.findings.run_off.is_empty() {
+        return;
+    }
+    parts::open_section(
+        out,
+        "debt",
+        "Debt",
+        "Work that the engine put off while it was under load: history to purge, tombstones, dead \
+         rows, dirty pages, log to be checkpointed. A load under which debt grows is not one that \
+         the engine can keep up with.",
+    );
+    for (step, trials) in steps.iter().enumerate() {
+        let own: Vec<&DebtFacts> = facts.iter().copied().filter(|d| d.step == step).collect();
+        if own.is_empty() {
+            continue;
+        }
+        parts::open_panel(out, view, step);
+        table(out, view, &own);
+        charts(out, &Panel { view, step, trials, points }, &own);
+        out.raw("</div>");
+    }
+    run_off(out, view, &run_offs);
+    out.raw("</section>");
+}
+
+fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Debt</th><th>Variant</th>");
+    for title in ["At the start", "At the end", "Most", "Slope per second"] {
+        out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
+    }
+    out.raw("<th>Trend</th></tr></thead><tbody>");
+    for debt in facts {
+        let unit = unit_of(&debt.reading, &debt.unit);
+        let shown = |estimate: &Estimate| unit.show(estimate.value);
+        let title = escape(&debt.meaning);
+        out.raw(format_args!(
+            "<tr class=\"v{}\"><th scope=\"row\" title=\"{title}\">",
+            debt.variant
+        ));
+        out.element("code", debt.reading.trim_start_matches(PREFIX)).raw("</th>");
+        out.raw(format_args!("<td>{}</td>", parts::name(view, debt.variant)));
+        for estimate in [&debt.at_start, &debt.at_end, &debt.most] {
+            out.classed("td", "n", shown(estimate));
+        }
+        out.raw("<td class=\"n\">").text(shown(&debt.slope_per_s));
+        if let (Some(low), Some(high)) = (debt.slope_per_s.low, debt.slope_per_s.high) {
+            out.element("small", format!("{} … {}", unit.show(low), unit.show(high)));
+        }
+        let (class, trend) = match debt.trend {
+            DebtTrend::Grew => ("bad", "grew"),
+            DebtTrend::Shrank => ("", "shrank"),
+            DebtTrend::Level => ("", "level"),
+            DebtTrend::Unknown => ("none", "one repetition: not known"),
+        };
+        out.raw("</td>").classed("td", class, trend).raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn charts(out: &mut Markup, panel: &Panel<'_>, facts: &[&DebtFacts]) {
+    let mut names: Vec<&DebtFacts> = Vec::new();
+    for debt in facts {
+        if !names.iter().any(|known| known.reading == debt.reading) {
+            names.push(debt);
+        }
+    }
+    out.raw("<div class=\"charts small\">");
+    for debt in names {
+        let quantity = Quantity {
+            title: debt.reading.trim_start_matches(PREFIX).replace('_', " "),
+            note: debt.meaning.clone(),
+            unit: unit_of(&debt.reading, &debt.unit),
+            source: Source::Reading(debt.reading.clone()),
+        };
+        panel.overlay(out, &quantity, small());
+    }
+    out.raw("</div>");
+}
+
+/// The run-offs of finished trials, by variant.
+fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
+    let places = Places::new(view.findings, runs);
+    let mut found = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
+            let variant = places.variant(i, trial.number);
+            found.extend(variant.zip(trial.run_off.as_ref()));
+        }
+    }
+    found.sort_by_key(|(variant, _)| *variant);
+    found
+}
+
+/// After the load: when the debt was paid, and the curve of each reading of it.
+fn run_off(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)]) {
+    let known = view.findings.run_off.iter().filter(|r| r.variant < view.findings.variants.len());
+    let told: Vec<_> = known.collect();
+    if told.is_empty() && run_offs.is_empty() {
+        return;
+    }
+    out.element("h3", "Run-off: the time after the load until the debt was paid");
+    if !told.is_empty() {
+        out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th class=\"n\">Paid after</th>");
+        out.raw("<th>What happened</th></tr></thead><tbody>");
+        for facts in told {
+            out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
+            out.raw(parts::name(view, facts.variant)).raw("</th>");
+            let paid = facts.paid_after_s.as_ref();
+            let more = if facts.unpaid.is_empty() { "" } else { "more than " };
+            let text =
+                paid.map_or("–".to_owned(), |e| format!("{more}{}", format::seconds(e.value)));
+            out.classed("td", "n", text).element("td", &facts.told).raw("</tr>");
+        }
+        out.raw("</tbody></table></div>");
+    }
+    let mut names: Vec<&String> = run_offs.iter().flat_map(|(_, r)| r.readings.keys()).collect();
+    names.retain(|name| name.starts_with(PREFIX));
+    names.sort_unstable();
+    names.dedup();
+    out.raw("<div class=\"charts small\">");
+    names.into_iter().for_each(|name| curve(out, view, run_offs, name));
+    out.raw("</div>");
+}
+
+fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name: &str) {
+    let mut series = Vec::new();
+    let (mut most, mut least, mut to) = (0.0_f64, 0.0_f64, 1.0_f64);
+    let mut before = None;
+    for (variant, run_off) in run_offs {
+        let Some(column) = run_off.readings.get(name) else { continue };
+        let finite = |v: &Option<f64>| v.filter(|v| v.is_finite());
+        let times = run_off.start_s.iter().copied();
+        let points: Vec<Point> = times.zip(column.iter().map(finite)).collect();
+        let values = || points.iter().filter_map(|p| p.1);
+        most = values().fold(most, f64::max);
+        least = values().fold(least, f64::min);
+        to = points.iter().map(|p| p.0).filter(|s| s.is_finite()).fold(to, f64::max);
+        let is_first = before.replace(*variant) != Some(*variant);
+        series.push(Series {
+            class: format!("l med {}", variant_class(*variant)),
+            name: is_first.then(|| view.variant(*variant).to_owned()),
+            shape: Shape::Line(points),
+        });
+    }
+    let short = name.trim_start_matches(PREFIX).replace('_', " ");
+    let told = view.findings.debt.iter().find(|debt| debt.reading == name);
+    let chart = LinesChart {
+        label: format!("{short} after the load"),
+        row: "runoff".to_owned(),
+        across: Across::Seconds { from: 0.0, to },
+        unit: unit_of(name, told.map_or("", |debt| debt.unit.as_str())),
+        is_log: false,
+        values: (least, most),
+        series,
+        picture: None,
+        attributes: String::new(),
+        moments: Vec::new(),
+        frame: small(),
+        max_points: POINTS,
+    };
+    parts::figure(
+        out,
+        "",
+        &short,
+        "seconds since the load ended; a line for each trial",
+        &chart.svg(),
+    );
+}

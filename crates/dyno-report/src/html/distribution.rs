@@ -1,0 +1,162 @@
+//! Whole distributions of response times by kind of transaction, repetitions merged, out of the
+//! trials' histograms.
+
+use std::collections::BTreeMap;
+
+use dyno_analysis::Findings;
+use dyno_record::{Run, TrialOutcome};
+
+use crate::chart::lines::nines;
+use crate::chart::reduce::Point;
+use crate::places::Places;
+
+/// Times in nanoseconds and how often.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Distribution {
+    counts: BTreeMap<u64, u64>,
+    n: u64,
+}
+
+impl Distribution {
+    /// Adds a time and how often it was.
+    pub(crate) fn add(&mut self, ns: u64, n: u64) {
+        *self.counts.entry(ns).or_default() += n;
+        self.n += n;
+    }
+
+    /// Adds another one.
+    pub(crate) fn merge(&mut self, other: &Distribution) {
+        other.counts.iter().for_each(|(ns, n)| self.add(*ns, *n));
+    }
+
+    /// The mean in microseconds; none where there is nothing.
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        let sum: f64 = self.counts.iter().map(|(ns, n)| *ns as f64 * *n as f64).sum();
+        (self.n > 0).then(|| sum / self.n as f64 / 1000.0)
+    }
+
+    /// The time in microseconds that this share did not exceed; none where there is nothing.
+    pub(crate) fn quantile_us(&self, quantile: f64) -> Option<f64> {
+        let mut so_far = 0;
+        let mut reaches = |n: &u64| {
+            so_far += n;
+            so_far as f64 >= quantile * self.n as f64
+        };
+        self.counts.iter().find(|(_, n)| reaches(n)).map(|(ns, _)| *ns as f64 / 1000.0)
+    }
+
+    /// Quantiles and their times in microseconds, as findings have them: at most one for each time
+    /// that was recorded, the longest last.
+    pub(crate) fn spectrum(&self) -> Vec<(f64, f64)> {
+        let mut so_far = 0;
+        let mut out = Vec::new();
+        for (ns, n) in &self.counts {
+            out.push((so_far as f64 / self.n as f64, *ns as f64 / 1000.0));
+            so_far += n;
+        }
+        out.extend(self.counts.keys().next_back().map(|ns| (1.0, *ns as f64 / 1000.0)));
+        out
+    }
+
+    /// Shares in percent by the logarithm to base 10 of the microseconds; a bucket is the fourth
+    /// part of a doubling. Empty buckets between others are zero.
+    pub(crate) fn shares(&self) -> Vec<Point> {
+        let mut buckets: BTreeMap<i64, u64> = BTreeMap::new();
+        for (ns, n) in &self.counts {
+            let bucket = ((*ns).max(1) as f64).log2() * PER_DOUBLING;
+            *buckets.entry(bucket as i64).or_default() += n;
+        }
+        let (Some((first, _)), Some((last, _))) =
+            (buckets.first_key_value(), buckets.last_key_value())
+        else {
+            return Vec::new();
+        };
+        let share = |b: i64| buckets.get(&b).map_or(0.0, |n| *n as f64 / self.n as f64 * 100.0);
+        let place = |b: i64| ((b as f64 + 0.5) / PER_DOUBLING * 2_f64.log10()) - 3.0;
+        (first - 1..=last + 1).map(|b| (place(b), Some(share(b)))).collect()
+    }
+}
+
+/// Buckets of a drawn histogram for each doubling.
+const PER_DOUBLING: f64 = 4.0;
+
+/// Distributions by step, kind of transaction and variant.
+pub(crate) type Distributions = BTreeMap<(usize, String, usize), Distribution>;
+
+/// Merges the histograms of all finished trials.
+pub(crate) fn gather(findings: &Findings, runs: &[Run]) -> Distributions {
+    let places = Places::new(findings, runs);
+    let mut found = Distributions::new();
+    for (i, run) in runs.iter().enumerate() {
+        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
+            let Some(variant) = places.variant(i, trial.number) else { continue };
+            for step in &trial.steps {
+                let Some(at) = places.step(i, step.step) else { continue };
+                for kind in &step.kinds {
+                    let key = (at, kind.name.clone(), variant);
+                    let all = found.entry(key).or_default();
+                    // The reader has refused records whose histograms cannot be decoded.
+                    let _ = kind.response.walk(&mut |ns, n| all.add(ns, n));
+                }
+            }
+        }
+    }
+    found.retain(|_, distribution| distribution.n > 0);
+    found
+}
+
+/// A spectrum on the axis of nines, with about so many points. The longest time, which has no place
+/// there, is put behind the last quantile by `gap`.
+pub(crate) fn on_nines(spectrum: &[(f64, f64)], n_points: usize, gap: f64) -> Vec<Point> {
+    let finite: Vec<Point> = spectrum
+        .iter()
+        .filter(|(q, us)| (0.0..1.0).contains(q) && us.is_finite() && *us > 0.0)
+        .map(|(q, us)| (nines(*q), Some(*us)))
+        .collect();
+    let Some(last) = finite.last().map(|p| p.0) else { return Vec::new() };
+    let mut out: Vec<Point> = Vec::with_capacity(n_points + 2);
+    let apart = last / n_points as f64;
+    for point in &finite {
+        if out.last().is_none_or(|before| point.0 - before.0 >= apart) {
+            out.push(*point);
+        }
+    }
+    let longest = spectrum.iter().filter(|(q, _)| *q >= 1.0).map(|(_, us)| *us).reduce(f64::max);
+    let longest = longest.or(finite.last().and_then(|p| p.1));
+    out.extend(longest.filter(|us| *us > 0.0).map(|us| (last + gap, Some(us))));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_time_is_kept_and_points_are_few() {
+        let spectrum: Vec<(f64, f64)> =
+            (0..=1000).map(|i| (f64::from(i) / 1000.0, 100.0 + f64::from(i))).collect();
+        let points = on_nines(&spectrum, 140, 0.3);
+        assert!(points.len() <= 142, "{}", points.len());
+        assert_eq!(points[0], (0.0, Some(100.0)));
+        assert_eq!(points.last().unwrap().1, Some(1100.0));
+        assert!(points.windows(2).all(|w| w[0].0 < w[1].0));
+        assert!(on_nines(&[], 140, 0.3).is_empty());
+    }
+
+    #[test]
+    fn a_distribution_tells_its_quantiles_and_its_shares() {
+        let mut all = Distribution::default();
+        all.add(1024, 3);
+        let mut more = Distribution::default();
+        more.add(4096, 1);
+        all.merge(&more);
+        assert_eq!(all.spectrum(), [(0.0, 1.024), (0.75, 4.096), (1.0, 4.096)]);
+        let shares = all.shares();
+        // Eight quarters of doublings apart, and an empty one at either end.
+        assert_eq!(shares.len(), 11);
+        let values: Vec<f64> = shares.iter().filter_map(|p| p.1).filter(|v| *v > 0.0).collect();
+        assert_eq!(values, [75.0, 25.0]);
+        assert!((shares[1].0 - (1.024 * 2_f64.powf(0.125)).log10()).abs() < 1e-9);
+        assert!(Distribution::default().shares().is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! Heat maps: how many transactions took how long, over time, for each variant; and the same counts
+//! as the page's script reads them.
+
+use super::parts;
+use crate::chart::lines::{Across, LinesChart};
+use crate::chart::picture::{Picture, STRENGTHS, address};
+use crate::chart::{Frame, variant_class};
+use crate::format::{self, Unit};
+use crate::markup::{Markup, escape};
+use crate::times::{Grid, Times, bucket_start_us};
+use crate::view::View;
+
+/// Buckets of a grid that make one row of a picture.
+const MERGED: u16 = 2;
+
+/// What the maps of one step have in common, so that they can be read side by side.
+struct Common {
+    /// First and last row.
+    rows: (u16, u16),
+    /// Smallest and largest number of transactions in a pixel, per second.
+    density: (f64, f64),
+}
+
+/// Draws a map for each variant at a step, of one kind of transaction (empty: all).
+pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize, &str)) {
+    let (step, kind) = at;
+    let grids: Vec<(usize, &Grid)> = times
+        .of_step(step)
+        .filter(|((_, _, k), _)| k == kind)
+        .map(|((variant, _, _), grid)| (*variant, grid))
+        .collect();
+    let Some(common) = common(&grids) else { return };
+    let title = match kind {
+        "" => "Response times over time".to_owned(),
+        kind => format!("Response times over time, {kind}"),
+    };
+    let length = grids.first().map_or(1.0, |(_, grid)| grid.column_s);
+    out.element("h4", title).raw("<p class=\"modes\">").classed(
+        "span",
+        "quiet",
+        format!(
+            "stronger: more transactions, on a log scale that all maps share · a column is {}, a \
+             row the fourth part of a doubling · repetitions merged",
+            format::seconds(length)
+        ),
+    );
+    out.raw("</p><div class=\"charts small\">");
+    for (variant, grid) in grids {
+        map(out, view, (variant, step, kind), grid, &common);
+    }
+    out.raw("</div>");
+}
+
+fn common(grids: &[(usize, &Grid)]) -> Option<Common> {
+    let mut rows: Option<(u16, u16)> = None;
+    let mut density = (f64::MAX, 0.0_f64);
+    for (_, grid) in grids {
+        for column in grid.columns.iter().filter(|column| column.seconds > 0.0) {
+            for (bucket, n) in &column.counts {
+                let row = bucket / MERGED;
+                rows = Some(rows.map_or((row, row), |(a, b)| (a.min(row), b.max(row))));
+                let dense = *n as f64 / column.seconds;
+                density = (density.0.min(dense), density.1.max(dense * f64::from(MERGED)));
+            }
+        }
+    }
+    Some(Common { rows: rows?, density })
+}
+
+fn map(
+    out: &mut Markup,
+    view: &View<'_>,
+    (variant, step, kind): (usize, usize, &str),
+    grid: &Grid,
+    common: &Common,
+) {
+    let (first, last) = common.rows;
+    let edges = (bucket_start_us(first * MERGED), bucket_start_us((last + 1) * MERGED));
+    let to_s = grid.to_s();
+    let name = view.variant(variant);
+    let chart = LinesChart {
+        label: format!("Response times over time, {name}, {}", view.step(step)),
+        row: format!("step{step}"),
+        across: Across::Seconds { from: grid.from_s, to: to_s },
+        unit: Unit::Micros,
+        is_log: true,
+        values: edges,
+        series: Vec::new(),
+        picture: Some(Picture {
+            address: address(variant, grid.columns.len(), &pixels(grid, common)),
+            across: (grid.from_s, to_s),
+            values: edges,
+        }),
+        attributes: format!(" data-heat=\"{variant} {step} {}\"", escape(kind)),
+        moments: Vec::new(),
+        frame: Frame::new(370.0, 170.0),
+        max_points: usize::MAX,
+    };
+    out.raw(format_args!("<figure class=\"chart of {}\"><figcaption><b>", variant_class(variant)));
+    out.raw(parts::name(view, variant)).raw("</b></figcaption>").raw(chart.svg());
+    // The counts themselves: what a script makes percentiles of.
+    out.raw(format_args!(
+        "<data class=\"grid\" hidden data-v=\"{variant}\" data-step=\"{step}\" data-kind=\"{}\" \
+         data-from=\"{}\" data-column=\"{}\" value=\"{}\"></data></figure>",
+        escape(kind),
+        grid.from_s,
+        grid.column_s,
+        grid.encode()
+    ));
+}
+
+/// The strengths of a picture's pixels, row by row from the longest times down.
+fn pixels(grid: &Grid, common: &Common) -> Vec<u8> {
+    let (first, last) = common.rows;
+    let width = grid.columns.len();
+    let mut sums = vec![0_u64; width * usize::from(last - first + 1)];
+    for (x, column) in grid.columns.iter().enumerate() {
+        for (bucket, n) in &column.counts {
+            let y = usize::from(last - bucket / MERGED);
+            sums[y * width + x] += n;
+        }
+    }
+    let (low, high) = common.density;
+    let span = (high / low).ln().max(1e-9);
+    let strength = |(i, n): (usize, &u64)| {
+        let seconds = grid.columns[i % width].seconds;
+        if *n == 0 || seconds <= 0.0 {
+            return 0;
+        }
+        let share = ((*n as f64 / seconds / low).ln() / span).clamp(0.0, 1.0);
+        1 + (share * f64::from(STRENGTHS - 2)).round() as u8
+    };
+    sums.iter().enumerate().map(strength).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_pixel_is_the_strongest_and_an_empty_one_is_nothing() {
+        let mut grid = Grid::new((0.0, 2.0), 1.0);
+        grid.cover(0.0, 1.0);
+        grid.cover(1.0, 1.0);
+        // Rows are four to a doubling: the second time is four rows above the first.
+        grid.add(0.0, &[(1024, 1000)]);
+        grid.add(1.0, &[(1024, 1), (2048, 500)]);
+        let grids = [(0, &grid)];
+        let common = common(&grids).unwrap();
+        assert_eq!(common.rows, (40, 44));
+        let pixels = pixels(&grid, &common);
+        assert_eq!(pixels.len(), 10);
+        assert_eq!((pixels[0], pixels[9]), (0, 1));
+        assert!(pixels[8] > pixels[1] && pixels[1] > 1, "{pixels:?}");
+        assert!(pixels.iter().all(|p| *p < STRENGTHS));
+        assert!(super::common(&[]).is_none());
+    }
+}

@@ -1,0 +1,361 @@
+//! The Insert Benchmark's own tables: rates against the baseline, whether the insert rate was kept,
+//! response time buckets, and how long the smallest id took to find.
+
+use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell, SLA_SHARE};
+
+use super::parts;
+use crate::format::Unit;
+use crate::markup::Markup;
+use crate::view::View;
+
+/// Statements in the order of the author's tables.
+const OPERATIONS: [&str; 3] = ["query", "insert", "delete"];
+
+/// Half or twice the baseline's rate has the full colour.
+const FULL_COLOUR: f64 = std::f64::consts::LN_2;
+
+/// Writes the section; nothing where no variant runs the Insert Benchmark.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+    let findings = view.findings;
+    let is_known = |cell: &&InsertBenchmarkCell| {
+        cell.variant < findings.variants.len() && cell.step < findings.steps.len()
+    };
+    let cells: Vec<&InsertBenchmarkCell> =
+        findings.insert_benchmark.iter().filter(is_known).collect();
+    if cells.is_empty() {
+        return;
+    }
+    let lead = "The steps of the Insert Benchmark in its author's figures. Averages hide variance: \
+                the charts by second show it.";
+    parts::open_section(out, "insert-benchmark", "Insert Benchmark", lead);
+    let table = Table { view, cells: &cells };
+    rates(out, &table);
+    kept(out, &table);
+    smallest(out, &table);
+    responses(out, &table);
+    out.raw("</section>");
+}
+
+/// Cells by variant and step.
+struct Table<'a> {
+    view: &'a View<'a>,
+    cells: &'a [&'a InsertBenchmarkCell],
+}
+
+impl Table<'_> {
+    fn at(&self, variant: usize, step: usize) -> Option<&InsertBenchmarkCell> {
+        let is_it = |cell: &&&InsertBenchmarkCell| (cell.variant, cell.step) == (variant, step);
+        self.cells.iter().find(is_it).copied()
+    }
+
+    fn variants(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = self.cells.iter().map(|cell| cell.variant).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The steps that have what is asked for.
+    fn steps(&self, has: impl Fn(&InsertBenchmarkCell) -> bool) -> Vec<usize> {
+        let wanted = self.cells.iter().filter(|cell| has(cell));
+        let mut all: Vec<usize> = wanted.map(|cell| cell.step).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// A row for each variant and a column for each of these steps.
+    fn by_step(
+        &self,
+        out: &mut Markup,
+        class: &str,
+        steps: &[usize],
+        write: impl Fn(&mut Markup, &InsertBenchmarkCell),
+    ) {
+        out.raw(format_args!("<div class=\"scroll\"><table class=\"{class}\"><thead><tr>"));
+        out.raw("<th>Variant</th>");
+        for step in steps {
+            out.classed("th", "n", self.view.step(*step));
+        }
+        out.raw("</tr></thead><tbody>");
+        for variant in self.variants() {
+            self.begin_row(out, variant);
+            for step in steps {
+                match self.at(variant, *step) {
+                    Some(cell) => write(out, cell),
+                    None => absent(out),
+                }
+            }
+            out.raw("</tr>");
+        }
+        out.raw("</tbody></table></div>");
+    }
+
+    fn begin_row(&self, out: &mut Markup, variant: usize) {
+        out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+        out.raw(parts::name(self.view, variant)).raw("</th>");
+    }
+}
+
+fn absent(out: &mut Markup) {
+    out.raw("<td class=\"n none\">–</td>");
+}
+
+/// Average rates, and beneath each how it compares with the baseline.
+fn rates(out: &mut Markup, table: &Table<'_>) {
+    out.element("h3", "Average rates");
+    out.classed(
+        "p",
+        "lead",
+        "Rows inserted per second in l.i0, l.i1 and l.i2; rows indexed per second in l.x; queries \
+         per second in the steps that read. Beneath it: as a multiple of the baseline.",
+    );
+    let all = table.steps(|_| true);
+    table.by_step(out, "heat dense", &all, |out, cell| {
+        let rate = cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref());
+        let Some(rate) = rate else { return absent(out) };
+        let (class, strength) = cell.relative.map_or(("", 0.0), colour);
+        out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength:.0}%\">"));
+        out.element("b", Unit::PerSecond.show(rate.value));
+        let relative = cell.relative.map_or(String::new(), |relative| format!("{relative:.2}"));
+        out.element("small", relative).raw("</td>");
+    });
+}
+
+/// Within 5 % of the baseline, as the author has it, nothing is coloured.
+fn colour(relative: f64) -> (&'static str, f64) {
+    let size = relative.max(f64::MIN_POSITIVE).ln();
+    let strength = (size.abs() / FULL_COLOUR).sqrt().min(1.0) * 62.0;
+    match (100.0 * relative).round() {
+        percent if percent > 105.0 => ("better", strength),
+        percent if percent < 95.0 => ("worse", strength),
+        _ => ("", 0.0),
+    }
+}
+
+/// The insert rates of the read/write steps.
+fn kept(out: &mut Markup, table: &Table<'_>) {
+    let steps = table.steps(|cell| cell.sla.is_some());
+    if steps.is_empty() {
+        return;
+    }
+    out.element("h3", "Whether the insert rate was kept");
+    let share = 100.0 * SLA_SHARE;
+    out.classed(
+        "p",
+        "lead",
+        format!(
+            "Rows inserted per second, and whether the whole step came to {share:.0} % of what was \
+             asked for (the author's rule). Beneath it the share of seconds that came to {share:.0} \
+             %, and the longest time that did not: a stall of a minute passes in an average of half \
+             an hour."
+        ),
+    );
+    table.by_step(out, "dense", &steps, |out, cell| {
+        let (Some(sla), Some(inserts)) = (&cell.sla, &cell.inserts) else { return absent(out) };
+        let is_met = sla.met == sla.trials;
+        out.raw(if is_met { "<td class=\"n\">" } else { "<td class=\"n bad\">" });
+        let rate = format!(
+            "{} of {}",
+            Unit::PerSecond.show(inserts.value),
+            Unit::PerSecond.show(sla.target)
+        );
+        out.element("b", rate);
+        if !is_met {
+            out.element("small", format!("met in {} of {} trials", sla.met, sla.trials));
+        }
+        if let Some(seconds) = sla.seconds_met {
+            let longest = match sla.longest_miss_s {
+                0 => String::new(),
+                s => format!(", longest miss {s} s"),
+            };
+            out.element("small", format!("{} of seconds{longest}", percent_of(seconds)));
+        }
+        out.raw("</td>");
+    });
+}
+
+/// A share in percent; 100 % only where it is all.
+fn percent_of(share: f64) -> String {
+    let percent = if share >= 1.0 { 100.0 } else { (share * 1000.0).floor() / 10.0 };
+    Unit::Percent.show(percent)
+}
+
+/// How long `select min(transactionid)` took.
+fn smallest(out: &mut Markup, table: &Table<'_>) {
+    let steps = table.steps(|cell| cell.get_min.is_some());
+    if steps.is_empty() {
+        return;
+    }
+    out.element("h3", "Time of min(transactionid)");
+    out.classed(
+        "p",
+        "lead",
+        "What the query for the smallest id took when the step began, the longest of all tables and \
+         trials: it has to step over what was deleted and is not yet cleaned up. Beneath it the \
+         longest of those asked while the step ran.",
+    );
+    table.by_step(out, "dense", &steps, |out, cell| {
+        let Some(min) = &cell.get_min else { return absent(out) };
+        out.raw("<td class=\"n\">").element("b", Unit::Micros.show(min.at_start_max_s * 1e6));
+        if min.later > 0 {
+            out.element("small", format!("later {}", Unit::Micros.show(min.later_max_s * 1e6)));
+        }
+        out.raw("</td>");
+    });
+}
+
+/// Response times in the author's buckets, a table for each step.
+fn responses(out: &mut Markup, table: &Table<'_>) {
+    out.element("h3", "Response times in buckets");
+    out.classed(
+        "p",
+        "lead",
+        "Percent of all statements in each of the author's buckets, not cumulated, and the longest; \
+         from when the statement was sent, as the author takes them. Where a statement could have \
+         to wait for the one before it, also from when it was due.",
+    );
+    for step in table.steps(|cell| !cell.response.is_empty()) {
+        parts::open_panel(out, table.view, step);
+        out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th>Variant</th>");
+        out.raw("<th>Statement</th>");
+        for bound in BOUNDS_NS {
+            out.classed("th", "n", format!("≤ {}", Unit::Micros.tick(bound as f64 / 1e3)));
+        }
+        out.raw("<th class=\"n\">longer</th><th class=\"n\">longest</th></tr></thead><tbody>");
+        for operation in OPERATIONS {
+            for cell in table.variants().into_iter().filter_map(|v| table.at(v, step)) {
+                let (sent, due) =
+                    (cell.response.get(operation), cell.response_from_due.get(operation));
+                let Some(sent) = sent else { continue };
+                bucket_row(out, table, (cell.variant, operation), sent);
+                let is_paced = cell.sla.is_some() && operation != "query";
+                if let Some(due) = due.filter(|due| is_paced && *due != sent) {
+                    let name = format!("{operation}, from due");
+                    bucket_row(out, table, (cell.variant, &name), due);
+                }
+            }
+        }
+        out.raw("</tbody></table></div></div>");
+    }
+}
+
+fn bucket_row(
+    out: &mut Markup,
+    table: &Table<'_>,
+    (variant, name): (usize, &str),
+    buckets: &Buckets,
+) {
+    table.begin_row(out, variant);
+    out.element("td", name);
+    for (percent, count) in buckets.percent().into_iter().zip(buckets.counts) {
+        bucket(out, percent, count);
+    }
+    out.classed("td", "n", Unit::Micros.show(buckets.max_s * 1e6)).raw("</tr>");
+}
+
+/// A share with three digits, nothing for none; `nonzero` where there are some, and three digits do
+/// not show it.
+fn bucket(out: &mut Markup, percent: f64, count: u64) {
+    if count == 0 {
+        out.raw("<td class=\"n\"></td>");
+        return;
+    }
+    let text = match format!("{percent:.3}").as_str() {
+        "0.000" => "nonzero".to_owned(),
+        text => text.to_owned(),
+    };
+    let strength = percent * 0.5;
+    let style = format!("background:color-mix(in srgb,var(--axis) {strength:.0}%,transparent)");
+    out.raw(format_args!("<td class=\"n\" style=\"{style}\">{text}</td>"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use dyno_analysis::Estimate;
+    use dyno_analysis::insert_benchmark::{GetMin, N_BUCKETS, Sla};
+
+    fn rate(value: f64) -> Option<Estimate> {
+        Some(Estimate { value, n: 1, unit: "1/s".to_owned(), ..Estimate::default() })
+    }
+
+    fn rendered(cell: InsertBenchmarkCell) -> String {
+        let (mut findings, _) = fixture::three_variants();
+        findings.insert_benchmark = vec![cell];
+        let mut out = Markup::new();
+        section(&mut out, &View::new(&findings));
+        out.finish()
+    }
+
+    fn cell() -> InsertBenchmarkCell {
+        let mut slow = Buckets { counts: [0; N_BUCKETS], max_s: 2.5 };
+        slow.counts[1] = 999_999;
+        slow.counts[7] = 1;
+        InsertBenchmarkCell {
+            variant: 1,
+            step: 2,
+            inserts: rate(190.0),
+            queries: rate(4321.0),
+            relative: Some(0.5),
+            response: [("insert".to_owned(), slow.clone())].into(),
+            response_from_due: [("insert".to_owned(), Buckets { max_s: 9.0, ..slow })].into(),
+            sla: Some(Sla {
+                target: 200.0,
+                met: 0,
+                trials: 3,
+                seconds_met: Some(0.9996),
+                longest_miss_s: 7,
+            }),
+            get_min: Some(GetMin { at_start: 3, at_start_max_s: 4.2, ..GetMin::default() }),
+            ..InsertBenchmarkCell::default()
+        }
+    }
+
+    #[test]
+    fn what_the_author_looks_at_is_there() {
+        let html = rendered(cell());
+        for expected in [
+            "<section id=\"insert-benchmark\">",
+            "<small>0.50</small>",
+            "td class=\"n worse\"",
+            "met in 0 of 3 trials",
+            "99.9 % of seconds, longest miss 7 s",
+            "4.2 s",
+            "insert, from due",
+            "100.000",
+            "nonzero",
+        ] {
+            assert!(html.contains(expected), "no {expected} in {html}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_kept_its_rate_is_not_bad() {
+        let kept =
+            Sla { target: 200.0, met: 3, trials: 3, seconds_met: Some(1.0), longest_miss_s: 0 };
+        let html = rendered(InsertBenchmarkCell { sla: Some(kept), ..cell() });
+        assert!(!html.contains("bad") && !html.contains("miss"), "{html}");
+        assert!(html.contains("100 % of seconds"), "{html}");
+    }
+
+    #[test]
+    fn nothing_is_written_without_cells_or_for_unknown_ones() {
+        let (findings, _) = fixture::three_variants();
+        let mut out = Markup::new();
+        section(&mut out, &View::new(&findings));
+        assert_eq!(out.finish(), "");
+        assert_eq!(rendered(InsertBenchmarkCell { variant: 99, ..cell() }), "");
+    }
+
+    #[test]
+    fn within_five_percent_nothing_is_coloured() {
+        let check = |relative: f64, expected: &str| assert_eq!(colour(relative).0, expected);
+        check(1.05, "");
+        check(1.06, "better");
+        check(0.95, "");
+        check(0.94, "worse");
+        check(0.0, "worse");
+    }
+}

@@ -1,0 +1,134 @@
+//! Kinds of transactions apart: a table for each step that has several, and charts by step.
+
+use dyno_analysis::kinds::KindCell;
+use dyno_analysis::{Comparison, Estimate, Metric};
+
+use super::parts;
+use crate::format::{self, Unit};
+use crate::markup::Markup;
+use crate::view::View;
+
+/// What is told of a kind, in the order of the columns.
+const SHOWN: [Metric; 6] = [
+    Metric::Throughput,
+    Metric::ResponseMean,
+    Metric::ResponseP50,
+    Metric::ResponseP95,
+    Metric::ResponseP99,
+    Metric::ResponseMax,
+];
+
+/// The same in few letters: times are response times.
+const TITLES: [&str; 6] = ["Throughput", "Mean time", "p50", "p95", "p99", "Longest"];
+
+/// Whether an outcome is as it should be.
+fn is_good(outcome: &str) -> bool {
+    matches!(outcome, "committed" | "rolled_back")
+}
+
+/// The kinds of a step, in the order of variants; those that point nowhere are left out.
+pub(crate) fn of_step<'a>(view: &View<'a>, step: usize) -> Vec<&'a KindCell> {
+    let n = view.findings.variants.len();
+    view.findings.kinds.iter().filter(|k| k.step == step && k.variant < n).collect()
+}
+
+/// The names of kinds at any step, in the order in which they come.
+pub(crate) fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for kind in view.findings.kinds.iter().filter(|k| k.step < view.findings.steps.len()) {
+        if !names.contains(&kind.kind.as_str()) {
+            names.push(&kind.kind);
+        }
+    }
+    names
+}
+
+/// Writes a table for each step that has kinds.
+pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
+    if view.findings.kinds.is_empty() {
+        return;
+    }
+    out.element("h3", "By kind of transaction");
+    for step in 0..view.findings.steps.len() {
+        let kinds = of_step(view, step);
+        if !kinds.is_empty() {
+            parts::open_panel(out, view, step);
+            table(out, view, step, &kinds);
+            out.raw("</div>");
+        }
+    }
+}
+
+fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
+    let is_offered = kinds.iter().any(|k| k.offered.is_some());
+    out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th>Kind</th><th>Variant</th>");
+    for title in TITLES {
+        out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
+    }
+    if is_offered {
+        out.raw("<th class=\"n\" scope=\"col\">Offered and kept</th>");
+    }
+    out.raw("<th class=\"n\" scope=\"col\">Failed</th></tr></thead><tbody>");
+    for name in names(view) {
+        for kind in kinds.iter().filter(|k| k.kind == name) {
+            out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", kind.variant)).text(name);
+            if let Some(role) = kind.role.as_ref().filter(|role| *role != name) {
+                out.element("small", role);
+            }
+            out.raw(format_args!("</th><td>{}</td>", parts::name(view, kind.variant)));
+            for metric in SHOWN {
+                let compared = comparison(view, kind, step, metric);
+                cell(out, kind.metrics.get(&metric), compared);
+            }
+            if is_offered {
+                offered(out, kind);
+            }
+            let failed = kind.outcomes.iter().filter(|(name, _)| !is_good(name));
+            out.classed("td", "n", format::grouped(failed.map(|(_, n)| n).sum())).raw("</tr>");
+        }
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn comparison<'a>(
+    view: &View<'a>,
+    kind: &KindCell,
+    step: usize,
+    metric: Metric,
+) -> Option<&'a Comparison> {
+    let is_it = |c: &&Comparison| (c.variant, c.step, c.metric) == (kind.variant, step, metric);
+    let own = view.findings.kind_comparisons.iter().filter(|c| c.kind == kind.kind);
+    own.map(|c| &c.comparison).find(is_it)
+}
+
+fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Comparison>) {
+    let Some(estimate) = estimate else {
+        out.raw("<td class=\"n none\">–</td>");
+        return;
+    };
+    let heat = compared.and_then(parts::heat);
+    let (class, strength) = heat.unwrap_or(("", 0));
+    out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength}%\">"));
+    let (value, spread) = format::value_and_spread(estimate);
+    out.element("b", value);
+    if !spread.is_empty() {
+        out.raw(" ").element("i", spread);
+    }
+    if let Some(compared) = compared {
+        out.element("small", format::effect_of(&compared.relative));
+    }
+    out.raw("</td>");
+}
+
+/// The offered rate, and how much of it was done in how many trials.
+fn offered(out: &mut Markup, kind: &KindCell) {
+    let Some(offered) = &kind.offered else {
+        out.raw("<td class=\"n none\">–</td>");
+        return;
+    };
+    let class = if offered.met < offered.of { "n bad" } else { "n" };
+    out.raw(format_args!("<td class=\"{class}\"><b>{}</b>", Unit::PerSecond.show(offered.rate)));
+    let kept = Unit::Percent.show(offered.kept.value * 100.0);
+    let of = format!("{kept} done, kept in {} of {}", offered.met, offered.of);
+    out.element("small", of).raw("</td>");
+}

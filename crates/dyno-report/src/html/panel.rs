@@ -1,0 +1,412 @@
+//! What all charts of one step by second share: its trials, the lines of a quantity, the axis of
+//! time, and the marks of stalls.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{IntervalColumns, Run, TrialOutcome};
+
+use super::parts;
+use super::readings::{Reading, Topic, classify};
+use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
+use crate::chart::reduce::{Point, together};
+use crate::chart::{Frame, variant_class};
+use crate::format::Unit;
+use crate::markup::{Markup, escape};
+use crate::places::Places;
+use crate::view::View;
+
+/// The most lines of single repetitions in a chart; from there on they become an area.
+const LIGHT_LINES_MAX: usize = 16;
+
+/// Bytes that all paths of one-second charts together should stay below.
+const PATHS_BYTES: usize = 5_000_000;
+
+/// About the bytes of a path without its points, and its share of its chart.
+const PATH_BYTES: usize = 90;
+
+/// About the bytes of a point in a path.
+const POINT_BYTES: usize = 6;
+
+/// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
+const LOG_FROM: f64 = 40.0;
+
+/// Most moments that are marked in a chart.
+const MOMENTS_MOST: usize = 200;
+
+/// One step of one finished trial.
+pub(crate) struct TrialStep<'a> {
+    /// Its variant.
+    pub(crate) variant: usize,
+    /// What the clients saw.
+    pub(crate) intervals: &'a IntervalColumns,
+    /// What the probes read.
+    pub(crate) readings: &'a BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// What is drawn.
+#[derive(Clone)]
+pub(crate) struct Quantity {
+    /// Its name.
+    pub(crate) title: String,
+    /// What it is; may be empty.
+    pub(crate) note: String,
+    /// Its unit.
+    pub(crate) unit: Unit,
+    /// Where its values are.
+    pub(crate) source: Source,
+}
+
+impl Quantity {
+    /// Whether stalls and changes of level are marked: where clients saw them.
+    fn is_marked(&self) -> bool {
+        ["Throughput", "p95 response time", "Longest response time"].contains(&self.title.as_str())
+    }
+}
+
+/// Where its values are.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// A rate; zero is a value.
+    Rate(fn(&IntervalColumns) -> &Vec<f64>),
+    /// A response time; zero means that nothing was done in that second.
+    Time(fn(&IntervalColumns) -> &Vec<f64>),
+    /// A reading, by its name.
+    Reading(String),
+}
+
+/// One quantity of one variant: a median with its repetitions behind it.
+struct Strand<'a> {
+    variant: usize,
+    source: &'a Source,
+    class: &'a str,
+    name: &'a str,
+}
+
+/// The steps of finished trials, by the findings' steps.
+pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
+    let findings = view.findings;
+    let mut steps: Vec<Vec<TrialStep<'a>>> = findings.steps.iter().map(|_| Vec::new()).collect();
+    let places = Places::new(findings, runs);
+    for (i, run) in runs.iter().enumerate() {
+        for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
+            let Some(variant) = places.variant(i, trial.number) else { continue };
+            for step in &trial.steps {
+                let Some(at) = places.step(i, step.step) else { continue };
+                let (intervals, readings) = (&step.intervals, &step.readings);
+                steps[at].push(TrialStep { variant, intervals, readings });
+            }
+        }
+    }
+    for trials in &mut steps {
+        trials.sort_by_key(|t| t.variant);
+    }
+    steps
+}
+
+/// Most points of a path, so that the whole report stays small.
+pub(crate) fn points_most(view: &View<'_>, steps: &[Vec<TrialStep<'_>>]) -> usize {
+    let n_variants = view.findings.variants.len();
+    let paths: usize = steps.iter().map(|trials| n_paths(trials, n_variants)).sum();
+    let points = (PATHS_BYTES / paths.max(1)).saturating_sub(PATH_BYTES) / POINT_BYTES;
+    points.clamp(24, 3600)
+}
+
+/// About the number of paths in the charts of a step.
+fn n_paths(trials: &[TrialStep<'_>], n_variants: usize) -> usize {
+    let lines = if trials.len() <= LIGHT_LINES_MAX {
+        trials.len() + n_variants
+    } else {
+        // A median, and an area of two lines.
+        3 * n_variants
+    };
+    let names = trials.iter().map(|t| t.readings.keys());
+    let readings = names.max_by_key(|names| names.len()).into_iter().flatten();
+    let known = readings.filter(|name| classify(name).topic != Topic::Other).count();
+    const COLUMNS: usize = 7;
+    lines * (known + COLUMNS)
+}
+
+/// The charts of one step.
+pub(crate) struct Panel<'a> {
+    /// The findings.
+    pub(crate) view: &'a View<'a>,
+    /// The step.
+    pub(crate) step: usize,
+    /// Its trials.
+    pub(crate) trials: &'a [TrialStep<'a>],
+    /// Most points of a path.
+    pub(crate) points: usize,
+}
+
+impl Panel<'_> {
+    /// Whether a quantity is zero in all seconds of all trials.
+    pub(crate) fn is_zero(&self, source: &Source) -> bool {
+        self.trials.iter().all(|t| points(t, source).iter().all(|p| p.1.unwrap_or(0.0) == 0.0))
+    }
+
+    /// Whether a reading had the same value in all seconds of all trials.
+    pub(crate) fn is_constant(&self, name: &str) -> bool {
+        let mut values =
+            self.trials.iter().filter_map(|t| t.readings.get(name)).flatten().flatten();
+        let Some(first) = values.next() else { return true };
+        values.all(|v| v == first)
+    }
+
+    /// The median over a variant's trials of a quantity, second by second; none where it has none.
+    pub(crate) fn median(&self, variant: usize, source: &Source) -> Option<Vec<Point>> {
+        let own = self.trials.iter().filter(|t| t.variant == variant);
+        let all: Vec<Vec<Point>> = own.map(|t| points(t, source)).collect();
+        let median = together(&all).median;
+        median.iter().any(|p| p.1.is_some()).then_some(median)
+    }
+
+    /// The lines of all trials of a variant, background first.
+    /// `n` is the number of single lines that the whole chart would have.
+    fn lines(&self, strand: &Strand<'_>, n: usize) -> Lines {
+        let all: Vec<Vec<Point>> = self
+            .trials
+            .iter()
+            .filter(|t| t.variant == strand.variant)
+            .map(|t| points(t, strand.source))
+            .filter(|p| p.iter().any(|p| p.1.is_some()))
+            .collect();
+        let mut lines = Lines::default();
+        if all.is_empty() {
+            return lines;
+        }
+        lines.values = all.iter().flatten().filter_map(|p| p.1).fold(None, widen);
+        let series = |weight: &str, name: Option<&str>, shape| Series {
+            class: format!("{weight} {}", strand.class),
+            name: name.map(str::to_owned),
+            shape,
+        };
+        let joined = together(&all);
+        if all.len() > 1 {
+            if n <= LIGHT_LINES_MAX {
+                lines.back =
+                    all.into_iter().map(|p| series("l rep", None, Shape::Line(p))).collect();
+            } else {
+                let area = Shape::Area(joined.lowest, joined.highest);
+                lines.back.push(series("env", None, area));
+            }
+        }
+        lines.front.push(series("l med", Some(strand.name), Shape::Line(joined.median)));
+        lines
+    }
+
+    /// A chart in which all variants share the plot.
+    pub(crate) fn overlay(&self, out: &mut Markup, quantity: &Quantity, frame: Frame) {
+        let mut lines = Lines::default();
+        for variant in 0..self.view.findings.variants.len() {
+            let name = self.view.variant(variant);
+            let class = variant_class(variant);
+            let n = self.trials.len();
+            let strand = Strand { variant, source: &quantity.source, class: &class, name };
+            lines.extend(self.lines(&strand, n));
+        }
+        if let Some(svg) =
+            self.chart(&quantity.title, quantity.unit.clone(), lines, (frame, quantity.is_marked()))
+        {
+            let is_log = svg.contains(" data-log");
+            let note = match (is_log, quantity.note.is_empty()) {
+                (true, _) => format!("{} · log scale", quantity.note),
+                (false, _) => quantity.note.clone(),
+            };
+            parts::figure(out, "", &quantity.title, &note, &svg);
+        }
+    }
+
+    /// A chart for each variant, with a line for each reading.
+    pub(crate) fn by_variant(
+        &self,
+        out: &mut Markup,
+        title: &str,
+        note: &str,
+        readings: &[&(String, Reading)],
+    ) {
+        let Some((_, first)) = readings.first() else { return };
+        let mut charts = Vec::new();
+        let mut values = None;
+        for variant in 0..self.view.findings.variants.len() {
+            let n = readings.len() * self.trials.iter().filter(|t| t.variant == variant).count();
+            let mut lines = Lines::default();
+            for (i, (name, reading)) in readings.iter().enumerate() {
+                let source = Source::Reading(name.clone());
+                let class = format!("m{}", i % 8);
+                let name = &reading.title;
+                lines.extend(
+                    self.lines(&Strand { variant, source: &source, class: &class, name }, n),
+                );
+            }
+            if let Some((low, high)) = lines.values {
+                values = widen(widen(values, low), high);
+                charts.push((variant, lines));
+            }
+        }
+        if charts.is_empty() {
+            return;
+        }
+        out.element("h4", title);
+        mode_legend(out, note, readings);
+        out.raw("<div class=\"charts small\">");
+        for (variant, mut lines) in charts {
+            // The same scale for all of them, or they could not be compared.
+            lines.values = values;
+            let name = self.view.variant(variant);
+            let label = format!("{title}, {name}");
+            let Some(svg) = self.chart(&label, first.unit.clone(), lines, (small(), false)) else {
+                continue;
+            };
+            out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));
+            out.raw(parts::name(self.view, variant)).raw("</b></figcaption>");
+            out.raw(svg).raw("</figure>");
+        }
+        out.raw("</div>");
+    }
+
+    fn chart(
+        &self,
+        title: &str,
+        unit: Unit,
+        lines: Lines,
+        (frame, is_marked): (Frame, bool),
+    ) -> Option<String> {
+        let (low, high) = lines.values?;
+        let is_log = unit == Unit::Micros && low > 0.0 && high / low >= LOG_FROM;
+        let (from, to) = self.time();
+        let series = lines.back.into_iter().chain(lines.front).collect();
+        let chart = LinesChart {
+            label: format!("{title} by second, {}", self.view.step(self.step)),
+            row: format!("step{}", self.step),
+            moments: if is_marked { self.moments() } else { Vec::new() },
+            across: Across::Seconds { from, to },
+            unit,
+            is_log,
+            values: (low, high),
+            series,
+            picture: None,
+            attributes: String::new(),
+            frame,
+            max_points: self.points,
+        };
+        Some(chart.svg())
+    }
+
+    /// Stalls, and changes of level where at least half of a variant's trials agree that there are
+    /// some.
+    fn moments(&self) -> Vec<Moment> {
+        let mut moments = Vec::new();
+        for variant in 0..self.view.findings.variants.len() {
+            let Some(cell) = self.view.cell(variant, self.step) else { continue };
+            let changed = cell.time.iter().filter(|t| !t.changes.is_empty()).count();
+            let is_agreed = 2 * changed >= cell.time.len();
+            let name = self.view.variant(variant);
+            let mut push = |trial: u32, (at, length): (f64, f64), what: String| {
+                let class = variant_class(variant);
+                let title = format!("{name}, trial {trial}, {at} s: {what}");
+                moments.push(Moment { at, length, class, title });
+            };
+            let fine = self.view.stalls(variant, self.step);
+            for stall in &fine {
+                let missing = Unit::Count.show(stall.missing.round());
+                let length = (stall.length_s * 100.0).round() / 100.0;
+                let what = if stall.gap { "nothing done for" } else { "hardly anything done for" };
+                let text = format!("{what} {length} s, {missing} transactions missing");
+                push(stall.trial, (stall.start_s, stall.length_s), text);
+            }
+            for facts in &cell.time {
+                for stall in facts.stalls.iter().filter(|_| fine.is_empty()) {
+                    let missing = Unit::Count.show(stall.missing.round());
+                    let text =
+                        format!("stall of {} s, {missing} transactions missing", stall.seconds);
+                    push(facts.trial, (stall.at_s, f64::from(stall.seconds)), text);
+                }
+                for change in facts.changes.iter().filter(|_| is_agreed) {
+                    let show = |value| Unit::PerSecond.show(value);
+                    let (before, after) = (show(change.before), show(change.after));
+                    let text = format!("level changes from {before} to {after}");
+                    push(facts.trial, (change.at_s, 0.0), text);
+                }
+            }
+        }
+        moments.truncate(MOMENTS_MOST);
+        moments
+    }
+
+    /// From the first to the end of the last second of the step, in any trial.
+    pub(crate) fn time(&self) -> (f64, f64) {
+        let all = || self.trials.iter().flat_map(|t| t.intervals.start_s.iter().copied());
+        let starts = || all().filter(|s| s.is_finite());
+        let from = starts().fold(f64::INFINITY, f64::min);
+        let to = starts().fold(f64::NEG_INFINITY, f64::max);
+        if from <= to { (from.round(), to.round() + 1.0) } else { (0.0, 1.0) }
+    }
+}
+
+/// What the clients saw: two charts beside each other.
+pub(crate) fn large() -> Frame {
+    Frame::new(560.0, 190.0)
+}
+
+/// What the machine did: three charts beside each other.
+pub(crate) fn small() -> Frame {
+    Frame::new(370.0, 138.0)
+}
+
+/// Lines of a chart: those behind, those in front, and their smallest and largest value.
+#[derive(Default)]
+struct Lines {
+    back: Vec<Series>,
+    front: Vec<Series>,
+    values: Option<(f64, f64)>,
+}
+
+impl Lines {
+    fn extend(&mut self, other: Lines) {
+        self.back.extend(other.back);
+        self.front.extend(other.front);
+        if let Some((low, high)) = other.values {
+            self.values = widen(widen(self.values, low), high);
+        }
+    }
+}
+
+fn widen(range: Option<(f64, f64)>, value: f64) -> Option<(f64, f64)> {
+    let (low, high) = range.unwrap_or((value, value));
+    Some((low.min(value), high.max(value)))
+}
+
+/// The points of a quantity in a trial. A response time of zero means that nothing was done.
+fn points(trial: &TrialStep<'_>, source: &Source) -> Vec<Point> {
+    let starts = trial.intervals.start_s.iter().copied();
+    let finite = |v: &f64| Some(*v).filter(|v| v.is_finite());
+    let values: Vec<Option<f64>> = match source {
+        Source::Rate(pick) => pick(trial.intervals).iter().map(finite).collect(),
+        Source::Time(pick) => {
+            let done = |v: &f64| finite(v).filter(|v| *v > 0.0);
+            pick(trial.intervals).iter().map(done).collect()
+        }
+        Source::Reading(name) => match trial.readings.get(name) {
+            Some(column) => column.iter().map(|v| v.as_ref().and_then(finite)).collect(),
+            None => Vec::new(),
+        },
+    };
+    starts.zip(values).filter(|(start, _)| start.is_finite()).collect()
+}
+
+/// A legend for the lines of one variant's chart.
+fn mode_legend(out: &mut Markup, note: &str, readings: &[&(String, Reading)]) {
+    out.raw("<p class=\"modes\">");
+    for (i, (_, reading)) in readings.iter().enumerate() {
+        out.raw(format_args!(
+            "<span><svg class=\"sw m{}\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path \
+             d=\"M1 5H17\" class=\"l\"/></svg>{}</span>",
+            i % 8,
+            escape(&reading.title)
+        ));
+    }
+    if !note.is_empty() {
+        out.classed("span", "quiet", note);
+    }
+    out.raw("</p>");
+}

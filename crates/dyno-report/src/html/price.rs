@@ -1,0 +1,136 @@
+//! Price: work for money, and which variants nobody beats in both price and performance.
+
+use dyno_analysis::cost::CostFacts;
+use dyno_analysis::{Estimate, Metric};
+
+use super::parts;
+use crate::chart::Frame;
+use crate::chart::scatter::{Scatter, Spot};
+use crate::format::{self, Unit};
+use crate::markup::{Markup, escape};
+use crate::view::View;
+
+/// Writes the section; nothing where no study gave a price and no CPU time is known.
+pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+    let n = view.findings.variants.len();
+    let known = |c: &&CostFacts| c.variant < n && c.step < view.findings.steps.len();
+    let facts: Vec<&CostFacts> = view.findings.cost.iter().filter(known).collect();
+    if facts.is_empty() {
+        return;
+    }
+    let has_price = facts.iter().any(|c| c.price_per_hour.is_some());
+    let lead = match has_price {
+        true => {
+            "What an hour costs is what the study says. A variant is on the frontier if no other is \
+             at least as fast for no more money and better in one of both."
+        }
+        false => {
+            "The study gives no price (`price_per_hour` of a database), so work is told for CPU \
+             time only."
+        }
+    };
+    parts::open_section(out, "price", "Price", &lead.replace('`', ""));
+    for step in 0..view.findings.steps.len() {
+        let own: Vec<&CostFacts> = facts.iter().copied().filter(|c| c.step == step).collect();
+        if own.is_empty() {
+            continue;
+        }
+        parts::open_panel(out, view, step);
+        if has_price {
+            frontier(out, view, step, &own);
+        }
+        table(out, view, &own, has_price);
+        out.raw("</div>");
+    }
+    out.raw("</section>");
+}
+
+/// Throughput by price, the frontier joined.
+fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) {
+    let mut currencies: Vec<&str> = Vec::new();
+    for price in own.iter().filter_map(|c| c.price_per_hour.as_ref()) {
+        if !currencies.contains(&price.currency.as_str()) {
+            currencies.push(&price.currency);
+        }
+    }
+    out.raw("<div class=\"charts\">");
+    for currency in currencies {
+        let spots: Vec<Spot> = own
+            .iter()
+            .filter_map(|cost| {
+                let price = cost.price_per_hour.as_ref().filter(|p| p.currency == currency)?;
+                let speed = view.estimate(cost.variant, step, Metric::Throughput)?;
+                Some(Spot {
+                    variant: cost.variant,
+                    x: price.amount,
+                    y: speed.value,
+                    bounds: speed.low.zip(speed.high),
+                    is_joined: cost.on_frontier.unwrap_or(false),
+                    tip: parts::describe(view.variant(cost.variant), view.step(step), speed),
+                })
+            })
+            .collect();
+        if spots.is_empty() {
+            continue;
+        }
+        let chart = Scatter {
+            label: format!("Throughput by price, {}", view.step(step)),
+            spots,
+            x_unit: Unit::Other(format!("{currency}/h")),
+            y_unit: Unit::PerSecond,
+            frame: Frame::new(560.0, 250.0),
+        };
+        let note =
+            "throughput by price of an hour; up and left is better; the line is the frontier";
+        parts::figure(out, "", "Price and performance", note, &chart.svg());
+    }
+    out.raw("</div>");
+}
+
+fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool) {
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
+    if has_price {
+        for title in ["An hour", "Work for money", "A million transactions"] {
+            out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
+        }
+    }
+    out.raw("<th class=\"n\" scope=\"col\">Work for a CPU second of the server</th>");
+    out.raw(if has_price {
+        "<th>Frontier</th></tr></thead><tbody>"
+    } else {
+        "</tr></thead><tbody>"
+    });
+    for cost in own {
+        out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", cost.variant));
+        out.raw(parts::name(view, cost.variant)).raw("</th>");
+        let shown =
+            |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), format::with_bounds);
+        if has_price {
+            let price = cost.price_per_hour.as_ref();
+            let hour = price.map_or("–".to_owned(), |p| format!("{} {}", p.amount, p.currency));
+            out.classed("td", "n", hour);
+            out.classed("td", "n", shown(cost.work_per_money.as_ref()));
+            out.classed("td", "n", shown(cost.money_per_million.as_ref()));
+        }
+        out.classed("td", "n", shown(cost.work_per_cpu_s.as_ref()));
+        if has_price {
+            place(out, view, cost);
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+/// Whether a variant is on the frontier, and who beats it if not.
+fn place(out: &mut Markup, view: &View<'_>, cost: &CostFacts) {
+    let text = match (cost.on_frontier, &cost.dominated) {
+        (Some(true), _) => "on it".to_owned(),
+        (_, Some(by)) => {
+            let surely = if by.surely { "surely" } else { "as far as the means tell" };
+            format!("beaten by {}, {surely}", view.variant(by.by))
+        }
+        (Some(false), None) => "not on it".to_owned(),
+        (None, None) => "–".to_owned(),
+    };
+    out.raw(format_args!("<td>{}</td>", escape(&text)));
+}

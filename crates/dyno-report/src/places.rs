@@ -1,0 +1,79 @@
+//! Which variant and step of the findings a trial of a run belongs to.
+//!
+//! Findings may join several runs, whose own indexes need not be those of the findings; and names
+//! may have been made unlike when runs were joined.
+
+use std::collections::HashMap;
+
+use dyno_analysis::Findings;
+use dyno_record::{Run, TrialSummary};
+
+/// The places of the trials and steps of several runs among the findings.
+pub(crate) struct Places {
+    /// For each run, its trials' variants by trial number.
+    variants: Vec<HashMap<u32, usize>>,
+    /// For each run, the findings' step of each of its steps.
+    steps: Vec<Vec<Option<usize>>>,
+}
+
+impl Places {
+    /// Finds them. The plan tells where the findings list the trials of all runs in their order,
+    /// else names do.
+    pub(crate) fn new(findings: &Findings, runs: &[Run]) -> Places {
+        let variants: Vec<&str> = findings.variants.iter().map(|v| v.name.as_str()).collect();
+        let steps: Vec<&str> = findings.steps.iter().map(|s| s.name.as_str()).collect();
+        let planned = planned(findings, runs);
+        let of = |(run, planned): (&Run, &HashMap<u32, usize>)| {
+            let named = |trial: &TrialSummary| {
+                let name = run.manifest.variants.get(trial.variant).map(|v| v.name.as_str());
+                let by_name = || place(&variants, name, trial.variant);
+                Some((trial.number, planned.get(&trial.number).copied().or_else(by_name)?))
+            };
+            run.trials.iter().filter_map(named).collect()
+        };
+        let steps_of = |run: &Run| {
+            let own = run.manifest.steps.iter().enumerate();
+            own.map(|(i, step)| place(&steps, Some(step.name.as_str()), i)).collect()
+        };
+        Places {
+            variants: runs.iter().zip(&planned).map(of).collect(),
+            steps: runs.iter().map(steps_of).collect(),
+        }
+    }
+
+    /// The variant of a trial.
+    pub(crate) fn variant(&self, run: usize, trial: u32) -> Option<usize> {
+        self.variants.get(run)?.get(&trial).copied()
+    }
+
+    /// The step of a run's step.
+    pub(crate) fn step(&self, run: usize, step: usize) -> Option<usize> {
+        self.steps.get(run)?.get(step).copied().flatten()
+    }
+}
+
+/// For each run the variant of each trial by its number. The findings list the trials of all runs
+/// in their order; where they do not, nothing is known and names must tell.
+pub(crate) fn planned(findings: &Findings, runs: &[Run]) -> Vec<HashMap<u32, usize>> {
+    let n_variants = findings.variants.len();
+    let mut facts = findings.trials.iter();
+    let mut all = Vec::new();
+    for run in runs {
+        let mut variants = HashMap::new();
+        for plan in &run.manifest.trials {
+            match facts.next() {
+                Some(fact) if fact.number == plan.number && fact.variant < n_variants => {
+                    variants.insert(plan.number, fact.variant);
+                }
+                _ => return runs.iter().map(|_| HashMap::new()).collect(),
+            }
+        }
+        all.push(variants);
+    }
+    all
+}
+
+/// The index of a name among those of the findings, else the index itself where there is such.
+fn place(names: &[&str], name: Option<&str>, index: usize) -> Option<usize> {
+    names.iter().position(|n| Some(*n) == name).or((index < names.len()).then_some(index))
+}

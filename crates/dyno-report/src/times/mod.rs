@@ -1,0 +1,223 @@
+//! Response times by time, reduced so that a page can hold them: how many transactions took how
+//! long in each stretch of a few seconds, for each variant and step, repetitions merged.
+//!
+//! Times are put into buckets that are 2^(1/8) wide, eight for each doubling. A percentile that is
+//! read from them is the middle of its bucket and so at most a factor of 2^(1/16) off: 4.4 %.
+
+mod grid;
+
+use std::collections::{BTreeMap, HashMap};
+
+use dyno_analysis::Findings;
+use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
+
+pub(crate) use grid::{Grid, bucket_start_us};
+
+use crate::places::Places;
+
+/// Bytes that all grids together should take on a page, about.
+const PAGE_BYTES: usize = 2_800_000;
+
+/// About the bytes that a column of a grid takes on a page.
+const COLUMN_BYTES: usize = 115;
+
+/// Most and fewest columns of a grid.
+const COLUMNS: (usize, usize) = (24, 300);
+
+/// With fewer columns than this, kinds of transactions are not kept apart.
+const COLUMNS_FOR_KINDS: usize = 60;
+
+/// Kinds of transactions that are kept apart at most.
+const KINDS_MOST: usize = 8;
+
+/// Lengths of columns, in seconds.
+const LENGTHS: [f64; 16] = [
+    1.0, 2.0, 3.0, 5.0, 6.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0,
+    7200.0,
+];
+
+/// Which grid: variant, step, and kind of transaction (empty for all kinds together).
+pub(crate) type Key = (usize, usize, String);
+
+/// The response times of all trials by time. Made empty, then filled second by second.
+#[derive(Default)]
+pub struct Times {
+    grids: BTreeMap<Key, Grid>,
+    is_by_kind: bool,
+    /// By run, trial and step of the run: where its seconds go.
+    targets: HashMap<(usize, u32, usize), Target>,
+}
+
+/// Where the seconds of one step of one trial go.
+struct Target {
+    variant: usize,
+    step: usize,
+    /// Start of the first second in which anything was done, since the measure phase began.
+    first_s: Option<f64>,
+    /// What to add to the run's clock to get the time since the measure phase began.
+    shift_s: Option<f64>,
+}
+
+impl Times {
+    /// Plans the grids for these runs; nothing is in them yet.
+    pub fn new(findings: &Findings, runs: &[Run]) -> Times {
+        let places = Places::new(findings, runs);
+        let mut found: Vec<((usize, u32), (usize, usize), &StepSummary)> = Vec::new();
+        for (i, run) in runs.iter().enumerate() {
+            for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
+                let Some(variant) = places.variant(i, trial.number) else { continue };
+                for step in trial.steps.iter().filter(|s| s.search.is_none()) {
+                    let Some(at) = places.step(i, step.step) else { continue };
+                    found.push(((i, trial.number), (variant, at), step));
+                }
+            }
+        }
+        let mut times = Times::default();
+        times.plan(&found);
+        for ((run, trial), (variant, step), summary) in found {
+            let columns = &summary.intervals;
+            let is_done = |i: &usize| columns.throughput[*i] > 0.0 || columns.p50_us[*i] > 0.0;
+            let first = (0..columns.start_s.len()).find(is_done).map(|i| columns.start_s[i]);
+            let target = Target { variant, step, first_s: first, shift_s: None };
+            times.targets.insert((run, trial, summary.step), target);
+        }
+        times
+    }
+
+    /// Lays out the grids.
+    fn plan(&mut self, found: &[((usize, u32), (usize, usize), &StepSummary)]) {
+        let mut spans: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
+        let mut kinds: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for (_, (variant, step), summary) in found {
+            let Some((from, to)) = span(summary) else { continue };
+            let span = spans.entry((*variant, *step)).or_insert((from, to));
+            *span = (span.0.min(from), span.1.max(to));
+            let known = kinds.entry(*step).or_default();
+            for kind in summary.kinds.iter().filter(|k| !k.response.0.is_empty()) {
+                if !known.contains(&kind.name.as_str()) {
+                    known.push(&kind.name);
+                }
+            }
+        }
+        let n_kinds = |step: usize| match kinds.get(&step).map_or(0, Vec::len) {
+            n @ 2..=KINDS_MOST => n,
+            _ => 0,
+        };
+        let columns = |n_grids: usize| PAGE_BYTES / COLUMN_BYTES / n_grids.max(1);
+        let with_kinds = spans.keys().map(|(_, step)| 1 + n_kinds(*step)).sum();
+        self.is_by_kind = columns(with_kinds) >= COLUMNS_FOR_KINDS;
+        let n_grids = if self.is_by_kind { with_kinds } else { spans.len() };
+        let most = columns(n_grids).clamp(COLUMNS.0, COLUMNS.1);
+        // The steps of all variants share their columns, so that they can be read side by side.
+        let mut by_step: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for ((_, step), (from, to)) in &spans {
+            let all = by_step.entry(*step).or_insert((*from, *to));
+            *all = (all.0.min(*from), all.1.max(*to));
+        }
+        for (variant, step) in spans.keys() {
+            let grid = Grid::new(by_step[step], length(by_step[step], most));
+            if self.is_by_kind && n_kinds(*step) > 0 {
+                for kind in &kinds[step] {
+                    self.grids.insert((*variant, *step, (*kind).to_owned()), grid.clone());
+                }
+            }
+            self.grids.insert((*variant, *step, String::new()), grid);
+        }
+        for (_, (variant, step), summary) in found {
+            let starts = &summary.intervals.start_s;
+            for ((_, _, _), grid) in
+                self.grids.iter_mut().filter(|((v, s, _), _)| (v, s) == (variant, step))
+            {
+                for (i, start) in starts.iter().enumerate() {
+                    let next = starts.get(i + 1).copied().unwrap_or(start + 1.0);
+                    let end = if *start < 0.0 { next } else { next.min(summary.measured_s) };
+                    grid.cover(*start, (end - start).clamp(0.0, 1.0));
+                }
+            }
+        }
+    }
+
+    /// Adds a second of a trial. Warm-up is kept too: a chart shows it.
+    pub fn add(&mut self, run: usize, trial: u32, second: &SecondOfTimes<'_>) {
+        let Some(target) = self.targets.get_mut(&(run, trial, second.step)) else { return };
+        let Some(first_s) = target.first_s else { return };
+        let at_s = second.start_s + *target.shift_s.get_or_insert(first_s - second.start_s);
+        let kinds = [String::new(), second.kind.to_owned()];
+        let n = if self.is_by_kind { 2 } else { 1 };
+        for kind in kinds.into_iter().take(n) {
+            if let Some(grid) = self.grids.get_mut(&(target.variant, target.step, kind)) {
+                grid.add(at_s, second.counts);
+            }
+        }
+    }
+
+    /// The grids that hold anything, of a step, in the order of variants and kinds.
+    pub(crate) fn of_step(&self, step: usize) -> impl Iterator<Item = (&Key, &Grid)> {
+        self.grids.iter().filter(move |((_, s, _), grid)| *s == step && !grid.is_empty())
+    }
+}
+
+/// From the first second to the end of the last.
+fn span(summary: &StepSummary) -> Option<(f64, f64)> {
+    let starts = || summary.intervals.start_s.iter().copied().filter(|s| s.is_finite());
+    let (from, to) = (starts().reduce(f64::min)?, starts().reduce(f64::max)?);
+    (to - from < 1e7).then_some((from, to + 1.0))
+}
+
+/// The length of columns, so that a span has at most about so many.
+fn length((from, to): (f64, f64), most: usize) -> f64 {
+    let least = (to - from) / most as f64;
+    let last = LENGTHS[LENGTHS.len() - 1];
+    LENGTHS.into_iter().find(|length| *length >= least - 1e-9).unwrap_or(least.max(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn columns_are_as_long_as_the_page_needs() {
+        let check = |span: (f64, f64), most: usize, expected: f64| {
+            assert!((length(span, most) - expected).abs() < 1e-9, "{span:?} {most}");
+        };
+        check((-5.0, 30.0), 300, 1.0);
+        check((0.0, 1800.0), 300, 6.0);
+        check((0.0, 1801.0), 300, 10.0);
+        check((0.0, 1800.0), 24, 120.0);
+    }
+
+    #[test]
+    fn seconds_go_where_their_clock_says_and_repetitions_are_merged() {
+        let (findings, mut runs) = fixture::three_variants();
+        // Nothing was done in the first second of warm-up of the first trial.
+        let first = &mut runs[0].trials[0].steps[0].intervals;
+        (first.throughput[0], first.p50_us[0]) = (0.0, 0.0);
+        let mut times = Times::new(&findings, &runs);
+        let second = |start_s: f64, counts: &'static [(u64, u64)]| SecondOfTimes {
+            step: 0,
+            kind: "read_write",
+            is_measured: true,
+            start_s,
+            length_s: 1.0,
+            counts,
+        };
+        let again = runs[0].trials.iter().find(|t| t.variant == 0 && t.number != 1).unwrap().number;
+        times.add(0, 1, &second(100.0, &[(1000, 2)]));
+        times.add(0, 1, &second(104.0, &[(1000, 3), (900_000, 1)]));
+        times.add(0, again, &second(55.0, &[(1000, 7)]));
+        times.add(0, again, &second(60.0, &[(1000, 5)]));
+        let grids: Vec<_> = times.of_step(0).collect();
+        assert_eq!(grids.len(), 1, "empty ones and those of a single kind are left out");
+        let (key, grid) = grids[0];
+        assert_eq!(key, &(0, 0, String::new()));
+        // The first trial's first busy second is the second of its warm-up, −4 s; the other's −5 s.
+        let n = |at: usize| grid.columns[at].counts.values().sum::<u64>();
+        assert_eq!((n(0), n(1), n(5)), (7, 2, 9));
+        assert!((grid.columns[5].seconds - 3.0).abs() < 1e-9, "three repetitions");
+        assert!((grid.columns[5].max_us - 900.0).abs() < 1e-9);
+        // What is not in the plan is not counted.
+        times.add(0, 77, &second(60.0, &[(1000, 5)]));
+        times.add(3, 1, &second(60.0, &[(1000, 5)]));
+    }
+}
