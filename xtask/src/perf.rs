@@ -4,6 +4,8 @@
 //! printed is the median of the ratios of the pairs, with the smallest and the largest: absolute
 //! figures of a shared machine say little, ratios within one run say more.
 
+mod dbstress;
+mod insert_benchmark;
 mod instructions;
 mod mariadb;
 mod null;
@@ -11,6 +13,7 @@ mod peer;
 mod postgresql;
 mod server;
 mod table;
+mod tpcc;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -42,6 +45,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
     rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
     rows.extend(null::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(dbstress::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(tpcc::measure(&dyno, effort, &is_wanted)?);
     rows.extend(instructions::measure(&dyno, &is_wanted)?);
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", wanted.join(", "));

@@ -7,7 +7,8 @@ use dyno_units::{Nanoseconds, Seed};
 
 use crate::End;
 use crate::commands::{
-    bench, calibrate, check, compare, completions, datasets, doctor, plan, report, run, schema, sql,
+    bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, plan, report,
+    run, schema, serve, sql, watch,
 };
 
 /// A laboratory for database performance: a question goes in as one file, an answer with its
@@ -42,6 +43,9 @@ enum Command {
     Report(ReportOptions),
     /// Compare a run with an earlier one; with --gate, say by the exit code whether it is worse
     Compare(CompareOptions),
+    /// Show all runs of a folder in a browser, on this machine only: search, reports, comparisons,
+    /// and running studies live
+    Serve(ServeOptions),
     /// Ask a run's record with SQL (tables: run, variant, step, trial, result, interval, reading …)
     Sql {
         /// The run's folder
@@ -52,6 +56,10 @@ enum Command {
         #[arg(long)]
         tsv: bool,
     },
+    /// Watch a server that runs, a process or this host, without load
+    Watch(watch::WatchOptions),
+    /// Say what one statement costs the engine: its counters before and after, repeated
+    ExplainCost(explain_cost::ExplainCostOptions),
     /// Say what is wrong with this machine as a laboratory
     Doctor {
         /// The folder where servers would keep their data
@@ -90,6 +98,9 @@ pub(crate) struct RunOptions {
     /// Populate in every trial, whatever data sets are kept, and keep none
     #[arg(long)]
     pub(crate) no_reuse: bool,
+    /// Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
 }
 
 /// Options of `dyno calibrate`.
@@ -123,15 +134,27 @@ pub(crate) struct ReportOptions {
     /// Folders of runs; several are joined
     #[arg(required = true)]
     pub(crate) runs: Vec<PathBuf>,
-    /// What to print; without it, the run's folder gets report.html, report.md and findings.json
+    /// What to print; without it, the run's folder gets report.html, report.md and findings.json.
+    /// Tables (csv, jsonl, parquet) are files in the run's folder `tables`
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// The file to write instead of printing
+    /// The file to write instead of printing; for tables the folder
     #[arg(long, value_name = "FILE", requires = "format")]
     pub(crate) out: Option<PathBuf>,
     /// Smallest effect that matters, instead of the study's own: 3%
     #[arg(long, value_parser = percentage)]
     pub(crate) threshold: Option<f64>,
+}
+
+/// Options of `dyno serve`.
+#[derive(clap::Args)]
+pub(crate) struct ServeOptions {
+    /// The folder that holds the runs
+    #[arg(value_name = "FOLDER", default_value = "runs")]
+    pub(crate) folder: PathBuf,
+    /// Where to listen: a loopback address and a port; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
+    pub(crate) listen: std::net::SocketAddr,
 }
 
 /// Options of `dyno compare`.
@@ -153,7 +176,7 @@ pub(crate) struct CompareOptions {
     /// What to print
     #[arg(long, value_enum, default_value = "terminal")]
     pub(crate) format: ReportFormat,
-    /// The file to write instead of printing
+    /// The file to write instead of printing; for tables the folder
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -169,6 +192,12 @@ pub(crate) enum ReportFormat {
     Json,
     /// A summary for the terminal
     Terminal,
+    /// Tables as CSV files, units in the header
+    Csv,
+    /// Tables as JSON lines
+    Jsonl,
+    /// Tables as Parquet files, units in the metadata
+    Parquet,
 }
 
 /// Reads the command line and does what it says.
@@ -185,7 +214,10 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Schema => schema::run(),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Serve(options) => serve::run(&options),
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
+        Command::Watch(options) => watch::run(&options),
+        Command::ExplainCost(options) => explain_cost::run(&options),
         Command::Doctor { data_folder } => doctor::run(data_folder),
         Command::Calibrate(options) => calibrate::run(&options),
         Command::Datasets(options) => datasets::run(&options),

@@ -6,8 +6,11 @@ mod cli;
 mod clock;
 mod commands;
 mod lab;
+mod live;
+mod metrics;
 mod progress;
 mod secrets;
+mod serve;
 mod terminal;
 mod vocabulary;
 

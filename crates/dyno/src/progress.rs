@@ -1,6 +1,5 @@
 //! Tells a run's events while it goes on: one changing line at a terminal, plain lines elsewhere.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use dyno_lab::Lab;
@@ -9,6 +8,7 @@ use dyno_study::Plan;
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::commands::report::date;
+use crate::live::{LoadView, Panel};
 use crate::terminal;
 
 /// How often populating is told of where lines stay.
@@ -27,7 +27,12 @@ pub(crate) struct Progress {
     /// Trials that ended before this process began, as far as seen.
     current: Option<u32>,
     context: String,
-    has_line: bool,
+    panel: Panel,
+    /// What is known of the step that runs.
+    load: LoadView,
+    n_cpus: u32,
+    /// The step that `load` is of.
+    load_of: Option<usize>,
     /// When the server of this trial was ready, and when populating was last told of, on the
     /// run's clock.
     populate_began: Nanoseconds,
@@ -47,7 +52,10 @@ impl Progress {
             ended: 0,
             current: None,
             context: String::new(),
-            has_line: false,
+            panel: Panel::default(),
+            load: LoadView::default(),
+            n_cpus: lab.environment.cpus,
+            load_of: None,
             populate_began: Nanoseconds::ZERO,
             populate_told: Nanoseconds::ZERO,
         }
@@ -65,18 +73,24 @@ impl Progress {
                 }
             }
             EventKind::PhaseBegan { name, phase, step } => {
+                if phase == "warm-up" || self.load_of != Some(*step) {
+                    (self.load, self.load_of) = (LoadView::default(), Some(*step));
+                }
                 let n = self.steps.len();
                 self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
             }
             EventKind::IntervalEnded { step, second, throughput, p95_us } => {
+                self.load.push(*throughput, *p95_us);
                 if self.is_interactive {
-                    let name = &self.steps[*step];
-                    self.line(&format!(
-                        "{name}, second {second}: {throughput:.0} tx/s, p95 {}",
-                        time(*p95_us)
-                    ));
+                    let when = match second {
+                        ..0 => "warm-up".to_owned(),
+                        second => format!("second {second}"),
+                    };
+                    self.draw(&format!("{}, {when}", self.steps[*step]));
                 }
             }
+            EventKind::ReadingsTaken { values } => self.load.set_readings(values),
+            EventKind::KindsTold { .. } => {}
             EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
                 let ending = match broken_by {
@@ -161,16 +175,15 @@ impl Progress {
             terminal::say(&format!("[{}] {text}", self.context));
             return;
         }
-        let mut line = format!("[{}] {text}{}", self.context, self.time_left());
-        let width = terminal::width().saturating_sub(1);
-        if line.chars().count() > width {
-            line = line.chars().take(width - 1).chain(['…']).collect();
-        }
-        let mut err = std::io::stderr().lock();
-        // A terminal that is gone needs no progress.
-        let _ = write!(err, "\r\x1b[2K{line}");
-        let _ = err.flush();
-        self.has_line = true;
+        let line = format!("[{}] {text}{}", self.context, self.time_left());
+        self.panel.draw(&[line]);
+    }
+
+    /// The step that runs, in several lines that are drawn again and again.
+    fn draw(&mut self, text: &str) {
+        let mut lines = vec![format!("[{}] {text}{}", self.context, self.time_left())];
+        lines.extend(self.load.lines(self.n_cpus));
+        self.panel.draw(&lines);
     }
 
     fn permanent(&mut self, text: &str) {
@@ -183,9 +196,7 @@ impl Progress {
     }
 
     fn wipe(&mut self) {
-        if std::mem::take(&mut self.has_line) {
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
-        }
+        self.panel.wipe();
     }
 
     /// From the mean time of the trials so far, or from the plan while there are none.

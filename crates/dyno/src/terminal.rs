@@ -33,6 +33,12 @@ pub(crate) fn out_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Lines of the terminal, 24 where there is none.
+pub(crate) fn height() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    size.map_or(24, |size| usize::from(size.ws_row)).max(8)
+}
+
 /// Columns of the terminal, 100 where there is none.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();

@@ -40,7 +40,14 @@ fn number(value: f64) -> String {
     if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Renders the rows as Markdown.
+fn reach(goal: Goal) -> String {
+    match goal {
+        Goal::AtMost(most) => format!("≤ {most}"),
+        Goal::AtLeast(least) => format!("≥ {least}"),
+    }
+}
+
+/// Renders the rows as Markdown. A row without pairs is one whose peer is not there.
 pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
     let mut out = format!(
         "{} pairs a row, {} s a run; medians, and the smallest and largest ratio of a pair.\n\n\
@@ -49,13 +56,24 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
         effort.pairs, effort.seconds
     );
     for row in rows {
+        if row.pairs.is_empty() {
+            out += &format!(
+                "| {} | {} | {} | – | – | – | – | {} | the peer could not be had |\n",
+                row.measure,
+                row.unit,
+                row.peer,
+                reach(row.goal)
+            );
+            continue;
+        }
         let mut ratios: Vec<f64> = row.pairs.iter().map(|pair| pair.dyno / pair.peer).collect();
         let ratio = median(&mut ratios);
         let of =
             |pick: fn(&Pair) -> f64| median(&mut row.pairs.iter().map(pick).collect::<Vec<f64>>());
-        let (goal, is_reached) = match row.goal {
-            Goal::AtMost(most) => (format!("≤ {most}"), ratio <= most),
-            Goal::AtLeast(least) => (format!("≥ {least}"), ratio >= least),
+        let goal = reach(row.goal);
+        let is_reached = match row.goal {
+            Goal::AtMost(most) => ratio <= most,
+            Goal::AtLeast(least) => ratio >= least,
         };
         out += &format!(
             "| {} | {} | {} | {} | {} | {ratio:.2} | {:.2} … {:.2} | {goal} | {} |\n",

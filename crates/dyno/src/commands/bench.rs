@@ -1,24 +1,27 @@
 //! `dyno bench`: one trial without a study file.
 
+mod result;
 mod search;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
-use dyno_record::{
-    Environment, Run, StepSummary, TrialOutcome, TrialSummary, new_histogram, read_run,
+use dyno_record::{TrialOutcome, read_run};
+use dyno_study::{
+    Arrivals, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search, Sought, Study,
+    WorkloadChoice,
 };
-use dyno_study::{Arrivals, Database, Design, LoadLevel, Order, Product, Study, WorkloadChoice};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::WorkloadSpec;
-use serde_json::{Value, json};
 
 use crate::commands::report;
+use crate::metrics::Metrics;
 use crate::progress::Progress;
-use crate::{End, calibration, lab, secrets, terminal};
+use crate::{End, lab, secrets, terminal, vocabulary};
 
 /// The subcommand, with a subcommand of its own for each workload, so that `--help` tells the
 /// workload's options.
@@ -65,6 +68,7 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
         )
         .arg(option("duration", "TIME", "Measured time").default_value("10s"))
         .arg(option("warm-up", "TIME", "Warm-up before it").default_value("1s"))
+        .arg(option("run-off", "TIME", "Watch the debt being paid after the load, at most so long"))
         .arg(option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"))
         .arg(option("retries", "N", "Retries after a deadlock or the like").default_value("3"))
         .arg(option("workers", "N", "Load generator threads [default: one for each CPU]"))
@@ -76,6 +80,11 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
         )
         .arg(option("seed", "N", "The seed [default: 1]"))
         .arg(option("data-folder", "FOLDER", "Where a private server keeps its data"))
+        .arg(option(
+            "metrics",
+            "ADDRESS",
+            "Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464",
+        ))
         .arg(option("out", "FOLDER", "Keep the record in this folder"))
         .arg(flag(
             "allow-foreign-tables",
@@ -116,10 +125,16 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         plan: &plan,
         design: &study.design,
         manifest: &manifest,
+        probes: &study.probes,
+        decide: None,
         folder: record.path().to_owned(),
     };
+    let metrics = Metrics::from_option(text(matches, "metrics"))?;
     let mut progress = Progress::new(&plan, &lab);
-    let end = dyno_lab::run(&lab, &order, &mut |event| progress.hear(event));
+    let end = dyno_lab::run(&lab, &order, &mut |event| {
+        metrics.iter().for_each(|metrics| metrics.hear(event));
+        progress.hear(event);
+    });
     progress.close();
     if end?.interrupted {
         return Ok(End::Interrupted);
@@ -132,14 +147,11 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         }
         bail!("the trial failed: {message}");
     }
-    let mut result = result(&run, trial, &trial.steps[0])?;
-    result["generator"]["share_of_calibrated_absent_because"] =
-        json!(why_no_share(trial, &trial.steps[0], &lab.environment));
-    search::add_to(&mut result, &run.manifest, &trial.steps[0]);
+    let result = result::of(&run, trial, &lab.environment)?;
     if matches.get_flag("json") {
         terminal::out(&serde_json::to_string_pretty(&result)?);
     } else {
-        terminal::out(&(summary(&result) + &search::told(&result["search"])));
+        terminal::out(&result::told(&result));
         if record.is_kept() {
             terminal::out(&report::write_all(
                 &[record.path().to_owned()],
@@ -215,13 +227,15 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             options.insert(option.name.to_owned(), value.clone());
         }
     }
-    let load = load(matches)?;
     let database = database(matches)?;
+    let loads = loads(matches, workload, (&options, &database.product))?;
+    let has_own_steps = matches!(loads[..], [LoadLevel::Own(_), ..]);
     let workers = parsed::<u32>(matches, "workers")?;
     if workers == Some(0) {
         bail!("--workers: at least one worker is needed");
     }
     Ok(Study {
+        probes: Vec::new(),
         title: format!("{workload} on {}", dyno_study::redact_urls(on(matches))),
         databases: vec![database.clone()],
         workloads: vec![WorkloadChoice {
@@ -233,14 +247,19 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             factors: Vec::new(),
             database: Some(database.name.clone()),
             workload: Some(workload.to_owned()),
-            loads: vec![load],
+            loads,
             baseline: BTreeMap::new(),
             repetitions: 1,
+            repetitions_min: None,
             order: Order::Interleaved,
             seed: None,
-            warm_up: duration(matches, "warm-up")?,
+            warm_up: match matches.value_source("warm-up") {
+                Some(ValueSource::DefaultValue) if has_own_steps => Nanoseconds::ZERO,
+                _ => duration(matches, "warm-up")?,
+            },
             duration: duration(matches, "duration")?,
             rest: Nanoseconds::ZERO,
+            run_off: text(matches, "run-off").map(|_| duration(matches, "run-off")).transpose()?,
             threshold: 0.03,
             budget: None,
             statement_timeout: duration(matches, "statement-timeout")?,
@@ -256,6 +275,33 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
 
 fn on(matches: &ArgMatches) -> &str {
     text(matches, "on").map_or("", String::as_str)
+}
+
+/// The load that the options name; or the steps that the workload defines itself.
+fn loads(
+    matches: &ArgMatches,
+    workload: &str,
+    (options, product): (&BTreeMap<String, String>, &Product),
+) -> anyhow::Result<Vec<LoadLevel>> {
+    let load = load(matches)?;
+    let vocabulary = vocabulary::vocabulary();
+    let word = vocabulary.workloads.iter().find(|word| word.name == workload);
+    let Some(rules) = word.and_then(|word| word.rules.as_ref()) else { return Ok(vec![load]) };
+    rules.check(options, product).map_err(anyhow::Error::msg)?;
+    let clients = match &load {
+        // How many there will be is what is sought.
+        LoadLevel::Search(Search { sought: Sought::Clients { .. }, .. }) => 1,
+        load => load.clients(),
+    };
+    let frame = Frame { clients, duration: duration(matches, "duration")? };
+    let steps = rules.steps(options, &frame).map_err(anyhow::Error::msg)?;
+    if steps.is_empty() {
+        return Ok(vec![load]);
+    }
+    if !matches!(load, LoadLevel::Closed { .. }) {
+        bail!("the steps of {workload} are its own: give only --clients, no rate and no search");
+    }
+    Ok(steps.into_iter().map(|step| LoadLevel::Own(OwnLoad::new(frame, step))).collect())
 }
 
 fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
@@ -310,11 +356,12 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         programs: text(matches, "programs").cloned(),
         settings,
         allow_foreign_tables: matches.get_flag("allow-foreign-tables"),
+        price_per_hour: None,
     })
 }
 
 /// Reads a setting as a study file would: `25%` of memory, `1GiB`, a number, or text.
-fn setting_value(text: &str) -> SettingValue {
+pub(crate) fn setting_value(text: &str) -> SettingValue {
     let is_size = text.ends_with('B') && text.starts_with(|c: char| c.is_ascii_digit());
     if let Ok(percent) = dyno_units::parse_percentage(text) {
         SettingValue::PercentOfMemory(percent)
@@ -325,174 +372,4 @@ fn setting_value(text: &str) -> SettingValue {
     } else {
         SettingValue::Text(text.to_owned())
     }
-}
-
-/// The result as JSON; docs/bench-json.md tells the fields.
-fn result(run: &Run, trial: &TrialSummary, step: &StepSummary) -> anyhow::Result<Value> {
-    let (mut response, mut service) = (new_histogram(), new_histogram());
-    let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
-    for kind in &step.kinds {
-        response.add(kind.response.decode().context("a histogram is damaged")?)?;
-        service.add(kind.service.decode().context("a histogram is damaged")?)?;
-        for (outcome, count) in &kind.outcomes {
-            *outcomes.entry(outcome).or_default() += count;
-        }
-    }
-    outcomes.insert("missed", step.missed);
-    let transactions = response.len();
-    let statements = step.reads + step.writes + step.others;
-    let seconds = step.measured_s.max(f64::MIN_POSITIVE);
-    let per_statement = |cpu_s: f64| {
-        if statements == 0 { Value::Null } else { json!(cpu_s * 1e6 / statements as f64) }
-    };
-    let times = |histogram: &hdrhistogram::Histogram<u64>| {
-        let us = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-        json!({
-            "mean": histogram.mean() / 1e3,
-            "p50": us(0.5), "p95": us(0.95), "p99": us(0.99), "p999": us(0.999),
-            "max": histogram.max() as f64 / 1e3,
-        })
-    };
-    let manifest = &run.manifest;
-    Ok(json!({
-        "workload": manifest.variants[0].workload,
-        "options": manifest.variants[0].options,
-        "database": format!("{} {}", trial.server.product, trial.server.version),
-        "durability": trial.server.durability,
-        "clients": manifest.steps[0].clients,
-        "rate": manifest.steps[0].rate,
-        "seed": manifest.seed,
-        "measured_s": step.measured_s,
-        "throughput_tps": transactions as f64 / seconds,
-        "statements_per_s": statements as f64 / seconds,
-        "response_time_us": times(&response),
-        "service_time_us": times(&service),
-        "lag_us": times(&step.lag.decode().context("a histogram is damaged")?),
-        "transactions": transactions,
-        "statements": statements,
-        "reads": step.reads,
-        "writes": step.writes,
-        "others": step.others,
-        "rows_received": step.rows_received,
-        "rows_changed": step.rows_changed,
-        "outcomes": outcomes,
-        "retries": step.retries,
-        "reconnects": step.reconnects,
-        "errors": step.error_examples,
-        "generator": generator(step, &per_statement),
-        "server": {
-            "cpu_us_per_statement": step.server_cpu_s.map_or(Value::Null, per_statement),
-            "cpu_absent_because": step.server_cpu_s.is_none().then_some(
-                "the server runs inside Dyno's process, or Dyno did not start it"
-            ),
-        },
-        "audit": trial.audit,
-        "data": {
-            "rows": trial.data.rows,
-            "populate_s": trial.data.populate_s,
-            "bytes": trial.data.bytes,
-            "reused": trial.data.reused,
-            "key": trial.data.key,
-        },
-    }))
-}
-
-/// The part of the result that is about the load generator.
-fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value {
-    json!({
-        "workers": step.generator.workers,
-        "cpu_user_us_per_statement": per_statement(step.generator.cpu_user_s),
-        "cpu_system_us_per_statement": per_statement(step.generator.cpu_system_s),
-        "process_cpu_user_us_per_statement":
-            step.generator.process_cpu_user_s.map_or(Value::Null, per_statement),
-        "process_cpu_system_us_per_statement":
-            step.generator.process_cpu_system_s.map_or(Value::Null, per_statement),
-        "busiest_worker": step.generator.busiest_worker,
-        "run_queue_s": step.generator.run_queue_s,
-        "share_of_calibrated": step.generator.share_of_calibrated,
-        "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
-    })
-}
-
-/// Why it is not known how close the generator came to what it can do.
-fn why_no_share(
-    trial: &TrialSummary,
-    step: &StepSummary,
-    environment: &Environment,
-) -> Option<String> {
-    if step.generator.share_of_calibrated.is_some() {
-        return None;
-    }
-    let reason = match trial.server.transport.as_str() {
-        "in process" => "the database runs inside Dyno's process",
-        "simulated" => "the server is simulated",
-        _ => return calibration::read(environment).err(),
-    };
-    Some(reason.to_owned())
-}
-
-/// The result for a person.
-fn summary(result: &Value) -> String {
-    let number = |pointer: &str| result.pointer(pointer).and_then(Value::as_f64);
-    let fixed = |pointer: &str, digits: usize| {
-        number(pointer).map_or("not known".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    let percent = |pointer: &str| match number(pointer) {
-        Some(share) => format!("{:.0} %", share * 100.0),
-        None => "an unknown share".to_owned(),
-    };
-    let failures: Vec<String> = result["outcomes"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, count)| *name != "committed" && count.as_u64() != Some(0))
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    let failures = if failures.is_empty() { "no errors".to_owned() } else { failures.join(", ") };
-    format!(
-        "{} on {}\n\
-         throughput      {} transactions/s, {} statements/s ({} transactions in {} s, n = 1 trial, \
-         no bounds)\n\
-         response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
-         outcomes        committed {}, {failures}\n\
-         CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
-         generator       busiest worker {} of a CPU, {} of what it can do here\n\
-         audit           {}\n",
-        result["workload"].as_str().unwrap_or_default(),
-        result["database"].as_str().unwrap_or_default(),
-        fixed("/throughput_tps", 1),
-        fixed("/statements_per_s", 1),
-        result["transactions"],
-        fixed("/measured_s", 1),
-        fixed("/response_time_us/mean", 1),
-        fixed("/response_time_us/p50", 1),
-        fixed("/response_time_us/p95", 1),
-        fixed("/response_time_us/p99", 1),
-        fixed("/response_time_us/max", 1),
-        result["outcomes"]["committed"],
-        fixed("/generator/cpu_user_us_per_statement", 2),
-        fixed("/generator/cpu_system_us_per_statement", 2),
-        fixed("/server/cpu_us_per_statement", 2),
-        percent("/generator/busiest_worker"),
-        percent("/generator/share_of_calibrated"),
-        audit(&result["audit"]),
-    )
-}
-
-/// The audit for a person: how many demands are met, and which are not.
-fn audit(rows: &Value) -> String {
-    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-    let word = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
-    let failed: Vec<String> = rows
-        .iter()
-        .filter(|row| row["pass"] != true)
-        .map(|row| {
-            let (expected, measured) = (word(row, "expected"), word(row, "measured"));
-            format!("; FAILED: {}: expected {expected}, found {measured}", word(row, "name"))
-        })
-        .collect();
-    if rows.is_empty() {
-        return "nothing to check".to_owned();
-    }
-    format!("{} of {} passed{}", rows.len() - failed.len(), rows.len(), failed.concat())
 }

@@ -159,6 +159,7 @@ impl Bench<'_> {
             })?;
         let spec = StepSpec {
             load,
+            step: 0,
             warm_up: Nanoseconds(self.duration.0 / 4).min(WARM_UP_MOST),
             duration: self.duration,
             // As a bench has it: a limit has its price.

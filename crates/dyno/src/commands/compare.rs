@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::Context;
 use dyno_analysis::{Findings, Metric, Options, Verdict, analyse_against};
 use dyno_record::{Run, read_run};
+use dyno_units::Clock;
 
-use super::report::date;
+use super::report;
 use crate::cli::{CompareOptions, ReportFormat};
 use crate::clock::SystemClock;
 use crate::{End, terminal};
@@ -37,7 +38,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
         }
         Err(error) => return Err(error),
     };
-    match &options.out {
+    match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
         Some(path) => std::fs::write(path, text)
             .with_context(|| format!("cannot write {}", path.display()))?,
         None => terminal::out(&text),
@@ -66,17 +67,21 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
     let runs = [read(&options.baseline)?, read(&options.candidate)?];
     let analysis = Options { threshold: options.threshold, ..Options::default() };
     let findings = analyse_against(&runs[0], &runs[1], &analysis);
-    let text = match options.format {
-        ReportFormat::Html => {
-            use dyno_units::Clock;
-            let made = date(SystemClock::start().unix_millis());
-            dyno_report::html::render(&findings, &runs, &made)
+    let text = match (options.format, options.format.rows()) {
+        (_, Some(rows)) => {
+            let folder = options
+                .out
+                .as_ref()
+                .context("tables are several files: give the folder for them with --out")?;
+            report::write_tables(&findings, &runs, rows, folder)?
         }
-        ReportFormat::Markdown => dyno_report::markdown::render(&findings),
-        ReportFormat::Json => dyno_report::json::render(&findings),
-        ReportFormat::Terminal => {
+        (ReportFormat::Terminal, _) => {
             let is_coloured = options.out.is_none() && terminal::out_is_terminal();
             dyno_report::terminal::render(&findings, terminal::width(), is_coloured)
+        }
+        (format, _) => {
+            let now = SystemClock::start().unix_millis();
+            report::render(&findings, &runs, format, now)?
         }
     };
     Ok((judge(&findings, runs[0].manifest.variants.len()), text))

@@ -7,11 +7,14 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod datasets;
 pub(crate) mod doctor;
+pub(crate) mod explain_cost;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod sql;
+pub(crate) mod watch;
 
 use std::path::Path;
 

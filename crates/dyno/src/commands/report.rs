@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse};
-use dyno_record::{Run, read_run};
+use dyno_record::{Run, read_run, read_times};
+use dyno_report::export;
+use dyno_report::times::Times;
 
 use crate::cli::{ReportFormat, ReportOptions};
 use crate::clock::SystemClock;
@@ -21,17 +23,94 @@ pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     };
     let runs = read(&options.runs)?;
     let findings = find(&runs, options.threshold);
-    let text = match format {
-        ReportFormat::Html => dyno_report::html::render(&findings, &runs, &date(now)),
-        ReportFormat::Markdown => dyno_report::markdown::render(&findings),
-        ReportFormat::Json => dyno_report::json::render(&findings),
-        ReportFormat::Terminal => summary(&findings),
-    };
+    if let Some(rows) = format.rows() {
+        let folder = options.out.clone().unwrap_or_else(|| runs[0].folder.join("tables"));
+        terminal::out(&write_tables(&findings, &runs, rows, &folder)?);
+        return Ok(End::Good);
+    }
+    let text = render(&findings, &runs, format, now)?;
     match &options.out {
-        Some(path) => write(path, &text)?,
+        Some(path) => write(path, text.as_bytes())?,
         None => terminal::out(&text),
     }
     Ok(End::Good)
+}
+
+/// How rows of tables are written.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows {
+    Csv,
+    JsonLines,
+    Parquet,
+}
+
+impl ReportFormat {
+    /// How rows are written, if it is a format of tables.
+    pub(crate) fn rows(self) -> Option<Rows> {
+        match self {
+            ReportFormat::Csv => Some(Rows::Csv),
+            ReportFormat::Jsonl => Some(Rows::JsonLines),
+            ReportFormat::Parquet => Some(Rows::Parquet),
+            ReportFormat::Html
+            | ReportFormat::Markdown
+            | ReportFormat::Json
+            | ReportFormat::Terminal => None,
+        }
+    }
+}
+
+/// Renders findings as a text. Formats of tables are many files: see [`write_tables`].
+pub(crate) fn render(
+    findings: &Findings,
+    runs: &[Run],
+    format: ReportFormat,
+    now_unix_ms: u64,
+) -> anyhow::Result<String> {
+    Ok(match format {
+        ReportFormat::Html => html(findings, runs, now_unix_ms)?,
+        ReportFormat::Markdown => dyno_report::markdown::render(findings),
+        ReportFormat::Json => dyno_report::json::render(findings),
+        ReportFormat::Terminal => summary(findings),
+        ReportFormat::Csv | ReportFormat::Jsonl | ReportFormat::Parquet => {
+            anyhow::bail!("tables are several files: give the folder for them with --out")
+        }
+    })
+}
+
+/// Writes all tables into a folder, and says which.
+pub(crate) fn write_tables(
+    findings: &Findings,
+    runs: &[Run],
+    rows: Rows,
+    folder: &Path,
+) -> anyhow::Result<String> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut told = String::new();
+    for table in export::tables(findings, runs) {
+        let (ending, bytes) = match rows {
+            Rows::Csv => ("csv", export::csv(&table).into_bytes()),
+            Rows::JsonLines => ("jsonl", export::jsonl(&table).into_bytes()),
+            Rows::Parquet => ("parquet", export::parquet(&table)?),
+        };
+        let path = folder.join(format!("{}.{ending}", table.name));
+        write(&path, &bytes)?;
+        told += &format!("{}: {} rows\n", path.display(), table.len());
+    }
+    Ok(told)
+}
+
+/// The page, with the response times of all seconds.
+pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyhow::Result<String> {
+    let mut times = Times::new(findings, runs);
+    for (i, run) in runs.iter().enumerate() {
+        for trial in &run.trials {
+            read_times(&run.folder, trial.number, &mut |second| {
+                times.add(i, trial.number, second);
+            })?;
+        }
+    }
+    Ok(dyno_report::html::render(findings, runs, &times, &date(now_unix_ms)))
 }
 
 /// Analyses runs, writes report.html, report.md and findings.json into the first one's folder, and
@@ -44,20 +123,19 @@ pub(crate) fn write_all(
     let runs = read(folders)?;
     let findings = find(&runs, threshold);
     let folder = &runs[0].folder;
-    write(
-        &folder.join("report.html"),
-        &dyno_report::html::render(&findings, &runs, &date(now_unix_ms)),
-    )?;
-    write(&folder.join("report.md"), &dyno_report::markdown::render(&findings))?;
-    write(&folder.join("findings.json"), &dyno_report::json::render(&findings))?;
+    write(&folder.join("report.html"), html(&findings, &runs, now_unix_ms)?.as_bytes())?;
+    write(&folder.join("report.md"), dyno_report::markdown::render(&findings).as_bytes())?;
+    write(&folder.join("findings.json"), dyno_report::json::render(&findings).as_bytes())?;
     Ok(format!("{}\nreport: {}\n", summary(&findings), folder.join("report.html").display()))
 }
 
-fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
+/// Reads runs.
+pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     folders.iter().map(|folder| read_run(folder).context("cannot use the record")).collect()
 }
 
-fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
+/// Analyses runs.
+pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
     analyse(runs, &Options { threshold, ..Options::default() })
 }
 
@@ -65,8 +143,8 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_is_terminal())
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Milliseconds since 1970 as `2026-11-20 09:30 UTC` (civil-from-days of Howard Hinnant, 2013).

@@ -9,6 +9,7 @@ use dyno_units::Seed;
 
 use crate::cli::RunOptions;
 use crate::commands::{StudyFile, plan, read_study, report};
+use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
 
@@ -23,6 +24,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     if options.no_reuse {
         study.design.reuse = false;
     }
+    let metrics = Metrics::from_option(options.metrics.as_ref())?;
     let folder = run_folder(options);
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
     let now = lab.clock.unix_millis();
@@ -44,10 +46,15 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         plan: &plan,
         design: &study.design,
         manifest: &manifest,
+        probes: &study.probes,
+        decide: Some(&decide),
         folder: folder.clone(),
     };
     let mut progress = Progress::new(&plan, &lab);
-    let result = dyno_lab::run(&lab, &order, &mut |event| progress.hear(event));
+    let result = dyno_lab::run(&lab, &order, &mut |event| {
+        metrics.iter().for_each(|metrics| metrics.hear(event));
+        progress.hear(event);
+    });
     progress.close();
     let end = match result {
         Ok(end) => end,
@@ -61,6 +68,13 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     };
     terminal::out(&report::write_all(&[folder], None, lab.clock.unix_millis())?);
     Ok(tell(&end))
+}
+
+/// Which variants need no more repetitions after the blocks before this one.
+fn decide(folder: &Path, block: u32) -> anyhow::Result<Vec<(usize, String)>> {
+    let mut run = dyno_record::read_run(folder).context("cannot look at the run so far")?;
+    run.trials.retain(|trial| trial.block < block);
+    Ok(dyno_analysis::stopping::decide(&run).settled)
 }
 
 /// The run's folder.
@@ -101,8 +115,14 @@ fn tell(end: &RunEnd) -> End {
         terminal::say("stopped; the same command goes on with the trials that are missing");
         return End::Interrupted;
     }
-    if end.finished + end.failed == 0 && end.kept > 0 {
+    if end.finished + end.failed == 0 && end.kept > 0 && end.over_budget == 0 {
         terminal::say("all trials were there already; `--new` begins another run");
+    }
+    if end.settled > 0 {
+        terminal::say(&format!(
+            "{} trials were not needed: the verdicts of their variants are settled",
+            end.settled
+        ));
     }
     if end.over_budget > 0 {
         terminal::say(&format!(

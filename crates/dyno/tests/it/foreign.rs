@@ -113,6 +113,7 @@ pub(crate) fn put_load(
     };
     let spec = StepSpec {
         load,
+        step: 0,
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
         statement_timeout: Nanoseconds::from_secs(30),

@@ -128,7 +128,12 @@ fn totals(step: &StepTotals) -> AuditTotals {
     let attempts: u64 = step.measured.kinds[0].outcomes.0.iter().sum();
     let (committed, lost) = (count("committed"), count("disconnected") + count("timed_out"));
     AuditTotals {
-        kinds: vec![KindTotals { committed, lost, undone: attempts - committed - lost }],
+        kinds: vec![KindTotals {
+            committed,
+            lost,
+            undone: attempts - committed - lost,
+            ..KindTotals::default()
+        }],
         tally: step.measured.tally,
         in_flight: step.in_flight_at_end,
     }

@@ -1,0 +1,294 @@
+//! What a trial of `dyno bench` came to: as JSON, and for a person.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use dyno_record::{
+    EncodedHistogram, Environment, KindSummary, Run, StepRecord, StepSummary, TrialSummary,
+    new_histogram,
+};
+use dyno_units::Nanoseconds;
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+use super::search;
+use crate::calibration;
+
+/// The result as JSON; docs/bench-json.md tells the fields.
+pub(super) fn of(
+    run: &Run,
+    trial: &TrialSummary,
+    environment: &Environment,
+) -> anyhow::Result<Value> {
+    let mut result = of_trial(run, trial);
+    let manifest = &run.manifest;
+    let has_own_steps = manifest.steps.iter().any(|step| step.own.is_some());
+    let mut steps = Vec::new();
+    for step in &trial.steps {
+        let mut told = of_step(&manifest.steps[step.step], step)?;
+        told["generator"]["share_of_calibrated_absent_because"] =
+            json!(why_no_share(trial, step, environment));
+        search::add_to(&mut told, manifest, step);
+        steps.push(told);
+    }
+    if has_own_steps {
+        result["steps"] = Value::Array(steps);
+    } else if let (Some(result), Some(Value::Object(step))) =
+        (result.as_object_mut(), steps.into_iter().next())
+    {
+        result.extend(step);
+    }
+    Ok(result)
+}
+
+/// What is true of the whole trial.
+fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
+    let manifest = &run.manifest;
+    json!({
+        "workload": manifest.variants[0].workload,
+        "options": manifest.variants[0].options,
+        "database": format!("{} {}", trial.server.product, trial.server.version),
+        "durability": trial.server.durability,
+        "seed": manifest.seed,
+        "audit": trial.audit,
+        "canary": trial.canary,
+        "run_off": trial.run_off,
+        "data": {
+            "rows": trial.data.rows,
+            "populate_s": trial.data.populate_s,
+            "bytes": trial.data.bytes,
+            "bytes_after": trial.data.bytes_after,
+            "reused": trial.data.reused,
+            "key": trial.data.key,
+        },
+    })
+}
+
+/// What is true of a step.
+fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
+    let (mut response, mut service) = (new_histogram(), new_histogram());
+    let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
+    for kind in &step.kinds {
+        response.add(decoded(&kind.response)?)?;
+        service.add(decoded(&kind.service)?)?;
+        for (outcome, count) in &kind.outcomes {
+            *outcomes.entry(outcome).or_default() += count;
+        }
+    }
+    outcomes.insert("missed", step.missed);
+    let transactions = response.len();
+    let statements = step.reads + step.writes + step.others;
+    let seconds = step.measured_s.max(f64::MIN_POSITIVE);
+    let per_statement = |cpu_s: f64| {
+        if statements == 0 { Value::Null } else { json!(cpu_s * 1e6 / statements as f64) }
+    };
+    let mut told = json!({
+        "clients": planned.clients,
+        "rate": planned.rate,
+        "measured_s": step.measured_s,
+        "throughput_tps": transactions as f64 / seconds,
+        "statements_per_s": statements as f64 / seconds,
+        "response_time_us": times(&response),
+        "service_time_us": times(&service),
+        "lag_us": times(&decoded(&step.lag)?),
+        "transactions": transactions,
+        "statements": statements,
+        "reads": step.reads,
+        "writes": step.writes,
+        "others": step.others,
+        "rows_received": step.rows_received,
+        "rows_changed": step.rows_changed,
+        "outcomes": outcomes,
+        "retries": step.retries,
+        "reconnects": step.reconnects,
+        "errors": step.error_examples,
+        "generator": generator(step, &per_statement),
+        "server": {
+            "cpu_us_per_statement": step.server_cpu_s.map_or(Value::Null, per_statement),
+            "cpu_absent_because": step.server_cpu_s.is_none().then_some(
+                "the server runs inside Dyno's process, or Dyno did not start it"
+            ),
+        },
+        "kinds": kinds(step, seconds)?,
+    });
+    if let Some(own) = &planned.own {
+        told["name"] = json!(planned.name);
+        told["roles"] = json!(own.roles);
+        told["ended_by"] = json!(step.ended_by);
+        told["settled"] = json!(step.settled);
+    }
+    Ok(told)
+}
+
+/// Each kind of transaction by itself.
+fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
+    let told = |kind: &KindSummary| -> anyhow::Result<Value> {
+        let response = decoded(&kind.response)?;
+        Ok(json!({
+            "name": kind.name,
+            "transactions": response.len(),
+            "throughput_tps": response.len() as f64 / seconds,
+            "outcomes": kind.outcomes,
+            "response_time_us": times(&response),
+            "service_time_us": times(&decoded(&kind.service)?),
+        }))
+    };
+    step.kinds.iter().map(told).collect()
+}
+
+fn decoded(histogram: &EncodedHistogram) -> anyhow::Result<Histogram<u64>> {
+    histogram.decode().context("a histogram is damaged")
+}
+
+/// Mean and percentiles, in microseconds.
+fn times(histogram: &Histogram<u64>) -> Value {
+    let us = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+    json!({
+        "mean": histogram.mean() / 1e3,
+        "p50": us(0.5), "p95": us(0.95), "p99": us(0.99), "p999": us(0.999),
+        "max": histogram.max() as f64 / 1e3,
+    })
+}
+
+/// The part of the result that is about the load generator.
+fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value {
+    json!({
+        "workers": step.generator.workers,
+        "cpu_user_us_per_statement": per_statement(step.generator.cpu_user_s),
+        "cpu_system_us_per_statement": per_statement(step.generator.cpu_system_s),
+        "process_cpu_user_us_per_statement":
+            step.generator.process_cpu_user_s.map_or(Value::Null, per_statement),
+        "process_cpu_system_us_per_statement":
+            step.generator.process_cpu_system_s.map_or(Value::Null, per_statement),
+        "busiest_worker": step.generator.busiest_worker,
+        "run_queue_s": step.generator.run_queue_s,
+        "share_of_calibrated": step.generator.share_of_calibrated,
+        "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
+    })
+}
+
+/// Why it is not known how close the generator came to what it can do.
+fn why_no_share(
+    trial: &TrialSummary,
+    step: &StepSummary,
+    environment: &Environment,
+) -> Option<String> {
+    if step.generator.share_of_calibrated.is_some() {
+        return None;
+    }
+    let reason = match trial.server.transport.as_str() {
+        "in process" => "the database runs inside Dyno's process",
+        "simulated" => "the server is simulated",
+        _ => return calibration::read(environment).err(),
+    };
+    Some(reason.to_owned())
+}
+
+/// The result for a person.
+pub(super) fn told(result: &Value) -> String {
+    match result["steps"].as_array() {
+        Some(steps) => steps_told(result, steps),
+        None => summary(result) + &search::told(&result["search"]),
+    }
+}
+
+/// The result of a workload with steps of its own: a line for each step.
+fn steps_told(result: &Value, steps: &[Value]) -> String {
+    let mut lines = format!(
+        "{} on {} (n = 1 trial, no bounds)\n{:<12} {:>14} {:>10} {:>10} {:>12}  outcomes\n",
+        result["workload"].as_str().unwrap_or_default(),
+        result["database"].as_str().unwrap_or_default(),
+        "step",
+        "throughput",
+        "p95",
+        "p99",
+        "measured",
+    );
+    for step in steps {
+        let number = |pointer: &str| step.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0);
+        let time = |us: f64| Nanoseconds((us * 1e3) as u64).to_string();
+        let unfinished =
+            if step["ended_by"] == "limit" { ", NOT DONE within its time" } else { "" };
+        lines += &format!(
+            "{:<12} {:>14} {:>10} {:>10} {:>12}  committed {}, {}{unfinished}\n",
+            step["name"].as_str().unwrap_or_default(),
+            format!("{:.1}/s", number("/throughput_tps")),
+            time(number("/response_time_us/p95")),
+            time(number("/response_time_us/p99")),
+            format!("{:.1} s", number("/measured_s")),
+            step["outcomes"]["committed"].as_u64().unwrap_or(0),
+            failures(&step["outcomes"]),
+        );
+    }
+    format!("{lines}audit           {}\n", audit(&result["audit"]))
+}
+
+/// The outcomes that are no commits.
+fn failures(outcomes: &Value) -> String {
+    let failures: Vec<String> = outcomes
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, count)| *name != "committed" && count.as_u64() != Some(0))
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if failures.is_empty() { "no errors".to_owned() } else { failures.join(", ") }
+}
+
+fn summary(result: &Value) -> String {
+    let number = |pointer: &str| result.pointer(pointer).and_then(Value::as_f64);
+    let fixed = |pointer: &str, digits: usize| {
+        number(pointer).map_or("not known".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let percent = |pointer: &str| match number(pointer) {
+        Some(share) => format!("{:.0} %", share * 100.0),
+        None => "an unknown share".to_owned(),
+    };
+    let failures = failures(&result["outcomes"]);
+    format!(
+        "{} on {}\n\
+         throughput      {} transactions/s, {} statements/s ({} transactions in {} s, n = 1 trial, \
+         no bounds)\n\
+         response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
+         outcomes        committed {}, {failures}\n\
+         CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
+         generator       busiest worker {} of a CPU, {} of what it can do here\n\
+         audit           {}\n",
+        result["workload"].as_str().unwrap_or_default(),
+        result["database"].as_str().unwrap_or_default(),
+        fixed("/throughput_tps", 1),
+        fixed("/statements_per_s", 1),
+        result["transactions"],
+        fixed("/measured_s", 1),
+        fixed("/response_time_us/mean", 1),
+        fixed("/response_time_us/p50", 1),
+        fixed("/response_time_us/p95", 1),
+        fixed("/response_time_us/p99", 1),
+        fixed("/response_time_us/max", 1),
+        result["outcomes"]["committed"],
+        fixed("/generator/cpu_user_us_per_statement", 2),
+        fixed("/generator/cpu_system_us_per_statement", 2),
+        fixed("/server/cpu_us_per_statement", 2),
+        percent("/generator/busiest_worker"),
+        percent("/generator/share_of_calibrated"),
+        audit(&result["audit"]),
+    )
+}
+
+/// The audit for a person: how many demands are met, and which are not.
+fn audit(rows: &Value) -> String {
+    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
+    let word = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let failed: Vec<String> = rows
+        .iter()
+        .filter(|row| row["pass"] != true)
+        .map(|row| {
+            let (expected, measured) = (word(row, "expected"), word(row, "measured"));
+            format!("; FAILED: {}: expected {expected}, found {measured}", word(row, "name"))
+        })
+        .collect();
+    if rows.is_empty() {
+        return "nothing to check".to_owned();
+    }
+    format!("{} of {} passed{}", rows.len() - failed.len(), rows.len(), failed.concat())
+}

@@ -1,0 +1,320 @@
+//! `dyno explain-cost`: the engine's counters before and after one statement.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use dyno_database::{
+    Access, Cost, CostPlan, CostSource, Endpoint, Server, ServerSpec, cost_source, explain_cost,
+    note_tables,
+};
+use dyno_lab::Lab;
+use dyno_units::{ByteCount, Seed};
+use dyno_workload::{Connection, Row, Workload};
+
+use crate::{End, lab, secrets, terminal};
+
+/// Rows of one commit while populating.
+const CHUNK_ROWS: u64 = 50_000;
+
+/// Options of `dyno explain-cost`.
+#[derive(clap::Args)]
+pub(crate) struct ExplainCostOptions {
+    /// The statement
+    #[arg(value_name = "SQL")]
+    sql: String,
+    /// sqlite, mariadb, postgresql, or the URL of a server that runs
+    #[arg(long, value_name = "DATABASE")]
+    on: String,
+    /// Runs that count; one more before them warms up
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Let it change data; each run is rolled back
+    #[arg(long)]
+    writes: bool,
+    /// Make and fill the tables of this workload first (private servers only)
+    #[arg(long, value_name = "WORKLOAD")]
+    workload: Option<String>,
+    /// An option of the workload; may be given again
+    #[arg(long = "option", value_name = "NAME=VALUE", requires = "workload")]
+    options: Vec<String>,
+    /// A statement to run before all else, such as CREATE TABLE (private servers only); may be
+    /// given again
+    #[arg(long, value_name = "SQL")]
+    setup: Vec<String>,
+    /// Storage engine, where the product has several
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+    /// Folder with the server's programs
+    #[arg(long, value_name = "FOLDER")]
+    programs: Option<PathBuf>,
+    /// A setting of the private server; may be given again
+    #[arg(long = "setting", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
+    /// Where a private server keeps its data
+    #[arg(long, value_name = "FOLDER")]
+    data_folder: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the statement and prints what it cost.
+pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
+    let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
+    if let Err(reason) = dyno_database::check_statement(&options.sql, access) {
+        bail!("{reason}{}", if options.writes { "" } else { " (--writes)" });
+    }
+    let lab = lab::make(options.data_folder.as_deref())?;
+    let told = if options.on.contains("://") {
+        let endpoint = Endpoint::from_url(&secrets::expand(&options.on)?)?;
+        if options.is_private_asked() {
+            bail!(
+                "--workload, --setup, --engine, --programs and --setting are for private servers; \
+                 Dyno does not change one that runs already"
+            );
+        }
+        let connector = match endpoint.protocol {
+            dyno_database::Protocol::MySql => dyno_database::mysql::connector(endpoint),
+            dyno_database::Protocol::PostgreSql => dyno_database::postgresql::connector(endpoint),
+        };
+        explained(options, &lab, cost_source(&connector, access, &lab.clock))
+    } else {
+        let server = dyno_database::start(&options.spec(&lab)?, &lab.keeper, &lab.clock).map_err(
+            |error| {
+                for line in &error.log {
+                    terminal::say(&format!("  server log: {line}"));
+                }
+                anyhow::Error::new(error)
+            },
+        )?;
+        let told = prepare(options, server.as_ref())
+            .and_then(|()| explained(options, &lab, server.cost_source(access, &lab.clock)));
+        server.stop()?;
+        told
+    };
+    terminal::out(&told?);
+    Ok(End::Good)
+}
+
+impl ExplainCostOptions {
+    /// Whether something was asked that only a private server can have.
+    fn is_private_asked(&self) -> bool {
+        self.workload.is_some()
+            || !self.setup.is_empty()
+            || self.engine.is_some()
+            || self.programs.is_some()
+            || !self.settings.is_empty()
+    }
+
+    fn spec(&self, lab: &Lab) -> anyhow::Result<ServerSpec> {
+        let products = dyno_database::products();
+        if !products.iter().any(|product| product.name == self.on) {
+            let names: Vec<&str> = products.iter().map(|product| product.name).collect();
+            bail!(
+                "--on: there is no product `{}`; there are {}, or a URL",
+                self.on,
+                names.join(", ")
+            );
+        }
+        let memory = ByteCount(lab.environment.memory_bytes);
+        let settings = pairs("--setting", &self.settings)?
+            .into_iter()
+            .map(|(name, value)| (name, super::bench::setting_value(&value).resolve(memory)));
+        Ok(ServerSpec {
+            product: self.on.clone(),
+            version: None,
+            engine: self.engine.clone(),
+            programs: self.programs.clone(),
+            settings: settings.collect(),
+            cpus: Vec::new(),
+        })
+    }
+}
+
+/// Options of the form NAME=VALUE.
+fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => bail!("{option}: write NAME=VALUE, not `{text}`"),
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// Fills the workload's tables and runs what was to be run before.
+fn prepare(options: &ExplainCostOptions, server: &dyn Server) -> anyhow::Result<()> {
+    let mut connection = (server.connector())()?;
+    if let Some(name) = &options.workload {
+        let spec = dyno_workload::catalog::find(name)
+            .with_context(|| format!("--workload: there is no workload `{name}`"))?;
+        let workload = spec.create(&pairs("--option", &options.options)?, Seed(1))?;
+        workload.check(server.dialect()).map_err(anyhow::Error::msg)?;
+        populate(connection.as_mut(), workload.as_ref())?;
+    }
+    for sql in &options.setup {
+        connection.query(sql).with_context(|| format!("--setup `{sql}`"))?;
+    }
+    Ok(())
+}
+
+fn populate(connection: &mut dyn Connection, workload: &dyn Workload) -> anyhow::Result<()> {
+    let tables = workload.tables(connection.dialect());
+    let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
+    note_tables(connection, &names)?;
+    for (table_idx, table) in tables.iter().enumerate() {
+        connection.query(&table.create)?;
+        let mut number = 0;
+        while number < table.rows {
+            let end = (number + CHUNK_ROWS).min(table.rows);
+            connection.load_rows(&table.name, &table.columns, &mut |row: &mut Row| {
+                if number == end {
+                    return false;
+                }
+                row.clear();
+                workload.fill_row(table_idx, number, row);
+                number += 1;
+                true
+            })?;
+        }
+    }
+    for statement in tables.iter().flat_map(|table| &table.after) {
+        connection.query(statement)?;
+    }
+    Ok(())
+}
+
+/// The cost as text for people or programs.
+fn explained(
+    options: &ExplainCostOptions,
+    lab: &Lab,
+    source: Result<Box<dyn CostSource>, String>,
+) -> anyhow::Result<String> {
+    let mut source = source.map_err(anyhow::Error::msg)?;
+    let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
+    let plan = CostPlan { runs: options.runs, access };
+    let clock = Arc::clone(&lab.clock);
+    let cost = explain_cost(source.as_mut(), &options.sql, plan, clock.as_ref())
+        .map_err(anyhow::Error::msg)?;
+    if options.json { json(&options.sql, &cost) } else { Ok(table(&cost)) }
+}
+
+fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
+    let spread = |spread: &dyno_database::Spread| serde_json::json!({"median": spread.median, "low": spread.low, "high": spread.high});
+    let counters: Vec<_> = cost
+        .counters
+        .iter()
+        .map(|counter| {
+            serde_json::json!({
+                "name": counter.name,
+                "per_run": spread(&counter.per_run),
+                "idle": spread(&counter.idle),
+            })
+        })
+        .collect();
+    Ok(serde_json::to_string_pretty(&serde_json::json!({
+        "sql": sql,
+        "runs": cost.runs,
+        "rows": cost.rows,
+        "changed": cost.changed,
+        "seconds": spread(&cost.seconds),
+        "counters": counters,
+        "counters_read": cost.n_counters,
+    }))?)
+}
+
+/// The result for a person.
+fn table(cost: &Cost) -> String {
+    let Cost { seconds, .. } = cost;
+    let mut out = format!(
+        "{} runs: {} s in the middle ({} to {}); {} rows returned, {} changed\n",
+        cost.runs,
+        amount(seconds.median),
+        amount(seconds.low),
+        amount(seconds.high),
+        cost.rows,
+        cost.changed,
+    );
+    if cost.counters.is_empty() {
+        out += &format!(
+            "None of {} counters moved beyond what an idle server does.\n",
+            cost.n_counters
+        );
+        return out;
+    }
+    let mut rows = vec![["counter", "a run", "from", "to", "idle"].map(str::to_owned)];
+    rows.extend(cost.counters.iter().map(|counter| {
+        let run = &counter.per_run;
+        let numbers = [run.median, run.low, run.high, counter.idle.median].map(amount);
+        let [median, low, high, idle] = numbers;
+        [counter.name.clone(), median, low, high, idle]
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..5).map(|column| width(column).unwrap_or(0)).collect();
+    for row in &rows {
+        out += &format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row[1..].iter().zip(&widths[1..]) {
+            out += &format!("  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+    out + &format!(
+        "{} of {} counters moved. What an idle server does in as long a time is taken off (its \
+         median is in the last column), and what stayed within its range is left out.\n",
+        cost.counters.len(),
+        cost.n_counters
+    )
+}
+
+/// A number with as many digits as it has, six of them at most behind the point.
+fn amount(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    let text = if value.abs() < 1.0 { format!("{value:.6}") } else { format!("{value:.3}") };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_database::{CounterCost, Spread};
+
+    use super::*;
+
+    #[test]
+    fn a_person_gets_a_table() {
+        let spread = |median: f64| Spread { median, low: median - 1.0, high: median + 1.5 };
+        let cost = Cost {
+            runs: 5,
+            rows: 1,
+            changed: 0,
+            seconds: Spread { median: 0.0125, low: 0.01, high: 2.0 },
+            counters: vec![CounterCost {
+                name: "handler_read_rnd_next".to_owned(),
+                per_run: spread(10_001.0),
+                idle: Spread::default(),
+            }],
+            n_counters: 400,
+        };
+        let expected = "5 runs: 0.0125 s in the middle (0.01 to 2); 1 rows returned, 0 changed\n\
+             counter                a run   from         to  idle\n\
+             handler_read_rnd_next  10001  10000  10002.5     0\n";
+        let found = table(&cost);
+        let blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(blank(&found).starts_with(&blank(expected)), "{found}");
+        assert!(found.contains("1 of 400 counters moved"));
+        let none = table(&Cost { counters: Vec::new(), ..cost });
+        assert!(none.contains("None of 400"), "{none}");
+    }
+
+    #[test]
+    fn amounts_are_short() {
+        let check = |value: f64, expected: &str| assert_eq!(amount(value), expected);
+        check(10_001.0, "10001");
+        check(-3.0, "-3");
+        check(0.001_25, "0.00125");
+        check(2.5, "2.5");
+        check(1234.567_89, "1234.568");
+        check(0.0, "0");
+    }
+}

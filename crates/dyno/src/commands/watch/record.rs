@@ -1,0 +1,209 @@
+//! What was watched as a record: one variant, one trial, one step without load.
+//!
+//! Where the server counts statements or transactions itself, these stand for the throughput; there
+//! are no response times, because nobody waited.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dyno_lab::observe::{Cost, Sample, Series, six_digits};
+use dyno_record::{
+    DataSet, EncodedHistogram, FORMAT, GeneratorSummary, IntervalColumns, KindSummary, Manifest,
+    Meaning, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    TrialSummary, TrialWriter, VariantRecord, new_histogram,
+};
+use dyno_units::{Clock, Nanoseconds};
+
+use super::WatchOptions;
+use super::target::Target;
+use crate::commands::report;
+use crate::lab;
+
+/// Counters of servers that stand for a throughput, and what they count.
+const THROUGHPUTS: [(&str, &str); 3] = [
+    ("mysql.statements_per_s", "statements (counted by the server)"),
+    ("pg.commits_per_s", "commits (counted by the server)"),
+    ("pgbouncer.transactions_per_s", "transactions (counted by pgbouncer)"),
+];
+
+/// A record that is being written.
+pub(super) struct Recording {
+    folder: PathBuf,
+    writer: TrialWriter,
+    series: Series,
+    every: Nanoseconds,
+    origin: Nanoseconds,
+    began_unix_ms: u64,
+    product: &'static str,
+}
+
+impl Recording {
+    /// Begins a record in a folder that holds none yet.
+    pub(super) fn begin(
+        folder: &Path,
+        target: &Target,
+        options: &WatchOptions,
+        clock: &dyn Clock,
+    ) -> anyhow::Result<Recording> {
+        let began_unix_ms = clock.unix_millis();
+        let mut run = RunWriter::create(folder, &manifest(target, options, began_unix_ms))?;
+        let plan = TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 };
+        Ok(Recording {
+            folder: folder.to_owned(),
+            writer: run.begin_trial(&plan, "watch")?,
+            series: Series::default(),
+            every: options.every,
+            origin: clock.now(),
+            began_unix_ms,
+            product: target.product,
+        })
+    }
+
+    /// Keeps a sample.
+    pub(super) fn push(&mut self, sample: Sample) -> anyhow::Result<()> {
+        let short = sample.values.iter().map(|(name, value)| (name.clone(), six_digits(*value)));
+        self.writer.readings(sample.at.0, &short.collect())?;
+        self.series.push(sample);
+        Ok(())
+    }
+
+    /// Names of the readings so far.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.series.names().cloned().collect()
+    }
+
+    /// Ends the record, and writes its report; returns what to tell of it.
+    pub(super) fn finish(
+        self,
+        meanings: BTreeMap<String, Meaning>,
+        cost: Cost,
+        clock: &dyn Clock,
+    ) -> anyhow::Result<String> {
+        let n = (clock.now().saturating_sub(self.origin).0 / self.every.0).max(1);
+        let spans: Vec<(Nanoseconds, Nanoseconds)> = (0..n)
+            .map(|idx| (self.origin + Nanoseconds(idx * self.every.0), self.every))
+            .collect();
+        let readings = self.series.align(&spans);
+        let step = summarise(readings, n, self.every);
+        let now = clock.unix_millis();
+        self.writer.finish(&TrialSummary {
+            number: 1,
+            variant: 0,
+            repetition: 1,
+            block: 1,
+            outcome: TrialOutcome::Finished,
+            began_unix_ms: self.began_unix_ms,
+            ended_unix_ms: now,
+            server: ServerFacts { product: self.product.to_owned(), ..ServerFacts::default() },
+            data: DataSet::default(),
+            steps: vec![step],
+            probes_cpu_s: cost.cpu.as_secs_f64(),
+            probes_wall_s: cost.wall.as_secs_f64(),
+            audit: Vec::new(),
+            run_off: None,
+            canary: None,
+            meanings,
+        })?;
+        report::write_all(&[self.folder], None, now)
+    }
+}
+
+fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
+    let length = options.r#for.unwrap_or(options.every);
+    Manifest {
+        format: FORMAT,
+        dyno: env!("CARGO_PKG_VERSION").to_owned(),
+        title: format!("watched without load: {}", target.name),
+        fingerprint: format!("watch-{now}"),
+        seed: 0,
+        created_unix_ms: now,
+        threshold: 0.03,
+        order: "interleaved".to_owned(),
+        variants: vec![VariantRecord {
+            name: "watch".to_owned(),
+            levels: Vec::new(),
+            baseline: None,
+            database: target.name.clone(),
+            product: target.product.to_owned(),
+            settings: BTreeMap::new(),
+            price_per_hour: None,
+            workload: "none of Dyno's".to_owned(),
+            options: BTreeMap::new(),
+        }],
+        steps: vec![StepRecord {
+            name: "watch".to_owned(),
+            clients: 0,
+            rate: None,
+            arrivals: "closed".to_owned(),
+            warm_up_s: 0.0,
+            duration_s: length.as_secs_f64(),
+            search: None,
+            own: None,
+        }],
+        trials: vec![TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 }],
+        stopping: None,
+        environment: lab::environment(Path::new("/")),
+        study_source: String::new(),
+    }
+}
+
+fn summarise(
+    readings: BTreeMap<String, Vec<Option<f64>>>,
+    n: u64,
+    every: Nanoseconds,
+) -> StepSummary {
+    let counted = THROUGHPUTS.iter().find(|(name, _)| readings.contains_key(*name));
+    let rates: Vec<f64> = counted
+        .map(|(name, _)| readings[*name].iter().map(|rate| rate.unwrap_or(0.0)).collect())
+        .unwrap_or_else(|| vec![0.0; n as usize]);
+    let total = (rates.iter().sum::<f64>() * every.as_secs_f64()).round() as u64;
+    let kinds = counted.map(|(_, what)| KindSummary {
+        name: (*what).to_owned(),
+        outcomes: BTreeMap::from([("committed".to_owned(), total)]),
+        response: EncodedHistogram::encode(&new_histogram()),
+        service: EncodedHistogram::encode(&new_histogram()),
+        commits_100ms: None,
+    });
+    let zeros = || vec![0.0; n as usize];
+    let seconds = every.as_secs_f64();
+    StepSummary {
+        step: 0,
+        measured_s: n as f64 * seconds,
+        kinds: kinds.into_iter().collect(),
+        reads: 0,
+        writes: 0,
+        others: 0,
+        rows_received: 0,
+        rows_changed: 0,
+        warnings: 0,
+        due: 0,
+        missed: 0,
+        retries: 0,
+        reconnects: 0,
+        lag: EncodedHistogram::encode(&new_histogram()),
+        generator: GeneratorSummary::default(),
+        server_cpu_s: server_cpu_s(&readings, seconds),
+        error_examples: BTreeMap::new(),
+        intervals: IntervalColumns {
+            start_s: (0..n).map(|idx| idx as f64 * seconds).collect(),
+            throughput: rates,
+            errors: zeros(),
+            missed: zeros(),
+            p50_us: zeros(),
+            p95_us: zeros(),
+            p99_us: zeros(),
+            max_us: zeros(),
+            lag_p99_us: zeros(),
+        },
+        readings,
+        search: None,
+        ended_by: Some("time".to_owned()),
+        settled: None,
+    }
+}
+
+/// CPU seconds of the server; none where a value is missing.
+fn server_cpu_s(readings: &BTreeMap<String, Vec<Option<f64>>>, seconds: f64) -> Option<f64> {
+    let column = readings.get("server.cpu_s_per_s")?;
+    column.iter().map(|rate| rate.map(|rate| rate * seconds)).sum()
+}

@@ -1,0 +1,79 @@
+//! What is drawn while something goes on: lines that are drawn again in place, and small curves.
+
+mod curve;
+mod load;
+
+use std::io::Write;
+
+pub(crate) use curve::Curve;
+pub(crate) use load::{LoadView, debt, processes, short};
+
+use crate::terminal;
+
+/// Lines at the end of the terminal that are drawn again and again.
+#[derive(Default)]
+pub(crate) struct Panel {
+    n_lines: usize,
+}
+
+impl Panel {
+    /// Draws these lines in place of those of before, cut to the terminal's width.
+    pub(crate) fn draw(&mut self, lines: &[String]) {
+        let width = terminal::width().saturating_sub(1);
+        let cut: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+        let text = format!("{}{}", self.home(), cut.join("\r\n"));
+        put(&text);
+        self.n_lines = lines.len();
+    }
+
+    /// Takes the lines away.
+    pub(crate) fn wipe(&mut self) {
+        if self.n_lines > 0 {
+            put(&self.home());
+        }
+        self.n_lines = 0;
+    }
+
+    /// Back to where the lines began, all after it cleared.
+    fn home(&self) -> String {
+        match self.n_lines {
+            0 | 1 => "\r\x1b[J".to_owned(),
+            n => format!("\r\x1b[{}A\x1b[J", n - 1),
+        }
+    }
+}
+
+fn put(text: &str) {
+    let mut err = std::io::stderr().lock();
+    // A terminal that is gone needs no picture.
+    let _ = err.write_all(text.as_bytes());
+    let _ = err.flush();
+}
+
+/// A line of at most so many characters.
+fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut() {
+        assert_eq!(cut("12345", 5), "12345");
+        assert_eq!(cut("123456", 5), "1234…");
+        assert_eq!(cut("äöüäöü", 4), "äöü…");
+    }
+
+    #[test]
+    fn the_way_home_is_over_all_lines() {
+        let check = |n_lines, expected: &str| assert_eq!(Panel { n_lines }.home(), expected);
+        check(0, "\r\x1b[J");
+        check(1, "\r\x1b[J");
+        check(4, "\r\x1b[3A\x1b[J");
+    }
+}

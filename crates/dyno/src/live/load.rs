@@ -1,0 +1,125 @@
+//! The view of a load that goes on: throughput, response time, CPU by process, debt.
+
+use std::collections::BTreeMap;
+
+use dyno_units::Nanoseconds;
+
+use super::Curve;
+
+/// Characters of a curve.
+const CURVE: usize = 40;
+
+/// What is known of the step that runs.
+#[derive(Default)]
+pub(crate) struct LoadView {
+    throughput: Curve,
+    p95_us: Curve,
+    readings: BTreeMap<String, f64>,
+}
+
+impl LoadView {
+    /// Takes a second of load.
+    pub(crate) fn push(&mut self, throughput: f64, p95_us: f64) {
+        self.throughput.push(throughput);
+        self.p95_us.push(p95_us);
+    }
+
+    /// Takes readings.
+    pub(crate) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
+        self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
+    }
+
+    /// Lines for a person; none while nothing is known.
+    pub(crate) fn lines(&self, n_cpus: u32) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let (Some(latest), Some(mean)) = (self.throughput.latest(), self.throughput.mean()) {
+            let curve = self.throughput.drawn(CURVE);
+            lines.push(format!("  throughput  {latest:>10.0} tx/s  {curve}  mean {mean:.0}"));
+        }
+        if let Some(latest) = self.p95_us.latest() {
+            let time = Nanoseconds((latest * 1e3) as u64).to_string();
+            lines.push(format!("  p95         {time:>15}  {}", self.p95_us.drawn(CURVE)));
+        }
+        lines.extend(processes(&self.readings, n_cpus).map(|text| format!("  CPU         {text}")));
+        lines.extend(debt(&self.readings).map(|text| format!("  debt        {text}")));
+        lines
+    }
+}
+
+/// CPU time by process: `server 1.20, generator 0.40, rest 0.05 of 2 CPUs`.
+pub(crate) fn processes(readings: &BTreeMap<String, f64>, n_cpus: u32) -> Option<String> {
+    let share = |name: &str| {
+        let value = readings.get(&format!("{name}.cpu_s_per_s"))?;
+        Some(format!("{name} {value:.2}"))
+    };
+    let shares: Vec<String> = ["server", "generator", "rest"].into_iter().filter_map(share).collect();
+    (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
+}
+
+/// What the engine has put off: the gauge across engines, and its parts.
+pub(crate) fn debt(readings: &BTreeMap<String, f64>) -> Option<String> {
+    let parts = readings.iter().filter_map(|(name, value)| {
+        let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
+        Some(format!("{} {}", name.replace('_', " "), short(*value)))
+    });
+    let parts: Vec<String> = parts.collect();
+    let gauge = readings.get("debt.gauge").map(|gauge| {
+        let state = if *gauge <= 1.0 { "paid" } else { "not paid" };
+        format!("{} ({state})", short(*gauge))
+    });
+    let all: Vec<String> = gauge.into_iter().chain(parts).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// A number in few characters.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if size >= 1e12 => format!("{:.2}T", value / 1e12),
+        _ if size >= 1e9 => format!("{:.2}G", value / 1e9),
+        _ if size >= 1e6 => format!("{:.2}M", value / 1e6),
+        _ if size >= 1e4 => format!("{:.1}k", value / 1e3),
+        _ if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        _ if size >= 1.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let check = |value: f64, expected: &str| assert_eq!(short(value), expected);
+        check(0.0, "0");
+        check(0.1234, "0.123");
+        check(7.0, "7");
+        check(12.34, "12.3");
+        check(123.4, "123");
+        check(12_345.0, "12.3k");
+        check(1.5e7, "15.00M");
+        check(2e9, "2.00G");
+    }
+
+    #[test]
+    fn a_step_is_told_in_lines() {
+        let mut view = LoadView::default();
+        assert_eq!(view.lines(2), Vec::<String>::new());
+        view.push(100.0, 1500.0);
+        view.push(300.0, 2500.0);
+        let told = [
+            ("server.cpu_s_per_s", 1.2),
+            ("rest.cpu_s_per_s", 0.05),
+            ("debt.gauge", 3.0),
+            ("debt.history_list_length", 12_000.0),
+        ];
+        view.set_readings(&told.map(|(name, value)| (name.to_owned(), value)).into());
+        let lines = view.lines(2).join("\n");
+        let expected = "  throughput         300 tx/s  ▃█  mean 200\n  \
+            p95                  2.5 ms  ▅█\n  \
+            CPU         server 1.20, rest 0.05 of 2 CPUs\n  \
+            debt        3 (not paid), history list length 12.0k";
+        assert_eq!(lines, expected);
+    }
+}

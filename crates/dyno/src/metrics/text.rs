@@ -1,0 +1,281 @@
+//! The numbers as OpenMetrics text (OpenMetrics 1.0, "Text format").
+//!
+//! Every reading is a gauge. Its family is its legend's pattern; what the star stands for is the
+//! label `of`, so that all disks are one family.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use dyno_host::{ReadingLegend, find_legend};
+use dyno_record::KindSecond;
+
+/// What is exposed at this moment.
+#[derive(Default)]
+pub(super) struct Exposed {
+    trial: u32,
+    variant: String,
+    /// Step and its kinds; none while there is no load.
+    load: Option<(String, Vec<KindSecond>)>,
+    readings: BTreeMap<String, f64>,
+    /// Trials that ended, by how.
+    ended: BTreeMap<&'static str, u64>,
+    /// Found once, because there are many.
+    legend: Option<Vec<ReadingLegend>>,
+}
+
+impl Exposed {
+    pub(super) fn begin_trial(&mut self, trial: u32, variant: &str) {
+        (self.trial, self.variant) = (trial, variant.to_owned());
+        self.load = None;
+        self.readings.clear();
+    }
+
+    pub(super) fn set_load(&mut self, step: &str, kinds: &[KindSecond]) {
+        self.load = Some((step.to_owned(), kinds.to_vec()));
+    }
+
+    pub(super) fn end_load(&mut self) {
+        self.load = None;
+    }
+
+    pub(super) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
+        self.legend.get_or_insert_with(all_legends);
+        self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
+    }
+
+    pub(super) fn count_trial(&mut self, how: &'static str) {
+        *self.ended.entry(how).or_default() += 1;
+        self.load = None;
+    }
+}
+
+/// What the readings of all probes mean.
+pub(crate) fn all_legends() -> Vec<ReadingLegend> {
+    let mut all = dyno_host::readings_legend();
+    all.extend(dyno_database::server_readings_legend());
+    all.extend(dyno_lab::observe::OTHER_LEGENDS.concat());
+    all
+}
+
+/// A family: what it is, and its samples.
+struct Family {
+    kind: &'static str,
+    unit: &'static str,
+    help: String,
+    /// What comes after the family's name, labels and value.
+    samples: Vec<(&'static str, Labels, f64)>,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+impl fmt::Display for Exposed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, family) in self.families() {
+            family.write(&name, out)?;
+        }
+        out.write_str("# EOF\n")
+    }
+}
+
+impl Exposed {
+    fn families(&self) -> BTreeMap<String, Family> {
+        let mut all = BTreeMap::new();
+        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        let mut put = |name: &str, kind, unit, help: &str, samples| {
+            all.insert(name.to_owned(), Family { kind, unit, help: help.to_owned(), samples });
+        };
+        put("dyno", "info", "", "the program", vec![("_info", version, 1.0)]);
+        if self.trial > 0 {
+            let labels = vec![("variant", self.variant.clone())];
+            let number = vec![("", labels, f64::from(self.trial))];
+            put("dyno_trial", "gauge", "", "number of the trial that runs", number);
+        }
+        let ended: Vec<_> = self
+            .ended
+            .iter()
+            .map(|(how, n)| ("_total", vec![("outcome", (*how).to_owned())], *n as f64))
+            .collect();
+        if !ended.is_empty() {
+            put("dyno_trials_ended", "counter", "", "trials that ended", ended);
+        }
+        if let Some((step, kinds)) = &self.load {
+            let labels = |kind: &KindSecond| {
+                let kind = ("kind", kind.name.clone());
+                vec![("variant", self.variant.clone()), ("step", step.clone()), kind]
+            };
+            let of = |value: fn(&KindSecond) -> f64| {
+                kinds.iter().map(|kind| ("", labels(kind), value(kind))).collect::<Vec<_>>()
+            };
+            let help = "committed transactions per second, of the latest second";
+            put("dyno_throughput_per_s", "gauge", "per_s", help, of(|kind| kind.throughput));
+            let help = "attempts that did not commit, per second, of the latest second";
+            put("dyno_errors_per_s", "gauge", "per_s", help, of(|kind| kind.errors));
+            let help = "response times (done - due) of the latest second";
+            let times = kinds.iter().flat_map(|kind| {
+                kind.response_us.iter().map(move |(quantile, us)| {
+                    let mut labels = labels(kind);
+                    labels.push(("quantile", quantile.to_string()));
+                    ("", labels, us / 1e6)
+                })
+            });
+            put("dyno_response_time_seconds", "summary", "seconds", help, times.collect());
+        }
+        self.add_readings(&mut all);
+        all
+    }
+
+    fn add_readings(&self, all: &mut BTreeMap<String, Family>) {
+        let legends = self.legend.as_deref().unwrap_or_default();
+        for (name, value) in &self.readings {
+            let legend = find_legend(legends, name);
+            let pattern = legend.map_or(name.as_str(), |legend| legend.pattern);
+            let labels = match of(pattern, name) {
+                Some(of) => vec![("of", of)],
+                None => Vec::new(),
+            };
+            let family_name = family_name(pattern);
+            let family = all.entry(family_name.clone()).or_insert_with(|| Family {
+                kind: "gauge",
+                unit: unit(&family_name),
+                help: legend.map_or_else(String::new, |legend| match legend.unit {
+                    "" => legend.meaning.to_owned(),
+                    unit => format!("{} ({unit})", legend.meaning),
+                }),
+                samples: Vec::new(),
+            });
+            family.samples.push(("", labels, *value));
+        }
+    }
+}
+
+impl Family {
+    fn write(&self, name: &str, out: &mut impl Write) -> fmt::Result {
+        writeln!(out, "# TYPE {name} {}", self.kind)?;
+        if !self.unit.is_empty() {
+            writeln!(out, "# UNIT {name} {}", self.unit)?;
+        }
+        if !self.help.is_empty() {
+            writeln!(out, "# HELP {name} {}", escaped(&self.help))?;
+        }
+        for (suffix, labels, value) in &self.samples {
+            write!(out, "{name}{suffix}")?;
+            for (idx, (label, text)) in labels.iter().enumerate() {
+                let open = if idx == 0 { '{' } else { ',' };
+                write!(out, "{open}{label}=\"{}\"", escaped(text))?;
+            }
+            writeln!(out, "{} {value}", if labels.is_empty() { "" } else { "}" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The family of a pattern: `disk.*.queue` is `dyno_disk_each_queue`, and `*.cpu_s_per_s`
+/// `dyno_processes_cpu_s_per_s`. Its own family keeps a total apart from what it is the total of.
+fn family_name(pattern: &str) -> String {
+    let mut name = "dyno_".to_owned();
+    for (idx, part) in pattern.split('*').enumerate() {
+        if idx > 0 {
+            name.push_str(if name == "dyno_" { "processes" } else { "each" });
+        }
+        name.extend(part.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+    }
+    name
+}
+
+/// What the stars of a pattern stand for in a name.
+fn of(pattern: &str, name: &str) -> Option<String> {
+    let mut parts = pattern.split('*');
+    let mut rest = name.strip_prefix(parts.next()?)?;
+    let mut found = Vec::new();
+    for part in parts {
+        let at = if part.is_empty() { rest.len() } else { rest.find(part)? };
+        // The last part has to be the end, and may occur before.
+        let at = if rest.ends_with(part) && !rest[at + part.len()..].contains('.') {
+            rest.len() - part.len()
+        } else {
+            at
+        };
+        found.push(&rest[..at]);
+        rest = &rest[at + part.len()..];
+    }
+    (!found.is_empty()).then(|| found.join("."))
+}
+
+/// Units as the ends of names; OpenMetrics wants a unit to be the end of its family's name.
+const UNITS: [&str; 9] =
+    ["bytes_per_s", "s_per_s", "per_s", "bytes", "seconds", "ms", "pct", "percent", "s"];
+
+fn unit(family: &str) -> &'static str {
+    let is_end = |unit: &&&str| family.strip_suffix(**unit).is_some_and(|head| head.ends_with('_'));
+    UNITS.iter().find(is_end).copied().unwrap_or_default()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_labels_follow_from_patterns() {
+        let check = |pattern: &str, name: &str, family: &str, label: Option<&str>| {
+            assert_eq!(family_name(pattern), family);
+            assert_eq!(of(pattern, name).as_deref(), label, "{name}");
+        };
+        check("cpu.busy_pct", "cpu.busy_pct", "dyno_cpu_busy_pct", None);
+        check("disk.*.queue", "disk.vda.queue", "dyno_disk_each_queue", Some("vda"));
+        let family = "dyno_network_each_sent_bytes_per_s";
+        let name = "network.eth0.100.sent_bytes_per_s";
+        check("network.*.sent_bytes_per_s", name, family, Some("eth0.100"));
+        let family = "dyno_processes_thread_each_cpu_s_per_s";
+        let name = "server.thread.purge.cpu_s_per_s";
+        check("*.thread.*.cpu_s_per_s", name, family, Some("server.purge"));
+        check("probe.*", "probe.mine.queue", "dyno_probe_each", Some("mine.queue"));
+    }
+
+    #[test]
+    fn a_unit_is_the_end_of_the_name() {
+        let check = |family: &str, expected: &str| assert_eq!(unit(family), expected, "{family}");
+        check("dyno_disk_each_read_bytes_per_s", "bytes_per_s");
+        check("dyno_rest_cpu_s_per_s", "s_per_s");
+        check("dyno_cpu_forks_per_s", "per_s");
+        check("dyno_memory_free_bytes", "bytes");
+        check("dyno_disk_each_await_ms", "ms");
+        check("dyno_cpu_running", "");
+        check("dyno_threads", "");
+    }
+
+    #[test]
+    fn the_text_is_as_the_format_wants_it() {
+        let mut exposed = Exposed::default();
+        exposed.begin_trial(3, "size=\"big\"");
+        exposed.set_readings(&BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
+        exposed.set_load("8 clients", &[KindSecond {
+            name: "read".into(),
+            throughput: 12.0,
+            errors: 0.0,
+            response_us: vec![(0.5, 1500.0)],
+        }]);
+        exposed.readings.insert("un.known".into(), 1.0);
+        let text = exposed.to_string();
+        let labels = "variant=\"size=\\\"big\\\"\",step=\"8 clients\",kind=\"read\"";
+        for line in [
+            "# TYPE dyno info".to_owned(),
+            "# TYPE dyno_disk_each_queue gauge".to_owned(),
+            "dyno_disk_each_queue{of=\"vda\"} 1.5".to_owned(),
+            "# UNIT dyno_response_time_seconds seconds".to_owned(),
+            format!("dyno_response_time_seconds{{{labels},quantile=\"0.5\"}} 0.0015"),
+            format!("dyno_throughput_per_s{{{labels}}} 12"),
+            "dyno_un_known 1".to_owned(),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(text.ends_with("\n# EOF\n"));
+        exposed.count_trial("finished");
+        let text = exposed.to_string();
+        assert!(text.contains("dyno_trials_ended_total{outcome=\"finished\"} 1\n"), "{text}");
+        assert!(!text.contains("dyno_throughput"), "{text}");
+    }
+}

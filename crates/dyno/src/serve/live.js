@@ -1,0 +1,76 @@
+(() => {
+  "use strict";
+  const one = id => document.getElementById(id);
+  const svgs = [...document.querySelectorAll("svg[data-of]")];
+  const NS = svgs[0].namespaceURI;
+  const seconds = [];
+  const LONGEST = 300;
+  const three = v => v === 0 ? "0" : Math.abs(v) >= 99.95 ? v.toFixed(0) : v.toPrecision(3);
+  const scale = (v, units) => {
+    const [factor, unit] = [...units].reverse().find(u => Math.abs(v) >= u[0] * 0.9995) || units[0];
+    return three(v / factor) + unit;
+  };
+  const show = {
+    throughput: v => scale(v, [[1, ""], [1e3, "k"], [1e6, "M"]]) + "/s",
+    p99_us: v => scale(v, [[1, " µs"], [1e3, " ms"], [1e6, " s"]]),
+  };
+  const make = (parent, name, attributes, text) => {
+    const made = parent.appendChild(document.createElementNS(NS, name));
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    if (text !== undefined) made.textContent = text;
+  };
+  const draw = () => {
+    svgs.forEach(svg => {
+      const of = svg.dataset.of;
+      svg.textContent = "";
+      if (!seconds.length) return;
+      const most = Math.max(...seconds.map(s => s[of]), 1e-9);
+      const power = 10 ** Math.floor(Math.log10(most));
+      const top = [1, 2, 5, 10].map(d => d * power).find(v => v >= most);
+      const [left, right, low, high] = [62, 546, 164, 10];
+      const first = seconds[0].at_s, last = Math.max(seconds[seconds.length - 1].at_s, first + 30);
+      for (let i = 0; i <= 2; i++) {
+        const y = low + (high - low) * i / 2;
+        make(svg, "path", { d: `M${left} ${y}H${right}`, class: "g" });
+        make(svg, "text", { x: left - 8, y: y + 4, class: "a e" }, show[of](top * i / 2));
+      }
+      const place = s => `${(left + (s.at_s - first) / (last - first) * (right - left)).toFixed(1)} ${
+        (low + (high - low) * s[of] / top).toFixed(1)}`;
+      make(svg, "path", { d: "M" + seconds.map(place).join("L"), class: "l c0" });
+      make(svg, "text", { x: left, y: low + 18, class: "a" }, `last ${Math.round(last - first)} s`);
+      const now = seconds[seconds.length - 1];
+      one(of).textContent = `${show[of](now[of])} now`;
+    });
+  };
+  let asked = false;
+  const later = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  };
+  const source = new EventSource(document.querySelector("[data-events]").dataset.events);
+  source.addEventListener("state", event => {
+    const { planned, ended, trial } = JSON.parse(event.data);
+    one("state").textContent = `${ended} of ${planned} trials ended`;
+    one("phase").textContent = trial ? `Trial ${trial}` : ended < planned ? "Between trials" : "All is done";
+  });
+  source.addEventListener("second", event => {
+    const second = JSON.parse(event.data);
+    // Another trial has a clock that went on: what is far before it is let go.
+    seconds.push(second);
+    while (second.at_s - seconds[0].at_s > LONGEST || seconds[0].at_s > second.at_s) seconds.shift();
+    later();
+  });
+  source.addEventListener("happened", event => {
+    const { event: what, unix_ms, at_ns, ...rest } = JSON.parse(event.data);
+    const row = one("events").insertRow(0);
+    row.insertCell().textContent = new Date(unix_ms).toLocaleTimeString();
+    row.insertCell().textContent = what.replaceAll("_", " ");
+    row.insertCell().textContent = Object.entries(rest)
+      .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ");
+    if (what === "phase_began") one("phase").textContent = `${rest.name}: ${rest.phase}`;
+  });
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) one("state").textContent = "The server has gone away";
+  });
+})();

@@ -1,0 +1,203 @@
+//! The live page's events: what is appended to a run's files is sent as it comes.
+//!
+//! The wait between two looks is a read from the browser with a time limit: a browser that goes away
+//! ends it at once.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dyno_record::{SecondOfTimes, new_histogram, read_times_line};
+use serde_json::{Value, json};
+
+use super::http::{self, Request};
+use super::runs::{self, RunEntry};
+
+/// Time between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Bytes of a file that are read at one look.
+const BLOCK: u64 = 4 << 20;
+
+/// Sends events until the browser goes away.
+pub(super) fn stream(
+    run: &RunEntry,
+    stream: &mut TcpStream,
+    request: &Request,
+) -> std::io::Result<()> {
+    stream.write_all(http::stream_head().as_bytes())?;
+    if request.method != "GET" {
+        return Ok(());
+    }
+    stream.set_read_timeout(Some(LOOK_EVERY))?;
+    let mut watched = Watched::default();
+    loop {
+        let mut text = String::new();
+        watched.look(&run.name, &run.folder, &mut |name, data| {
+            text += &format!("event: {name}\ndata: {data}\n\n");
+        });
+        // A comment keeps the connection alive and tells whether anybody listens.
+        stream.write_all(if text.is_empty() { b":\n\n" } else { text.as_bytes() })?;
+        stream.flush()?;
+        match stream.read(&mut [0; 64]) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// How far each file of a run was read.
+#[derive(Default)]
+struct Watched {
+    files: HashMap<PathBuf, Tail>,
+    state: Option<Value>,
+    trial: Option<PathBuf>,
+}
+
+impl Watched {
+    /// Tells what is new.
+    fn look(&mut self, name: &str, folder: &Path, tell: &mut dyn FnMut(&str, Value)) {
+        let Some(run) = runs::find_all(folder).into_iter().next() else { return };
+        let planned = run.manifest.as_ref().map_or(0, |manifest| manifest.trials.len());
+        let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
+        let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
+        let state = json!({ "run": name, "planned": planned, "ended": run.ended, "trial": trial });
+        if self.state.as_ref() != Some(&state) {
+            tell("state", state.clone());
+            self.state = Some(state);
+        }
+        for line in self.lines(&folder.join("events.jsonl")) {
+            tell_event(&line, tell);
+        }
+        // What came last before a trial ended is in its packed files, and in the report.
+        self.trial = run.open_trial.or(self.trial.take());
+        let Some(trial) = self.trial.clone() else { return };
+        for line in self.lines(&trial.join("events.jsonl")) {
+            tell_event(&line, tell);
+        }
+        let mut seconds = Seconds::default();
+        for line in self.lines(&trial.join("intervals.hlog")) {
+            read_times_line(&line, &mut Vec::new(), &mut |second| seconds.add(second, tell));
+        }
+        seconds.flush(tell);
+    }
+
+    /// The whole lines that were appended to a file since it was last read.
+    fn lines(&mut self, path: &Path) -> Vec<String> {
+        self.files.entry(path.to_owned()).or_default().lines(path)
+    }
+}
+
+/// A file that grows.
+#[derive(Default)]
+struct Tail {
+    offset: u64,
+}
+
+impl Tail {
+    fn lines(&mut self, path: &Path) -> Vec<String> {
+        // A file that is not there yet, or was packed since, has nothing new.
+        let Ok(mut file) = File::open(path) else { return Vec::new() };
+        let mut bytes = Vec::new();
+        if file.seek(SeekFrom::Start(self.offset)).is_err()
+            || file.take(BLOCK).read_to_end(&mut bytes).is_err()
+        {
+            return Vec::new();
+        }
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.offset += whole as u64;
+        let text = String::from_utf8_lossy(&bytes[..whole]);
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn tell_event(line: &str, tell: &mut dyn FnMut(&str, Value)) {
+    if let Ok(event) = serde_json::from_str::<Value>(line) {
+        tell("happened", event);
+    }
+}
+
+/// The kinds of transactions of a second, put together.
+#[derive(Default)]
+struct Seconds {
+    start_s: Option<f64>,
+    step: usize,
+    is_measured: bool,
+    length_s: f64,
+    counts: Vec<(u64, u64)>,
+}
+
+impl Seconds {
+    fn add(&mut self, second: &SecondOfTimes<'_>, tell: &mut dyn FnMut(&str, Value)) {
+        if self.start_s.is_some_and(|start| (start - second.start_s).abs() > 1e-6) {
+            self.flush(tell);
+        }
+        self.start_s = Some(second.start_s);
+        (self.step, self.is_measured) = (second.step, second.is_measured);
+        self.length_s = second.length_s;
+        self.counts.extend_from_slice(second.counts);
+    }
+
+    fn flush(&mut self, tell: &mut dyn FnMut(&str, Value)) {
+        let Some(start_s) = self.start_s.take() else { return };
+        let mut all = new_histogram();
+        for (time, n) in self.counts.drain(..) {
+            all.saturating_record_n(time, n);
+        }
+        let us = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1000.0;
+        let throughput = if self.length_s > 0.0 { all.len() as f64 / self.length_s } else { 0.0 };
+        let second = json!({
+            "at_s": start_s,
+            "step": self.step,
+            "measured": self.is_measured,
+            "throughput": throughput,
+            "p50_us": us(0.5),
+            "p99_us": us(0.99),
+            "max_us": all.max() as f64 / 1000.0,
+        });
+        tell("second", second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_gives_whole_lines_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let mut tail = Tail::default();
+        assert!(tail.lines(&path).is_empty());
+        std::fs::write(&path, "one\ntw").unwrap();
+        assert_eq!(tail.lines(&path), ["one"]);
+        assert!(tail.lines(&path).is_empty());
+        std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        assert_eq!(tail.lines(&path), ["two", "three"]);
+    }
+
+    #[test]
+    fn kinds_of_a_second_are_put_together() {
+        let mut told = Vec::new();
+        let mut seconds = Seconds::default();
+        let second = |start_s: f64, kind: &'static str, counts: &'static [(u64, u64)]| {
+            SecondOfTimes { step: 1, kind, is_measured: true, start_s, length_s: 1.0, counts }
+        };
+        let mut tell = |name: &str, value: Value| told.push((name.to_owned(), value));
+        seconds.add(&second(5.0, "read", &[(1_000_000, 90)]), &mut tell);
+        seconds.add(&second(5.0, "write", &[(5_000_000, 10)]), &mut tell);
+        seconds.add(&second(6.0, "read", &[(1_000_000, 1)]), &mut tell);
+        seconds.flush(&mut tell);
+        seconds.flush(&mut tell);
+        assert_eq!(told.len(), 2);
+        assert_eq!(told[0].1["throughput"], 100.0);
+        assert!((told[0].1["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0);
+        assert!((told[0].1["p99_us"].as_f64().unwrap() - 5000.0).abs() < 5.0);
+        assert_eq!(told[1].1["at_s"], 6.0);
+    }
+}

@@ -1,0 +1,167 @@
+//! Golden pages: small studies in the shapes of the bench-top ones, on simulated servers, from the
+//! study to the page. What a reader reads must stay as it is unless somebody means it to change:
+//! `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` writes the pages anew, to be looked at.
+
+use expect_test::{ExpectFile, expect_file};
+
+use crate::support::Workbench;
+
+/// Sections whose figures come from the machine that the test runs on.
+const OF_THE_MACHINE: [&str; 2] = ["counters", "method"];
+
+/// The page as lines of text: headings, sentences, rows of tables with a bar between cells, and for
+/// each chart its label with the number of its lines, marks and pictures.
+fn outline(page: &str) -> String {
+    let body = &page[page.find("<main").expect("the page has a main part")..];
+    let mut out = String::new();
+    let mut rest = body;
+    while let Some(at) = rest.find('<') {
+        push(&mut out, &rest[..at]);
+        rest = &rest[at..];
+        let end = rest.find('>').expect("every tag ends") + 1;
+        let tag = &rest[1..end - 1];
+        let name = tag.split([' ', '>']).next().unwrap_or_default();
+        rest = match name {
+            "script" => "",
+            "svg" => chart(&mut out, rest),
+            "section" if OF_THE_MACHINE.iter().any(|id| tag.contains(&format!("\"{id}\""))) => {
+                &rest[rest.find("</section>").expect("every section ends")..]
+            }
+            _ => &rest[end..],
+        };
+        out += match name {
+            "td" | "th" | "/caption" => " | ",
+            "small" | "i" | "span" | "b" | "dd" | "button" | "option" => " ",
+            "tr" | "h1" | "h2" | "h3" | "h4" | "p" | "li" | "summary" | "figcaption"
+            | "section" | "caption" | "dt" | "label" => "\n",
+            _ => "",
+        };
+    }
+    let lines = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut is_told = true;
+    let told = lines.filter(|line| {
+        // Which loads are low and which are high is a matter of the machine's CPUs.
+        match line.as_str() {
+            "Low and high concurrency" => is_told = false,
+            "Response times" => is_told = true,
+            _ => {}
+        }
+        is_told && !line.is_empty()
+    });
+    told.map(|line| line + "\n").collect()
+}
+
+fn push(out: &mut String, text: &str) {
+    let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&#39;", "'");
+    *out += &plain.replace("&quot;", "\"").replace("&amp;", "&");
+}
+
+/// Tells what a chart is made of, and returns what is behind it.
+fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
+    let mut depth = 0;
+    let mut end = 0;
+    for (at, _) in rest.match_indices('<') {
+        match &rest[at..] {
+            tag if tag.starts_with("<svg") => depth += 1,
+            tag if tag.starts_with("</svg>") => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            end = at + "</svg>".len();
+            break;
+        }
+    }
+    let svg = &rest[..end];
+    if let Some(label) = svg.split("aria-label=\"").nth(1).and_then(|l| l.split('"').next()) {
+        let count = |what: &str| svg.matches(what).count();
+        *out += &format!(
+            "\n[chart: {label}: {} lines, {} marks, {} pictures]\n",
+            count("data-n="),
+            count("<g class=\"k\""),
+            count("<image")
+        );
+    }
+    &rest[end..]
+}
+
+/// Runs a study and compares its page with the golden one.
+fn check(study: &str, golden: ExpectFile) {
+    let bench = Workbench::new();
+    bench.write("study.toml", study);
+    bench.dyno_good(&["run", "study.toml"]);
+    let page = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
+    golden.assert_eq(&outline(&page));
+}
+
+#[test]
+fn the_same_server_twice() {
+    check(
+        r#"
+        title = "A/A: does the laboratory see a difference where there is none?"
+        [database.a]
+        product = "simulated"
+        settings = { service_time = "1ms", noise = 0.02 }
+        [database.a-again]
+        like = "a"
+        [workload.oltp_point_select]
+        [design]
+        vary = { database = ["a", "a-again"] }
+        clients = 4
+        repetitions = 6
+        warm_up = "2s"
+        duration = "20s"
+        rest = "0s"
+        seed = 11
+        threshold = "3%"
+        "#,
+        expect_file!["../../../dyno-report/tests/golden/aa.txt"],
+    );
+}
+
+#[test]
+fn machines_at_rising_load() {
+    check(
+        r#"
+        title = "Which machine is fastest at low and at high concurrency?"
+        [database.old]
+        product = "simulated"
+        settings = { service_time = "1ms", servers = 4 }
+        [database.new]
+        like = "old"
+        settings = { service_time = "800us", servers = 6 }
+        [workload.oltp_point_select]
+        [design]
+        vary = { database = ["old", "new"], clients = [1, 2, 4, 8, 16] }
+        baseline = { database = "old" }
+        repetitions = 3
+        warm_up = "1s"
+        duration = "15s"
+        rest = "0s"
+        seed = 7
+        "#,
+        expect_file!["../../../dyno-report/tests/golden/rising-load.txt"],
+    );
+}
+
+#[test]
+fn an_open_load_with_a_stall() {
+    check(
+        r#"
+        title = "What does a stall look like under open load?"
+        [database.stalling]
+        product = "simulated"
+        settings = { service_time = "1ms", distribution = "constant", servers = 4, stall_at = "5s", stall = "1s" }
+        [workload.oltp_point_select]
+        [design]
+        rate = 500
+        arrivals = "constant"
+        clients = 4
+        repetitions = 2
+        warm_up = "1s"
+        duration = "20s"
+        rest = "0s"
+        seed = 3
+        "#,
+        expect_file!["../../../dyno-report/tests/golden/stall.txt"],
+    );
+}

@@ -1,0 +1,221 @@
+//! `dyno serve`, asked byte by byte and by a real browser.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+
+use crate::report_page::Browser;
+use crate::support::Workbench;
+
+const STUDY: &str = r#"
+title = "Is <b> slower than a?"
+[database.a]
+product = "simulated"
+settings = { service_time = "1ms" }
+[database.b]
+like = "a"
+settings = { service_time = "1.5ms" }
+[workload.oltp_point_select]
+[design]
+vary = { database = ["a", "b"] }
+clients = 2
+repetitions = 3
+warm_up = "1s"
+duration = "15s"
+rest = "0s"
+seed = 5
+"#;
+
+/// A server that ends with the test.
+struct Served {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Served {
+    fn start(bench: &Workbench) -> Served {
+        let mut child = bench
+            .command(&["serve", "runs", "--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("dyno starts");
+        let mut line = String::new();
+        let stderr = child.stderr.take().expect("it is piped");
+        BufReader::new(stderr).read_line(&mut line).expect("it says where it listens");
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = address.and_then(|a| a.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+        Served { child, address }
+    }
+
+    /// Sends bytes and returns all of the answer.
+    fn ask(&self, bytes: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        stream.write_all(bytes.as_bytes()).expect("it can be written to");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("it answers");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn get(&self, target: &str) -> String {
+        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn with_two_runs() -> Workbench {
+    let bench = Workbench::new();
+    bench.write("study.toml", STUDY);
+    bench.dyno_good(&["run", "study.toml", "--out", "runs/first"]);
+    bench.dyno_good(&["run", "study.toml", "--out", "runs/2026/second run"]);
+    bench.write("runs/secret.txt", "TOP-SECRET");
+    bench.write("outside.txt", "TOP-SECRET");
+    std::os::unix::fs::symlink(bench.path("runs/first"), bench.path("runs/link")).unwrap();
+    bench
+}
+
+#[test]
+fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_out() {
+    let bench = with_two_runs();
+    let served = Served::start(&bench);
+    let list = served.get("/");
+    assert!(list.starts_with("HTTP/1.1 200 OK\r\n"), "{list}");
+    assert!(list.contains("Content-Security-Policy: default-src 'none'"));
+    assert!(list.contains("Is &lt;b&gt; slower than a?") && !list.contains("Is <b>"));
+    assert!(list.contains("/run/first\"") && list.contains("/run/2026%2Fsecond%20run\""), "{list}");
+    assert!(!list.contains("/run/link"), "links are not followed");
+    assert!(served.get("/run/first").contains("<section id=\"numbers\">"));
+    let second = served.get("/run/2026%2Fsecond%20run");
+    assert!(second.starts_with("HTTP/1.1 200") && second.contains("</html>"));
+    let compared = served.get("/compare?a=first&b=2026%2Fsecond+run");
+    assert!(compared.starts_with("HTTP/1.1 200") && compared.contains("<section id=\"numbers\">"));
+    let findings = served.get("/run/first/findings.json");
+    assert!(findings.contains("\"headline\""), "{findings}");
+    for target in [
+        "/run/..",
+        "/run/../outside.txt",
+        "/run/%2e%2e",
+        "/run/%2e%2e%2foutside.txt",
+        "/run/first%2f..%2f..%2foutside.txt",
+        "/run//etc/passwd",
+        "/run/%2fetc%2fpasswd",
+        "/secret.txt",
+        "/run/secret.txt",
+        "/run/first/trials",
+        "/run/first/report.html",
+        "/compare?a=first",
+        "/compare?a=first&b=..",
+        "/run/link",
+        "/run/first%00",
+    ] {
+        let answer = served.get(target);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{target}: {}", &answer[..60]);
+        assert!(!answer.contains("TOP-SECRET") && !answer.contains("root:x:"), "{target}");
+    }
+}
+
+#[test]
+fn what_is_no_honest_request_is_refused() {
+    let bench = Workbench::new();
+    std::fs::create_dir(bench.path("runs")).unwrap();
+    let served = Served::start(&bench);
+    let check = |bytes: &str, status: &str| {
+        let answer = served.ask(bytes);
+        assert!(answer.starts_with(status), "{bytes:?}: {answer}");
+    };
+    check("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405");
+    check("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421");
+    check("nonsense\r\n\r\n", "HTTP/1.1 400");
+    check("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200");
+    assert!(served.get("/").contains("No runs yet"));
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let refused = bench.dyno(&["serve", "runs", "--listen", address]);
+        assert_eq!(refused.code, 1, "{}", refused.err);
+        assert!(refused.err.contains("loopback"), "{}", refused.err);
+    }
+    let missing = bench.dyno(&["serve", "nowhere"]);
+    assert!(missing.code == 1 && missing.err.contains("nowhere"), "{}", missing.err);
+}
+
+/// Makes the last trial of a run one that is still being done: what was packed is unpacked, and its
+/// summary is gone.
+fn reopen(bench: &Workbench) {
+    let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
+    std::fs::remove_file(trial.join("summary.json")).unwrap();
+    for name in ["events.jsonl", "intervals.hlog"] {
+        let packed = trial.join(format!("{name}.gz"));
+        if packed.exists() {
+            let done = std::process::Command::new("gzip").arg("-d").arg(&packed).status().unwrap();
+            assert!(done.success());
+        }
+    }
+}
+
+#[test]
+fn a_running_study_is_told_as_it_goes() {
+    let bench = with_two_runs();
+    reopen(&bench);
+    let served = Served::start(&bench);
+    assert!(served.get("/").contains("/run/first/live\""));
+    let mut stream = TcpStream::connect(served.address).unwrap();
+    let request = "GET /run/first/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("it goes on"));
+    let head = lines.by_ref().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+    assert!(head.contains("text/event-stream"), "{head}");
+    let mut wait = |name: &str, words: &str| {
+        let mut event = String::new();
+        for line in lines.by_ref() {
+            match line.split_once(": ") {
+                Some(("event", told)) => event = told.to_owned(),
+                Some(("data", data)) if event == name && data.contains(words) => {
+                    return serde_json::from_str::<serde_json::Value>(data).unwrap();
+                }
+                _ => {}
+            }
+        }
+        panic!("the stream ended before {name} with {words}");
+    };
+    assert_eq!(wait("state", "")["ended"], 5);
+    wait("happened", "phase_began");
+    let second = wait("second", "\"measured\":true");
+    assert!(second["throughput"].as_f64().unwrap() > 100.0, "{second}");
+    // What is appended from now on is told, too.
+    let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
+    let mut events =
+        std::fs::OpenOptions::new().append(true).open(trial.join("events.jsonl")).unwrap();
+    let line = r#"{"at_ns":1,"unix_ms":1,"event":"noted","message":"appended just now"}"#;
+    writeln!(events, "{line}").unwrap();
+    assert_eq!(wait("happened", "appended just now")["event"], "noted");
+}
+
+#[test]
+fn a_browser_searches_runs_and_sees_one_live() {
+    let bench = with_two_runs();
+    reopen(&bench);
+    let served = Served::start(&bench);
+    let mut browser = Browser::start(&bench.path(""));
+    browser.open(&format!("http://{}/", served.address));
+    let shown = "[...document.querySelectorAll('tr[data-run]')].filter(r => !r.hidden).length";
+    assert_eq!(browser.value(shown), 2);
+    browser.value(
+        "(s => { s.value = 'SECOND'; s.dispatchEvent(new Event('input')); })\
+         (document.getElementById('search'))",
+    );
+    assert_eq!(browser.value(shown), 1);
+    browser.open(&format!("http://{}/run/first/live", served.address));
+    // Resolved by the page itself when the first curve is drawn.
+    let drawn = browser.value(
+        "new Promise(done => { const svg = document.querySelector('svg[data-of=throughput]'); \
+         const see = () => svg.querySelector('path.l') && done(svg.querySelectorAll('path.l').length); \
+         new MutationObserver(see).observe(svg, { childList: true }); see(); })",
+    );
+    assert_eq!(drawn, 1);
+    let state = browser.value("document.getElementById('state').textContent");
+    assert_eq!(state, "5 of 6 trials ended");
+}

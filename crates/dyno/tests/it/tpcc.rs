@@ -1,0 +1,239 @@
+//! `tpcc`: an audit that passes on every product, in every manner of asking, and finds what is not
+//! TPC-C.
+
+use std::sync::Arc;
+
+use dyno_load::{Load, OUTCOMES, StepTotals};
+use dyno_units::Seed;
+use dyno_workload::options::Options;
+use dyno_workload::tpcc::{self, Fault};
+use dyno_workload::{AuditRow, AuditTotals, Connection, KindTotals, TextRows, Workload};
+
+use crate::bench::check_audit;
+use crate::foreign::{Standing, put_load};
+use crate::support::Workbench;
+
+const CLIENTS: Load = Load::Closed { clients: 4 };
+
+/// A fiftieth of TPC-C, so that populating takes a moment.
+fn small(options: &[(&str, &str)], fault: Option<Fault>) -> Arc<dyn Workload> {
+    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let options = Options::resolve(&tpcc::option_specs(), &given.collect()).unwrap();
+    tpcc::create_small(options, Seed(5), fault).unwrap()
+}
+
+/// At full size, through the program.
+fn bench_on(product: &str, options: &[&str]) {
+    let bench = Workbench::new();
+    let arguments = ["tpcc", "--on", product, "--duration", "1s", "--warm-up", "200ms"];
+    let result = bench.bench(&[&arguments[..], &["--clients", "4"], options].concat());
+    let name = format!("tpcc {options:?} on {product}");
+    assert!(result["transactions"].as_u64().unwrap() > 0, "{name}: {result:#}");
+    check_audit(&result, &name);
+    let rows = result["audit"].as_array().unwrap();
+    assert_eq!(rows.len(), 54, "{name}");
+    let conditions = rows.iter().filter(|row| row["name"].as_str().unwrap().contains("condition "));
+    assert_eq!(conditions.count(), 24, "twelve before and twelve after");
+    let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
+    assert_eq!(refused, 0, "{name}: {}", result["errors"]);
+}
+
+#[test]
+fn a_warehouse_passes_its_audit_on_sqlite() {
+    bench_on("sqlite", &["--batched", "yes"]);
+}
+
+#[test]
+fn a_warehouse_passes_its_audit_on_mariadb() {
+    bench_on("mariadb", &["--procedures", "yes"]);
+}
+
+#[test]
+fn two_warehouses_pass_their_audit_on_postgresql() {
+    bench_on("postgresql", &["--warehouses", "2", "--mix", "deck"]);
+}
+
+/// What a step without a warm-up came to.
+fn totals(step: &StepTotals) -> AuditTotals {
+    let kinds = step.measured.kinds.iter().map(|kind| {
+        let count = |name: &str| {
+            let idx = OUTCOMES.iter().position(|outcome| *outcome == name).unwrap();
+            kind.outcomes.0[idx]
+        };
+        let attempts: u64 = kind.outcomes.0.iter().sum();
+        let (committed, rolled_back) = (count("committed"), count("rolled_back"));
+        let lost = count("disconnected") + count("timed_out");
+        let undone = attempts - committed - rolled_back - lost;
+        KindTotals { committed, rolled_back, undone, lost }
+    });
+    AuditTotals {
+        kinds: kinds.collect(),
+        tally: step.measured.tally,
+        in_flight: step.in_flight_at_end,
+    }
+}
+
+/// Puts a load on the tables until there are so many payments; a slow machine takes longer.
+fn load_until(standing: &Standing, workload: &Arc<dyn Workload>, payments: u64) -> AuditTotals {
+    let mut all = AuditTotals::default();
+    for _ in 0..60 {
+        all.add(&totals(&put_load(standing.connector(), workload, CLIENTS, 1)));
+        if all.kinds[1].committed >= payments {
+            return all;
+        }
+    }
+    panic!("not even a minute is enough: {all:?}");
+}
+
+fn audit(
+    workload: &dyn Workload,
+    totals: &AuditTotals,
+    connection: &mut dyn Connection,
+) -> Vec<AuditRow> {
+    let queries = workload.audit_queries(connection.dialect());
+    let answers: Vec<TextRows> = queries.iter().map(|sql| connection.query(sql).unwrap()).collect();
+    workload.audit(totals, &answers)
+}
+
+fn failed(rows: &[AuditRow]) -> Vec<&str> {
+    rows.iter().filter(|row| !row.pass).map(|row| row.name.as_str()).collect()
+}
+
+fn drop_tables(workload: &dyn Workload, connection: &mut dyn Connection) {
+    for table in workload.tables(connection.dialect()).iter().rev() {
+        connection.query(&format!("DROP TABLE {}", table.name)).unwrap();
+    }
+}
+
+/// Populates, audits what nobody has touched, puts a load on it, and audits again.
+fn every_manner_on(product: &str) {
+    let standing = Standing::start(product);
+    let mut connection = standing.connection();
+    let manners: [&[(&str, &str)]; 4] = [
+        &[("warehouses", "2")],
+        &[("warehouses", "2"), ("batched", "yes"), ("home", "no"), ("sort_lines", "no")],
+        &[("warehouses", "2"), ("procedures", "yes"), ("mix", "deck")],
+        &[("warehouses", "1"), ("tables", "2"), ("foreign_keys", "yes"), ("consistency", "after")],
+    ];
+    for options in manners {
+        let workload = small(options, None);
+        standing.populate(workload.as_ref());
+        let rows = audit(workload.as_ref(), &AuditTotals::default(), connection.as_mut());
+        assert_eq!(failed(&rows), Vec::<&str>::new(), "fresh, {options:?}: {rows:#?}");
+        let totals = load_until(&standing, &workload, 40);
+        let rows = audit(workload.as_ref(), &totals, connection.as_mut());
+        assert_eq!(failed(&rows), Vec::<&str>::new(), "{options:?}: {rows:#?}");
+        drop_tables(workload.as_ref(), connection.as_mut());
+    }
+}
+
+#[test]
+fn every_manner_of_asking_passes_on_mariadb() {
+    every_manner_on("mariadb");
+}
+
+#[test]
+fn every_manner_of_asking_passes_on_postgresql() {
+    every_manner_on("postgresql");
+}
+
+#[test]
+fn what_is_not_tpcc_fails_its_audit() {
+    let standing = Standing::start("postgresql");
+    let mut connection = standing.connection();
+    let mut check = |fault, payments, expected: &[&str]| {
+        let workload = small(&[("warehouses", "4"), ("consistency", "after")], Some(fault));
+        standing.populate(workload.as_ref());
+        let totals = load_until(&standing, &workload, payments);
+        let rows = audit(workload.as_ref(), &totals, connection.as_mut());
+        let failed = failed(&rows);
+        let is_as_expected = failed.len() == expected.len()
+            && failed.iter().zip(expected).all(|(row, part)| row.starts_with(part));
+        assert!(is_as_expected, "{fault:?}: {failed:#?}");
+        drop_tables(workload.as_ref(), connection.as_mut());
+    };
+    let remote = ["order lines supplied by another", "payments by a customer of another"];
+    check(Fault::NeverRemote, 600, &remote);
+    let skew = ["skew of items", "skew of customers by number", "skew of customers by last name"];
+    check(Fault::FlatSkew, 400, &skew);
+    check(Fault::SkipsDistricts, 100, &["orders delivered"]);
+    check(Fault::NeverByName, 100, &["customers looked up by last name"]);
+    check(Fault::ForgetsStock, 50, &["lines ordered", "remote lines", "quantity ordered"]);
+}
+
+#[test]
+fn tables_that_somebody_changed_are_found() {
+    let standing = Standing::start("mariadb");
+    let mut connection = standing.connection();
+    let workload = small(&[], None);
+    standing.populate(workload.as_ref());
+    let mut check = |sql: &str, undo: &str, conditions: &[&str]| {
+        connection.query(sql).unwrap();
+        let rows = audit(workload.as_ref(), &AuditTotals::default(), connection.as_mut());
+        let failed = failed(&rows);
+        let found = failed.iter().filter_map(|name| {
+            name.strip_prefix("violations after the load, condition ")?.split(':').next()
+        });
+        assert_eq!(found.collect::<Vec<_>>(), conditions, "{sql}: {failed:?}");
+        connection.query(undo).unwrap();
+    };
+    let district =
+        |change: &str| format!("UPDATE district SET {change} WHERE d_w_id = 1 AND d_id = 1");
+    check(
+        "UPDATE warehouse SET w_ytd = w_ytd + 1",
+        "UPDATE warehouse SET w_ytd = w_ytd - 1",
+        &["1", "8"],
+    );
+    check(&district("d_ytd = d_ytd + 1"), &district("d_ytd = d_ytd - 1"), &["1", "9"]);
+    check(
+        &district("d_next_o_id = d_next_o_id + 1"),
+        &district("d_next_o_id = d_next_o_id - 1"),
+        &["2"],
+    );
+    let order = "o_w_id = 1 AND o_d_id = 1 AND o_id = 50";
+    check(
+        &format!("UPDATE orders SET o_carrier_id = 3 WHERE {order}"),
+        &format!("UPDATE orders SET o_carrier_id = NULL WHERE {order}"),
+        &["5", "7"],
+    );
+    check(
+        &format!("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE {order}"),
+        &format!("UPDATE orders SET o_ol_cnt = o_ol_cnt - 1 WHERE {order}"),
+        &["4", "6"],
+    );
+    let new_order = "no_w_id = 1 AND no_d_id = 1 AND no_o_id = 50";
+    check(
+        &format!("DELETE FROM new_order WHERE {new_order}"),
+        "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (1, 1, 50)",
+        &["3", "5", "11"],
+    );
+    let customer = |change: &str| {
+        let of = "c_w_id = 1 AND c_d_id = 1 AND c_id = 1";
+        format!("UPDATE customer SET {change} WHERE {of}")
+    };
+    check(
+        &customer("c_balance = c_balance + 1"),
+        &customer("c_balance = c_balance - 1"),
+        &["10", "12"],
+    );
+}
+
+#[test]
+fn what_cannot_run_is_refused_by_check() {
+    let bench = Workbench::new();
+    let check = |product: &str, options: &str, clients: u32, expected: &str| {
+        let study = format!(
+            "title = \"x\"\n[database.a]\nproduct = \"{product}\"\n[workload.tpcc]\n{options}\n\
+             [design]\nbaseline = {{ database = \"a\" }}\nduration = \"1s\"\n[design.vary]\n\
+             database = [\"a\"]\nclients = [{clients}]\n"
+        );
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_ne!(answer.code, 0, "{options}: {}", answer.out);
+        assert!(answer.err.contains(expected), "{options}: {}", answer.err);
+    };
+    check("sqlite", "procedures = \"yes\"", 1, "SQLite has no stored procedures");
+    check("sqlite", "foreign_keys = \"yes\"", 1, "foreign_keys");
+    check("mariadb", "mode = \"paced\"\nwarehouses = 2", 21, "ten terminals for each warehouse");
+    check("mariadb", "mode = \"paced\"\nhome = \"no\"", 1, "who waits is a terminal");
+}

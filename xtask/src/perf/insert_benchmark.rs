@@ -1,0 +1,198 @@
+//! Dyno beside iibench.py on MariaDB.
+//!
+//! iibench.py is in no package registry. It is looked for in the folder that the environment variable
+//! `IIBENCH` names (its `bench/ibench` in github.com/mdcallag/mytools), and run by `IIBENCH_PYTHON`
+//! (else `python3`), which needs the module MySQLdb (mysqlclient, Debian's `python3-mysqldb`).
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::peer::{bench, timed};
+use super::server::PrivateServer;
+use super::table::Goal;
+use super::{Effort, Pair, Row};
+
+/// Rows of the table before l.i1.
+const ROWS: u64 = 20_000;
+
+/// Rows in and out in l.i1, for each second that a run is to take.
+const ROWS_PER_S: u64 = 20_000;
+
+/// Rows of an INSERT in both steps.
+const PER_COMMIT: u64 = 50;
+
+/// Rows per second of q100.
+const RATE: u64 = 100;
+
+/// Client CPU in µs, by what the rows ask.
+struct Cost {
+    per_row: f64,
+    per_query: f64,
+}
+
+/// Measures the rows that are wanted.
+pub(crate) fn measure(
+    dyno: &Path,
+    effort: Effort,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Row>> {
+    let name = "insert-benchmark, MariaDB";
+    let names = [format!("{name}: l.i1, client CPU"), format!("{name}: q100, client CPU")];
+    if !names.iter().any(|name| is_wanted(name)) {
+        return Ok(Vec::new());
+    }
+    let mut pairs: Vec<(Cost, Cost)> = Vec::new();
+    match Peer::find() {
+        None => crate::say(&format!(
+            "{name}: iibench.py could not be had; name its folder in the environment variable IIBENCH"
+        )),
+        Some(peer) => {
+            let server = PrivateServer::start("mariadb", "innodb_buffer_pool_size")?;
+            for nth in 0..effort.pairs {
+                crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
+                let ours = with_dyno(dyno, &server, effort)?;
+                pairs.push((ours, peer.run(&server, effort)?));
+            }
+        }
+    }
+    let row = |measure: &String, unit, value: fn(&Cost) -> f64| Row {
+        measure: measure.clone(),
+        peer: "iibench.py",
+        unit,
+        goal: Goal::AtMost(0.1),
+        pairs: pairs
+            .iter()
+            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
+            .collect(),
+    };
+    Ok(vec![
+        row(&names[0], "µs/inserted row", |cost| cost.per_row),
+        row(&names[1], "µs/query", |cost| cost.per_query),
+    ])
+}
+
+/// The rows of l.i1.
+fn rows_i1(effort: Effort) -> u64 {
+    ROWS_PER_S * u64::from(effort.seconds)
+}
+
+fn with_dyno(dyno: &Path, server: &PrivateServer, effort: Effort) -> anyhow::Result<Cost> {
+    let arguments = format!(
+        "insert-benchmark --clients 1 --reads q --duration {}s --rows-i0 {ROWS} --rows-i1 {} \
+         --rows-i2 0 --rate-1 {RATE} --rate-2 0 --rate-3 0 --settle-s 0 --on \
+         mysql://root@localhost/perf?socket={}",
+        effort.seconds,
+        rows_i1(effort),
+        server.socket.display()
+    );
+    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+    let result = bench(dyno, &arguments)?;
+    let churn = step(&result, "l.i1")?;
+    let reads = step(&result, &format!("q{RATE}"))?;
+    let queries: f64 =
+        ["market", "register", "pdc"].into_iter().map(|kind| transactions(reads, kind)).sum();
+    Ok(Cost {
+        per_row: cpu_us(churn)? / (transactions(churn, "insert") * PER_COMMIT as f64),
+        per_query: cpu_us(reads)? / queries,
+    })
+}
+
+fn step<'a>(result: &'a Value, name: &str) -> anyhow::Result<&'a Value> {
+    let steps = result["steps"].as_array().context("dyno bench told of no steps")?;
+    let found = steps.iter().find(|step| step["name"] == name);
+    found.with_context(|| format!("dyno bench did not tell of step {name}"))
+}
+
+fn transactions(step: &Value, kind: &str) -> f64 {
+    let kinds = step["kinds"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let found = kinds.iter().find(|one| one["name"] == kind);
+    found.and_then(|one| one["transactions"].as_f64()).unwrap_or(0.0)
+}
+
+/// User and system CPU of the whole process in a step.
+fn cpu_us(step: &Value) -> anyhow::Result<f64> {
+    let number = |pointer: &str| {
+        let value = step.pointer(pointer).and_then(Value::as_f64);
+        value.with_context(|| format!("dyno bench did not tell {pointer} of a step"))
+    };
+    let per_statement = number("/generator/process_cpu_user_us_per_statement")?
+        + number("/generator/process_cpu_system_us_per_statement")?;
+    Ok(per_statement * number("/statements")?)
+}
+
+/// iibench.py and the Python that runs it.
+struct Peer {
+    script: PathBuf,
+    python: String,
+}
+
+impl Peer {
+    fn find() -> Option<Peer> {
+        let script = PathBuf::from(std::env::var_os("IIBENCH")?).join("iibench.py");
+        let python = std::env::var("IIBENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        script.is_file().then_some(Peer { script, python })
+    }
+
+    /// What l.i1 and q100 cost, each less what a run of one statement costs: starting Python is no
+    /// part of either.
+    fn run(&self, server: &PrivateServer, effort: Effort) -> anyhow::Result<Cost> {
+        let setup = ["--setup", "--secondary_at_end", "--num_secondary_indexes=3"];
+        self.step(server, (ROWS, 100), &setup)?;
+        let churn = ["--delete_per_insert"];
+        let (idle, _) = self.step(server, (PER_COMMIT, PER_COMMIT), &churn)?;
+        let rows = rows_i1(effort);
+        let (cpu, _) = self.step(server, (rows, PER_COMMIT), &churn)?;
+        let rate = format!("--inserts_per_second={RATE}");
+        let reads = ["--delete_per_insert", "--query_threads=1", rate.as_str()];
+        let rows_q = RATE * u64::from(effort.seconds);
+        let (cpu_q, queries) = self.step(server, (rows_q, PER_COMMIT), &reads)?;
+        if queries <= 0.0 {
+            bail!("iibench.py told of no queries");
+        }
+        Ok(Cost { per_row: (cpu - idle) / rows as f64, per_query: (cpu_q - idle) / queries })
+    }
+
+    /// Runs one step; returns its CPU in µs and its queries.
+    fn step(
+        &self,
+        server: &PrivateServer,
+        (rows, per_commit): (u64, u64),
+        more: &[&str],
+    ) -> anyhow::Result<(f64, f64)> {
+        let mut arguments = vec![self.script.display().to_string()];
+        let common = format!(
+            "--dbms=mysql --db_user=root --db_name=dyno --table_name=iibench --engine=innodb \
+             --data_length_min=10 --data_length_max=20 --secs_per_report=1 --unique_checks=1 \
+             --bulk_load=0 --max_rows={rows} --rows_per_commit={per_commit} --db_socket={}",
+            server.socket.display()
+        );
+        arguments.extend(common.split_whitespace().map(str::to_owned));
+        arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+        let (report, user_s, system_s) = timed(&self.python, &arguments)?;
+        Ok(((user_s + system_s) * 1e6, queries(&report)))
+    }
+}
+
+/// Queries in all, which iibench.py tells in the 14th column of its lines.
+fn queries(report: &str) -> f64 {
+    let of = |line: &str| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        (columns.len() == 17).then(|| columns[13].parse::<f64>().ok()).flatten()
+    };
+    report.lines().filter_map(of).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::queries;
+
+    #[test]
+    fn queries_are_found_in_the_last_line_of_numbers() {
+        let line = |total: &str| format!("1.0\t1.0{}\t{total}\t0\t0\t0\n", "\t5".repeat(11));
+        let header = format!("i_sec{}\n", "\tx".repeat(16));
+        assert_eq!(queries(&format!("{header}{}{}Done\n", line("160"), line("352"))), 352.0);
+        assert_eq!(queries("Done"), 0.0);
+    }
+}
