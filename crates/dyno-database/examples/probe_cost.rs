@@ -49,7 +49,8 @@ fn rest(pid: &str, seconds: u64, work: &mut dyn FnMut(u64)) -> Result<u64, Box<d
     let began = Instant::now();
     for second in 1..=seconds {
         work(second);
-        std::thread::sleep(Duration::from_secs(second).saturating_sub(began.elapsed()));
+        let pause = Duration::from_secs(second).saturating_sub(began.elapsed());
+        std::thread::sleep(pause);
     }
     Ok(ticks(pid)?.saturating_sub(before))
 }

@@ -28,8 +28,8 @@ use dyno_units::Nanoseconds;
 use crate::own::thread_cpu;
 
 pub(crate) use cpu::{CpuCounters, busy, stolen, sum};
-pub(crate) use memory::meminfo_bytes;
 pub use data::{DataFiles, FileKind};
+pub(crate) use memory::meminfo_bytes;
 pub use processes::{ProcessGroup, ThreadGroup, ThreadGroups, server_cpu_total};
 pub use spec::HostSpec;
 pub use user::{CommandProbe, USER_LEGEND, reading_name};
@@ -46,9 +46,10 @@ pub trait Probe: Send {
     /// before, so the first read gives none.
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings);
 
-    /// What it is called where its cost and its troubles are told.
+    /// What it is called where its cost and its troubles are told: the first word of its readings.
     fn name(&self) -> &str {
-        "server"
+        let first = self.legend().first().and_then(|legend| legend.pattern.split('.').next());
+        first.unwrap_or("probe")
     }
 
     /// How long from one read to the next, where it has a thread of its own.
@@ -139,7 +140,11 @@ const REST_LEGEND: &[ReadingLegend] = &[
         "CPU time of everything else: the machine's busy time without the server and the generator",
     ),
     legend("rest.cpu_user_s_per_s", "CPU s/s", "the part of it in programs"),
-    legend("rest.cpu_system_s_per_s", "CPU s/s", "the part of it in the kernel, interrupts included"),
+    legend(
+        "rest.cpu_system_s_per_s",
+        "CPU s/s",
+        "the part of it in the kernel, interrupts included",
+    ),
 ];
 
 /// Reads all probes, and measures what that costs.

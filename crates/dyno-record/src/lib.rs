@@ -3,11 +3,13 @@
 //! The types here are the format. They are written a second time on purpose, apart from those of
 //! the study and the load, so that old records stay readable when those change. Knows no study.
 
+mod columns;
 mod counts;
 mod event;
 mod histogram;
 mod manifest;
 mod reader;
+mod readings;
 mod sqlite;
 mod summary;
 mod times;

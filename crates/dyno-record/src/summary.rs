@@ -84,6 +84,7 @@ pub struct RunOff {
     /// Time of each reading, in seconds since the load ended.
     pub start_s: Vec<f64>,
     /// Readings, by name, one per entry of `start_s`; none where missing.
+    #[serde(with = "crate::columns")]
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
 }
 
@@ -205,6 +206,7 @@ pub struct StepSummary {
     /// One value per second of warm-up and measure phase.
     pub intervals: IntervalColumns,
     /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing.
+    #[serde(with = "crate::columns")]
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
     /// What was found, if the step is a search. All else in this summary is then of the latest load
     /// probe at the level that was found (where none was, at the lowest that was measured).

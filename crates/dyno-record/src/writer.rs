@@ -1,7 +1,7 @@
 //! Writes a run directory, so that a kill at any moment loses at most the trial that was running.
 //!
 //! Layout: `manifest.json`, `events.jsonl`, and for each trial a folder `trials/0001-NAME` with
-//! `events.jsonl`, `readings.jsonl`, `intervals.hlog` (compressed to `.gz` when the trial ends) and
+//! `events.jsonl`, `intervals.hlog` (compressed to `.gz` when the trial ends), `readings.jsonl.gz` and
 //! last of all `summary.json`. A trial without a summary has not ended.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::reader::{read_manifest, trial_folders};
-use crate::{EncodedHistogram, Event, Manifest, TrialPlan, TrialSummary};
+use crate::readings::ReadingsLog;
+use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
 
 /// A record that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +56,7 @@ pub struct RunWriter {
 pub struct TrialWriter {
     folder: PathBuf,
     events: Lines,
-    readings: Lines,
+    readings: ReadingsLog,
     intervals: Lines,
     text: String,
 }
@@ -165,7 +166,7 @@ impl RunWriter {
         )?;
         Ok(TrialWriter {
             events: Lines::open(folder.join("events.jsonl"))?,
-            readings: Lines::open(folder.join("readings.jsonl"))?,
+            readings: readings_log(&folder)?,
             intervals,
             folder,
             text: String::new(),
@@ -190,12 +191,8 @@ impl TrialWriter {
         at_ns: u64,
         values: &BTreeMap<String, f64>,
     ) -> Result<(), WriteError> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            at_ns: u64,
-            values: &'a BTreeMap<String, f64>,
-        }
-        self.readings.json(&Line { at_ns, values })
+        let pushed = self.readings.push(at_ns, values);
+        pushed.map_err(|e| WriteError::io(&self.readings.path, &e))
     }
 
     /// Appends a second of load: a line for each kind that did anything, response and service.
@@ -229,16 +226,28 @@ impl TrialWriter {
     /// Compresses the trial's files and writes its summary, last.
     pub fn finish(self, summary: &TrialSummary) -> Result<(), WriteError> {
         let TrialWriter { folder, events, readings, intervals, .. } = self;
-        for lines in [events, readings, intervals] {
+        for lines in [events, intervals] {
             lines.compress()?;
         }
-        write_whole(&folder.join("summary.json"), summary)
+        let path = readings.path.clone();
+        let is_large = readings.finish().map_err(|e| WriteError::io(&path, &e))?;
+        write_whole(&folder.join("summary.json"), summary)?;
+        // The summary of a trial that failed has no columns of the step in which it did.
+        if is_large && summary.outcome == TrialOutcome::Finished {
+            fs::remove_file(&path).map_err(|e| WriteError::io(&path, &e))?;
+        }
+        Ok(())
     }
 
     /// The trial's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+fn readings_log(folder: &Path) -> Result<ReadingsLog, WriteError> {
+    let path = folder.join("readings.jsonl.gz");
+    ReadingsLog::create(path.clone()).map_err(|e| WriteError::io(&path, &e))
 }
 
 /// A file of lines that is appended to.

@@ -28,6 +28,8 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("oltp_update_non_index", &[TABLES]),
             workload("oltp_insert", &[TABLES]),
             workload("tpcb", &[TPCB]),
+            workload("insert-benchmark", &[INSERT_BENCHMARK]),
+            workload("key-order", &[KEY_ORDER]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
     }
@@ -71,6 +73,17 @@ const TPCB: Group = &[
     ("fillfactor", "100"),
     ("distribution", "uniform"),
 ];
+const INSERT_BENCHMARK: Group = &[
+    ("reads", "qr-qp"),
+    ("create_indexes", "together"),
+    ("rows_i0", "100k"),
+    ("rows_i1", "40k"),
+    ("rows_i2", "10k"),
+    ("settle_s", "1200"),
+    ("limit_s", "14400"),
+];
+const KEY_ORDER: Group =
+    &[("key", "sequential"), ("table_size", "0"), ("rows_per_transaction", "1")];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
 
@@ -87,6 +100,9 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "uniform" => words(&["uniform", "pareto", "zipfian"]),
                     "tpcb-like" => words(&["tpcb-like", "simple-update", "select-only"]),
                     "prepared" => words(&["prepared", "simple"]),
+                    "qr-qp" => words(&["qr-qp", "q"]),
+                    "together" => words(&["together", "one-by-one"]),
+                    "sequential" => words(&["sequential", "random-string"]),
                     text if text.contains('.') => ValueKind::Real,
                     _ => ValueKind::Count,
                 },

@@ -276,6 +276,15 @@ impl LoadLevel {
             LoadLevel::Own(own) => own.connections,
         }
     }
+
+    /// Whether a rate tells when transactions begin.
+    pub fn is_open(&self) -> bool {
+        match self {
+            LoadLevel::Open { .. } => true,
+            LoadLevel::Search(search) => matches!(search.sought, Sought::Rate { .. }),
+            LoadLevel::Closed { .. } | LoadLevel::Own(_) => false,
+        }
+    }
 }
 
 impl OwnLoad {

@@ -54,6 +54,16 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
     /// Why it cannot run with these options and so many clients, and what to do.
     fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String>;
 
+    /// Whether it can run with these options under such a load: open (a rate), or closed.
+    ///
+    /// # Errors
+    ///
+    /// Why not, and what to do.
+    fn check_load(&self, options: &Options, is_open: bool) -> Result<(), String> {
+        let _ = (options, is_open);
+        Ok(())
+    }
+
     /// Whether it can run on this product with these options.
     ///
     /// # Errors

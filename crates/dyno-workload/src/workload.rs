@@ -28,6 +28,13 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
+    /// Whether it can run under such a load with its options: open, where a rate tells when
+    /// transactions begin, or closed. If not, why not and what to do.
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        let _ = is_open;
+        Ok(())
+    }
+
     /// The steps that the workload itself defines, in their order; none where the study's load
     /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs. The
     /// instance that runs is asked before its tables are made: they may depend on the frame.

@@ -46,7 +46,7 @@ impl Progress {
             clock: Arc::clone(&lab.clock),
             is_interactive: terminal::is_interactive(),
             n_trials: plan.trials.len(),
-            trial_time: plan.trial_time(),
+            trial_time: plan.trial_time_least(),
             steps: plan.steps.iter().map(|step| step.name.clone()).collect(),
             began: lab.clock.now(),
             ended: 0,

@@ -8,7 +8,7 @@ use dyno_study::{
     Vocabulary, WorkloadRules, WorkloadWord,
 };
 use dyno_units::Seed;
-use dyno_workload::options::OptionKind;
+use dyno_workload::options::{OptionKind, OptionSpec};
 use dyno_workload::{Dialect, Pacing, Role, StepFrame, Workload};
 
 /// All products and workloads of this Dyno.
@@ -28,7 +28,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             .map(|option| OptionWord {
                 name: option.name.to_owned(),
                 kind: kind(option.kind),
-                default: option.default.to_owned(),
+                default: default(option),
                 help: option.help.to_owned(),
             })
             .collect(),
@@ -45,6 +45,15 @@ fn kind(kind: OptionKind) -> ValueKind {
         OptionKind::Word(words) => {
             ValueKind::Word(words.iter().map(|&word| word.to_owned()).collect())
         }
+    }
+}
+
+/// The default as a study would write it: switches are `on` or `off`.
+fn default(option: &OptionSpec) -> String {
+    match (option.kind, option.default) {
+        (OptionKind::Switch, "on" | "true" | "yes" | "1") => "on".to_owned(),
+        (OptionKind::Switch, _) => "off".to_owned(),
+        (_, default) => default.to_owned(),
     }
 }
 
@@ -74,6 +83,10 @@ impl WorkloadRules for Rules {
             settle: step.settle,
         };
         Ok(steps.into_iter().map(outline).collect())
+    }
+
+    fn check_load(&self, options: &Options, is_open: bool) -> Result<(), String> {
+        self.make(options)?.check_load(is_open)
     }
 
     fn check(&self, options: &Options, product: &Product) -> Result<(), String> {

@@ -249,7 +249,7 @@ fn beside_sysbench(dyno: &Path, site: &Site, effort: Effort, name: &str) -> anyh
         goal: Goal::AtMost(0.6),
         pairs,
     };
-    let Some(folder) = std::env::var_os(SYSBENCH_TPCC) else {
+    let Some(folder) = variable(SYSBENCH_TPCC) else {
         crate::say(&format!(
             "{name}: sysbench-tpcc is in no registry; {SYSBENCH_TPCC} is to name its folder"
         ));
@@ -305,10 +305,16 @@ fn find_go_tpc() -> Option<PathBuf> {
     result.map_err(told).ok()
 }
 
+/// The path that a variable of the environment holds.
+#[expect(clippy::disallowed_methods, reason = "where peers are is the user's to say")]
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
 /// A folder of the user's for what is built once.
 fn cache() -> anyhow::Result<PathBuf> {
-    let of_user = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let of_home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let of_user = variable("XDG_CACHE_HOME");
+    let of_home = || Some(variable("HOME")?.join(".cache"));
     let folder = of_user.or_else(of_home).context("there is no home")?.join("dyno-perf");
     std::fs::create_dir_all(&folder)?;
     Ok(folder)

@@ -359,24 +359,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn zz_speed() {
-    let mut run = run(&["a","b","c","d","e","f","g","h","i","j"], &[4], 10, |v, s, r| 5000.0 * wobble(v, s, r));
-    for t in &mut run.trials {
-        let st = &mut t.steps[0];
-        st.measured_s = 1800.0;
-        st.intervals.start_s = (0..1800).map(f64::from).collect();
-        st.intervals.throughput = (0..1800).map(|i| 5000.0 + 100.0 * f64::from(i).sin()).collect();
-        let k = st.kinds[0].clone();
-        st.kinds = (0..6).map(|n| { let mut k = k.clone(); k.name = format!("k{n}");
-            k.commits_100ms = Some(dyno_record::EncodedCounts::encode(&(0..18000u32).map(|i| 80 + i * 7919 % 13 + if i % 3000 < 8 && i > 100 { 0 } else { 420 }).collect::<Vec<u32>>())); k }).collect();
-        let col: Vec<Option<f64>> = (0..1800).map(|i| Some(1.0 + 0.1 * f64::from(i).cos())).collect();
-        for n in 0..300 { st.readings.insert(format!("disk.d{n}.queue"), col.clone()); }
-        for n in 0..5 { st.readings.insert(format!("debt.d{n}"), col.clone()); }
-    }
-    let cpu = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap(); let before = cpu();
-    let runs = [run];
-    let f = analyse(&runs, &Options::default());
-    eprintln!("SPEED {before} {} stalls {}", cpu(), f.stalls.len());
-}

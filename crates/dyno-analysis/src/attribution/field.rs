@@ -7,7 +7,7 @@ use crate::cells::estimate;
 use crate::statistics::Rule;
 
 use super::FieldName;
-use super::readings::{mean_rate, measured_values};
+use super::readings::{mean_rate, measured_intervals, measured_values};
 use super::work::Work;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -46,9 +46,12 @@ fn tables(summary: &StepSummary) -> Option<f64> {
 
 /// The longest response time, in seconds.
 fn longest(summary: &StepSummary) -> Option<f64> {
-    let histograms = summary.kinds.iter().filter_map(|kind| kind.response.decode());
-    let most = histograms.filter(|h| !h.is_empty()).map(|h| h.max()).max()?;
-    Some(most as f64 / 1e9)
+    let columns = &summary.intervals;
+    let most = measured_intervals(summary)
+        .into_iter()
+        .filter_map(|(idx, ..)| columns.max_us.get(idx).copied())
+        .reduce(f64::max)?;
+    Some(most / 1e6)
 }
 
 /// Q is the rate of operations: queries where there are any, else inserted rows; in workloads without

@@ -32,18 +32,10 @@ pub(super) struct Resource {
 
 /// What servers call their synchronous writes.
 const FSYNCS: &[&str] = &[
-    "innodb.fsyncs_per_s",
     "innodb.os_fsyncs_per_s",
     "innodb.data_fsyncs_per_s",
-    "innodb.log_fsyncs_per_s",
-    "innodb.os_log_fsyncs_per_s",
-    "mysql.innodb_data_fsyncs_per_s",
-    "pg.wal_sync_per_s",
-    "pg.wal.syncs_per_s",
-    "pg.wal_syncs_per_s",
-    "pg.io.fsyncs_per_s",
-    "rocksdb.wal_synced_per_s",
     "rocksdb.wal_syncs_per_s",
+    "pg.wal_syncs_per_s",
 ];
 
 /// Those that every record is asked for, in the order in which people look for them.

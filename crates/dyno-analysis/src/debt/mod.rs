@@ -113,21 +113,18 @@ fn of_reading(
     }
     let meaning = joined.meaning(variant, reading);
     let unit = meaning.map_or_else(String::new, |meaning| meaning.unit.clone());
-    let of = |pick: &dyn Fn(&[(f64, f64)]) -> f64, unit: &str| {
+    let of = |pick: fn(&[(f64, f64)]) -> f64, unit: &str| {
         estimate_signed(series.iter().map(|s| pick(s)).collect(), unit, rule.confidence)
     };
-    let level = |values: &[(f64, f64)]| values.iter().map(|(_, v)| *v).sum::<f64>();
-    // A few readings at either end, so that one of them does not decide.
-    let few = |values: &[(f64, f64)]| (values.len() / 10).clamp(1, 5);
-    let slope_per_s = of(&slope, &format!("{unit}/s"));
+    let slope_per_s = of(slope, &format!("{unit}/s"));
     Some(DebtFacts {
         variant,
         step,
         reading: reading.to_owned(),
         meaning: meaning.map_or_else(String::new, |meaning| meaning.text.clone()),
-        at_start: of(&|s| level(&s[..few(s)]) / few(s) as f64, &unit),
-        at_end: of(&|s| level(&s[s.len() - few(s)..]) / few(s) as f64, &unit),
-        most: of(&|s| s.iter().map(|(_, v)| *v).fold(f64::NEG_INFINITY, f64::max), &unit),
+        at_start: of(|s| level(&s[..few(s)]), &unit),
+        at_end: of(|s| level(&s[s.len() - few(s)..]), &unit),
+        most: of(|s| s.iter().map(|(_, v)| *v).fold(f64::NEG_INFINITY, f64::max), &unit),
         trend: match (slope_per_s.low, slope_per_s.high) {
             (Some(low), _) if low > 0.0 => DebtTrend::Grew,
             (_, Some(high)) if high < 0.0 => DebtTrend::Shrank,
@@ -137,6 +134,16 @@ fn of_reading(
         slope_per_s,
         unit,
     })
+}
+
+/// The mean of some readings.
+fn level(values: &[(f64, f64)]) -> f64 {
+    values.iter().map(|(_, value)| *value).sum::<f64>() / values.len() as f64
+}
+
+/// How many readings tell the level at either end, so that one of them does not decide.
+fn few(values: &[(f64, f64)]) -> usize {
+    (values.len() / 10).clamp(1, 5)
 }
 
 /// The slope of least squares: Σ (t − t̄)(v − v̄) / Σ (t − t̄)².

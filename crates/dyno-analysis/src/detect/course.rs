@@ -11,7 +11,7 @@ use crate::statistics::{mean, median, t_two_sided_p};
 use crate::words::{count, list, percent, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, Metric};
 
-use super::{place_name, places, sorted};
+use super::{Place, place_name, places, sorted};
 
 /// Fewest blocks whose course can be told from chance.
 const BLOCKS_LEAST: usize = 5;
@@ -132,23 +132,18 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     let places = places(joined);
     let others_most = OTHERS_SHARE * f64::from(findings.cpus.max(1));
-    let checks: [(&str, f64, &dyn Fn(f64) -> String); 2] = [
-        ("cpu.steal_pct", STEAL_PCT, &|v| {
-            format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0))
-        }),
-        ("rest.cpu_s_per_s", others_most, &|v| format!("other processes used {v:.2} CPUs")),
-    ];
-    for (reading, most, words) in checks {
-        let over: Vec<(f64, usize, usize)> = places
-            .iter()
-            .filter_map(|p| Some((mean_rate(p.summary, reading).ok()?, p.variant, p.step)))
-            .filter(|(value, ..)| *value > most)
-            .collect();
-        let Some((value, variant, step)) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0)) else {
-            continue;
-        };
-        told.push(format!("{} ({})", words(*value), place_name(findings, *variant, *step)));
-        variants.extend(over.iter().map(|(_, variant, _)| *variant));
+    let stolen =
+        |v: f64| format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0));
+    let others = |v: f64| format!("other processes used {v:.2} CPUs");
+    for (text, of) in [
+        over(&places, findings, ("cpu.steal_pct", STEAL_PCT), stolen),
+        over(&places, findings, ("rest.cpu_s_per_s", others_most), others),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        told.push(text);
+        variants.extend(of);
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::NoisyHost,
@@ -160,6 +155,23 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
     })
+}
+
+/// Where the mean of a reading is above what it may be: the worst in words, and all variants.
+fn over(
+    places: &[Place<'_>],
+    findings: &Findings,
+    (reading, most): (&str, f64),
+    words: impl Fn(f64) -> String,
+) -> Option<(String, Vec<usize>)> {
+    let over: Vec<(f64, usize, usize)> = places
+        .iter()
+        .filter_map(|p| Some((mean_rate(p.summary, reading).ok()?, p.variant, p.step)))
+        .filter(|(value, ..)| *value > most)
+        .collect();
+    let (value, variant, step) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let text = format!("{} ({})", words(*value), place_name(findings, *variant, *step));
+    Some((text, over.iter().map(|(_, variant, _)| *variant).collect()))
 }
 
 /// The slowest canary, against the median of the run, with the variants of all that were slow.

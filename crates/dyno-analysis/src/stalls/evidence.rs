@@ -52,27 +52,23 @@ struct Sign {
 /// Readings of processes that stop where a process does.
 const NOT_RUNNING: &[&str] = &["server.cpu_s_per_s", "server.foreground.cpu_s_per_s"];
 const CHECKPOINT_LIMITS: &[&str] = &[
+    "innodb.checkpoint_age_max_bytes",
+    "innodb.checkpoint_age_max_text_bytes",
     "innodb.checkpoint_max_age",
-    "innodb.checkpoint_age_limit",
-    "innodb.checkpoint_age_max",
-    "innodb.checkpoint_age_async",
-    "innodb.*max_modified_age_async",
-    "innodb.*max_modified_age_sync",
-    "innodb.*checkpoint_max_age",
 ];
 
-/// The catalogue, what is most telling first.
+const fn up(name: &'static str, patterns: &'static [&'static str]) -> Sign {
+    Sign { name, way: Way::Up, patterns }
+}
+
+/// The catalogue. A reading counts for the first sign that it fits.
 const SIGNS: &[Sign] = &[
-    Sign {
-        name: "a process that did not run",
-        way: Way::Up,
-        patterns: &["server.stopped*", "server.processes_stopped", "*.not_running*"],
-    },
+    up("a process that did not run", &["server.stopped*", "*.not_running*"]),
     Sign { name: "a process that did not run", way: Way::DownTo(0.7), patterns: NOT_RUNNING },
     Sign {
         name: "checkpoint age at its limit",
         way: Way::ToLimit(CHECKPOINT_LIMITS),
-        patterns: &["innodb.checkpoint_age", "innodb.*checkpoint_age"],
+        patterns: &["innodb.checkpoint_age", "innodb.checkpoint_age_bytes"],
     },
     Sign {
         // In percent of its limit; from seven eighths on InnoDB flushes as fast as it can.
@@ -80,119 +76,116 @@ const SIGNS: &[Sign] = &[
         way: Way::From(85.0),
         patterns: &["debt.checkpoint_age_percent", "innodb.checkpoint_age_percent"],
     },
-    Sign { name: "stolen CPU", way: Way::Up, patterns: &["cpu.steal_pct", "cpu.steal_s_per_s"] },
-    Sign {
-        name: "CPU held back by a quota",
-        way: Way::Up,
-        patterns: &["*throttled*", "cgroup.*throttl*"],
-    },
-    Sign {
-        name: "waiting for a CPU",
-        way: Way::Up,
-        patterns: &[
-            "psi.cpu.*",
-            "responsiveness.process_ms",
-            "server.runqueue_wait_s_per_s",
-            "cpu.running",
+    up("stolen CPU", &["cpu.steal_pct"]),
+    up("CPU held back by a quota", &["cgroup.*throttled_s_per_s", "cgroup.*throttled*"]),
+    up(
+        "waiting for a CPU",
+        &["psi.cpu.*", "responsiveness.process_ms", "server.runqueue_wait_s_per_s", "cpu.running"],
+    ),
+    up("CPU used by other processes", &["rest.cpu_s_per_s"]),
+    up(
+        "fsync",
+        &[
+            "*fsync*",
+            "innodb.pending_flushes",
+            "disk.*flush_await_ms",
+            "disk.flushes_per_s",
+            "pg.wal_sync_s_per_s",
+            "pg.checkpoint_sync_s_per_s",
+            "rocksdb.wal_syncs_per_s",
         ],
-    },
-    Sign { name: "CPU used by other processes", way: Way::Up, patterns: &["rest.cpu_s_per_s"] },
-    Sign {
-        name: "fsync",
-        way: Way::Up,
-        patterns: &["*fsync*", "*flush_await*", "disk.flushes_per_s", "pg.*sync_time*"],
-    },
-    Sign {
-        name: "a slow or throttled disk",
-        way: Way::Up,
-        patterns: &[
-            "disk.*await*",
-            "disk.*queue*",
+    ),
+    up(
+        "a slow or throttled disk",
+        &[
+            "disk.*await_ms",
+            "disk.*queue",
             "disk.*busy_pct",
             "psi.io.*",
             "cpu.blocked",
             "cpu.iowait_pct",
+            "innodb.data_pending_*",
+            "innodb.pending_aio_*",
         ],
-    },
-    Sign {
-        name: "writing to disk",
-        way: Way::Up,
-        patterns: &[
-            "disk.*write_bytes_per_s",
+    ),
+    up(
+        "compaction or a write stall of the engine",
+        &[
+            "rocksdb.*stall*",
+            "rocksdb.*compact*",
+            "rocksdb.l0_files",
+            "rocksdb.immutable_memtables",
+            "rocksdb.flushes_pending",
+            "debt.pending_compaction_bytes",
+            "debt.l0_files",
+            "server.thread.compaction.*",
+        ],
+    ),
+    up("vacuum", &["server.thread.autovacuum.*", "pg.*vacuum*", "pg.autoanalyzes_per_s"]),
+    up(
+        "purge",
+        &[
+            "server.thread.purge.*",
+            "innodb.purge*",
+            "innodb.history_list_length",
+            "debt.history_list_length",
+        ],
+    ),
+    up(
+        "a checkpoint",
+        &[
+            "server.thread.checkpointer.*",
+            "pg.checkpoint*_per_s",
+            "innodb.checkpoints_per_s",
+            "innodb.pending_checkpoint_writes",
+            "sqlite.wal_frames*",
+        ],
+    ),
+    up(
+        "flushing",
+        &[
+            "server.thread.page_cleaner.*",
+            "server.thread.flush.*",
+            "server.thread.background_writer.*",
+            "innodb.flushed_*",
+            "innodb.pages_flushed_per_s",
+            "innodb.pages_written_per_s",
+            "innodb.*free*_waits_per_s",
+            "innodb.lru_*flush*",
+            "innodb.log_waits_per_s",
+            "innodb.pending_page_writes",
+            "innodb.pending_log_writes",
+            "pg.*_buffers_per_s",
+            "pg.wal_buffers_full_per_s",
+            "rocksdb.flush_bytes_per_s",
+        ],
+    ),
+    up(
+        "waiting for locks",
+        &[
+            "innodb.row_lock_*",
+            "innodb.transactions_waiting",
+            "innodb.semaphore_*",
+            "pg.lock_waits",
+            "pg.waiting.*",
+            "mysql.table_lock_waits_per_s",
+        ],
+    ),
+    up("waiting in the pooler", &["pgbouncer.clients_waiting"]),
+    up("memory pressure", &["psi.memory.*", "memory.swap_*_per_s", "memory.major_faults_per_s"]),
+    up(
+        "writing to disk",
+        &[
+            "disk.write_bytes_per_s",
             "disk.writes_per_s",
             "server.disk_write_bytes_per_s",
             "memory.writeback_bytes",
         ],
-    },
-    Sign {
-        name: "reading from disk",
-        way: Way::Up,
-        patterns: &["disk.read_bytes_per_s", "disk.reads_per_s", "server.disk_read_bytes_per_s"],
-    },
-    Sign {
-        name: "memory pressure",
-        way: Way::Up,
-        patterns: &["psi.memory.*", "memory.swap_*_per_s", "memory.major_faults_per_s"],
-    },
-    Sign {
-        name: "compaction or a write stall of the engine",
-        way: Way::Up,
-        patterns: &[
-            "server.thread.*compact*",
-            "rocksdb.*compact*",
-            "rocksdb.*stall*",
-            "rocksdb.*slowdown*",
-            "rocksdb.*l0*",
-            "debt.*compaction*",
-        ],
-    },
-    Sign {
-        name: "vacuum",
-        way: Way::Up,
-        patterns: &["server.thread.*vacuum*", "pg.*vacuum*", "postgresql.*vacuum*"],
-    },
-    Sign {
-        name: "purge",
-        way: Way::Up,
-        patterns: &["server.thread.*purge*", "innodb.*purge*", "innodb.*history*", "debt.history*"],
-    },
-    Sign {
-        name: "a checkpoint",
-        way: Way::Up,
-        patterns: &[
-            "server.thread.*checkpoint*",
-            "pg.*checkpoint*",
-            "postgresql.*checkpoint*",
-            "debt.checkpoint_distance",
-            "sqlite.*checkpoint*",
-            "innodb.*checkpoints*",
-        ],
-    },
-    Sign {
-        name: "flushing",
-        way: Way::Up,
-        patterns: &[
-            "server.thread.*flush*",
-            "server.thread.*clean*",
-            "server.thread.*writer*",
-            "innodb.*flush*",
-            "innodb.*wait_free*",
-            "innodb.*log_wait*",
-            "innodb.*pages_written*",
-            "pg.*buffers_*",
-            "pg.*written*",
-        ],
-    },
-    Sign {
-        name: "waiting for locks",
-        way: Way::Up,
-        patterns: &[
-            "innodb.*lock_wait*",
-            "innodb.*row_lock*",
-            "pg.*lock*wait*",
-            "pg.*locks*waiting*",
-        ],
-    },
+    ),
+    up(
+        "reading from disk",
+        &["disk.read_bytes_per_s", "disk.reads_per_s", "server.disk_read_bytes_per_s"],
+    ),
 ];
 
 /// What is ordinary of one reading.
@@ -257,10 +250,11 @@ impl<'a> Evidence<'a> {
     /// The first interval about the stall in which a reading is not ordinary.
     fn first_move(&self, one: &Ordinary<'_>, from_s: f64, to_s: f64) -> Option<(usize, Moved)> {
         let starts = &self.summary.intervals.start_s;
-        for (idx, &start) in starts.iter().enumerate() {
-            // Each reading tells of its whole interval: one that overlaps the stall counts.
-            if start < from_s - BEFORE_S || start >= to_s {
-                continue;
+        // Each reading tells of its whole interval: one that overlaps the stall counts.
+        let first = starts.partition_point(|start| *start < from_s - BEFORE_S);
+        for (idx, &start) in starts.iter().enumerate().skip(first) {
+            if start >= to_s {
+                break;
             }
             let Some(value) = one.column.get(idx).copied().flatten() else { continue };
             let told = match one.sign.way {
@@ -324,10 +318,13 @@ impl Ordinary<'_> {
             Way::DownTo(share) => deviations <= -DEVIATIONS && value < share * self.median,
             _ => off > 0.0 && deviations >= DEVIATIONS,
         };
+        if !is_far {
+            return None;
+        }
         let as_far = |v: &&f64| if off > 0.0 { **v >= value } else { **v <= value };
         let n_as_far = self.values.iter().filter(as_far).count();
         let is_rare = n_as_far as f64 <= RARE * self.values.len() as f64;
-        (is_far && is_rare).then(|| deviations.clamp(-99.0, 99.0))
+        is_rare.then(|| deviations.clamp(-99.0, 99.0))
     }
 
     /// The limit, where a value has reached it.

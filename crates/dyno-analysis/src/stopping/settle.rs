@@ -75,10 +75,9 @@ pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Op
     let looks = looks(stopping);
     let level = level_of_a_look(stopping, rule);
     let n = series.baselines.len();
-    let mut why: Vec<Option<Why>> = vec![None; n];
-    for variant in 0..n {
+    let by_itself = |variant: usize| {
         let repetitions = series.repetitions[variant];
-        why[variant] = if repetitions >= stopping.repetitions_max {
+        if repetitions >= stopping.repetitions_max {
             Some(Why::AllDone)
         } else if !looks.contains(&repetitions) {
             None
@@ -88,22 +87,22 @@ pub fn settle(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<Op
             None
         } else {
             series.is_precise(variant, level, rule).then_some(Why::Precise)
-        };
+        }
+    };
+    let own: Vec<Option<Why>> = (0..n).map(by_itself).collect();
+    let mut why = own.clone();
+    // What is only a baseline is needed as long as what is compared with it; so is a variant that is a
+    // baseline of others, even if its own comparison is decided.
+    for variant in (0..n).filter(|v| series.baselines[*v].is_none() && series.is_baseline(*v)) {
+        let enough = series.repetitions[variant] >= stopping.repetitions_min;
+        why[variant] = why[variant].take().or(enough.then_some(Why::NotNeeded));
     }
-    // Baselines of baselines need another round.
-    for _ in 0..n {
-        for variant in 0..n {
-            let of_it = |other: &usize| series.baselines[*other] == Some(variant);
-            let mut followers = (0..n).filter(of_it).peekable();
-            let is_open = why[variant].is_none() && series.baselines[variant].is_none();
-            let enough = series.repetitions[variant] >= stopping.repetitions_min;
-            if is_open
-                && enough
-                && followers.peek().is_some()
-                && followers.all(|other| why[other].is_some())
-            {
-                why[variant] = Some(Why::NotNeeded);
-            }
+    let is_needed = |variant: usize| {
+        (0..n).any(|other| series.baselines[other] == Some(variant) && own[other].is_none())
+    };
+    for (variant, why) in why.iter_mut().enumerate() {
+        if is_needed(variant) && *why != Some(Why::AllDone) {
+            *why = None;
         }
     }
     why

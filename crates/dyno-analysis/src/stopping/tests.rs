@@ -101,6 +101,17 @@ fn what_cannot_win_gives_its_time_away() {
 }
 
 #[test]
+fn a_variant_that_others_are_compared_with_goes_on_for_them() {
+    // b is clearly faster than a, and c, which takes longer to see, is compared with b.
+    let mut run = partly(&[500.0, 1_000.0, 1_000.0], &[3, 3, 3], 1.0);
+    run.manifest.variants[2].baseline = Some(1);
+    assert_eq!(settled(&run), [0]);
+    let mut run = partly(&[500.0, 1_000.0, 1_000.0], &[3, 3, 3], 0.01);
+    run.manifest.variants[2].baseline = Some(1);
+    assert_eq!(settled(&run), [0, 1, 2]);
+}
+
+#[test]
 fn a_variant_alone_is_settled_when_it_is_known_well_enough() {
     assert!(settled(&partly(&[1_000.0], &[3], 6.0)).is_empty());
     let run = partly(&[1_000.0], &[5], 0.2);

@@ -1,4 +1,4 @@
-//! Counters of PostgreSQL: what its statistics views tell of the catalog, its tables and the server.
+//! Counters of PostgreSQL: what its statistics views tell of the catalog and the server.
 
 use std::sync::Arc;
 

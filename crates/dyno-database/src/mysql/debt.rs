@@ -78,7 +78,8 @@ impl MySqlDebt {
                 checkpoint_age_limit(&mut |sql| asker.ask(sql).ok().map(|answer| answer.rows));
         }
         let value = |name: &str| values.get(name).copied();
-        let limit = value("checkpoint_age_max").or(self.limit).filter(|limit| *limit > 0.0);
+        let told = value("checkpoint_age_max").or_else(|| value("log_capacity"));
+        let limit = told.or(self.limit).filter(|limit| *limit > 0.0);
         let age = value("checkpoint_age").zip(limit).map(|(age, limit)| 100.0 * age / limit);
         let parts = [
             ("debt.history_list_length", value("history_list_length"), HISTORY_PAID),

@@ -70,7 +70,7 @@ pub(super) fn numbers(answer: &NamedRows) -> Vec<(String, f64)> {
 }
 
 /// A name as a reading has it: no blanks, nothing that a pattern or a query would trip over.
-fn spelt(name: &str) -> String {
+pub(crate) fn spelt(name: &str) -> String {
     let keep = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     name.trim().chars().map(keep).collect()
 }

@@ -20,7 +20,7 @@ pub(crate) const LEGEND: &[ReadingLegend] = &[
     legend(
         "sqlite.wal_bytes",
         "bytes",
-        "size of the WAL, which is used again from its beginning and shrinks only when it is truncated",
+        "size of the WAL, which is used anew from its beginning and shrinks only if truncated",
     ),
     legend("sqlite.wal_growth_bytes_per_s", "bytes/s", "growth of the WAL's file"),
     legend("sqlite.wal_frames", "1", "frames in the WAL"),

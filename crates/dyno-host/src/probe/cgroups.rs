@@ -102,8 +102,8 @@ fn parse_throttled(text: &str) -> Option<(u64, u64)> {
     let count = |key: &str| {
         numbers(text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?).next()
     };
-    let ns = count("throttled_time")
-        .or_else(|| Some(count("throttled_usec")?.saturating_mul(1000)))?;
+    let ns =
+        count("throttled_time").or_else(|| Some(count("throttled_usec")?.saturating_mul(1000)))?;
     Some((count("nr_throttled")?, ns))
 }
 

@@ -119,7 +119,8 @@ impl Probe for DataProbe {
             Err(error) => self.tell(format!("{root} cannot be measured: {error}")),
         }
         let end = self.clock.now();
-        self.rests_until = end + Nanoseconds(end.saturating_sub(now).0.saturating_mul(PAUSE_FACTOR));
+        self.rests_until =
+            end + Nanoseconds(end.saturating_sub(now).0.saturating_mul(PAUSE_FACTOR));
     }
 
     fn name(&self) -> &str {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use dyno_units::Nanoseconds;
 
@@ -219,7 +220,9 @@ impl DiskProbe {
 
 impl Probe for DiskProbe {
     fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+        static BOTH: LazyLock<Vec<ReadingLegend>> =
+            LazyLock::new(|| [LEGEND, DATA_LEGEND].concat());
+        if self.data_disk.is_some() { &BOTH } else { LEGEND }
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

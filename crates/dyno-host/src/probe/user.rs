@@ -213,11 +213,10 @@ mod tests {
             let expected: Readings = expected.iter().map(|(n, v)| ((*n).into(), *v)).collect();
             assert_eq!(parse("probe.p", text), expected, "{text}");
         };
-        check("queue 12\nwait: 3.5\nload = -1e3\n", &[
-            ("probe.p.queue", 12.0),
-            ("probe.p.wait", 3.5),
-            ("probe.p.load", -1000.0),
-        ]);
+        check(
+            "queue 12\nwait: 3.5\nload = -1e3\n",
+            &[("probe.p.queue", 12.0), ("probe.p.wait", 3.5), ("probe.p.load", -1000.0)],
+        );
         check("two words 4\n", &[("probe.p.two_words", 4.0)]);
         check("nothing\n 7\nx NaN\ny inf\n", &[]);
     }

@@ -218,7 +218,7 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
     out.element("h3", words::counted(caveats.len(), "caveat", "caveats"));
     out.raw("<ul class=\"caveats\">");
     for caveat in caveats {
-        out.raw("<li>").element("b", sentence(&words::caveat(caveat.kind)));
+        out.raw("<li>").element("b", parts::sentence(&words::caveat(caveat.kind)));
         let scope = scope(view, caveat);
         if !scope.is_empty() {
             out.classed("span", "scope", scope);
@@ -227,12 +227,6 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
         out.prose(&caveat.advice).raw("</p></li>");
     }
     out.raw("</ul>");
-}
-
-/// A word or phrase with a capital.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 /// The variants and steps that a caveat concerns.

@@ -71,7 +71,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
     if per == PER[0].0 {
         for (why, titles) in &missing {
             out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
-            out.text(*why).raw("</p>");
+            out.prose(&parts::sentence(why)).raw("</p>");
         }
     }
     if names.is_empty() {
@@ -87,7 +87,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
         out.raw(format_args!(
             "<tr><th scope=\"row\" title=\"{}\">{}<small><code>{}</code></small></th>",
             escape(&known.formula),
-            escape(&known.title),
+            escape(&parts::sentence(&known.title)),
             escape(&known.name)
         ));
         for facts in own {

@@ -322,7 +322,7 @@ mod tests {
             "td class=\"n worse\"",
             "met in 0 of 3 trials",
             "99.9 % of seconds, longest miss 7 s",
-            "4.2 s",
+            "4.20 s",
             "insert, from due",
             "100.000",
             "nonzero",

@@ -132,3 +132,9 @@ pub(crate) fn confidence(view: &View<'_>) -> String {
 pub(crate) fn threshold(view: &View<'_>) -> String {
     Unit::Percent.tick(view.findings.threshold * 100.0)
 }
+
+/// A word or phrase with a capital.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}

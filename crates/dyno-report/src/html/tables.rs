@@ -192,7 +192,7 @@ fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let reason =
         if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
     out.raw("<p class=\"absent\">").element("b", title(metric)).raw(" is absent. ");
-    out.text(reason).raw("</p>");
+    out.prose(&parts::sentence(&reason)).raw("</p>");
 }
 
 /// Attempts by outcome, where any did not commit.

@@ -28,12 +28,16 @@ pub(super) fn resolve(
         places: &places,
         vocabulary,
         checked: BTreeMap::new(),
+        loaded: BTreeMap::new(),
         outlined: BTreeMap::new(),
     };
     let mut found: Vec<(&Variant, Vec<StepOutline>)> = Vec::new();
     let mut is_refused = false;
     for variant in &variants {
         is_refused |= !asking.check(variant);
+        for is_open in study.design.loads.iter().map(LoadLevel::is_open).collect::<BTreeSet<_>>() {
+            is_refused |= !asking.check_load(variant, is_open);
+        }
         for clients in frames(&study.design.loads) {
             match asking.steps(variant, Frame { clients, duration: study.design.duration }) {
                 Some(steps) => found.push((variant, steps)),
@@ -88,6 +92,8 @@ struct Asking<'a, 't> {
     vocabulary: &'a Vocabulary,
     /// Whether a workload with these options can run on a database.
     checked: BTreeMap<(String, Options, String), bool>,
+    /// Whether a workload with these options can run under an open load, or a closed one.
+    loaded: BTreeMap<(String, Options, bool), bool>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     outlined: BTreeMap<(String, Options, u64), Option<Vec<StepOutline>>>,
 }
@@ -112,6 +118,23 @@ impl<'a> Asking<'a, '_> {
         let Err(why) = result else { return true };
         let (workload, database) = (&workload.name, &database.name);
         let message = format!("workload `{workload}` cannot run on database `{database}`");
+        self.refuse(variant, message, why);
+        false
+    }
+
+    /// Whether the workload of a variant can run under an open load, or a closed one.
+    fn check_load(&mut self, variant: &Variant, is_open: bool) -> bool {
+        let Some(rules) = self.rules(variant) else { return true };
+        let workload = &variant.workload;
+        let key = (workload.name.clone(), workload.options.clone(), is_open);
+        if let Some(known) = self.loaded.get(&key) {
+            return *known;
+        }
+        let result = rules.check_load(&workload.options, is_open);
+        self.loaded.insert(key, result.is_ok());
+        let Err(why) = result else { return true };
+        let load = if is_open { "at a rate" } else { "without a rate" };
+        let message = format!("workload `{}` cannot run {load}", workload.name);
         self.refuse(variant, message, why);
         false
     }

@@ -14,8 +14,10 @@ use super::ledger::{Drift, TableBook, add, read};
 use super::schema::{self, DeleteEnd, DeleteText};
 use super::{Bench, Kind, rows};
 
-/// How long a client waits that is ahead of the other one, before it looks again.
-const AHEAD_PAUSE: Nanoseconds = Nanoseconds::from_micros(250);
+/// How long a client waits that is ahead of the other one, before it looks again: at first, and at
+/// most. Each look costs CPU, and each that comes too late costs time.
+const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
+    (Nanoseconds::from_micros(250), Nanoseconds::from_millis(2));
 
 /// Where a client stands.
 #[derive(Clone)]
@@ -40,18 +42,32 @@ impl Post {
         self.bench.ledger.drift(self.step, self.table)
     }
 
-    /// How long to wait for the other one.
-    fn wait(&self, mine: u64, others: u64) -> Nanoseconds {
-        let is_ahead = self.is_coupled && mine > others + DRIFT_MAX;
-        if is_ahead && !self.drift().is_over.load(Ordering::Relaxed) {
-            AHEAD_PAUSE
-        } else {
-            Nanoseconds::ZERO
-        }
-    }
-
     fn is_over(&self) {
         self.drift().is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Lets a client that is too far ahead of the other one wait until the lead has halved: then it can
+/// do several batches before it has to look again.
+#[derive(Default)]
+struct Lead {
+    /// The latest pause; none while it need not wait.
+    pause: Option<Nanoseconds>,
+}
+
+impl Lead {
+    /// How long to wait, by how many batches both have done.
+    fn wait(&mut self, post: &Post, mine: u64, others: u64) -> Nanoseconds {
+        let most = if self.pause.is_some() { DRIFT_MAX / 2 } else { DRIFT_MAX };
+        let is_ahead = post.is_coupled && mine > others + most;
+        if !is_ahead || post.drift().is_over.load(Ordering::Relaxed) {
+            self.pause = None;
+            return Nanoseconds::ZERO;
+        }
+        let (first, longest) = AHEAD_PAUSE;
+        let pause = self.pause.map_or(first, |pause| (pause + pause).min(longest));
+        self.pause = Some(pause);
+        pause
     }
 }
 
@@ -63,6 +79,7 @@ pub(super) fn as_text(sql: &[u8]) -> &str {
 /// Inserts batches of rows.
 pub(super) struct Inserter {
     post: Post,
+    lead: Lead,
     now: &'static str,
     products: DrawnByClient,
     // The statement; its first part stays.
@@ -80,7 +97,15 @@ impl Inserter {
             Vec::with_capacity(head.len() + rows::statement_room(values, post.per_commit));
         sql.extend_from_slice(head.as_bytes());
         let products = post.bench.products.client();
-        Inserter { post, now, products, sql, head: head.len(), is_again: false }
+        Inserter {
+            post,
+            lead: Lead::default(),
+            now,
+            products,
+            sql,
+            head: head.len(),
+            is_again: false,
+        }
     }
 }
 
@@ -91,8 +116,9 @@ impl Transactions for Inserter {
     }
 
     fn put_off(&mut self, _kind: usize) -> Nanoseconds {
-        let drift = self.post.drift();
-        self.post.wait(read(&drift.inserts), read(&drift.deletes))
+        let Inserter { post, lead, .. } = self;
+        let drift = post.drift();
+        lead.wait(post, read(&drift.inserts), read(&drift.deletes))
     }
 
     async fn perform(
@@ -101,7 +127,7 @@ impl Transactions for Inserter {
         random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        let Inserter { post, now, products, sql, head, is_again } = self;
+        let Inserter { post, now, products, sql, head, is_again, .. } = self;
         if !std::mem::replace(is_again, true) {
             let settings = &post.bench.settings;
             sql.truncate(*head);
@@ -137,6 +163,7 @@ impl Drop for Inserter {
 /// after each so many.
 pub(super) struct Deleter {
     post: Post,
+    lead: Lead,
     text: DeleteText,
     sql: Vec<u8>,
     /// DELETEs that it has to do.
@@ -153,7 +180,7 @@ pub(super) fn deleter_statements(table: &str) -> Vec<Statement> {
 impl Deleter {
     pub(super) fn new(post: Post, text: DeleteText, n_meant: u64) -> Deleter {
         let sql = Vec::with_capacity(text.before_id.len() + text.after_id.len() + 64);
-        Deleter { post, text, sql, n_meant, n_deletes: 0, n_mins: 0 }
+        Deleter { post, lead: Lead::default(), text, sql, n_meant, n_deletes: 0, n_mins: 0 }
     }
 
     fn is_min_due(&self) -> bool {
@@ -209,8 +236,9 @@ impl Transactions for Deleter {
         if kind != Kind::Delete.index() {
             return Nanoseconds::ZERO;
         }
-        let drift = self.post.drift();
-        self.post.wait(read(&drift.deletes), read(&drift.inserts))
+        let Deleter { post, lead, .. } = self;
+        let drift = post.drift();
+        lead.wait(post, read(&drift.deletes), read(&drift.inserts))
     }
 
     async fn perform(
@@ -288,5 +316,33 @@ impl Transactions for Refused {
         _session: &mut Session,
     ) -> Result<(), StatementError> {
         Err(self.error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::asked;
+    use super::*;
+
+    #[test]
+    fn who_is_ahead_waits_until_the_lead_has_halved() {
+        let workload = asked(&[], 1);
+        let bench = Arc::clone(workload.bench.get().unwrap());
+        let post = |is_coupled| Post {
+            bench: Arc::clone(&bench),
+            step: 2,
+            table: 0,
+            per_commit: 50,
+            is_coupled,
+            has_deletes: true,
+        };
+        let (coupled, mut lead) = (post(true), Lead::default());
+        let mut micros = |mine, others| lead.wait(&coupled, mine, others).0 / 1000;
+        assert_eq!([micros(8, 0), micros(9, 0), micros(9, 1)], [0, 250, 500]);
+        assert_eq!([micros(9, 2), micros(9, 3), micros(9, 4)], [1000, 2000, 2000]);
+        assert_eq!([micros(9, 5), micros(13, 5), micros(14, 5)], [0, 0, 250]);
+        assert_eq!(Lead::default().wait(&post(false), 1000, 0), Nanoseconds::ZERO);
+        coupled.is_over();
+        assert_eq!(lead.wait(&coupled, 1000, 0), Nanoseconds::ZERO);
     }
 }

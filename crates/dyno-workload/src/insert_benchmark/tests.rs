@@ -31,7 +31,7 @@ fn frame(clients: usize) -> StepFrame {
 }
 
 /// Ready to run with so many clients.
-fn asked(given: &[(&str, &str)], clients: usize) -> InsertBenchmark {
+pub(super) fn asked(given: &[(&str, &str)], clients: usize) -> InsertBenchmark {
     let workload = make(given).unwrap();
     workload.steps(&frame(clients)).unwrap();
     workload

@@ -4,8 +4,9 @@
 //! What is the user's to choose is an option, and named in the record:
 //!
 //! - `mode`: *paced* terminals key and think; *unpaced* ones begin the next transaction when the
-//!   last one has ended; *open* is a rate of arrivals, whatever the server does. Only the first is
-//!   what the specification measures, so only its throughput may be called tpmC.
+//!   last one has ended; *open* is a rate of arrivals, whatever the server does, and is what
+//!   *unpaced* ones become under a rate. Only the first is what the specification measures, so only
+//!   its throughput may be called tpmC.
 //! - `home`: each client is a terminal of one warehouse, or (not TPC-C) draws one each time.
 //! - `mix`: kinds are drawn by weights of 45/43/4/4/4 %, or from shuffled decks of 23 cards; the
 //!   specification permits both.
@@ -166,6 +167,19 @@ impl Workload for TpcC {
             Dialect::Sqlite if self.settings.has_foreign_keys => {
                 refused("foreign_keys", "SQLite cannot add foreign keys to tables that are there")
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        match (self.settings.mode, is_open) {
+            (Mode::Paced, true) => Err("tpcc in mode `paced` does not go with a rate: its clients \
+                                        key and think, and begin when they have; leave out the \
+                                        rate or the mode"
+                .to_owned()),
+            (Mode::Open, false) => Err("tpcc in mode `open` needs a rate (`rate`, or `find_rate`); \
+                                        give one, or leave out the mode"
+                .to_owned()),
             _ => Ok(()),
         }
     }

@@ -30,7 +30,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "mode",
         kind: OptionKind::Word(&["unpaced", "paced", "open"]),
         default: "unpaced",
-        help: "one transaction after the other; with keying and think time; or as a rate tells",
+        help: "one transaction after the other (or open, where there is a rate); with keying and \
+               think time; only open",
     },
     OptionSpec {
         name: "home",

@@ -319,6 +319,17 @@ fn what_a_product_does_not_have_is_refused() {
 }
 
 #[test]
+fn a_mode_that_is_not_the_loads_is_refused() {
+    let check = |mode, is_open| workload(&[("mode", mode)]).check_load(is_open);
+    assert!(check("paced", true).unwrap_err().contains("does not go with a rate"));
+    assert!(check("open", false).unwrap_err().contains("needs a rate"));
+    for (mode, is_open) in [("paced", false), ("open", true), ("unpaced", false), ("unpaced", true)]
+    {
+        assert_eq!(check(mode, is_open), Ok(()));
+    }
+}
+
+#[test]
 fn paced_terminals_are_ten_for_each_warehouse() {
     let steps = |options: &[(&str, &str)], clients| {
         let frame = StepFrame { clients, duration: Nanoseconds::from_secs(1) };

@@ -288,6 +288,7 @@ fn loads(
     let word = vocabulary.workloads.iter().find(|word| word.name == workload);
     let Some(rules) = word.and_then(|word| word.rules.as_ref()) else { return Ok(vec![load]) };
     rules.check(options, product).map_err(anyhow::Error::msg)?;
+    rules.check_load(options, load.is_open()).map_err(anyhow::Error::msg)?;
     let clients = match &load {
         // How many there will be is what is sought.
         LoadLevel::Search(Search { sought: Sought::Clients { .. }, .. }) => 1,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    Access, Cost, CostPlan, CostSource, Endpoint, Server, ServerSpec, cost_source, explain_cost,
-    note_tables,
+    Access, Cost, CostPlan, CostSource, Endpoint, Server, ServerSpec, Spread, cost_source,
+    explain_cost, note_tables,
 };
 use dyno_lab::Lab;
 use dyno_units::{ByteCount, Seed};
@@ -28,7 +28,7 @@ pub(crate) struct ExplainCostOptions {
     #[arg(long, value_name = "DATABASE")]
     on: String,
     /// Runs that count; one more before them warms up
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
     runs: u32,
     /// Let it change data; each run is rolled back
     #[arg(long)]
@@ -58,6 +58,13 @@ pub(crate) struct ExplainCostOptions {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+}
+
+fn runs(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(runs @ 1..=10_000) => Ok(runs),
+        _ => Err("give a number of runs from 1 to 10000".to_owned()),
+    }
 }
 
 /// Runs the statement and prints what it cost.
@@ -199,8 +206,11 @@ fn explained(
     if options.json { json(&options.sql, &cost) } else { Ok(table(&cost)) }
 }
 
+fn spread(spread: &Spread) -> serde_json::Value {
+    serde_json::json!({"median": spread.median, "low": spread.low, "high": spread.high})
+}
+
 fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
-    let spread = |spread: &dyno_database::Spread| serde_json::json!({"median": spread.median, "low": spread.low, "high": spread.high});
     let counters: Vec<_> = cost
         .counters
         .iter()
@@ -277,7 +287,7 @@ fn amount(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dyno_database::{CounterCost, Spread};
+    use dyno_database::CounterCost;
 
     use super::*;
 

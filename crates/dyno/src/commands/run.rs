@@ -33,11 +33,12 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let manifest = dyno_lab::make_manifest(&plan, &study.design, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
     terminal::say(&format!(
-        "{}\n{} variants × {} repetitions, {} trials, about {} of load, seed {}; record in {}",
+        "{}\n{} variants × {} repetitions, {} trials, {} {} of load, seed {}; record in {}",
         plan.title,
         plan.variants.len(),
         study.design.repetitions,
         plan.trials.len(),
+        if plan.is_open_ended() || plan.repetitions_min.is_some() { "at most" } else { "about" },
         plan.load_time(),
         seed.0,
         folder.display()

@@ -52,7 +52,8 @@ pub(crate) fn processes(readings: &BTreeMap<String, f64>, n_cpus: u32) -> Option
         let value = readings.get(&format!("{name}.cpu_s_per_s"))?;
         Some(format!("{name} {value:.2}"))
     };
-    let shares: Vec<String> = ["server", "generator", "rest"].into_iter().filter_map(share).collect();
+    let shares: Vec<String> =
+        ["server", "generator", "rest"].into_iter().filter_map(share).collect();
     (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
 }
 

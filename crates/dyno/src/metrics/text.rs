@@ -252,12 +252,15 @@ mod tests {
         let mut exposed = Exposed::default();
         exposed.begin_trial(3, "size=\"big\"");
         exposed.set_readings(&BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
-        exposed.set_load("8 clients", &[KindSecond {
-            name: "read".into(),
-            throughput: 12.0,
-            errors: 0.0,
-            response_us: vec![(0.5, 1500.0)],
-        }]);
+        exposed.set_load(
+            "8 clients",
+            &[KindSecond {
+                name: "read".into(),
+                throughput: 12.0,
+                errors: 0.0,
+                response_us: vec![(0.5, 1500.0)],
+            }],
+        );
         exposed.readings.insert("un.known".into(), 1.0);
         let text = exposed.to_string();
         let labels = "variant=\"size=\\\"big\\\"\",step=\"8 clients\",kind=\"read\"";

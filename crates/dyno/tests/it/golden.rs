@@ -165,3 +165,44 @@ fn an_open_load_with_a_stall() {
         expect_file!["../../../dyno-report/tests/golden/stall.txt"],
     );
 }
+
+#[test]
+fn tables_are_written_in_every_format_and_say_the_same() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        r#"
+        title = "Tables"
+        [database.a]
+        product = "simulated"
+        [workload.oltp_point_select]
+        [design]
+        clients = [1, 2]
+        repetitions = 2
+        warm_up = "1s"
+        duration = "5s"
+        rest = "0s"
+        seed = 1
+        "#,
+    );
+    bench.dyno_good(&["run", "study.toml"]);
+    for format in ["csv", "jsonl", "parquet"] {
+        let said = bench.dyno_good(&["report", "runs/study", "--format", format]).out;
+        // Two trials of two steps, each of five seconds and one of warm-up.
+        assert!(said.contains(&format!("tables/seconds.{format}: 24 rows")), "{said}");
+        assert!(said.contains(&format!("tables/trials.{format}: 4 rows")), "{said}");
+    }
+    let findings = bench.json("runs/study/findings.json");
+    let throughput = findings["cells"][0]["metrics"]["throughput"]["value"].as_f64().unwrap();
+    let lines = std::fs::read_to_string(bench.path("runs/study/tables/estimates.jsonl")).unwrap();
+    let rows = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let same = rows.filter(|row| row["metric"] == "throughput" && row["step"] == "1 client");
+    let same: Vec<f64> = same.filter_map(|row| row["value"].as_f64()).collect();
+    assert_eq!(same, [throughput]);
+    let csv = std::fs::read_to_string(bench.path("runs/study/tables/seconds.csv")).unwrap();
+    assert!(csv.contains("throughput (1/s)") && csv.contains("response_p95 (µs)"), "{csv}");
+    let out = bench.path("elsewhere");
+    let out = out.to_str().unwrap();
+    bench.dyno_good(&["report", "runs/study", "--format", "csv", "--out", out]);
+    assert!(bench.path("elsewhere/comparisons.csv").exists());
+}

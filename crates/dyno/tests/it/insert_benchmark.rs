@@ -78,7 +78,7 @@ fn all_steps_run_on_innodb() {
 
 #[test]
 fn all_steps_run_on_rocksdb() {
-    let place = ["--on", "mariadb", "--engine", "rocksdb"];
+    let place = ["--on", "mariadb", "--engine", "RocksDB"];
     check(&run(&place, &["--create-indexes", "one-by-one"]), &TODAY, 3000);
 }
 

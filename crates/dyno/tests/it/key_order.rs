@@ -50,7 +50,7 @@ fn both_keys_on_innodb() {
 
 #[test]
 fn both_keys_on_rocksdb() {
-    both_keys_on(&["--on", "mariadb", "--engine", "rocksdb"]);
+    both_keys_on(&["--on", "mariadb", "--engine", "RocksDB"]);
 }
 
 #[test]

@@ -57,11 +57,10 @@ fn bench_runs_all_steps_and_tells_of_each() {
         let by_quota = step["roles"].as_array().unwrap().iter().any(|role| role["quota"].is_u64());
         let expected = if by_quota { "quota" } else { "time" };
         assert_eq!(step["ended_by"], expected, "{step:#}");
-        assert!(step["kinds"].is_array() && step["measured_s"].as_f64() > Some(0.0), "{step:#}");
-        if !by_quota {
-            let measured = step["measured_s"].as_f64().unwrap();
-            assert!((1.9..4.0).contains(&measured), "{step:#}");
-        }
+        assert!(step["measured_s"].as_f64() > Some(0.0), "{step:#}");
+        let transactions = |entry: &Value| entry["transactions"].as_u64().unwrap();
+        let kinds = step["kinds"].as_array().unwrap();
+        assert_eq!(kinds.iter().map(transactions).sum::<u64>(), transactions(step), "{step:#}");
     }
     assert_eq!(result["throughput_tps"], Value::Null, "steps are not added up");
     assert!(result["canary"]["before_s"].as_f64() > Some(0.0), "{}", result["canary"]);

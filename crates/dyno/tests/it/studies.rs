@@ -21,8 +21,14 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "dbstress/full.toml",
         "dbstress/stable-load.toml",
         "dbstress/bench-top.toml",
+        "insert-benchmark/full.toml",
+        "insert-benchmark/bench-top.toml",
+        "key-order/full.toml",
+        "key-order/bench-top.toml",
         "pgbench/full.toml",
         "pgbench/bench-top.toml",
+        "tpcc-volumes/full.toml",
+        "tpcc-volumes/bench-top.toml",
         "aa/bench-top.toml",
     ] {
         bench.dyno_good(&["check", &shipped(name)]);

@@ -221,19 +221,22 @@ fn tables_that_somebody_changed_are_found() {
 #[test]
 fn what_cannot_run_is_refused_by_check() {
     let bench = Workbench::new();
-    let check = |product: &str, options: &str, clients: u32, expected: &str| {
+    let check = |product: &str, options: &str, load: &str, expected: &str| {
         let study = format!(
             "title = \"x\"\n[database.a]\nproduct = \"{product}\"\n[workload.tpcc]\n{options}\n\
-             [design]\nbaseline = {{ database = \"a\" }}\nduration = \"1s\"\n[design.vary]\n\
-             database = [\"a\"]\nclients = [{clients}]\n"
+             [design]\nduration = \"1s\"\n{load}\n"
         );
         bench.write("study.toml", &study);
         let answer = bench.dyno(&["check", "study.toml"]);
         assert_ne!(answer.code, 0, "{options}: {}", answer.out);
         assert!(answer.err.contains(expected), "{options}: {}", answer.err);
     };
-    check("sqlite", "procedures = \"yes\"", 1, "SQLite has no stored procedures");
-    check("sqlite", "foreign_keys = \"yes\"", 1, "foreign_keys");
-    check("mariadb", "mode = \"paced\"\nwarehouses = 2", 21, "ten terminals for each warehouse");
-    check("mariadb", "mode = \"paced\"\nhome = \"no\"", 1, "who waits is a terminal");
+    let one = "clients = 1";
+    check("sqlite", "procedures = \"yes\"", one, "SQLite has no stored procedures");
+    check("sqlite", "foreign_keys = \"yes\"", one, "foreign_keys");
+    let paced = "mode = \"paced\"\nwarehouses = 2";
+    check("mariadb", paced, "clients = 21", "ten terminals for each warehouse");
+    check("mariadb", paced, "rate = 50", "does not go with a rate");
+    check("mariadb", "mode = \"open\"", one, "needs a rate");
+    check("mariadb", "mode = \"paced\"\nhome = \"no\"", one, "who waits is a terminal");
 }

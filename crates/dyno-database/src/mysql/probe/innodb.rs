@@ -427,7 +427,8 @@ impl Limit {
         if self.due.is_due(now) {
             self.bytes = checkpoint_age_limit(&mut |sql| asker.rows(now, sql));
         }
-        let limit = values.get("checkpoint_age_max").copied().or(self.bytes)?;
+        let told = values.get("checkpoint_age_max").or(values.get("log_capacity"));
+        let limit = told.copied().or(self.bytes)?;
         (limit > 0.0).then(|| 100.0 * values.get("checkpoint_age").copied().unwrap_or(0.0) / limit)
     }
 }

@@ -133,6 +133,7 @@ const LINES: &[Line] = &[
     ),
     (Section::Log, "Max checkpoint age #", &["checkpoint_age_max"]),
     (Section::Log, "Checkpoint age target #", &["checkpoint_age_target"]),
+    (Section::Log, "Log capacity #", &["log_capacity"]),
     (
         Section::Log,
         "# pending log writes, # pending chkp writes",

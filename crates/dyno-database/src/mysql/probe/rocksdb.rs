@@ -78,7 +78,8 @@ const TEXT: &[Item] = &[
         "pending",
         "rocksdb.pending_compaction_bytes",
         "bytes",
-        "bytes that wait for compaction; where the server does not tell them, estimated from sizes and scores of levels",
+        "bytes that wait for compaction, estimated from sizes and scores of levels where the \
+         server does not tell them",
     ),
     gauge(
         "l0_files",

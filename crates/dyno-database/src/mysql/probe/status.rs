@@ -197,7 +197,7 @@ const INNODB: &[Item] = &[
         "innodb_log_writes",
         "innodb.log_writes_per_s",
         "1/s",
-        "writes of the redo log: the fsyncs that a disk would have to do if every commit were synced",
+        "writes of the redo log: what a disk would have to sync if every commit were synced",
     ),
     rate(
         "innodb_log_write_requests",

@@ -200,7 +200,7 @@ const PATTERNS: &[ReadingLegend] = &[
     one(
         "pg.block_hit_percent",
         "%",
-        "blocks asked for that shared buffers had; the operating system's cache may have had the others",
+        "blocks asked for that shared buffers had; the system's cache may have had the others",
     ),
     one("pg.io.*.reads_per_s", "1/s", "reads by processes of this kind (from 16)"),
     one("pg.io.*.writes_per_s", "1/s", "writes by processes of this kind (from 16)"),

@@ -7,7 +7,9 @@ use dyno_units::Nanoseconds;
 use dyno_workload::Connector;
 
 use super::Version;
-use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate};
+use crate::probe::{
+    Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate, spelt,
+};
 
 const TOTALS: &[Item] = &[
     gauge("live", "pg.live_tuples", "1", "live row versions, as the server estimates them"),
@@ -71,22 +73,29 @@ pub(super) fn legend() -> &'static [ReadingLegend] {
     &ALL
 }
 
-const ASK_TOTALS: &str = "SELECT COALESCE(sum(n_live_tup), 0) AS live, COALESCE(sum(n_dead_tup), 0) AS dead, \
-     COALESCE(sum(n_mod_since_analyze), 0) AS modified, COALESCE(sum(seq_scan), 0) AS seq_scan, \
-     COALESCE(sum(seq_tup_read), 0) AS seq_tup_read, COALESCE(sum(idx_scan), 0) AS idx_scan, \
-     COALESCE(sum(idx_tup_fetch), 0) AS idx_tup_fetch, COALESCE(sum(n_tup_upd), 0) AS upd, \
-     COALESCE(sum(n_tup_hot_upd), 0) AS hot_upd, COALESCE(sum(vacuum_count), 0) AS vacuums, \
-     COALESCE(sum(autovacuum_count), 0) AS autovacuums, COALESCE(sum(analyze_count), 0) AS analyzes, \
-     COALESCE(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_catalog.pg_stat_user_tables";
+// Without any table all sums are 0.
+const ASK_TOTALS: &str = "SELECT COALESCE(sum(n_live_tup), 0) AS live, \
+     COALESCE(sum(n_dead_tup), 0) AS dead, COALESCE(sum(n_mod_since_analyze), 0) AS modified, \
+     COALESCE(sum(seq_scan), 0) AS seq_scan, COALESCE(sum(seq_tup_read), 0) AS seq_tup_read, \
+     COALESCE(sum(idx_scan), 0) AS idx_scan, COALESCE(sum(idx_tup_fetch), 0) AS idx_tup_fetch, \
+     COALESCE(sum(n_tup_upd), 0) AS upd, COALESCE(sum(n_tup_hot_upd), 0) AS hot_upd, \
+     COALESCE(sum(vacuum_count), 0) AS vacuums, \
+     COALESCE(sum(autovacuum_count), 0) AS autovacuums, \
+     COALESCE(sum(analyze_count), 0) AS analyzes, \
+     COALESCE(sum(autoanalyze_count), 0) AS autoanalyzes \
+     FROM pg_catalog.pg_stat_user_tables";
 /// From 13.
-const ASK_INSERTED: &str =
-    "SELECT COALESCE(sum(n_ins_since_vacuum), 0) AS inserted FROM pg_catalog.pg_stat_user_tables";
-const ASK_PROGRESS: &str = "SELECT count(*) AS running, COALESCE(sum(heap_blks_total), 0) AS total, \
+const ASK_INSERTED: &str = "SELECT COALESCE(sum(n_ins_since_vacuum), 0) AS inserted \
+     FROM pg_catalog.pg_stat_user_tables";
+const ASK_PROGRESS: &str = "SELECT count(*) AS running, \
+     COALESCE(sum(heap_blks_total), 0) AS total, \
      COALESCE(sum(heap_blks_scanned), 0) AS scanned, \
      COALESCE(sum(heap_blks_vacuumed), 0) AS vacuumed, \
      COALESCE(max(index_vacuum_count), 0) AS index_rounds \
      FROM pg_catalog.pg_stat_progress_vacuum";
-const ASK_WORST: &str = "SELECT relname, n_dead_tup, pg_catalog.pg_total_relation_size(relid) \
+const ASK_WORST: &str = "SELECT CASE schemaname WHEN 'public' THEN relname::text \
+     ELSE schemaname || '.' || relname END, n_dead_tup, \
+     pg_catalog.pg_total_relation_size(relid) \
      FROM pg_catalog.pg_stat_user_tables ORDER BY n_dead_tup DESC, relname LIMIT 8";
 
 /// Reads the statistics of tables.
@@ -129,7 +138,7 @@ impl Probe for TablesProbe {
         }
         if self.worst_due.is_due(now) {
             for row in self.asker.rows(now, ASK_WORST).unwrap_or_default() {
-                let Some(table) = cell(&row, 0) else { continue };
+                let Some(table) = cell(&row, 0).map(spelt) else { continue };
                 for (column, what) in [(1, "dead_tuples"), (2, "bytes")] {
                     if let Some(value) = cell(&row, column).and_then(number) {
                         readings.insert(format!("pg.table.{table}.{what}"), value);

@@ -42,7 +42,12 @@ impl Fixture {
             "stat",
             format!(
                 "{} (server) S {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 {} 0 {} 1000 50 0",
-                fake.pid, fake.parent, fake.own_ticks, fake.reaped_ticks, fake.n_threads, fake.start_ticks
+                fake.pid,
+                fake.parent,
+                fake.own_ticks,
+                fake.reaped_ticks,
+                fake.n_threads,
+                fake.start_ticks
             ),
         );
         write(
@@ -248,8 +253,7 @@ fn cpu_time_is_told_by_kind_of_thread() {
         }
     };
     let mut fixture = Fixture::new(&[10], false);
-    let group =
-        ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
+    let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
     fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], Some(groups));
     fixture.set(Fake { pid: 10, parent: 1, n_threads: 3, ..Fake::default() });
     fs::write(fixture.folder.path().join("10/cmdline"), "server\0--fast\0").expect("written");

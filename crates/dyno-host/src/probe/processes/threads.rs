@@ -72,9 +72,9 @@ impl Threads {
         let pause = (n_threads / THREADS_PER_S as u64).min(60);
         let passed = self.before.map(|before| now.saturating_sub(before));
         // Half a second of grace: reads are not on time to the nanosecond.
-        if passed.is_some_and(|passed| passed + Nanoseconds::from_millis(500)
-            < Nanoseconds::from_secs(pause))
-        {
+        if passed.is_some_and(|passed| {
+            passed + Nanoseconds::from_millis(500) < Nanoseconds::from_secs(pause)
+        }) {
             return;
         }
         let found = self.look(members, files);
@@ -104,7 +104,10 @@ impl Threads {
             for tid in tids {
                 if let Some(counts) = files.thread_counts(pid, tid, only) {
                     let before = self.known.get(&(pid, tid)).copied().unwrap_or_default();
-                    found.insert((pid, tid), self.named(pid, tid, Known { counts, ..before }, files));
+                    found.insert(
+                        (pid, tid),
+                        self.named(pid, tid, Known { counts, ..before }, files),
+                    );
                 }
             }
         }
@@ -139,7 +142,8 @@ impl Threads {
         if self.groups.is_none() || found.values().all(|known| known.group.is_none()) {
             return;
         }
-        let mut cpu_s = BTreeMap::from([("foreground".to_owned(), 0.0), ("background".to_owned(), 0.0)]);
+        let mut cpu_s =
+            BTreeMap::from([("foreground".to_owned(), 0.0), ("background".to_owned(), 0.0)]);
         for (key, now) in found {
             let used = grown(key, now, |counts| counts.cpu_ns) / 1e9 / seconds;
             let side = match now.group {

@@ -120,7 +120,7 @@ fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
     Ok(told)
 }
 
-/// Each kind of transaction by itself.
+/// Each kind of transaction that occurred, by itself.
 fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
     let told = |kind: &KindSummary| -> anyhow::Result<Value> {
         let response = decoded(&kind.response)?;
@@ -133,7 +133,7 @@ fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
             "service_time_us": times(&decoded(&kind.service)?),
         }))
     };
-    step.kinds.iter().map(told).collect()
+    step.kinds.iter().filter(|kind| !kind.outcomes.is_empty()).map(told).collect()
 }
 
 fn decoded(histogram: &EncodedHistogram) -> anyhow::Result<Histogram<u64>> {
@@ -249,7 +249,7 @@ fn summary(result: &Value) -> String {
         "{} on {}\n\
          throughput      {} transactions/s, {} statements/s ({} transactions in {} s, n = 1 trial, \
          no bounds)\n\
-         response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
+         {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
          generator       busiest worker {} of a CPU, {} of what it can do here\n\
@@ -260,6 +260,7 @@ fn summary(result: &Value) -> String {
         fixed("/statements_per_s", 1),
         result["transactions"],
         fixed("/measured_s", 1),
+        new_orders(&result["kinds"]),
         fixed("/response_time_us/mean", 1),
         fixed("/response_time_us/p50", 1),
         fixed("/response_time_us/p95", 1),
@@ -273,6 +274,16 @@ fn summary(result: &Value) -> String {
         percent("/generator/share_of_calibrated"),
         audit(&result["audit"]),
     )
+}
+
+/// TPC-C's throughput by the name that the field has for it; nothing for other workloads.
+fn new_orders(kinds: &Value) -> String {
+    let is_new_order = |kind: &&Value| kind["name"] == "new_order";
+    let kind = kinds.as_array().into_iter().flatten().find(is_new_order);
+    let rate = kind.and_then(|kind| kind["throughput_tps"].as_f64());
+    rate.map_or(String::new(), |rate| {
+        format!("new-orders      {:.0} a minute (NOPM)\n", rate * 60.0)
+    })
 }
 
 /// The audit for a person: how many demands are met, and which are not.

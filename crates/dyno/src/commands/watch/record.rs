@@ -80,9 +80,8 @@ impl Recording {
         clock: &dyn Clock,
     ) -> anyhow::Result<String> {
         let n = (clock.now().saturating_sub(self.origin).0 / self.every.0).max(1);
-        let spans: Vec<(Nanoseconds, Nanoseconds)> = (0..n)
-            .map(|idx| (self.origin + Nanoseconds(idx * self.every.0), self.every))
-            .collect();
+        let spans: Vec<(Nanoseconds, Nanoseconds)> =
+            (0..n).map(|idx| (self.origin + Nanoseconds(idx * self.every.0), self.every)).collect();
         let readings = self.series.align(&spans);
         let step = summarise(readings, n, self.every);
         let now = clock.unix_millis();

@@ -71,8 +71,9 @@ proptest! {
 
     #[test]
     fn garbage_is_no_harm(
-        text in "(\n?(\\*\\* Compaction Stats \\[|Level    Files Size Score|L[0-9]|Sum| [0-9]/[0-9]|Stalls\\(count\\):|\
-                 Write Stall \\(count\\):|Estimated pending compaction bytes:|[é ,:|0-9KMG.]{0,9})){0,40}",
+        text in "(\n?(\\*\\* Compaction Stats \\[|Level    Files Size Score|L[0-9]|Sum|\
+                 [ ][0-9]/[0-9]|Stalls\\(count\\):|Write Stall \\(count\\):|\
+                 Estimated pending compaction bytes:|[é ,:|0-9KMG.]{0,9})){0,40}",
     ) {
         parse_rocksdb_status(&text);
     }

@@ -74,7 +74,9 @@ fn version_1_18_as_it_is() {
 
 proptest! {
     #[test]
-    fn no_answer_makes_it_panic(text in "((database|user|cl_active|maxwait|[a-z0-9 ]{0,4})\\|?\n?){0,30}") {
+    fn no_answer_makes_it_panic(
+        text in "((database|user|cl_active|maxwait|[a-z0-9 ]{0,4})\\|?\n?){0,30}",
+    ) {
         parse_pools(&rows(&text));
         totals(&rows(&text));
     }

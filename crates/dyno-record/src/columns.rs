@@ -1,0 +1,169 @@
+//! Columns of readings as JSON: short ones as arrays, long ones packed into text.
+//!
+//! A packed column is its values, with commas between and nothing for a missing one, deflated, as
+//! base64: an hour of thousands of readings would else be hundreds of megabytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+/// Values by second, none where missing; by name.
+type Columns = BTreeMap<String, Vec<Option<f64>>>;
+
+/// A column of up to so many values is written as an array.
+const PLAIN: usize = 900;
+
+/// For serde's `with`.
+pub(crate) fn serialize<S: Serializer>(columns: &Columns, out: S) -> Result<S::Ok, S::Error> {
+    let mut map = out.serialize_map(Some(columns.len()))?;
+    for (name, column) in columns {
+        if column.len() <= PLAIN {
+            map.serialize_entry(name, column)?;
+        } else {
+            map.serialize_entry(name, &packed(column))?;
+        }
+    }
+    map.end()
+}
+
+/// For serde's `with`.
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Columns, D::Error> {
+    let columns = BTreeMap::<String, Column>::deserialize(input)?;
+    Ok(columns.into_iter().map(|(name, column)| (name, column.0)).collect())
+}
+
+fn packed(column: &[Option<f64>]) -> String {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    for (idx, value) in column.iter().enumerate() {
+        let comma = if idx == 0 { "" } else { "," };
+        match value {
+            Some(value) => write!(encoder, "{comma}{value}"),
+            None => write!(encoder, "{comma}"),
+        }
+        .expect("writing to memory does not fail");
+    }
+    STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
+}
+
+fn unpacked(text: &str) -> Option<Vec<Option<f64>>> {
+    let mut plain = String::new();
+    let deflated = STANDARD.decode(text).ok()?;
+    DeflateDecoder::new(deflated.as_slice()).read_to_string(&mut plain).ok()?;
+    let value = |text: &str| match text {
+        "" => Some(None),
+        text => text.parse::<f64>().ok().map(Some),
+    };
+    plain.split(',').map(value).collect()
+}
+
+struct Column(Vec<Option<f64>>);
+
+impl<'de> Deserialize<'de> for Column {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Column, D::Error> {
+        input.deserialize_any(ColumnVisitor)
+    }
+}
+
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(out)
+    }
+}
+
+struct ColumnVisitor;
+
+impl<'de> Visitor<'de> for ColumnVisitor {
+    type Value = Column;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array of values, or a packed column")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Column, A::Error> {
+        let mut column = Vec::new();
+        while let Some(value) = values.next_element()? {
+            column.push(value);
+        }
+        Ok(Column(column))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Column, E> {
+        unpacked(text).map(Column).ok_or_else(|| E::custom("a packed column is damaged"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Holder {
+        #[serde(with = "super")]
+        readings: Columns,
+    }
+
+    fn holder(column: Vec<Option<f64>>) -> Holder {
+        Holder { readings: BTreeMap::from([("x".to_owned(), column)]) }
+    }
+
+    #[track_caller]
+    fn check_round(column: Vec<Option<f64>>, is_packed: bool) {
+        let holder = holder(column);
+        let text = serde_json::to_string(&holder).expect("it can be written");
+        assert_eq!(text.contains("\"x\":\""), is_packed, "{}", &text[..text.len().min(80)]);
+        assert_eq!(serde_json::from_str::<Holder>(&text).expect("it can be read"), holder);
+    }
+
+    #[test]
+    fn long_columns_are_packed_and_come_back() {
+        check_round(Vec::new(), false);
+        check_round(vec![Some(1.5), None, Some(-0.25)], false);
+        let long = |value: fn(usize) -> Option<f64>| (0..PLAIN + 1).map(value).collect();
+        check_round(long(|n| (n % 3 > 0).then_some(n as f64 / 7.0)), true);
+        check_round(long(|_| None), true);
+        check_round(long(|n| Some(1e300 / (n as f64 + 1.0))), true);
+    }
+
+    #[test]
+    fn a_damaged_column_is_refused() {
+        let check = |column: &str| {
+            let text = format!("{{\"readings\":{{\"x\":{column}}}}}");
+            assert!(serde_json::from_str::<Holder>(&text).is_err(), "{column}");
+        };
+        check("\"not base64\"");
+        check("\"AAAA\"");
+        check("7");
+        check("[\"a\"]");
+    }
+
+    #[test]
+    fn an_hour_of_10000_readings_stays_under_100_mb() {
+        let mut random = 1_u64;
+        let bytes: usize = (0..20)
+            .map(|number| {
+                let value =
+                    |second| Some(crate::readings::tests::busy(number, second, &mut random));
+                packed(&(0..3600).map(value).collect::<Vec<_>>()).len()
+            })
+            .sum();
+        let hour = bytes / 20 * 10_000;
+        assert!(hour < 100_000_000, "{hour} bytes");
+        assert!(hour > 10_000_000, "{hour} bytes are too few to be true");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_unpacking_panic(text in "[A-Za-z0-9+/=]{0,40}") {
+            let _ = unpacked(&text);
+        }
+    }
+}

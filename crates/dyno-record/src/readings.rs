@@ -1,0 +1,214 @@
+//! `readings.jsonl.gz`: what the probes read, in the order of time, packed while it is written.
+//!
+//! A line has the time, the names that it uses first (each gets the next number, counted from 0),
+//! and runs of values: a run begins at the number that is its key. So a name is written once.
+//!
+//! ```text
+//! {"at_ns":1000,"names":["cpu.busy_pct","load.avg1"],"values":{"0":[12.5,0.3]}}
+//! {"at_ns":2000,"values":{"0":[13,null]}}
+//! ```
+//!
+//! A killed run leaves a file that ends early; all of it but the last seconds can be unpacked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// Nanoseconds after which what was written is on its way to the disk, come what may.
+const FLUSH_NS: u64 = 10_000_000_000;
+
+/// Missing values that are written rather than a new run begun.
+const GAP: usize = 4;
+
+/// More readings than this are kept once, in the summary, when a trial has finished.
+const KEPT_TWICE: u64 = 1_000_000;
+
+/// The log of readings of one trial.
+pub(crate) struct ReadingsLog {
+    pub(crate) path: PathBuf,
+    file: GzEncoder<File>,
+    numbers: HashMap<String, usize>,
+    line: String,
+    flushed_ns: u64,
+    n_values: u64,
+}
+
+impl ReadingsLog {
+    /// Makes an empty one.
+    pub(crate) fn create(path: PathBuf) -> io::Result<ReadingsLog> {
+        let file = GzEncoder::new(File::create(&path)?, Compression::default());
+        let (numbers, line) = (HashMap::new(), String::new());
+        Ok(ReadingsLog { path, file, numbers, line, flushed_ns: 0, n_values: 0 })
+    }
+
+    /// Appends what was read at a moment.
+    pub(crate) fn push(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) -> io::Result<()> {
+        let mut new = Vec::new();
+        let mut numbered: Vec<(usize, f64)> = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            let number = match self.numbers.get(name) {
+                Some(number) => *number,
+                None => {
+                    let number = self.numbers.len();
+                    self.numbers.insert(name.clone(), number);
+                    new.push(name);
+                    number
+                }
+            };
+            numbered.push((number, *value));
+        }
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        self.line.clear();
+        write!(self.line, "{{\"at_ns\":{at_ns}").map_err(io::Error::other)?;
+        if !new.is_empty() {
+            let names = serde_json::to_string(&new)?;
+            write!(self.line, ",\"names\":{names}").map_err(io::Error::other)?;
+        }
+        self.line.push_str(",\"values\":{");
+        write_runs(&numbered, &mut self.line).map_err(io::Error::other)?;
+        self.line.push_str("}}\n");
+        self.file.write_all(self.line.as_bytes())?;
+        self.n_values += values.len() as u64;
+        if at_ns >= self.flushed_ns.saturating_add(FLUSH_NS) {
+            self.flushed_ns = at_ns;
+            self.file.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file; tells whether it has so many values that they are not to be kept twice.
+    pub(crate) fn finish(self) -> io::Result<bool> {
+        self.file.finish()?.sync_all()?;
+        Ok(self.n_values > KEPT_TWICE)
+    }
+}
+
+fn write_runs(numbered: &[(usize, f64)], out: &mut String) -> std::fmt::Result {
+    let mut next = None;
+    for (number, value) in numbered {
+        match next {
+            Some(expected) if *number >= expected && *number <= expected + GAP => {
+                (expected..*number).for_each(|_| out.push_str(",null"));
+                out.push(',');
+            }
+            before => {
+                let end = if before.is_some() { "]," } else { "" };
+                write!(out, "{end}\"{number}\":[")?;
+            }
+        }
+        if value.is_finite() {
+            write!(out, "{value}")?
+        } else {
+            out.push_str("null")
+        }
+        next = Some(number + 1);
+    }
+    if next.is_some() {
+        out.push(']');
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    fn text(path: &std::path::Path) -> String {
+        let mut text = String::new();
+        // One that ends early can be read up to there.
+        let _ = GzDecoder::new(File::open(path).expect("it is there")).read_to_string(&mut text);
+        text
+    }
+
+    fn log() -> (tempfile::TempDir, ReadingsLog) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = ReadingsLog::create(folder.path().join("readings.jsonl.gz")).expect("made");
+        (folder, log)
+    }
+
+    fn values(values: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn a_name_is_written_once() {
+        let (_folder, mut log) = log();
+        let path = log.path.clone();
+        log.push(1, &values(&[("a", 1.0), ("b", 0.5)])).expect("written");
+        log.push(2, &values(&[("x\"", 7.0)])).expect("written");
+        log.push(3, &values(&[("a", 2.0), ("x\"", f64::NAN)])).expect("written");
+        log.push(4, &BTreeMap::new()).expect("written");
+        assert!(!log.finish().expect("ended"));
+        let expected = "{\"at_ns\":1,\"names\":[\"a\",\"b\"],\"values\":{\"0\":[1,0.5]}}\n\
+            {\"at_ns\":2,\"names\":[\"x\\\"\"],\"values\":{\"2\":[7]}}\n\
+            {\"at_ns\":3,\"values\":{\"0\":[2,null,null]}}\n{\"at_ns\":4,\"values\":{}}\n";
+        assert_eq!(text(&path), expected);
+        for line in expected.lines() {
+            serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON");
+        }
+    }
+
+    #[test]
+    fn far_values_are_runs_of_their_own() {
+        let mut out = String::new();
+        write_runs(&[(0, 1.0), (9, 2.0), (10, 3.0)], &mut out).expect("written");
+        assert_eq!(out, "\"0\":[1],\"9\":[2,3]");
+    }
+
+    #[test]
+    fn a_killed_run_leaves_what_was_flushed() {
+        let (_folder, mut log) = log();
+        let path = log.path.clone();
+        log.push(FLUSH_NS, &values(&[("a", 1.0)])).expect("written");
+        log.push(FLUSH_NS + 1, &values(&[("a", 2.0)])).expect("written");
+        std::mem::forget(log);
+        assert_eq!(text(&path).lines().count(), 1);
+    }
+
+    /// Readings as a busy server has them: of ten, four never change, two are hardly ever more than
+    /// zero, two are small counts over a second that is not quite one, and two are noise.
+    pub(crate) fn busy(number: usize, second: u64, random: &mut u64) -> f64 {
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        let share = (*random >> 11) as f64 / (1_u64 << 53) as f64;
+        let length = 1.0 + (*random % 1000) as f64 * 3e-7;
+        let value = match number % 10 {
+            0..4 => (number % 7) as f64 * 4096.0,
+            4..6 => (*random % 10 == second % 10) as u8 as f64 / length,
+            6..8 => (*random % 60) as f64 / length,
+            _ => (number as f64 * 1000.0 + 1e5) * (0.9 + 0.2 * share),
+        };
+        format!("{value:.5e}").parse().expect("it was a number")
+    }
+
+    #[test]
+    fn an_hour_of_10000_readings_a_second_stays_under_100_mb() {
+        const N: usize = 10_000;
+        const SECONDS: u64 = 12;
+        let (_folder, mut log) = log();
+        let path = log.path.clone();
+        let names: Vec<String> = (0..N).map(|n| format!("group.{n:05}.something_per_s")).collect();
+        let mut random = 1_u64;
+        let mut sizes = Vec::new();
+        for second in 0..SECONDS {
+            let all = names.iter().enumerate();
+            let all = all.map(|(n, name)| (name.clone(), busy(n, second, &mut random))).collect();
+            log.push((second + 1) * FLUSH_NS, &all).expect("written");
+            sizes.push(std::fs::metadata(&path).expect("it is there").len());
+        }
+        let per_second = (sizes[SECONDS as usize - 1] - sizes[0]) / (SECONDS - 1);
+        let hour = sizes[0] + per_second * 3599;
+        assert!(hour < 100_000_000, "{hour} bytes");
+        assert!(hour > 10_000_000, "{hour} bytes are too few to be true");
+    }
+}

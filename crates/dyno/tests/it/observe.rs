@@ -1,0 +1,130 @@
+//! What is observed beside a load: who took the CPU, where the bytes are, what watching costs.
+
+use serde_json::{Map, Value};
+
+use crate::support::{Workbench, trial_folder};
+
+struct Seen {
+    summary: Value,
+}
+
+impl Seen {
+    /// Loads a private server for some seconds.
+    fn on(product: &str) -> Seen {
+        let bench = Workbench::new();
+        bench.dyno_good(&[
+            "bench",
+            "tpcb",
+            "--on",
+            product,
+            "--clients",
+            "2",
+            "--warm-up",
+            "1s",
+            "--duration",
+            "6s",
+            "--out",
+            "record",
+        ]);
+        let folder = trial_folder(&bench.path("record"), 1);
+        Seen { summary: crate::support::read_json(&folder.join("summary.json")) }
+    }
+
+    fn readings(&self) -> &Map<String, Value> {
+        self.summary["steps"][0]["readings"].as_object().unwrap()
+    }
+
+    fn column(&self, name: &str) -> Vec<Option<f64>> {
+        let column = self.readings().get(name).and_then(Value::as_array);
+        let column = column.unwrap_or_else(|| panic!("{name}: {:?}", self.readings().keys()));
+        column.iter().map(Value::as_f64).collect()
+    }
+
+    /// Sum of the seconds in which all of these are known.
+    fn sums<const N: usize>(&self, names: [&str; N]) -> [f64; N] {
+        let columns = names.map(|name| self.column(name));
+        let mut sums = [0.0; N];
+        for second in 0..columns[0].len() {
+            if columns.iter().all(|column| column[second].is_some()) {
+                for (sum, column) in sums.iter_mut().zip(&columns) {
+                    *sum += column[second].unwrap();
+                }
+            }
+        }
+        sums
+    }
+
+    /// All that every product has to show.
+    fn check(&self) {
+        let [busy, server, generator, rest] = self.sums([
+            "cpu.busy_s_per_s",
+            "server.cpu_s_per_s",
+            "generator.cpu_s_per_s",
+            "rest.cpu_s_per_s",
+        ]);
+        assert!(server > 0.0 && generator > 0.0, "{server} {generator}");
+        let all = server + generator + rest;
+        // The rest is never negative: what the groups have too much would show here.
+        assert!((all - busy).abs() <= 0.05 * busy, "{server} + {generator} + {rest} is not {busy}");
+        let [user, system, whole] = self.sums([
+            "server.cpu_user_s_per_s",
+            "server.cpu_system_s_per_s",
+            "server.cpu_s_per_s",
+        ]);
+        // Whole includes children that ended within a second.
+        assert!(user + system <= whole * 1.001 + 0.01, "{user} + {system} of {whole}");
+
+        let without: Vec<&String> = self
+            .readings()
+            .keys()
+            .filter(|name| !self.summary["meanings"][name.as_str()]["text"].is_string())
+            .collect();
+        assert!(without.is_empty(), "{without:?} have no meaning");
+        assert!(self.summary["probes_cpu_s"].as_f64() > Some(0.0));
+        for name in
+            ["probes.host.cpu_s_per_s", "responsiveness.process_ms", "server.read_calls_per_s"]
+        {
+            assert!(self.sums([name])[0] > 0.0, "{name}");
+        }
+        let [free] = self.sums(["filesystem.free_bytes"]);
+        assert!(free > 0.0);
+        self.check_sizes();
+    }
+
+    fn check_sizes(&self) {
+        let kinds = self.readings().keys().filter(|name| {
+            name.starts_with("data.")
+                && name.ends_with("_bytes")
+                && name.as_str() != "data.apparent_bytes"
+        });
+        let of_kinds: f64 = kinds.map(|name| self.sums([name.as_str()])[0]).sum();
+        let [whole, logs] = self.sums(["data.bytes", "data.logs_bytes"]);
+        assert!(logs > 0.0 && (of_kinds - whole).abs() <= 1e-4 * whole, "{of_kinds} of {whole}");
+    }
+}
+
+#[test]
+fn the_machines_time_is_told_by_process_on_mariadb() {
+    let seen = Seen::on("mariadb");
+    seen.check();
+    assert!(seen.sums(["data.tables_and_indexes_bytes"])[0] > 0.0);
+    assert!(seen.sums(["server.voluntary_switches_per_s"])[0] > 100.0, "all threads count");
+}
+
+#[test]
+fn the_servers_time_is_told_by_kind_of_process_on_postgresql() {
+    let seen = Seen::on("postgresql");
+    seen.check();
+    let [foreground, background, whole] = seen.sums([
+        "server.foreground.cpu_s_per_s",
+        "server.background.cpu_s_per_s",
+        "server.cpu_s_per_s",
+    ]);
+    // The kernel counts the one in nanoseconds and the other in clock ticks.
+    let difference = (foreground + background - whole).abs();
+    assert!(difference <= 0.05 * whole + 0.1, "{foreground} + {background} is not {whole}");
+    assert!(foreground > background, "{foreground} {background}");
+    let [backends] = seen.sums(["server.thread.backend.cpu_s_per_s"]);
+    assert!((backends - foreground).abs() <= 0.01 * foreground, "{backends} of {foreground}");
+    assert!(seen.readings().contains_key("server.thread.checkpointer.cpu_s_per_s"));
+}

@@ -1,0 +1,67 @@
+//! `dyno watch`: servers, processes and this host, without load.
+
+use std::process::Command;
+
+use crate::foreign::Standing;
+use crate::support::{Workbench, trial_folder};
+
+fn databases(standing: &Standing) -> Vec<Vec<Option<String>>> {
+    standing.connection().query("SHOW DATABASES").unwrap()
+}
+
+#[test]
+fn a_server_is_watched_by_its_url_and_not_touched() {
+    let standing = Standing::start("mariadb");
+    let before = databases(&standing);
+    let bench = Workbench::new();
+    let url = format!("mysql://root@localhost/mysql?socket={}", standing.socket.display());
+    let answer = bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
+    let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" · ")).collect();
+    assert_eq!(lines.len(), 4, "{}", answer.out);
+    for words in ["server ", "rest ", "statements/s ", "debt ", "CPU % "] {
+        assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
+    }
+    assert_eq!(databases(&standing), before, "watching leaves nothing behind");
+
+    let summary = trial_folder(&bench.path("record"), 1).join("summary.json");
+    let summary = crate::support::read_json(&summary);
+    let readings = summary["steps"][0]["readings"].as_object().unwrap();
+    for name in ["server.cpu_s_per_s", "mysql.statements_per_s", "debt.gauge", "cpu.busy_pct"] {
+        assert!(readings.contains_key(name), "{name}: {:?}", readings.keys());
+        assert!(summary["meanings"][name]["text"].is_string(), "{name} has no meaning");
+    }
+    assert!(summary["probes_cpu_s"].as_f64() > Some(0.0));
+    let page = std::fs::read_to_string(bench.path("record/report.html")).unwrap();
+    assert!(page.contains("mysql.statements_per_s"), "the readings are drawn");
+    bench.dyno_good(&["report", "record"]);
+}
+
+#[test]
+fn watching_a_process_ends_with_it() {
+    let mut child = Command::new("sleep").arg("3").spawn().unwrap();
+    let bench = Workbench::new();
+    let pid = child.id().to_string();
+    let mut running = bench.start(&["watch", "--pid", &pid]);
+    running.wait_for(&["watching process", &pid, "sleep"]);
+    // Else it would be there as one that waits to be collected, which counts as ended, too.
+    child.wait().unwrap();
+    running.wait_for(&["has ended"]);
+    assert_eq!(running.end(), 0);
+}
+
+#[test]
+fn what_cannot_be_watched_is_told() {
+    let bench = Workbench::new();
+    let check = |arguments: &[&str], expected: &str| {
+        let all: Vec<&str> = ["watch"].iter().chain(arguments).copied().collect();
+        let answer = bench.dyno(&all);
+        assert_ne!(answer.code, 0, "{arguments:?}");
+        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+        assert!(!answer.err.contains("hush"), "{arguments:?}: {}", answer.err);
+    };
+    check(&["--pid", "2147483647"], "there is no such process");
+    check(&["--every", "10ms"], "the shortest is 1s");
+    check(&["--for", "1ms"], "at least 2s");
+    check(&["mysql://me:hush@127.0.0.1:1/x"], "cannot be watched");
+    check(&["mysql://me:hush@127.0.0.1"], "cannot be watched");
+}
