@@ -30,9 +30,9 @@ mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
-pub use stalls::{Moved, StallFacts};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,
     ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch, VariantFacts,
     Verdict,
 };
+pub use stalls::{Moved, StallFacts};

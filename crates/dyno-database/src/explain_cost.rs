@@ -188,7 +188,8 @@ fn first_word(sql: &str) -> String {
     rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
-/// Runs the statement as planned and tells what it cost.
+/// Runs the statement as planned and tells what it cost; none where `is_stopped` said, between two
+/// runs, that nobody wants to know any more.
 ///
 /// # Errors
 ///
@@ -198,12 +199,16 @@ pub fn explain_cost(
     sql: &str,
     plan: CostPlan,
     clock: &dyn Clock,
-) -> Result<Cost, String> {
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<Cost>, String> {
     check_statement(sql, plan.access)?;
     // The first run fills caches, and tells how long an idle interval has to be.
     let mut length = interval(source, Some(sql), Nanoseconds::ZERO, clock)?.length;
     let (mut runs, mut idle) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {
+        if is_stopped() {
+            return Ok(None);
+        }
         idle.push(interval(source, None, length, clock)?);
         let run = interval(source, Some(sql), Nanoseconds::ZERO, clock)?;
         length = run.length;
@@ -212,14 +217,14 @@ pub fn explain_cost(
     let seconds: Vec<f64> = runs.iter().map(|run| run.length.as_secs_f64()).collect();
     let last = runs.last().map(|run| run.reply).unwrap_or_default();
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.moved.keys()).collect();
-    Ok(Cost {
+    Ok(Some(Cost {
         runs: plan.runs.max(1),
         rows: last.rows,
         changed: last.affected,
         seconds: Spread::of(&seconds),
         n_counters: names.len(),
         counters: moved(&runs, &idle, names),
-    })
+    }))
 }
 
 /// Counters around one run, or around as long a time without one.

@@ -30,6 +30,8 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("tpcb", &[TPCB]),
             workload("insert-benchmark", &[INSERT_BENCHMARK]),
             workload("key-order", &[KEY_ORDER]),
+            workload("dbstress", &[DBSTRESS]),
+            workload("tpcc", &[TPCC]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
     }
@@ -84,6 +86,8 @@ const INSERT_BENCHMARK: Group = &[
 ];
 const KEY_ORDER: Group =
     &[("key", "sequential"), ("table_size", "0"), ("rows_per_transaction", "1")];
+const DBSTRESS: Group = &[("obj_table_size", "10k"), ("ref", "slice"), ("rw_ratio", "1")];
+const TPCC: Group = &[("tables", "1"), ("warehouses", "1"), ("consistency", "before-and-after")];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
 
@@ -102,6 +106,8 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "prepared" => words(&["prepared", "simple"]),
                     "qr-qp" => words(&["qr-qp", "q"]),
                     "together" => words(&["together", "one-by-one"]),
+                    "slice" => words(&["slice", "mod2000", "mod2t", "random"]),
+                    "before-and-after" => words(&["before-and-after", "after", "none"]),
                     "sequential" => words(&["sequential", "random-string"]),
                     text if text.contains('.') => ValueKind::Real,
                     _ => ValueKind::Count,

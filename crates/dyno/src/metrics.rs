@@ -65,7 +65,7 @@ impl Metrics {
         match &event.kind {
             EventKind::TrialBegan { trial, variant, .. } => exposed.begin_trial(*trial, variant),
             EventKind::KindsTold { step, kinds } => exposed.set_load(step, kinds),
-            EventKind::ReadingsTaken { values } => exposed.set_readings(values),
+            EventKind::ReadingsTaken { values } => exposed.set_readings(event.at_ns, values),
             EventKind::StepEnded { .. } => exposed.end_load(),
             EventKind::TrialFinished { .. } => exposed.count_trial("finished"),
             EventKind::TrialFailed { .. } => exposed.count_trial("failed"),

@@ -129,6 +129,7 @@ struct Peer {
 }
 
 impl Peer {
+    #[expect(clippy::disallowed_methods, reason = "a command of the developer's own machine")]
     fn find() -> Option<Peer> {
         let script = PathBuf::from(std::env::var_os("IIBENCH")?).join("iibench.py");
         let python = std::env::var("IIBENCH_PYTHON").unwrap_or_else(|_| "python3".to_owned());

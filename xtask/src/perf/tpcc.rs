@@ -69,10 +69,6 @@ impl Site {
             ),
         }
     }
-
-    fn name(&self) -> &'static str {
-        if self.product == "mariadb" { "MariaDB" } else { "PostgreSQL" }
-    }
 }
 
 /// Measures the rows that are wanted.
@@ -217,7 +213,7 @@ struct Cpu {
 }
 
 fn dyno_cpu(dyno: &Path, url: &str, effort: Effort, is_batched: bool) -> anyhow::Result<Cpu> {
-    let batched = if is_batched { "yes" } else { "no" };
+    let batched = if is_batched { "on" } else { "off" };
     let options = format!(
         "tpcc --warehouses {WAREHOUSES} --consistency none --batched {batched} \
          --clients {CLIENTS} --duration {}s --warm-up 500ms --on {url}",

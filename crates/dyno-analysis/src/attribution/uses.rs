@@ -39,7 +39,7 @@ const FSYNCS: &[&str] = &[
 ];
 
 /// Those that every record is asked for, in the order in which people look for them.
-const RESOURCES: [(&str, &str, &str, Origin); 17] = [
+const RESOURCES: [(&str, &str, &str, Origin); 19] = [
     ("cpu.server", "CPU of the server", "µs", Origin::Reading("server.cpu_s_per_s", 1e6)),
     (
         "cpu.server.foreground",
@@ -91,6 +91,18 @@ const RESOURCES: [(&str, &str, &str, Origin); 17] = [
         "bytes written to all disks",
         "B",
         Origin::Reading("disk.write_bytes_per_s", 1.0),
+    ),
+    (
+        "read_bytes.server",
+        "bytes that disks read for the server",
+        "B",
+        Origin::Reading("server.disk_read_bytes_per_s", 1.0),
+    ),
+    (
+        "written_bytes.server",
+        "bytes that the server gave to disks",
+        "B",
+        Origin::Reading("server.disk_write_bytes_per_s", 1.0),
     ),
     ("fsyncs", "synchronous writes, as the server counts them", "", Origin::FirstOf(FSYNCS)),
     ("flushes", "cache flushes of all disks", "", Origin::Reading("disk.flushes_per_s", 1.0)),

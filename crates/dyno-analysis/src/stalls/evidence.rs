@@ -25,6 +25,8 @@ const RARE: f64 = 0.02;
 const SECONDS_LEAST: usize = 3;
 /// A limit is reached from this share of it on.
 const AT_LIMIT: f64 = 0.9;
+/// A reading that falls below this share of what is ordinary has all but stopped.
+const NEXT_TO_NOTHING: f64 = 0.1;
 /// Most entries of a stall, and most of them of the same sign.
 const MOVED_MOST: usize = 8;
 const OF_SAME_SIGN_MOST: usize = 2;
@@ -315,7 +317,12 @@ impl Ordinary<'_> {
         // A reading that is ordinarily still (zero) has no spread: any value moves it.
         let deviations = if self.spread > 0.0 { off / self.spread } else { off.signum() * 99.0 };
         let is_far = match self.sign.way {
-            Way::DownTo(share) => deviations <= -DEVIATIONS && value < share * self.median,
+            // CPU time is counted in ticks of 10 ms: with little load it spreads much, and only next
+            // to nothing tells.
+            Way::DownTo(share) => {
+                (deviations <= -DEVIATIONS && value < share * self.median)
+                    || value < NEXT_TO_NOTHING * self.median
+            }
             _ => off > 0.0 && deviations >= DEVIATIONS,
         };
         if !is_far {

@@ -7,10 +7,10 @@ pub(crate) mod pattern;
 #[cfg(test)]
 mod tests;
 
-use dyno_record::{StepSummary, TrialSummary};
+use dyno_record::{Run, StepSummary, TrialSummary};
 use serde::{Deserialize, Serialize};
 
-use crate::join::Joined;
+use crate::join::{Joined, Kinship};
 
 use self::bins::Bins;
 use self::evidence::Evidence;
@@ -68,6 +68,11 @@ pub struct Moved {
     pub unit: String,
     /// What the reading means, in a sentence, where the record tells.
     pub meaning: String,
+}
+
+/// The stalls of all finished trials of a run, as [`crate::analyse`] finds them.
+pub fn stalls_of(run: &Run) -> Vec<StallFacts> {
+    stalls(&Joined::new(std::slice::from_ref(run), Kinship::Join))
 }
 
 /// The stalls of all finished trials, in the order of trials, steps and time. A search has none: its

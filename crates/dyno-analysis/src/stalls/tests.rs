@@ -201,6 +201,17 @@ fn the_process_that_did_not_run_is_named() {
 }
 
 #[test]
+fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
+    // One to five ticks of 10 ms in each second, as of a server with little to do.
+    let ticks = [2.0, 2.0, 4.0, 3.0, 1.0, 5.0, 1.0, 2.0];
+    let cpu = |s: f64| if s == 30.0 { 0.0 } else { 0.01 * ticks[(s + 2.0) as usize % 8] };
+    let findings = found(stopped, &[("server.cpu_s_per_s", &cpu)]);
+    let moved = &findings.stalls[0].moved_first;
+    assert_eq!(moved.len(), 1, "{moved:?}");
+    assert_eq!((moved[0].sign_of.as_str(), moved[0].value), ("a process that did not run", 0.0));
+}
+
+#[test]
 fn what_moved_first_stands_first() {
     let age = |s: f64| if (28.0..32.0).contains(&s) { 7.4e6 } else { 4e6 * wobble(s) };
     let limit = |_: f64| 7.7e6;

@@ -71,7 +71,7 @@ const PLAN: CostPlan = CostPlan { runs: 4, access: Access::ReadOnly };
 fn only_what_the_statement_moves_is_told() {
     let clock = Shared(std::sync::Mutex::new(0));
     let mut engine = engine(&clock);
-    let cost = explain_cost(&mut engine, "SELECT 1", PLAN, &clock).unwrap();
+    let cost = explain_cost(&mut engine, "SELECT 1", PLAN, &clock, &|| false).unwrap().unwrap();
     assert_eq!((cost.runs, cost.rows, cost.n_counters), (4, 3, 4));
     assert_eq!(cost.seconds, Spread { median: 0.25, low: 0.25, high: 0.25 });
     let names: Vec<&str> = cost.counters.iter().map(|counter| counter.name.as_str()).collect();
@@ -83,10 +83,20 @@ fn only_what_the_statement_moves_is_told() {
 }
 
 #[test]
+fn it_can_be_stopped_between_two_runs() {
+    let clock = Shared(std::sync::Mutex::new(0));
+    let mut engine = engine(&clock);
+    let is_late = || clock.now() >= Nanoseconds::from_millis(500);
+    let cost = explain_cost(&mut engine, "SELECT 1", PLAN, &clock, &is_late).unwrap();
+    assert_eq!(cost, None);
+    assert!(engine.n_after < 9);
+}
+
+#[test]
 fn a_refusal_is_told() {
     let clock = Shared(std::sync::Mutex::new(0));
     let mut engine = Engine { fails: true, ..engine(&clock) };
-    let error = explain_cost(&mut engine, "SELECT nonsense", PLAN, &clock).unwrap_err();
+    let error = explain_cost(&mut engine, "SELECT nonsense", PLAN, &clock, &|| false).unwrap_err();
     assert!(error.contains("refuses"), "{error}");
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::{Probe, ReadingLegend, Readings, legend};
+use crate::own::thread_cpu;
 
 pub(super) const LEGEND: &[ReadingLegend] = &[
     legend("data.bytes", "bytes", "blocks that the server's data take on disk, logs included"),
@@ -73,8 +74,11 @@ pub struct DataFiles {
     pub kind: fn(&Path) -> FileKind,
 }
 
-/// A walk may take this share of the time: its pause is so many times as long as itself.
-const PAUSE_FACTOR: u64 = 100;
+/// A pause is at least so many times as long as the CPU time that the walk before it took …
+const PAUSE_PER_CPU: u64 = 100;
+
+/// … and so many times as long as the walk itself, which may have waited for a disk.
+const PAUSE_PER_WALL: u64 = 10;
 
 /// Files of more than a walk looks at; with so many, it takes about a second.
 const FILES_MAX: usize = 300_000;
@@ -110,6 +114,7 @@ impl Probe for DataProbe {
         if now < self.rests_until {
             return;
         }
+        let cpu = thread_cpu();
         let root = self.files.root.display();
         match measure(&self.files, FILES_MAX) {
             Ok(Some(sizes)) => sizes.add_to(readings),
@@ -118,9 +123,9 @@ impl Probe for DataProbe {
             )),
             Err(error) => self.tell(format!("{root} cannot be measured: {error}")),
         }
-        let end = self.clock.now();
-        self.rests_until =
-            end + Nanoseconds(end.saturating_sub(now).0.saturating_mul(PAUSE_FACTOR));
+        let wall = self.clock.now().saturating_sub(now).0.saturating_mul(PAUSE_PER_WALL);
+        let cpu = thread_cpu().saturating_sub(cpu).0.saturating_mul(PAUSE_PER_CPU);
+        self.rests_until = now + Nanoseconds(wall.max(cpu));
     }
 
     fn name(&self) -> &str {

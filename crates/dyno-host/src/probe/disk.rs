@@ -41,7 +41,8 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
     legend(
         "disk.*.busy_pct",
         "%",
-        "utilisation: share of time that this disk had work; a disk that does much at once can be at 100 and take more",
+        "utilisation: share of time that this disk had work; one that does \
+         much at once can be at 100 and take more",
     ),
     legend("disk.*.queue", "requests", "requests under way on this disk, mean of the second"),
     legend(
@@ -94,7 +95,8 @@ pub(super) const DATA_LEGEND: &[ReadingLegend] = &[
     legend(
         "data_disk.busy_pct",
         "%",
-        "utilisation: share of time that the data's disk had work; a disk that does much at once can be at 100 and take more",
+        "utilisation: share of time that the data's disk had work; one that does \
+         much at once can be at 100 and take more",
     ),
     legend(
         "data_disk.queue",
@@ -104,7 +106,8 @@ pub(super) const DATA_LEGEND: &[ReadingLegend] = &[
     legend(
         "data_disk.saturation",
         "requests",
-        "requests under way on the data's disk while it had work: above what it does at once, they wait",
+        "requests under way on the data's disk while it had work: above what it does at once, \
+         they wait",
     ),
     legend(
         "data_disk.await_ms",

@@ -1,7 +1,7 @@
 //! One source of readings: the thread that reads it, on time, until it is told to stop.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use dyno_host::{Probe, ReadingLegend, Readings, Sampler, thread_cpu};
 use dyno_units::{Clock, Nanoseconds};
@@ -96,7 +96,8 @@ impl Source {
             let notes = self.reader.take_notes();
             let has_ear = notes.into_iter().all(|note| send.send(Heard::Note(note)).is_ok())
                 && send.send(Heard::Sample(sample)).is_ok();
-            if is_stopped || !has_ear {
+            // One that was told to stop while it read, and may be slow, reads no more.
+            if is_stopped || !has_ear || stopped.try_recv() != Err(TryRecvError::Empty) {
                 break;
             }
             due = next_due(self.origin, every, self.clock.now());

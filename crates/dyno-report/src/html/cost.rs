@@ -68,11 +68,13 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
             }
         }
     }
-    if per == PER[0].0 {
+    if per == PER[0].0 && !missing.is_empty() {
+        out.raw("<details class=\"fold\"><summary>What is not known, and why</summary>");
         for (why, titles) in &missing {
             out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
             out.prose(&parts::sentence(why)).raw("</p>");
         }
+        out.raw("</details>");
     }
     if names.is_empty() {
         return;

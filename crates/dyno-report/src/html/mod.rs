@@ -96,7 +96,9 @@ fn head(out: &mut Markup, title: &str) {
     out.raw("<meta name=\"color-scheme\" content=\"light dark\">");
     out.raw("<meta name=\"generator\" content=\"Dyno\">");
     out.raw(format_args!("<title>{} – Dyno</title>", escape(title)));
-    out.raw(format_args!("<style>{STYLE}</style></head><body>"));
+    out.raw(format_args!("<style>{STYLE}</style>"));
+    // Told before the page is read: what is of another step is then never laid out.
+    out.raw("<script>document.documentElement.classList.add(\"js\")</script></head><body>");
 }
 
 /// The line above everything: what this is, where to go, and the theme. Sections that the page does

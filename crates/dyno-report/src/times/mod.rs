@@ -39,6 +39,9 @@ const LENGTHS: [f64; 16] = [
 /// Which grid: variant, step, and kind of transaction (empty for all kinds together).
 pub(crate) type Key = (usize, usize, String);
 
+/// A step of a trial: run and trial, variant and step among the findings, and what was measured.
+type Found<'a> = ((usize, u32), (usize, usize), &'a StepSummary);
+
 /// The response times of all trials by time. Made empty, then filled second by second.
 #[derive(Default)]
 pub struct Times {
@@ -62,7 +65,7 @@ impl Times {
     /// Plans the grids for these runs; nothing is in them yet.
     pub fn new(findings: &Findings, runs: &[Run]) -> Times {
         let places = Places::new(findings, runs);
-        let mut found: Vec<((usize, u32), (usize, usize), &StepSummary)> = Vec::new();
+        let mut found: Vec<Found<'_>> = Vec::new();
         for (i, run) in runs.iter().enumerate() {
             for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
                 let Some(variant) = places.variant(i, trial.number) else { continue };
@@ -85,7 +88,7 @@ impl Times {
     }
 
     /// Lays out the grids.
-    fn plan(&mut self, found: &[((usize, u32), (usize, usize), &StepSummary)]) {
+    fn plan(&mut self, found: &[Found<'_>]) {
         let mut spans: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
         let mut kinds: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         for (_, (variant, step), summary) in found {

@@ -173,13 +173,17 @@ impl Workload for TpcC {
 
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         match (self.settings.mode, is_open) {
-            (Mode::Paced, true) => Err("tpcc in mode `paced` does not go with a rate: its clients \
+            (Mode::Paced, true) => {
+                Err("tpcc in mode `paced` does not go with a rate: its clients \
                                         key and think, and begin when they have; leave out the \
                                         rate or the mode"
-                .to_owned()),
-            (Mode::Open, false) => Err("tpcc in mode `open` needs a rate (`rate`, or `find_rate`); \
+                    .to_owned())
+            }
+            (Mode::Open, false) => {
+                Err("tpcc in mode `open` needs a rate (`rate`, or `find_rate`); \
                                         give one, or leave out the mode"
-                .to_owned()),
+                    .to_owned())
+            }
             _ => Ok(()),
         }
     }

@@ -36,8 +36,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "home",
         kind: OptionKind::Switch,
-        default: "yes",
-        help: "each client is a terminal of one warehouse; `no` draws a warehouse for each \
+        default: "on",
+        help: "each client is a terminal of one warehouse; `off` draws a warehouse for each \
                transaction (not TPC-C, but what go-tpc and sysbench-tpcc do)",
     },
     OptionSpec {
@@ -49,26 +49,26 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "procedures",
         kind: OptionKind::Switch,
-        default: "no",
+        default: "off",
         help: "one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)",
     },
     OptionSpec {
         name: "batched",
         kind: OptionKind::Switch,
-        default: "no",
+        default: "off",
         help: "one statement for all items, one for all stock and one for all lines of an order, \
                as go-tpc sends them",
     },
     OptionSpec {
         name: "sort_lines",
         kind: OptionKind::Switch,
-        default: "yes",
+        default: "on",
         help: "lines of an order take their stock in the order of its key, which avoids deadlocks",
     },
     OptionSpec {
         name: "foreign_keys",
         kind: OptionKind::Switch,
-        default: "no",
+        default: "off",
         help: "the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)",
     },
     OptionSpec {
@@ -186,12 +186,12 @@ impl Settings {
             Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
         };
         if self.mode == Mode::Paced && !self.has_home {
-            let reason = "`no` does not go with mode `paced`: who waits is a terminal of one \
+            let reason = "`off` does not go with mode `paced`: who waits is a terminal of one \
                           warehouse; leave one of the two out";
             return refused("home", reason);
         }
         if self.has_procedures && self.is_batched {
-            let reason = "`yes` does not go with procedures, which send one statement for each \
+            let reason = "`on` does not go with procedures, which send one statement for each \
                           transaction anyway; leave one of the two out";
             return refused("batched", reason);
         }

@@ -164,7 +164,7 @@ fn in_sqlite_who_writes_says_so_in_the_beginning() {
 #[test]
 fn batched_orders_send_one_statement_for_all_lines() {
     for dialect in DIALECTS {
-        let ran = run_in(dialect, &[("warehouses", "2"), ("batched", "yes")], 400);
+        let ran = run_in(dialect, &[("warehouses", "2"), ("batched", "on")], 400);
         for transaction in transactions(&ran).into_iter().filter(|all| kind_of(all) == 0) {
             let n_taken = count(transaction, "UPDATE stock");
             let is_complete = transaction.last().unwrap().sql == "COMMIT";
@@ -242,8 +242,8 @@ fn lines_take_stock_in_the_order_of_its_key_unless_told_otherwise() {
             lines.map(|sent| (number(&sent.values[3]), number(&sent.values[4]))).is_sorted()
         })
     };
-    assert!(is_sorted("yes"));
-    assert!(!is_sorted("no"));
+    assert!(is_sorted("on"));
+    assert!(!is_sorted("off"));
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_call_is_one_round_trip() {
             rows.push_integer(i64::from(is_order && rolls_back));
         });
         let fake = Fake::new(dialect).answering(answer);
-        let ran = fake.run(workload(&[("procedures", "yes")]).as_ref(), 300);
+        let ran = fake.run(workload(&[("procedures", "on")]).as_ref(), 300);
         assert_eq!(ran.sent.len(), 300);
         assert!(ran.tallies.iter().all(|tally| tally.statements() == 1));
     }
@@ -303,14 +303,14 @@ fn senseless_options_are_refused() {
     check_refused(&[("warehouses", "2M")], "warehouses");
     check_refused(&[("tables", "0")], "tables");
     check_refused(&[("mode", "fast")], "mode");
-    check_refused(&[("mode", "paced"), ("home", "no")], "home");
-    check_refused(&[("procedures", "yes"), ("batched", "yes")], "batched");
+    check_refused(&[("mode", "paced"), ("home", "off")], "home");
+    check_refused(&[("procedures", "on"), ("batched", "on")], "batched");
 }
 
 #[test]
 fn what_a_product_does_not_have_is_refused() {
     for option in ["procedures", "foreign_keys"] {
-        let workload = workload(&[(option, "yes")]);
+        let workload = workload(&[(option, "on")]);
         let reason = workload.check(Dialect::Sqlite).unwrap_err();
         assert!(reason.contains(option) && reason.contains("SQLite"), "{reason}");
         assert_eq!(workload.check(Dialect::MySql), Ok(()));
@@ -357,7 +357,7 @@ fn tables_are_made_parents_first_and_with_the_keys_that_are_asked_for() {
         });
         assert_eq!(keyed.count(), 18, "all but history");
     }
-    let given = [("foreign_keys", "yes"), ("procedures", "yes"), ("consistency", "after")];
+    let given = [("foreign_keys", "on"), ("procedures", "on"), ("consistency", "after")];
     let after = workload(&given).tables(Dialect::MySql)[9].after.join("\n");
     assert_eq!(after.matches("ADD FOREIGN KEY").count(), 10);
     assert_eq!(after.matches("CREATE PROCEDURE").count(), 5);

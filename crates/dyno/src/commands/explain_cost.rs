@@ -101,7 +101,8 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         server.stop()?;
         told
     };
-    terminal::out(&told?);
+    let Some(told) = told? else { return Ok(End::Interrupted) };
+    terminal::out(&told);
     Ok(End::Good)
 }
 
@@ -191,19 +192,24 @@ fn populate(connection: &mut dyn Connection, workload: &dyn Workload) -> anyhow:
     Ok(())
 }
 
-/// The cost as text for people or programs.
+/// The cost as text for people or programs; none where the user stopped it.
 fn explained(
     options: &ExplainCostOptions,
     lab: &Lab,
     source: Result<Box<dyn CostSource>, String>,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Option<String>> {
     let mut source = source.map_err(anyhow::Error::msg)?;
     let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
     let plan = CostPlan { runs: options.runs, access };
     let clock = Arc::clone(&lab.clock);
-    let cost = explain_cost(source.as_mut(), &options.sql, plan, clock.as_ref())
+    let is_stopped = || lab.abort.is_raised();
+    let cost = explain_cost(source.as_mut(), &options.sql, plan, clock.as_ref(), &is_stopped)
         .map_err(anyhow::Error::msg)?;
-    if options.json { json(&options.sql, &cost) } else { Ok(table(&cost)) }
+    let told = |cost: Cost| match options.json {
+        true => json(&options.sql, &cost),
+        false => Ok(table(&cost)),
+    };
+    cost.map(told).transpose()
 }
 
 fn spread(spread: &Spread) -> serde_json::Value {

@@ -65,7 +65,7 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
     let mut due = origin;
     let end = options.r#for.map(|length| origin + length);
     loop {
-        due = due + options.every;
+        due += options.every;
         sleep_until(clock.as_ref(), due + GRACE, &is_stopped);
         let (samples, notes) = observer.take();
         for note in notes {

@@ -9,6 +9,10 @@ use std::fmt::{self, Write};
 use dyno_host::{ReadingLegend, find_legend};
 use dyno_record::KindSecond;
 
+/// A reading that has not come again for so long is not exposed any more: two minutes, because the
+/// size of a large data folder is read seldom.
+const STALE_NS: u64 = 120_000_000_000;
+
 /// What is exposed at this moment.
 #[derive(Default)]
 pub(super) struct Exposed {
@@ -16,7 +20,8 @@ pub(super) struct Exposed {
     variant: String,
     /// Step and its kinds; none while there is no load.
     load: Option<(String, Vec<KindSecond>)>,
-    readings: BTreeMap<String, f64>,
+    /// When each was read, and what it was.
+    readings: BTreeMap<String, (u64, f64)>,
     /// Trials that ended, by how.
     ended: BTreeMap<&'static str, u64>,
     /// Found once, because there are many.
@@ -38,9 +43,12 @@ impl Exposed {
         self.load = None;
     }
 
-    pub(super) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
+    /// Takes readings; those that have not come again for long are gone.
+    pub(super) fn set_readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         self.legend.get_or_insert_with(all_legends);
-        self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
+        self.readings.retain(|_, (then_ns, _)| then_ns.saturating_add(STALE_NS) > at_ns);
+        let now = values.iter().map(|(name, value)| (name.clone(), (at_ns, *value)));
+        self.readings.extend(now);
     }
 
     pub(super) fn count_trial(&mut self, how: &'static str) {
@@ -126,7 +134,7 @@ impl Exposed {
 
     fn add_readings(&self, all: &mut BTreeMap<String, Family>) {
         let legends = self.legend.as_deref().unwrap_or_default();
-        for (name, value) in &self.readings {
+        for (name, (_, value)) in &self.readings {
             let legend = find_legend(legends, name);
             let pattern = legend.map_or(name.as_str(), |legend| legend.pattern);
             let labels = match of(pattern, name) {
@@ -251,7 +259,8 @@ mod tests {
     fn the_text_is_as_the_format_wants_it() {
         let mut exposed = Exposed::default();
         exposed.begin_trial(3, "size=\"big\"");
-        exposed.set_readings(&BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
+        exposed.set_readings(1, &BTreeMap::from([("load.avg1".into(), 7.0)]));
+        exposed.set_readings(STALE_NS + 1, &BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
         exposed.set_load(
             "8 clients",
             &[KindSecond {
@@ -261,7 +270,7 @@ mod tests {
                 response_us: vec![(0.5, 1500.0)],
             }],
         );
-        exposed.readings.insert("un.known".into(), 1.0);
+        exposed.set_readings(STALE_NS + 2, &BTreeMap::from([("un.known".into(), 1.0)]));
         let text = exposed.to_string();
         let labels = "variant=\"size=\\\"big\\\"\",step=\"8 clients\",kind=\"read\"";
         for line in [
@@ -275,7 +284,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
-        assert!(text.ends_with("\n# EOF\n"));
+        assert!(text.ends_with("\n# EOF\n") && !text.contains("load_avg"), "{text}");
         exposed.count_trial("finished");
         let text = exposed.to_string();
         assert!(text.contains("dyno_trials_ended_total{outcome=\"finished\"} 1\n"), "{text}");

@@ -177,7 +177,7 @@ fn tables_are_written_in_every_format_and_say_the_same() {
         product = "simulated"
         [workload.oltp_point_select]
         [design]
-        clients = [1, 2]
+        vary = { clients = [1, 2] }
         repetitions = 2
         warm_up = "1s"
         duration = "5s"

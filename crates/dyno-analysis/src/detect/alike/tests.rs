@@ -126,6 +126,19 @@ fn data_in_memory_on_one_side_only() {
 }
 
 #[test]
+fn what_others_read_from_the_same_disks_does_not_count() {
+    let mut run = sound();
+    for trial in &mut run.trials {
+        let step = &mut trial.steps[0];
+        let column = vec![Some(0.0); step.intervals.start_s.len()];
+        step.readings.insert("server.disk_read_bytes_per_s".to_owned(), column);
+    }
+    read(&mut run, 1, 5_000.0);
+    read(&mut run, 0, 0.0);
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
 fn data_that_fit_and_are_read_all_the_same() {
     let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
         for variant in 0..2 {

@@ -23,9 +23,12 @@ pub(super) fn of(
     let mut result = of_trial(run, trial);
     let manifest = &run.manifest;
     let has_own_steps = manifest.steps.iter().any(|step| step.own.is_some());
+    let stalls = dyno_analysis::stalls::stalls_of(run);
     let mut steps = Vec::new();
     for step in &trial.steps {
         let mut told = of_step(&manifest.steps[step.step], step)?;
+        told["stalls"] =
+            json!(stalls.iter().filter(|stall| stall.step == step.step).collect::<Vec<_>>());
         told["generator"]["share_of_calibrated_absent_because"] =
             json!(why_no_share(trial, step, environment));
         search::add_to(&mut told, manifest, step);

@@ -74,7 +74,7 @@ impl Target {
 /// Whether a process runs; one that only waits to be collected does not.
 fn is_there(pid: i32) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
-    let state = stat.ok().and_then(|text| Some(text.rsplit_once(") ")?.1.chars().next()?));
+    let state = stat.ok().and_then(|text| text.rsplit_once(") ")?.1.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 

@@ -53,8 +53,8 @@ const ROWS: &[&str] = &[
     "disk.busy_pct",
     "memory.available_bytes",
     "memory.dirty_bytes",
-    "pressure.cpu_some_pct",
-    "pressure.io_some_pct",
+    "psi.cpu.some_pct",
+    "psi.io.some_pct",
     "generator.cpu_s_per_s",
 ];
 
