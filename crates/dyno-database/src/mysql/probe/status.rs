@@ -105,6 +105,7 @@ const SERVER: &[Item] = &[
         "1/s",
         "groups of transactions that the binary log wrote together",
     ),
+    gauge("uptime", "mysql.uptime_s", "s", "time since the server was started"),
     gauge("threads_running", "mysql.threads_running", "1", "statements that are being executed"),
     gauge("threads_connected", "mysql.threads_connected", "1", "connections"),
     gauge(

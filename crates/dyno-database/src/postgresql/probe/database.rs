@@ -68,6 +68,7 @@ const DATABASE: &[Item] = &[
         "time that sessions idled inside a transaction (from 14)",
     )
     .times(1e-3),
+    gauge("uptime_s", "pg.uptime_s", "s", "time since the server was started"),
     gauge("numbackends", "pg.connections", "1", "connections to this catalog"),
     gauge(
         "freeze_age",
@@ -221,7 +222,8 @@ pub(super) fn legend() -> &'static [ReadingLegend] {
     &ALL
 }
 
-const ASK_DATABASE: &str = "SELECT s.*, age(d.datfrozenxid) AS freeze_age \
+const ASK_DATABASE: &str = "SELECT s.*, age(d.datfrozenxid) AS freeze_age, \
+     extract(epoch FROM clock_timestamp() - pg_catalog.pg_postmaster_start_time()) AS uptime_s \
      FROM pg_catalog.pg_stat_database s \
      JOIN pg_catalog.pg_database d ON d.oid = s.datid WHERE s.datname = current_database()";
 const ASK_WAL: &str = "SELECT * FROM pg_catalog.pg_stat_wal";
