@@ -198,11 +198,13 @@ impl Session {
             }
             match connection.poll_reply() {
                 Poll::Ready(result) => Poll::Ready(result),
-                Poll::Pending if !is_unlimited && pace.is_overdue() => Poll::Ready(Err(StatementError::new(
-                    ErrorClass::TimedOut,
-                    "timeout",
-                    "no reply within the statement's time limit",
-                ))),
+                Poll::Pending if !is_unlimited && pace.is_overdue() => {
+                    Poll::Ready(Err(StatementError::new(
+                        ErrorClass::TimedOut,
+                        "timeout",
+                        "no reply within the statement's time limit",
+                    )))
+                }
                 Poll::Pending => {
                     pace.awaits_reply(connection.as_ref());
                     Poll::Pending

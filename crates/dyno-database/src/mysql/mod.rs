@@ -23,9 +23,9 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connector};
 
 pub(crate) use attached::attach;
-pub(crate) use files::thread_group;
 pub use connection::MySqlConnection;
 pub(crate) use data::data_shape;
+pub(crate) use files::thread_group;
 pub(crate) use private::start;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 

@@ -179,7 +179,7 @@ fn the_reference_driver_of_mysql_is_served() {
     assert_eq!(found.as_deref(), Some(value.as_str()));
     for _ in 0..3 {
         let found: Vec<String> = driver.exec("SELECT c FROM t WHERE id = ?", (1,)).unwrap();
-        assert_eq!(found, [value.clone()]);
+        assert_eq!(found, std::slice::from_ref(&value));
     }
     driver.exec_drop("INSERT INTO t VALUES (?, ?), (?, ?)", (1, "a", 2, "b")).unwrap();
     assert_eq!(driver.affected_rows(), 2);

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
-pub(crate) use files::thread_group;
 pub use connection::PgConnection;
 pub(crate) use data::data_shape;
+pub(crate) use files::thread_group;
 pub(crate) use private::start;
 pub use probe::pgbouncer::{Pool, parse_pools};
 

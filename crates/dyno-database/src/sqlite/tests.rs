@@ -198,7 +198,9 @@ fn populate(workload: &dyn Workload, connection: &mut dyn Connection) -> u64 {
         let mut next_row = |row: &mut Row| {
             numbers.next().map(|number| workload.fill_row(table_idx, number, row)).is_some()
         };
-        n_rows += connection.load_rows(&table.name, &table.columns, &mut next_row).unwrap();
+        if table.rows > 0 {
+            n_rows += connection.load_rows(&table.name, &table.columns, &mut next_row).unwrap();
+        }
         for sql in &table.after {
             connection.query(sql).unwrap();
         }
