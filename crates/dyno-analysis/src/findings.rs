@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::{AuditRow, OwnStepRecord, Price, Settled};
 use serde::{Deserialize, Serialize};
 
+use crate::Caveat;
 use crate::attribution::AttributionFacts;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
@@ -14,7 +15,6 @@ use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::StallFacts;
 use crate::stopping::StoppingFacts;
 use crate::time::TimeFacts;
-use crate::Caveat;
 
 /// All findings of one or several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

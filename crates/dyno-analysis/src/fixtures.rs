@@ -73,6 +73,7 @@ fn variant(idx: usize, name: &str) -> VariantRecord {
         settings: BTreeMap::new(),
         workload: "sysbench".to_owned(),
         options: BTreeMap::new(),
+        own_steps: BTreeMap::new(),
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct ProcessStat {
     pub(crate) pid: i32,
     /// The program's name, cut by the kernel to 15 bytes.
     pub(crate) name: String,
-    /// `R`, `S`, `D`, `Z` …
+    /// `R`, `S`, `D`, `T`, `Z` …
     pub(crate) state: char,
     pub(crate) parent: i32,
     pub(crate) group: i32,
@@ -102,6 +102,11 @@ impl ProcessStat {
     /// Whether it can still run: a zombie has ended and only waits to be collected.
     pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X' | 'x')
+    }
+
+    /// Whether a signal (`T`) or a debugger (`t`) has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
     }
 
     /// The process's name for all time of this boot.

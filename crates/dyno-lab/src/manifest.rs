@@ -39,12 +39,18 @@ pub fn make_manifest(
     created_unix_ms: u64,
 ) -> anyhow::Result<Manifest> {
     let memory = ByteCount(environment.memory_bytes);
-    let variants = plan
-        .variants
-        .iter()
-        .map(|variant| variant_record(variant, memory, plan.seed))
-        .collect::<anyhow::Result<_>>()?;
-    let own = own_records(plan)?;
+    let own = match plan.variants.first() {
+        Some(first) => own_records(plan, first)?,
+        None => Vec::new(),
+    };
+    let mut variants = Vec::new();
+    for variant in &plan.variants {
+        let mut record = variant_record(variant, memory, plan.seed)?;
+        let steps = plan.steps.iter().zip(&own).zip(own_records(plan, variant)?);
+        let other = steps.filter(|((_, first), own)| *first != own);
+        record.own_steps = other.map(|((step, _), own)| (step.name.clone(), own)).collect();
+        variants.push(record);
+    }
     Ok(Manifest {
         stopping: design.repetitions_min.map(|repetitions_min| StoppingRecord {
             repetitions_min,
@@ -119,12 +125,12 @@ fn variant_record(
         settings,
         workload: variant.workload.workload.clone(),
         options: workload.options().into_iter().collect(),
+        own_steps: BTreeMap::new(),
     })
 }
 
-/// What the first variant's workload says of its own steps, where they are those of the plan.
-fn own_records(plan: &Plan) -> anyhow::Result<Vec<OwnStepRecord>> {
-    let Some(variant) = plan.variants.first() else { return Ok(Vec::new()) };
+/// What a variant's workload says of its own steps, where they are those of the plan.
+fn own_records(plan: &Plan, variant: &Variant) -> anyhow::Result<Vec<OwnStepRecord>> {
     let workload = make_workload(variant, plan.seed)?;
     let steps = own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
     Ok(steps.iter().map(own_record).collect())

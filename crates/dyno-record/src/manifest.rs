@@ -60,6 +60,10 @@ pub struct VariantRecord {
     pub workload: String,
     /// All its options, defaults included.
     pub options: BTreeMap<String, String>,
+    /// What its workload says of steps of its own, by the step's name, where that is not what the
+    /// first variant's says, which stands with the steps: a role's rate may be an option.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_steps: BTreeMap<String, OwnStepRecord>,
 }
 
 /// An amount of money.
@@ -112,6 +116,14 @@ pub struct StepRecord {
     /// its roles, `rate` is none, `arrivals` is `own`, and `duration_s` its longest time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnStepRecord>,
+}
+
+impl StepRecord {
+    /// What the workload of a variant says of the step; none where it does not define it.
+    pub fn own_of<'a>(&'a self, variant: &'a VariantRecord) -> Option<&'a OwnStepRecord> {
+        let first = self.own.as_ref()?;
+        Some(variant.own_steps.get(&self.name).unwrap_or(first))
+    }
 }
 
 /// A step that the workload defines.
@@ -188,6 +200,20 @@ pub struct Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variant_has_its_own_steps_where_they_differ_from_the_first_ones() {
+        let step = r#"{"name":"l.i0","clients":1,"rate":null,"arrivals":"own","warm_up_s":0.0,"duration_s":2.0,"own":{"roles":[],"ends_by_quota":true,"settle_s":0.0}}"#;
+        let step: StepRecord = serde_json::from_str(step).expect("it is a step");
+        let old = r#"{"name":"a","levels":[],"baseline":null,"database":"a","product":"sqlite","settings":{},"workload":"w","options":{}}"#;
+        let mut variant: VariantRecord = serde_json::from_str(old).expect("it is a variant");
+        assert_eq!(serde_json::to_string(&variant).expect("it can be written"), old);
+        assert_eq!(step.own_of(&variant), step.own.as_ref());
+        let other = OwnStepRecord { roles: Vec::new(), ends_by_quota: false, settle_s: 1.0 };
+        variant.own_steps.insert("l.i0".to_owned(), other.clone());
+        assert_eq!(step.own_of(&variant), Some(&other));
+        assert_eq!(StepRecord { own: None, ..step }.own_of(&variant), None);
+    }
 
     #[test]
     fn a_step_of_before_there_were_searches_is_read_and_written_as_it_was() {

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::{GzDecoder, ZlibDecoder};
+use flate2::read::GzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::reader::trial_folders;
 use crate::{EncodedHistogram, ReadError};
@@ -53,11 +54,16 @@ pub fn read_times(
         true => Box::new(GzDecoder::new(file)),
         false => Box::new(file),
     };
-    let mut counts = Vec::new();
-    for line in BufReader::new(bytes).lines() {
-        // Where a kill cut the log, what is whole before it counts.
-        let Ok(line) = line else { break };
-        read_times_line(&line, &mut counts, hear);
+    let mut bytes = BufReader::with_capacity(1 << 16, bytes);
+    let (mut line, mut room, mut counts) = (Vec::new(), Room::new(), Vec::new());
+    // Where a kill cut the log, what is whole before it counts.
+    while bytes.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        if line.starts_with(RESPONSE.as_bytes())
+            && let Ok(text) = std::str::from_utf8(line.trim_ascii_end())
+        {
+            read_line(text, (&mut room, &mut counts), hear);
+        }
+        line.clear();
     }
     Ok(())
 }
@@ -69,17 +75,28 @@ pub fn read_times_line(
     room: &mut Vec<(u64, u64)>,
     hear: &mut dyn FnMut(&SecondOfTimes<'_>),
 ) {
+    read_line(line, (&mut Room::new(), room), hear);
+}
+
+fn read_line(
+    line: &str,
+    (room, counts): (&mut Room, &mut Vec<(u64, u64)>),
+    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+) {
     let Some((second, histogram)) = parse(line) else { return };
-    room.clear();
-    if walk(histogram, &mut |time, n| room.push((time, n))).is_some() {
-        hear(&SecondOfTimes { counts: room, ..second });
+    counts.clear();
+    if room.walk(histogram, |time, n| counts.push((time, n))).is_some() {
+        hear(&SecondOfTimes { counts, ..second });
     }
 }
+
+/// How a line of response times begins.
+const RESPONSE: &str = "Tag=response/";
 
 /// A line of response times and its histogram; none for any other line.
 fn parse(line: &str) -> Option<(SecondOfTimes<'_>, &str)> {
     let mut fields = line.splitn(5, ',');
-    let tag = fields.next()?.strip_prefix("Tag=response/")?;
+    let tag = fields.next()?.strip_prefix(RESPONSE)?;
     let start_s = fields.next()?.parse().ok()?;
     let length_s = fields.next()?.parse().ok()?;
     let histogram = fields.nth(1)?;
@@ -97,7 +114,7 @@ impl EncodedHistogram {
         if self.0.is_empty() {
             return Some(());
         }
-        walk(&self.0, hear)
+        Room::new().walk(&self.0, hear)
     }
 }
 
@@ -108,15 +125,53 @@ const PLAIN: u32 = 0x1c84_9303;
 /// Bits of the first word that tell an encoding.
 const COOKIE: u32 = !0xf0;
 
-/// Walks an HdrHistogram, V2 encoded, deflated, base64.
-fn walk(text: &str, hear: &mut dyn FnMut(u64, u64)) -> Option<()> {
-    let packed = STANDARD.decode(text).ok()?;
-    let (head, deflated) = packed.split_at_checked(8)?;
-    if word(head, 0)? & COOKIE != DEFLATED {
-        return None;
+/// The most bytes that a histogram is inflated to: more than one of five digits can have.
+const PLAIN_MOST: usize = 1 << 26;
+
+/// Where histograms are unpacked, one after the other: what unpacking needs is made once.
+struct Room {
+    packed: Vec<u8>,
+    plain: Vec<u8>,
+    inflate: Decompress,
+}
+
+impl Room {
+    fn new() -> Room {
+        Room { packed: Vec::new(), plain: vec![0; 1 << 14], inflate: Decompress::new(true) }
     }
-    let mut bytes = Vec::new();
-    ZlibDecoder::new(deflated).read_to_end(&mut bytes).ok()?;
+
+    /// Walks an HdrHistogram, V2 encoded, deflated, base64.
+    fn walk(&mut self, text: &str, hear: impl FnMut(u64, u64)) -> Option<()> {
+        self.packed.clear();
+        STANDARD.decode_vec(text, &mut self.packed).ok()?;
+        if word(&self.packed, 0)? & COOKIE != DEFLATED {
+            return None;
+        }
+        let n = self.unpack()?;
+        walk_plain(&self.plain[..n], hear)
+    }
+
+    /// Inflates what is packed, and returns how many bytes that gave. All at once: so it goes
+    /// straight to where it is read.
+    fn unpack(&mut self) -> Option<usize> {
+        let deflated = self.packed.get(8..)?;
+        loop {
+            self.inflate.reset(true);
+            let status =
+                self.inflate.decompress(deflated, &mut self.plain, FlushDecompress::Finish).ok()?;
+            let n = self.inflate.total_out() as usize;
+            match status {
+                Status::StreamEnd => return Some(n),
+                // There was place left: the text was cut.
+                _ if n < self.plain.len() || n >= PLAIN_MOST => return None,
+                _ => self.plain.resize(2 * n, 0),
+            }
+        }
+    }
+}
+
+/// Walks an HdrHistogram, V2 encoded.
+fn walk_plain(bytes: &[u8], mut hear: impl FnMut(u64, u64)) -> Option<()> {
     let (head, payload) = bytes.split_at_checked(40)?;
     if word(head, 0)? & COOKIE != PLAIN {
         return None;
@@ -149,6 +204,11 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// A ZigZag LEB128 number of at most nine bytes, the ninth of which is whole.
 fn zigzag(bytes: &[u8], at: &mut usize) -> Option<i64> {
+    let first = *bytes.get(*at)?;
+    if first & 0x80 == 0 {
+        *at += 1;
+        return Some(i64::from(first >> 1) ^ -i64::from(first & 1));
+    }
     let mut value = 0_u64;
     for place in 0..9 {
         let byte = *bytes.get(*at)?;

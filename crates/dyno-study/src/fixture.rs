@@ -81,6 +81,10 @@ const INSERT_BENCHMARK: Group = &[
     ("rows_i0", "100k"),
     ("rows_i1", "40k"),
     ("rows_i2", "10k"),
+    ("rate_1", "100"),
+    ("rate_2", "500"),
+    ("rate_3", "1000"),
+    ("resync_get_min", "1000"),
     ("settle_s", "1200"),
     ("limit_s", "14400"),
 ];

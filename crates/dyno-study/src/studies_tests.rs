@@ -72,6 +72,8 @@ fn times_are_what_the_texts_say() {
     check("quickstart.toml", 30, 40);
     check("cpu-shootout/bench-top.toml", 4 * 60, 6 * 60);
     check("durability/bench-top.toml", 4 * 60, 6 * 60);
+    check("connections/bench-top.toml", 3 * 60, 4 * 60);
+    check("connections/full.toml", 7 * 3600, 9 * 3600);
     check("aa/bench-top.toml", 3 * 60, 5 * 60);
     check("pgbench/bench-top.toml", 150, 4 * 60);
     check("pgbench/full.toml", 4 * 3600, 5 * 3600);

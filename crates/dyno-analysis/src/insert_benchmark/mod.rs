@@ -10,7 +10,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use dyno_record::{KindSummary, StepRecord, StepSummary, new_histogram};
+use dyno_record::{
+    KindSummary, OwnStepRecord, StepRecord, StepSummary, VariantRecord, new_histogram,
+};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +104,7 @@ pub(crate) fn insert_benchmark(joined: &Joined<'_>, rule: &Rule) -> Vec<InsertBe
             if !summaries.is_empty() {
                 let place = InsertBenchmarkCell { variant, step, ..InsertBenchmarkCell::default() };
                 let before = rows_before(joined, variant, step);
-                cells.push(cell(place, (facts, &record.options), (&summaries, &before), rule));
+                cells.push(cell(place, (facts, record), (&summaries, &before), rule));
             }
         }
     }
@@ -162,11 +164,11 @@ fn rows_before(joined: &Joined<'_>, variant: usize, step: usize) -> Vec<u64> {
 
 fn cell(
     mut cell: InsertBenchmarkCell,
-    (facts, options): (&StepRecord, &BTreeMap<String, String>),
+    (facts, variant): (&StepRecord, &VariantRecord),
     (summaries, before): (&[&StepSummary], &[u64]),
     rule: &Rule,
 ) -> InsertBenchmarkCell {
-    let batch = rows_per_commit(&facts.name, options);
+    let batch = rows_per_commit(&facts.name, &variant.options);
     let rate = |done: &dyn Fn(&StepSummary) -> u64, scale: f64| {
         let values: Vec<f64> =
             summaries.iter().map(|s| scale * done(s) as f64 / s.measured_s).collect();
@@ -195,7 +197,7 @@ fn cell(
             }
         }
     }
-    cell.sla = batch.and_then(|batch| sla(facts, summaries, batch as f64));
+    cell.sla = batch.and_then(|batch| sla(facts.own_of(variant)?, summaries, batch as f64));
     cell.get_min = get_min(summaries);
     cell
 }
@@ -218,9 +220,8 @@ fn merged(
 }
 
 /// How the inserters' rate was kept; none where they have none.
-fn sla(facts: &StepRecord, summaries: &[&StepSummary], batch: f64) -> Option<Sla> {
-    let roles = &facts.own.as_ref()?.roles;
-    let inserter = roles.iter().find(|role| role.name == "inserter")?;
+fn sla(record: &OwnStepRecord, summaries: &[&StepSummary], batch: f64) -> Option<Sla> {
+    let inserter = record.roles.iter().find(|role| role.name == "inserter")?;
     let clients = inserter.clients as f64;
     let statements = inserter.rate? * clients;
     let is_met =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{RoleRecord, StepRecord, StepSummary};
+use dyno_record::{OwnStepRecord, RoleRecord, StepRecord, StepSummary};
 use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
 /// Estimates by kind, of all cells in which kinds are told apart.
 pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> Vec<KindCell> {
     let mut all = Vec::new();
-    for variant in 0..joined.variants.len() {
+    for (variant, asked) in joined.variants.iter().enumerate() {
         for (step, record) in joined.steps.iter().enumerate() {
             let here = at(measured, variant, step);
             if !is_apart(record, &here) {
@@ -106,7 +106,7 @@ pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> 
             let summaries = joined.summaries(variant, step);
             for kind in names(&here) {
                 let place = KindCell { variant, step, kind, ..KindCell::default() };
-                all.push(of_kind(place, record, (&here, &summaries), rule));
+                all.push(of_kind(place, record.own_of(asked), (&here, &summaries), rule));
             }
         }
     }
@@ -115,7 +115,7 @@ pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> 
 
 fn of_kind(
     mut cell: KindCell,
-    record: &StepRecord,
+    record: Option<&OwnStepRecord>,
     (here, summaries): (&[&Measured], &[&StepSummary]),
     rule: &Rule,
 ) -> KindCell {
@@ -130,7 +130,7 @@ fn of_kind(
             *cell.outcomes.entry(outcome.clone()).or_default() += n;
         }
     }
-    let role = role_of(record, &cell.kind);
+    let role = record.and_then(|record| role_of(record, &cell.kind));
     cell.role = role.map(|role| role.name.clone());
     cell.offered = role.and_then(|role| offered(role, &cell.kind, here, summaries, rule));
     cell
@@ -138,8 +138,8 @@ fn of_kind(
 
 /// The role that does a kind: the one that says so; of roles that do not tell, the one that is named
 /// after it (`inserter` does `insert`).
-fn role_of<'a>(record: &'a StepRecord, kind: &str) -> Option<&'a RoleRecord> {
-    let roles = &record.own.as_ref()?.roles;
+fn role_of<'a>(record: &'a OwnStepRecord, kind: &str) -> Option<&'a RoleRecord> {
+    let roles = &record.roles;
     let says_so = |role: &&RoleRecord| role.kinds.iter().any(|own| own == kind);
     let is_named = |role: &&RoleRecord| role.kinds.is_empty() && role.name.starts_with(kind);
     roles.iter().find(says_so).or_else(|| roles.iter().find(is_named))

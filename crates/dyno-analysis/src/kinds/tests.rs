@@ -22,6 +22,11 @@ fn role(name: &str, rate: Option<f64>, quota: Option<u64>) -> RoleRecord {
 /// A step of two inserters that offer 50/s each, and queries; the second variant's queries are slower,
 /// and it inserts this many rows a second.
 fn with_roles(inserts: f64) -> Findings {
+    with_rates(inserts, 50.0)
+}
+
+/// The same; an inserter of the second variant offers `other` a second.
+fn with_rates(inserts: f64, other: f64) -> Findings {
     let mut run = run(&["a", "b"], &[4, 8, 16], 5, |_, _, _| 1_000.0);
     for step in &mut run.manifest.steps {
         step.own = Some(OwnStepRecord {
@@ -29,6 +34,11 @@ fn with_roles(inserts: f64) -> Findings {
             ends_by_quota: false,
             settle_s: 0.0,
         });
+        let mut own = step.own.clone().expect("it was just given");
+        own.roles[0].rate = Some(other);
+        if Some(&own) != step.own.as_ref() {
+            run.manifest.variants[1].own_steps.insert(step.name.clone(), own);
+        }
     }
     for trial in &mut run.trials {
         let variant = trial.variant;
@@ -85,6 +95,14 @@ fn an_offered_rate_is_kept_or_not() {
     assert_eq!((missed.met, missed.seconds_met), (0, Some(0.0)));
     assert!((missed.kept.value - 0.8).abs() < 1e-6);
     assert_eq!(cell(&findings, 1, "insert").role.as_deref(), Some("inserter"));
+}
+
+#[test]
+fn a_variant_is_measured_against_the_rate_that_it_offers_itself() {
+    let findings = with_rates(80.0, 40.0);
+    let of = |variant| cell(&findings, variant, "insert").offered.clone().expect("it is offered");
+    assert_eq!((of(0).rate, of(0).met), (100.0, 5));
+    assert_eq!((of(1).rate, of(1).met, of(1).seconds_met), (80.0, 5, Some(1.0)));
 }
 
 #[test]

@@ -231,7 +231,9 @@ impl<'a> Evidence<'a> {
         Evidence { summary, meanings, readings }
     }
 
-    /// What moved about a stall, earliest first; of the same second, what moved farthest.
+    /// What moved about a stall, earliest first; of the same second, what moved farthest. Where more
+    /// moved than is told, each sign has its first reading there before another has its second: else
+    /// ten readings of one busy disk would hide the rest.
     pub(super) fn moved(&self, (from_s, to_s): (f64, f64)) -> Vec<Moved> {
         let mut moved: Vec<(usize, Moved)> =
             self.readings.iter().filter_map(|one| self.first_move(one, from_s, to_s)).collect();
@@ -239,14 +241,17 @@ impl<'a> Evidence<'a> {
         moved.sort_by(|(a_idx, a), (b_idx, b)| {
             a_idx.cmp(b_idx).then(distance(b).total_cmp(&distance(a)))
         });
-        let mut kept: Vec<Moved> = Vec::new();
-        for (_, one) in moved {
-            let n_same = kept.iter().filter(|other| other.sign_of == one.sign_of).count();
-            if kept.len() < MOVED_MOST && n_same < OF_SAME_SIGN_MOST {
-                kept.push(one);
-            }
-        }
-        kept
+        let rank = |place: usize| {
+            let is_same = |(_, other): &&(usize, Moved)| other.sign_of == moved[place].1.sign_of;
+            moved[..place].iter().filter(is_same).count()
+        };
+        let mut places: Vec<(usize, usize)> = (0..moved.len()).map(|p| (rank(p), p)).collect();
+        places.retain(|(rank, _)| *rank < OF_SAME_SIGN_MOST);
+        places.sort_unstable();
+        places.truncate(MOVED_MOST);
+        let is_kept = |place: &usize| places.iter().any(|(_, kept)| kept == place);
+        let told = moved.iter().enumerate().filter(|(place, _)| is_kept(place));
+        told.map(|(_, (_, one))| one.clone()).collect()
     }
 
     /// The first interval about the stall in which a reading is not ordinary.

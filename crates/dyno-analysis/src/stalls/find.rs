@@ -25,6 +25,12 @@ const BLOCKS_ASIDE: usize = 3;
 const LASTING: f64 = 1.0 / 3.0;
 /// The shortest that is told, in seconds.
 const SHORTEST_S: f64 = 0.2;
+/// So many bins of 100 ms in a row with nothing are a gap, however much the counts spread, where a
+/// bin ordinarily has at least so many commits.
+const EMPTY_BINS: usize = 5;
+const EMPTY_OF: f64 = 10.0;
+/// A bin with no more than this share of its level has nothing.
+const EMPTY_SHARE: f64 = 0.01;
 
 /// A stall in one series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,7 +74,37 @@ pub(super) fn find(bins: &Bins) -> Vec<Found> {
             break;
         }
     }
-    best.map(|(_, series)| series.stalls()).unwrap_or_default()
+    let mut found = best.map(|(_, series)| series.stalls()).unwrap_or_default();
+    add_empty(bins, &mut found);
+    found
+}
+
+/// Adds the runs of empty bins that are in no stall yet. On a machine whose speed swings, counts
+/// spread so much that a second of nothing is still likely by them; but no swing leaves nothing.
+fn add_empty(bins: &Bins, found: &mut Vec<Found>) {
+    if bins.len() < BINS_LEAST {
+        return;
+    }
+    let Some(series) = Series::new(bins.clone()) else { return };
+    if median(&series.expected) < EMPTY_OF {
+        return;
+    }
+    let is_empty = |idx: &usize| bins.counts[*idx] <= EMPTY_SHARE * series.expected[*idx];
+    let mut idx = 0;
+    while idx < bins.len() {
+        let n = (idx..bins.len()).take_while(is_empty).count();
+        if n >= EMPTY_BINS {
+            // It began and ended within the bins beside these.
+            let (first, last) = (idx.saturating_sub(1), (idx + n).min(bins.len() - 1));
+            let overlaps =
+                |one: &Found| one.start_s < bins.end_s(last) && bins.start_s[first] < one.end_s;
+            if !found.iter().any(overlaps) {
+                found.extend(series.stall(first, last));
+            }
+        }
+        idx += n + 1;
+    }
+    found.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
 }
 
 impl Series {

@@ -64,6 +64,26 @@ fn a_second_is_found_within_a_tenth_at_any_phase_and_rate() {
 }
 
 #[test]
+fn a_second_of_nothing_is_found_however_much_the_rate_swings() {
+    for phase in 0..25 {
+        let mut random = Seed(5).derive("swing", phase).stream();
+        let (from, mut noise) = (4.0 + phase as f64 * 0.037, 0.0);
+        let starts: Vec<f64> = (0..100).map(|i| f64::from(i) / 10.0).collect();
+        let mut count = |start: &f64| {
+            noise = 0.8 * noise + 0.3 * random.normal();
+            let stalled = (start + 0.1).min(from + 1.0) - start.max(from);
+            // Half of the level to one and a half of it, for half a second each.
+            poisson(5_000.0 * (0.1 - stalled.max(0.0)) * (1.0 + 0.5 * f64::sin(noise)), &mut random)
+        };
+        let counts: Vec<f64> = starts.iter().map(&mut count).collect();
+        let found = find(&Bins::new(&starts, &[0.1; 100], counts));
+        let is_it = |f: &&Found| f.start_s < from + 0.5 && f.end_s > from + 0.5;
+        let one = found.iter().find(is_it).unwrap_or_else(|| panic!("{phase}: {found:?}"));
+        assert!((one.end_s - one.start_s - 1.0).abs() <= 0.15 && one.is_gap, "{phase}: {one:?}");
+    }
+}
+
+#[test]
 fn what_waited_and_is_done_at_once_does_not_lengthen_a_stall() {
     // Open load: a thousand arrivals waited, and are done at three times the ordinary rate.
     for phase in 0..20 {
@@ -240,6 +260,34 @@ fn what_moved_first_stands_first() {
             ("a process that did not run", 0.0)
         ]
     );
+}
+
+#[test]
+fn many_readings_of_a_few_signs_hide_no_other_sign() {
+    let busy = |s: f64| if (28.0..31.0).contains(&s) { 400.0 } else { 40.0 * wobble(s) };
+    let age = |s: f64| if s >= 29.0 { 99.0 } else { 60.0 };
+    let stopped_one = |s: f64| f64::from(u8::from(s == 30.0));
+    let findings = found(
+        stopped,
+        &[
+            ("disk.flushes_per_s", &busy),
+            ("innodb.os_fsyncs_per_s", &busy),
+            ("disk.vda.await_ms", &busy),
+            ("disk.vda.queue", &busy),
+            ("innodb.pages_flushed_per_s", &busy),
+            ("innodb.pages_written_per_s", &busy),
+            ("disk.write_bytes_per_s", &busy),
+            ("disk.writes_per_s", &busy),
+            ("innodb.checkpoint_age_percent", &age),
+            ("server.stopped", &stopped_one),
+        ],
+    );
+    let moved = &findings.stalls[0].moved_first;
+    let readings: Vec<&str> = moved.iter().map(|moved| moved.reading.as_str()).collect();
+    assert_eq!(moved.len(), 8, "{readings:?}");
+    // All that moved first stands before what moved later, which is there none the less.
+    assert_eq!(readings[6..], ["innodb.checkpoint_age_percent", "server.stopped"]);
+    assert_eq!(moved[7].sign_of, "a process that did not run");
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn innodb_is_seen_from_the_inside() {
     assert!(!first.contains_key("mysql.statements_per_s"));
     let gauges = [
         "mysql.threads_connected",
+        "mysql.uptime_s",
         "innodb.history_list_length",
         "innodb.checkpoint_age_bytes",
         "innodb.checkpoint_age_percent",

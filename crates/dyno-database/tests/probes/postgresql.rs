@@ -48,6 +48,7 @@ fn statistics_sessions_and_tables_are_seen() {
             "pg.table.t.dead_tuples",
             "pg.table.t.bytes",
             "pg.freeze_age",
+            "pg.uptime_s",
             "debt.dead_tuples",
             "debt.horizon_age",
             "debt.checkpoint_distance",

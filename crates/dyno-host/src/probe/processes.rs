@@ -34,6 +34,11 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
     legend("*.anon_bytes", "bytes", "resident memory that belongs to no file and is not shared"),
     legend("*.shared_bytes", "bytes", "resident shared memory of the process that maps the most"),
     legend("*.processes", "processes", "number of these processes"),
+    legend(
+        "*.stopped",
+        "processes",
+        "number of them that a signal or a debugger has stopped: they do not run at all",
+    ),
     legend("*.threads", "threads", "number of their threads"),
     legend(
         "*.voluntary_switches_per_s",
@@ -272,6 +277,7 @@ impl GroupState {
             readings.insert(format!("{}.{what}", self.group.name), value);
         };
         add("processes", members.len() as f64);
+        add("stopped", sum(|member| u64::from(member.stat.is_stopped())));
         add("threads", sum(|member| member.stat.n_threads));
         add("rss_bytes", sum(|m| m.stat.rss_pages) * rustix::param::page_size() as f64);
         if members.values().all(|member| member.status.anon_bytes.is_some()) {

@@ -28,6 +28,7 @@ fn manifest(fingerprint: &str) -> Manifest {
             settings: BTreeMap::new(),
             workload: "oltp_read_only".into(),
             options: BTreeMap::new(),
+            own_steps: BTreeMap::new(),
         }],
         steps: vec![StepRecord {
             own: None,

@@ -94,7 +94,9 @@ fn machine(out: &mut Markup, panel: &Panel<'_>) {
         topic(out, panel, "CPU by mode, all CPUs of the machine", &of(Topic::CpuMode));
         topic(out, panel, "CPU by group of processes", &of(Topic::CpuGroup));
     }
+    topic(out, panel, "Load on the machine", &of(Topic::Load));
     topic(out, panel, "Disk", &of(Topic::Disk));
+    topic(out, panel, "Files of the server", &of(Topic::Files));
     topic(out, panel, "Memory", &of(Topic::Memory));
     let title = "Pressure: share of time in which something waited";
     topic(out, panel, title, &of(Topic::Pressure));

@@ -56,10 +56,10 @@ fn common(grids: &[(usize, &Grid)]) -> Option<Common> {
     let mut density = (f64::MAX, 0.0_f64);
     for (_, grid) in grids {
         for column in grid.columns.iter().filter(|column| column.seconds > 0.0) {
-            for (bucket, n) in &column.counts {
+            for (bucket, n) in column.counts.iter() {
                 let row = bucket / MERGED;
                 rows = Some(rows.map_or((row, row), |(a, b)| (a.min(row), b.max(row))));
-                let dense = *n as f64 / column.seconds;
+                let dense = n as f64 / column.seconds;
                 density = (density.0.min(dense), density.1.max(dense * f64::from(MERGED)));
             }
         }
@@ -115,7 +115,7 @@ fn pixels(grid: &Grid, common: &Common) -> Vec<u8> {
     let width = grid.columns.len();
     let mut sums = vec![0_u64; width * usize::from(last - first + 1)];
     for (x, column) in grid.columns.iter().enumerate() {
-        for (bucket, n) in &column.counts {
+        for (bucket, n) in column.counts.iter() {
             let y = usize::from(last - bucket / MERGED);
             sums[y * width + x] += n;
         }
@@ -136,6 +136,7 @@ fn pixels(grid: &Grid, common: &Common) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::times::Buckets;
 
     #[test]
     fn the_fullest_pixel_is_the_strongest_and_an_empty_one_is_nothing() {
@@ -143,8 +144,8 @@ mod tests {
         grid.cover(0.0, 1.0);
         grid.cover(1.0, 1.0);
         // Rows are four to a doubling: the second time is four rows above the first.
-        grid.add(0.0, &[(1024, 1000)]);
-        grid.add(1.0, &[(1024, 1), (2048, 500)]);
+        grid.add(0.0, &Buckets::of(&[(1024, 1000)]));
+        grid.add(1.0, &Buckets::of(&[(1024, 1), (2048, 500)]));
         let grids = [(0, &grid)];
         let common = common(&grids).unwrap();
         assert_eq!(common.rows, (40, 44));

@@ -40,6 +40,9 @@ use crate::view::View;
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
+/// From this many bytes on a page takes long to lay out as a whole.
+const LARGE_BYTES: usize = 2_000_000;
+
 /// Renders the report. `runs` give the one-second charts and the study's source, `times` the response
 /// times of their seconds (empty where they were not read); `made` is the text that tells when the
 /// report was made.
@@ -48,12 +51,12 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     let steps = panel::gather(&view, runs);
     let points = panel::points_most(&view, &steps);
     let distributions = distribution::gather(findings, runs);
+    let times = &*times.fitting();
     let mut out = Markup::new();
     head(&mut out, &findings.title);
     let mut body = Markup::new();
     // Where many variants share a plot, what is behind their medians is drawn more faintly.
     let crowd = if findings.variants.len() > 8 { " crowd" } else { "" };
-    body.raw(format_args!("<main class=\"wrap{crowd}\">"));
     answer::section(&mut body, &view);
     parts::sticky_legend(&mut body, &view);
     tables::section(&mut body, &view);
@@ -69,6 +72,9 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     method::section(&mut body, &view, runs);
     let body = body.finish();
     top(&mut out, made, &body);
+    // A browser then lays out no more than what is in sight.
+    let large = if body.len() > LARGE_BYTES { " large" } else { "" };
+    out.raw(format_args!("<main class=\"wrap{crowd}{large}\">"));
     out.raw(body).raw("</main>");
     out.raw(format_args!("<script>{SCRIPT}</script></body></html>\n"));
     out.finish()

@@ -12,8 +12,12 @@ pub(crate) enum Topic {
     CpuMode,
     /// CPU by group of processes.
     CpuGroup,
+    /// Who runs and who waits for a CPU, and how long others take then.
+    Load,
     /// Disk devices.
     Disk,
+    /// Files of the server.
+    Files,
     /// Memory.
     Memory,
     /// Pressure: the share of time in which something waited.
@@ -39,7 +43,7 @@ pub(crate) struct Reading {
 }
 
 /// Readings with a place of their own: name, topic, title, and whether they are always shown.
-const KNOWN: [(&str, Topic, &str, bool); 29] = [
+const KNOWN: [(&str, Topic, &str, bool); 38] = [
     ("cpu.user_pct", Topic::CpuMode, "user", true),
     ("cpu.system_pct", Topic::CpuMode, "system", true),
     ("cpu.iowait_pct", Topic::CpuMode, "waiting for disk", true),
@@ -51,6 +55,10 @@ const KNOWN: [(&str, Topic, &str, bool); 29] = [
     ("server.cpu_s_per_s", Topic::CpuGroup, "server", true),
     ("generator.cpu_s_per_s", Topic::CpuGroup, "load generator", true),
     ("rest.cpu_s_per_s", Topic::CpuGroup, "everything else", true),
+    ("cpu.running", Topic::Load, "Threads that run or wait for a CPU", true),
+    ("load.avg1", Topic::Load, "Load average of a minute", true),
+    ("cpu.context_switches_per_s", Topic::Load, "Context switches", true),
+    ("responsiveness.process_ms", Topic::Load, "An unrelated small process took", true),
     ("disk.read_bytes_per_s", Topic::Disk, "Bytes read from disks", true),
     ("disk.write_bytes_per_s", Topic::Disk, "Bytes written to disks", true),
     ("server.disk_read_bytes_per_s", Topic::Disk, "Bytes read for the server", false),
@@ -60,6 +68,11 @@ const KNOWN: [(&str, Topic, &str, bool); 29] = [
     ("disk.flushes_per_s", Topic::Disk, "Cache flushes", false),
     ("disk.busy_pct", Topic::Disk, "Busiest disk: time with work", false),
     ("disk.queue", Topic::Disk, "Requests under way", false),
+    ("data.tables_bytes", Topic::Files, "Tables", true),
+    ("data.indexes_bytes", Topic::Files, "Indexes", true),
+    ("data.tables_and_indexes_bytes", Topic::Files, "Tables and indexes", true),
+    ("data.undo_bytes", Topic::Files, "Undo logs", true),
+    ("data.logs_bytes", Topic::Files, "Logs", true),
     ("server.rss_bytes", Topic::Memory, "Resident memory of the server", true),
     ("memory.available_bytes", Topic::Memory, "Memory available", true),
     ("memory.cached_bytes", Topic::Memory, "Pages of files in memory", false),
@@ -85,6 +98,7 @@ pub(crate) fn classify(name: &str) -> Reading {
 pub(crate) fn unit_of(name: &str, told: &str) -> Unit {
     match told {
         "" | "count" => unit(name),
+        "1" => Unit::Count,
         "1/s" | "/s" => Unit::PerSecond,
         "B" | "bytes" => Unit::Bytes,
         "B/s" | "bytes/s" => Unit::BytesPerSecond,
@@ -146,6 +160,7 @@ mod tests {
         assert_eq!(unit_of("mysql.checkpoint_age", "bytes"), Unit::Bytes);
         assert_eq!(unit_of("mysql.checkpoint_age_bytes", ""), Unit::Bytes);
         assert_eq!(unit_of("pg.xmin_age", "transactions"), Unit::Other("transactions".to_owned()));
+        assert_eq!(unit_of("pg.dead_tuples", "1"), Unit::Count);
         let groups = ["disk.sda.queue", "innodb.data.reads", "debt.all", "load"].map(group);
         assert_eq!(groups, ["disk.sda", "innodb", "debt", "others"]);
     }

@@ -6,17 +6,23 @@
 
 mod grid;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_analysis::Findings;
 use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
 
+#[cfg(test)]
+pub(crate) use grid::Buckets;
 pub(crate) use grid::{Grid, bucket_start_us};
 
 use crate::places::Places;
 
 /// Bytes that all grids together should take on a page, about.
 const PAGE_BYTES: usize = 2_800_000;
+
+/// Bytes that all grids together may take on a page.
+const PAGE_BYTES_MOST: usize = 4_000_000;
 
 /// About the bytes that a column of a grid takes on a page.
 const COLUMN_BYTES: usize = 115;
@@ -43,15 +49,18 @@ pub(crate) type Key = (usize, usize, String);
 type Found<'a> = ((usize, u32), (usize, usize), &'a StepSummary);
 
 /// The response times of all trials by time. Made empty, then filled second by second.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Times {
     grids: BTreeMap<Key, Grid>,
     is_by_kind: bool,
     /// By run, trial and step of the run: where its seconds go.
     targets: HashMap<(usize, u32, usize), Target>,
+    /// The second that is being added.
+    second: grid::Buckets,
 }
 
 /// Where the seconds of one step of one trial go.
+#[derive(Clone)]
 struct Target {
     variant: usize,
     step: usize,
@@ -145,13 +154,37 @@ impl Times {
         let Some(target) = self.targets.get_mut(&(run, trial, second.step)) else { return };
         let Some(first_s) = target.first_s else { return };
         let at_s = second.start_s + *target.shift_s.get_or_insert(first_s - second.start_s);
+        self.second.fill(second.counts);
         let kinds = [String::new(), second.kind.to_owned()];
         let n = if self.is_by_kind { 2 } else { 1 };
         for kind in kinds.into_iter().take(n) {
             if let Some(grid) = self.grids.get_mut(&(target.variant, target.step, kind)) {
-                grid.add(at_s, second.counts);
+                grid.add(at_s, &self.second);
             }
         }
+    }
+
+    /// Adds the seconds that were added to a copy of these times, of other trials: so that several
+    /// threads can read a record, each with a copy of the empty plan.
+    pub fn absorb(&mut self, other: &Times) {
+        for (key, grid) in &mut self.grids {
+            if let Some(more) = other.grids.get(key) {
+                grid.absorb(more);
+            }
+        }
+    }
+
+    /// The same with columns so long that the page stays small. How many bytes a column takes is
+    /// known only when it is filled: spread-out times take more than [`COLUMN_BYTES`].
+    pub(crate) fn fitting(&self) -> Cow<'_, Times> {
+        let mut fitting = Cow::Borrowed(self);
+        while fitting.grids.values().map(|grid| grid.encode().len()).sum::<usize>()
+            > PAGE_BYTES_MOST
+            && fitting.grids.values().any(|grid| grid.columns.len() > COLUMNS.0)
+        {
+            fitting.to_mut().grids.values_mut().for_each(|grid| *grid = grid.coarser());
+        }
+        fitting
     }
 
     /// The grids that hold anything, of a step, in the order of variants and kinds.
@@ -191,6 +224,26 @@ mod tests {
     }
 
     #[test]
+    fn grids_that_take_too_much_become_coarser_and_keep_all_that_is_in_them() {
+        let mut times = Times::default();
+        let mut grid = Grid::new((0.0, 1800.0), 6.0);
+        // Every bucket filled with large counts: as much as a column can take.
+        let full: Vec<(u64, u64)> = (0..333).map(|b| (1_u64 << (b / 8), 1 << 40)).collect();
+        (0..1800).for_each(|at| grid.add(f64::from(at), &Buckets::of(&full)));
+        for variant in 0..70 {
+            times.grids.insert((variant, 0, String::new()), grid.clone());
+        }
+        let bytes = |times: &Times| times.grids.values().map(|g| g.encode().len()).sum::<usize>();
+        assert!(bytes(&times) > PAGE_BYTES_MOST);
+        let fitting = times.fitting();
+        assert!(bytes(&fitting) <= PAGE_BYTES_MOST);
+        let found = &fitting.grids[&(3, 0, String::new())];
+        assert!(found.column_s > 6.0 && found.columns.len() >= COLUMNS.0 / 2);
+        assert_eq!(found.window(0.0, 1e9), grid.window(0.0, 1e9));
+        assert!(matches!(Times::default().fitting(), Cow::Borrowed(_)));
+    }
+
+    #[test]
     fn seconds_go_where_their_clock_says_and_repetitions_are_merged() {
         let (findings, mut runs) = fixture::three_variants();
         // Nothing was done in the first second of warm-up of the first trial.
@@ -208,14 +261,16 @@ mod tests {
         let again = runs[0].trials.iter().find(|t| t.variant == 0 && t.number != 1).unwrap().number;
         times.add(0, 1, &second(100.0, &[(1000, 2)]));
         times.add(0, 1, &second(104.0, &[(1000, 3), (900_000, 1)]));
-        times.add(0, again, &second(55.0, &[(1000, 7)]));
-        times.add(0, again, &second(60.0, &[(1000, 5)]));
+        let mut other = Times::new(&findings, &runs);
+        other.add(0, again, &second(55.0, &[(1000, 7)]));
+        other.add(0, again, &second(60.0, &[(1000, 5)]));
+        times.absorb(&other);
         let grids: Vec<_> = times.of_step(0).collect();
         assert_eq!(grids.len(), 1, "empty ones and those of a single kind are left out");
         let (key, grid) = grids[0];
         assert_eq!(key, &(0, 0, String::new()));
         // The first trial's first busy second is the second of its warm-up, −4 s; the other's −5 s.
-        let n = |at: usize| grid.columns[at].counts.values().sum::<u64>();
+        let n = |at: usize| grid.columns[at].counts.iter().map(|(_, n)| n).sum::<u64>();
         assert_eq!((n(0), n(1), n(5)), (7, 2, 9));
         assert!((grid.columns[5].seconds - 3.0).abs() < 1e-9, "three repetitions");
         assert!((grid.columns[5].max_us - 900.0).abs() < 1e-9);

@@ -1,6 +1,7 @@
 //! `dyno report`: an answer from one or several records.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse};
@@ -102,15 +103,44 @@ pub(crate) fn write_tables(
 
 /// The page, with the response times of all seconds.
 pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyhow::Result<String> {
-    let mut times = Times::new(findings, runs);
-    for (i, run) in runs.iter().enumerate() {
-        for trial in &run.trials {
-            read_times(&run.folder, trial.number, &mut |second| {
-                times.add(i, trial.number, second);
-            })?;
-        }
-    }
+    let times = times(findings, runs)?;
     Ok(dyno_report::html::render(findings, runs, &times, &date(now_unix_ms)))
+}
+
+/// Most threads that read interval logs.
+const READERS_MOST: usize = 8;
+
+/// Reads the response times of all seconds, on as many threads as there are processors: a large
+/// record has gigabytes of them.
+fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
+    let trials: Vec<(usize, &Run, u32)> = runs
+        .iter()
+        .enumerate()
+        .flat_map(|(i, run)| run.trials.iter().map(move |trial| (i, run, trial.number)))
+        .collect();
+    let mut times = Times::new(findings, runs);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let n = processors.min(READERS_MOST).min(trials.len()).max(1);
+    let next = AtomicUsize::new(0);
+    let read = |mut times: Times| -> anyhow::Result<Times> {
+        while let Some((i, run, trial)) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
+            read_times(&run.folder, *trial, &mut |second| times.add(*i, *trial, second))?;
+        }
+        Ok(times)
+    };
+    let parts: Vec<anyhow::Result<Times>> = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..n)
+            .map(|_| {
+                let (plan, read) = (times.clone(), &read);
+                scope.spawn(move || read(plan))
+            })
+            .collect();
+        readers.into_iter().map(|reader| reader.join().expect("reading does not panic")).collect()
+    });
+    for part in parts {
+        times.absorb(&part?);
+    }
+    Ok(times)
 }
 
 /// Analyses runs, writes report.html, report.md and findings.json into the first one's folder, and

@@ -85,7 +85,7 @@ fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
 }
 
 /// Runs a study and compares its page with the golden one.
-fn check(study: &str, golden: ExpectFile) {
+pub(crate) fn check(study: &str, golden: ExpectFile) {
     let bench = Workbench::new();
     bench.write("study.toml", study);
     bench.dyno_good(&["run", "study.toml"]);

@@ -112,6 +112,20 @@ fn the_record_has_the_steps_as_planned_and_as_they_ended() {
 }
 
 #[test]
+fn a_variant_whose_steps_differ_from_the_first_ones_has_them_in_the_record() {
+    let bench = Workbench::new();
+    let vary = "clients = 2\nvary = { option = { commit_i0 = [100, 50] } }";
+    bench.write("study.toml", &study(vary).replace("commit_i0 = 100\n", ""));
+    bench.dyno_good(&["run", "study.toml"]);
+    let manifest = bench.json("runs/study/manifest.json");
+    assert_eq!(manifest["steps"][0]["own"]["roles"][0]["quota"], 20);
+    assert_eq!(manifest["variants"][0]["own_steps"], Value::Null);
+    let own = &manifest["variants"][1]["own_steps"];
+    assert_eq!(own.as_object().map(|steps| steps.len()), Some(1), "{own}");
+    assert_eq!(own["l.i0"]["roles"][0]["quota"], 40);
+}
+
+#[test]
 fn the_plan_knows_what_it_does_not_know() {
     let bench = Workbench::new();
     bench.write("study.toml", &study("clients = 2"));

@@ -14,6 +14,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
     let bench = Workbench::new();
     for name in [
         "quickstart.toml",
+        "connections/full.toml",
+        "connections/bench-top.toml",
         "cpu-shootout/full.toml",
         "cpu-shootout/bench-top.toml",
         "durability/full.toml",
@@ -27,6 +29,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "key-order/bench-top.toml",
         "pgbench/full.toml",
         "pgbench/bench-top.toml",
+        "queue/full.toml",
+        "queue/bench-top.toml",
         "tpcc-volumes/full.toml",
         "tpcc-volumes/bench-top.toml",
         "aa/bench-top.toml",

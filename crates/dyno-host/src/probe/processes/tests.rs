@@ -24,6 +24,7 @@ struct Fake {
     written: u64,
     switches: u64,
     n_threads: u64,
+    is_stopped: bool,
 }
 
 impl Fixture {
@@ -41,8 +42,9 @@ impl Fixture {
         write(
             "stat",
             format!(
-                "{} (server) S {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 {} 0 {} 1000 50 0",
+                "{} (server) {} {} 1 1 0 -1 0 1 2 3 4 {} 0 {} 0 20 0 {} 0 {} 1000 50 0",
                 fake.pid,
+                if fake.is_stopped { 'T' } else { 'S' },
                 fake.parent,
                 fake.own_ticks,
                 fake.reaped_ticks,
@@ -118,6 +120,20 @@ fn without_descendants_it_is_only_its_processes() {
     fixture.set(Fake { pid: 10, parent: 1, reaped_ticks: ticks(9), ..Fake::default() });
     let readings = fixture.read();
     assert_eq!((readings["server.processes"], readings["server.cpu_s_per_s"]), (1.0, 0.0));
+}
+
+#[test]
+fn stopped_processes_are_counted() {
+    let mut fixture = Fixture::new(&[10], true);
+    for pid in [11, 12, 13] {
+        fixture.set(Fake { pid, parent: 10, is_stopped: pid != 12, ..Fake::default() });
+    }
+    fixture.set(Fake { pid: 10, parent: 1, ..Fake::default() });
+    assert_eq!(fixture.read()["server.stopped"], 2.0);
+    for pid in [11, 13] {
+        fixture.set(Fake { pid, parent: 10, ..Fake::default() });
+    }
+    assert_eq!(fixture.read()["server.stopped"], 0.0);
 }
 
 #[test]

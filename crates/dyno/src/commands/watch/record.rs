@@ -128,6 +128,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
             price_per_hour: None,
             workload: "none of Dyno's".to_owned(),
             options: BTreeMap::new(),
+            own_steps: BTreeMap::new(),
         }],
         steps: vec![StepRecord {
             name: "watch".to_owned(),

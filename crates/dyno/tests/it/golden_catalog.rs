@@ -1,0 +1,212 @@
+//! Golden pages of the catalogue: each bench-top study, made small and simulated, from its own file
+//! to the page. `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` writes the pages anew.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+
+use crate::golden;
+
+/// What takes the place of a workload's or a design's value, so that a study takes no second.
+const SMALL: [(&str, &str); 17] = [
+    ("budget", ""),
+    ("duration", "\"3s\""),
+    ("history", "5"),
+    ("limit_s", "60"),
+    ("obj_table_size", "\"2k\""),
+    ("repetitions", "3"),
+    ("rest", "\"0s\""),
+    ("resync_get_min", "5"),
+    ("rows_i0", "\"10k\""),
+    ("rows_i1", "\"2k\""),
+    ("rows_i2", "\"200\""),
+    ("run_off", ""),
+    ("scale", "1"),
+    ("table_size", "\"1k\""),
+    ("tables", "1"),
+    ("threshold", "\"5%\""),
+    ("warm_up", "\"1s\""),
+];
+
+/// A table of a study file: its name, and its lines.
+type Part<'a> = (&'a str, Vec<&'a str>);
+
+/// The tables of a study file in their order; the first has no name. Comments are left out.
+fn parts(study: &str) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part> = vec![("", Vec::new())];
+    for line in study.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((name, _)) => parts.push((name, Vec::new())),
+            None => parts.last_mut().expect("there is a first one").1.push(line),
+        }
+    }
+    parts
+}
+
+/// The mean service time of each database, in microseconds: the first takes 1 ms, each that sets
+/// something 10 % longer than the one before it, and one that sets nothing as long as what it is
+/// like.
+fn service_times<'a>(parts: &[Part<'a>]) -> BTreeMap<&'a str, f64> {
+    let mut times = BTreeMap::new();
+    let mut next = 1000.0;
+    for (name, lines) in parts {
+        let Some(name) = name.strip_prefix("database.").filter(|name| !name.contains('.')) else {
+            continue;
+        };
+        let value = |key: &str| {
+            let value = lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+            value.map(|value| value.trim_matches('"'))
+        };
+        let settings = format!("database.{name}.settings");
+        let sets = value("settings").is_some() || parts.iter().any(|(name, _)| *name == settings);
+        let same = value("like").filter(|_| !sets).and_then(|like| times.get(like).copied());
+        let time = same.unwrap_or(next);
+        if same.is_none() {
+            next *= 1.1;
+        }
+        times.insert(name, time);
+    }
+    times
+}
+
+/// The study on simulated servers: title, variants and loads are its own. What a simulated server
+/// does not take (engine, settings) is left out, and sizes and times are `SMALL`.
+fn simulated(study: &str) -> String {
+    let parts = parts(study);
+    let times = service_times(&parts);
+    let mut out = String::new();
+    for (name, lines) in &parts {
+        match name.strip_prefix("database.") {
+            Some(name) if name.contains('.') => continue,
+            Some(name) => {
+                out += &format!(
+                    "[database.{name}]\nproduct = \"simulated\"\nsettings = {{ service_time = \
+                     \"{:.0}us\", servers = 2, noise = 0.02 }}\n",
+                    times[name]
+                );
+                continue;
+            }
+            None if name.is_empty() => {}
+            None => out += &format!("[{name}]\n"),
+        }
+        for line in lines {
+            let small = line
+                .split_once(" = ")
+                .and_then(|(key, _)| SMALL.iter().find(|(name, _)| *name == key));
+            out += &match small {
+                Some((_, "")) => String::new(),
+                Some((key, value)) => format!("{key} = {value}\n"),
+                None => format!("{line}\n"),
+            };
+        }
+        if *name == "design" && !lines.iter().any(|line| line.starts_with("seed ")) {
+            out += "seed = 1\n";
+        }
+    }
+    out
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies")
+}
+
+/// The page of the catalogue's study of this name must be the golden one.
+fn check(name: &str) {
+    let study = std::fs::read_to_string(folder().join(name).join("bench-top.toml")).unwrap();
+    let page = format!("../../../dyno-report/tests/golden/catalog/{name}.txt");
+    golden::check(&simulated(&study), expect_file![page]);
+}
+
+/// Makes a test for each study, and a list of their names.
+macro_rules! pages {
+    ($($test:ident: $name:literal,)*) => {
+        const PAGES: &[&str] = &[$($name),*];
+        $(
+            #[test]
+            fn $test() {
+                check($name);
+            }
+        )*
+    };
+}
+
+pages! {
+    aa: "aa",
+    connections: "connections",
+    cpu_shootout: "cpu-shootout",
+    dbstress: "dbstress",
+    durability: "durability",
+    insert_benchmark: "insert-benchmark",
+    key_order: "key-order",
+    pgbench: "pgbench",
+    queue: "queue",
+}
+
+/// Studies without a golden page. TPC-C's transactions decide by rows that they read, and a
+/// simulated server has none.
+const NOT_SIMULATED: [&str; 1] = ["tpcc-volumes"];
+
+#[test]
+fn every_bench_top_study_has_a_page() {
+    let entries = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap());
+    let mut there: Vec<String> = entries
+        .filter(|entry| entry.path().join("bench-top.toml").exists())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    there.sort();
+    let mut expected = [PAGES, &NOT_SIMULATED].concat();
+    expected.sort_unstable();
+    assert_eq!(there, expected);
+}
+
+#[test]
+fn a_study_is_made_small_and_keeps_its_question() {
+    let study = r#"#:schema x
+title = "Is it?"
+
+[database.a]
+product = "mariadb"
+engine = "RocksDB"
+
+# A comment.
+[database.a.settings]
+x = "y"
+
+[database.b]
+like = "a"
+
+[database.c]
+like = "a"
+settings = { x = "z" }
+
+[workload.tpcb]
+scale = 10
+script = "select-only"
+
+[design]
+repetitions = 7
+budget = "5min"
+
+[design.vary]
+clients = [1, 8]
+database = [
+    "a", "b", "c",
+]
+"#;
+    let server = |time: &str| {
+        format!(
+            "product = \"simulated\"\nsettings = {{ service_time = \"{time}\", servers = 2, noise \
+             = 0.02 }}\n"
+        )
+    };
+    let expected = format!(
+        "title = \"Is it?\"\n[database.a]\n{}[database.b]\n{}[database.c]\n{}[workload.tpcb]\n\
+         scale = 1\nscript = \"select-only\"\n[design]\nrepetitions = 3\nseed = 1\n\
+         [design.vary]\nclients = [1, 8]\ndatabase = [\n    \"a\", \"b\", \"c\",\n]\n",
+        server("1000us"),
+        server("1000us"),
+        server("1100us"),
+    );
+    assert_eq!(simulated(study), expected);
+}

@@ -1,0 +1,191 @@
+//! Stalls that a test brings about itself: a server that is stopped, and a redo log that is full.
+
+use std::sync::{Mutex, MutexGuard, mpsc};
+use std::time::Duration;
+
+use dyno_units::Clock;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::foreign::TestClock;
+use crate::support::{Workbench, server_pid, trial_folder};
+
+/// One load at a time: they would hold each other up.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A stop as the test knows it itself.
+#[derive(Debug)]
+struct Stop {
+    /// In seconds since the measure phase began.
+    start_s: f64,
+    length_s: f64,
+}
+
+/// Stops a server under load for a second and returns when that was, and the stalls that were found.
+fn stop_for_a_second(product: &str) -> (Stop, Vec<Value>) {
+    let bench = Workbench::new();
+    let mut running = bench.start(&[
+        "bench",
+        "oltp_point_select",
+        "--on",
+        product,
+        "--rate",
+        "2000",
+        "--clients",
+        "4",
+        "--table-size",
+        "2000",
+        "--warm-up",
+        "1s",
+        "--duration",
+        "9s",
+        "--out",
+        "record",
+    ]);
+    running.wait_for(&["measure"]);
+    let clock = TestClock::start();
+    let family = family(server_pid(&trial_folder(&bench.path("record"), 1)));
+    wait(Duration::from_millis(3_700));
+    let stopped = Stopped::new(family, clock.as_ref());
+    wait(Duration::from_secs(1));
+    let stop = stopped.go_on(clock.as_ref());
+    assert_eq!(running.end(), 0);
+    (stop, stalls(&bench))
+}
+
+/// Waits without anything to wait for: the time itself is what the test is about.
+fn wait(time: Duration) {
+    let (_sender, receiver) = mpsc::channel::<()>();
+    assert_eq!(receiver.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+}
+
+/// A process and its children.
+fn family(pid: i32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let children = children.split_whitespace().map(|child| child.parse().unwrap());
+    std::iter::once(pid).chain(children).filter_map(Pid::from_raw).collect()
+}
+
+/// Processes that do not run. They go on when this ends, also when a test fails.
+struct Stopped {
+    family: Vec<Pid>,
+    since_s: f64,
+}
+
+impl Stopped {
+    fn new(family: Vec<Pid>, clock: &dyn Clock) -> Stopped {
+        let stopped = Stopped { family, since_s: clock.now().as_secs_f64() };
+        stopped.signal(Signal::STOP);
+        stopped
+    }
+
+    /// Lets them run again and returns when they did not.
+    fn go_on(self, clock: &dyn Clock) -> Stop {
+        let start_s = self.since_s;
+        let length_s = clock.now().as_secs_f64() - start_s;
+        drop(self);
+        Stop { start_s, length_s }
+    }
+
+    /// A child may have ended meanwhile: then there is nobody to tell.
+    fn signal(&self, signal: Signal) {
+        for pid in &self.family {
+            let _ = kill_process(*pid, signal);
+        }
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.signal(Signal::CONT);
+    }
+}
+
+/// The stalls that the record's findings list.
+fn stalls(bench: &Workbench) -> Vec<Value> {
+    let answer = bench.dyno_good(&["report", "record", "--format", "json"]);
+    let findings: Value = serde_json::from_str(&answer.out).expect("findings are JSON");
+    findings["stalls"].as_array().expect("findings list stalls").clone()
+}
+
+fn number(of: &Value, name: &str) -> f64 {
+    of[name].as_f64().unwrap_or_else(|| panic!("{name} of {of:#}"))
+}
+
+/// Whether a reading that is this sign moved about a stall.
+fn has_sign(stall: &Value, sign: &str) -> bool {
+    stall["moved_first"].as_array().unwrap().iter().any(|moved| moved["sign_of"] == sign)
+}
+
+#[track_caller]
+fn check_stop(product: &str) {
+    let _alone = alone();
+    let (stop, stalls) = stop_for_a_second(product);
+    // A busy machine may hold up the load at other times, too.
+    let end_s = stop.start_s + stop.length_s;
+    let overlap = |stall: &&Value| {
+        let start_s = number(stall, "start_s");
+        end_s.min(start_s + number(stall, "length_s")) - stop.start_s.max(start_s)
+    };
+    let stall = stalls.iter().max_by(|a, b| overlap(a).total_cmp(&overlap(b)));
+    let stall = stall.unwrap_or_else(|| panic!("{product}: no stall, of {stop:?}"));
+    let off_s = number(stall, "length_s") - stop.length_s;
+    assert!(off_s.abs() <= 0.1, "{product}: {stop:?}, found {stalls:#?}");
+    assert_eq!(stall["gap"], true, "{product}: {stall:#}");
+    let missing_s = number(stall, "missing") / number(stall, "level");
+    assert!((missing_s - stop.length_s).abs() <= 0.15, "{product}: {stop:?}, {stall:#}");
+    let is_of_server = |moved: &Value| {
+        moved["sign_of"] == "a process that did not run"
+            && moved["reading"].as_str().is_some_and(|name| name.starts_with("server."))
+            && moved["meaning"].as_str().is_some_and(|text| !text.is_empty())
+    };
+    let moved = stall["moved_first"].as_array().unwrap();
+    assert!(moved.iter().any(is_of_server), "{product}: {moved:#?}");
+}
+
+#[test]
+fn a_mariadb_that_is_stopped_for_a_second_is_found_and_named() {
+    check_stop("mariadb");
+}
+
+#[test]
+fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
+    check_stop("postgresql");
+}
+
+#[test]
+fn a_full_redo_log_is_told_by_its_checkpoint_age() {
+    // The smallest redo log there is, and flushing that is put off until it is full. Pages are
+    // compressed when they are written, so that flushing takes long on any disk.
+    let settings = [
+        "innodb_log_file_size=4MiB",
+        "innodb_buffer_pool_size=64MiB",
+        "innodb_adaptive_flushing=OFF",
+        "innodb_max_dirty_pages_pct=99",
+        "innodb_io_capacity=100",
+        "innodb_compression_default=ON",
+        "innodb_compression_level=9",
+        "innodb_flush_log_at_trx_commit=0",
+    ];
+    let _alone = alone();
+    let bench = Workbench::new();
+    let load = ["oltp_update_non_index", "--on", "mariadb", "--rate", "1000", "--clients", "8"];
+    let rows = ["--table-size", "60000", "--distribution", "uniform"];
+    let times = ["--warm-up", "1s", "--duration", "20s", "--out", "record"];
+    let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
+    let arguments: Vec<&str> = load.into_iter().chain(rows).chain(times).chain(settings).collect();
+    let result = bench.bench(&arguments);
+    let stalls = result["stalls"].as_array().expect("bench lists stalls");
+    let told: Vec<&Value> =
+        stalls.iter().filter(|stall| has_sign(stall, "checkpoint age at its limit")).collect();
+    assert!(!told.is_empty(), "{stalls:#?}");
+    // And it was full: the limit is the server's own, and waiting begins there.
+    let folder = trial_folder(&bench.path("record"), 1);
+    let summary = crate::support::read_json(&folder.join("summary.json"));
+    let ages = summary["steps"][0]["readings"]["innodb.checkpoint_age_percent"].as_array().unwrap();
+    let most = ages.iter().filter_map(Value::as_f64).fold(0.0, f64::max);
+    assert!((90.0..110.0).contains(&most), "{ages:?}");
+}
