@@ -151,8 +151,14 @@ const REST_LEGEND: &[ReadingLegend] = &[
 pub struct Sampler {
     probes: Vec<Box<dyn Probe>>,
     group_names: Vec<String>,
+    /// By what the groups have exceeded the busy time so far, in CPU s/s: what the next intervals
+    /// have less of a rest, in the order of [`REST_PARTS`].
+    owed: [f64; REST_PARTS],
     cost: Nanoseconds,
 }
+
+/// Parts of CPU time that have a rest: all, user, system.
+const REST_PARTS: usize = 3;
 
 impl Sampler {
     /// All cheap probes of this host; see [`Sampler::of`].
@@ -181,7 +187,7 @@ impl Sampler {
             Box::new(disk::DiskProbe::new(proc_root, data_disk)),
             Box::new(network::NetworkProbe::new(proc_root)),
         ];
-        Sampler { probes, group_names, cost: Nanoseconds::ZERO }
+        Sampler { probes, group_names, owed: [0.0; REST_PARTS], cost: Nanoseconds::ZERO }
     }
 
     /// Adds a probe that is read with the others.
@@ -218,22 +224,25 @@ impl Sampler {
     }
 
     /// The machine's busy time that no group of processes explains.
-    fn add_rest(&self, readings: &mut Readings) {
+    fn add_rest(&mut self, readings: &mut Readings) {
         let sum = |names: &[&str]| -> Option<f64> {
             names.iter().map(|name| readings.get(&format!("cpu.{name}_s_per_s")).copied()).sum()
         };
-        let parts = [
+        let parts: [_; REST_PARTS] = [
             ("cpu_s_per_s", sum(&["busy"])),
             ("cpu_user_s_per_s", sum(&["user", "nice"])),
             ("cpu_system_s_per_s", sum(&["system", "irq", "softirq"])),
         ];
-        for (what, busy) in parts {
+        for ((what, busy), owed) in parts.into_iter().zip(&mut self.owed) {
             let share = |name: &String| readings.get(&format!("{name}.{what}")).copied();
             // A group whose share is unknown makes the rest unknown.
             let explained: Option<f64> = self.group_names.iter().map(share).sum();
             if let (Some(busy), Some(explained)) = (busy, explained) {
-                // The two come from clocks of different grain and can disagree by a few ticks.
-                readings.insert(format!("rest.{what}"), (busy - explained).max(0.0));
+                // The two come from clocks of different grain and can disagree by a few ticks. What a
+                // second has too little, the next one has too much: carried over, the sums agree.
+                let rest = busy - explained - *owed;
+                *owed = (-rest).max(0.0);
+                readings.insert(format!("rest.{what}"), rest.max(0.0));
             }
         }
     }

@@ -204,7 +204,7 @@ impl<'a> DataSets<'a> {
         }
         // Without a description nobody can be copying it.
         let lock = File::open(description_of(&path)).ok();
-        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_err()) {
+        if lock.as_ref().is_some_and(|lock| !is_free(lock)) {
             bail!("the data set {key} is being copied for a trial just now; try again later");
         }
         // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
@@ -385,6 +385,20 @@ fn last_used(folder: &Path) -> u64 {
     let modified = fs::metadata(description_of(folder)).and_then(|facts| facts.modified()).ok();
     let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     since.as_millis() as u64
+}
+
+/// Whether nobody holds this lock. A process that is just being started holds what is open here until
+/// it begins its own program, which is over in moments: so a lock that is held is tried again.
+fn is_free(lock: &File) -> bool {
+    const TRIES: u32 = 20;
+    let (_open, never) = std::sync::mpsc::channel::<()>();
+    (0..TRIES).any(|nth| {
+        if nth > 0 {
+            // Nothing is ever sent: this is a pause.
+            let _ = never.recv_timeout(std::time::Duration::from_millis(10));
+        }
+        lock.try_lock().is_ok()
+    })
 }
 
 #[cfg(test)]

@@ -61,9 +61,14 @@ pub trait Connection: Send {
     /// that: a blocking read saves the wait for readiness. Cold.
     ///
     /// `timeout_ns` bounds one blocking read (0: no bound); a read that runs out of it makes
-    /// `poll_reply` return pending. It bounds the reads of cold calls, too, which then fail and
-    /// lose the connection.
+    /// `poll_reply` return pending.
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
+
+    /// Bounds each read of the cold calls from here on (0: no bound, as at first). One that runs out
+    /// of it fails, and the connection is lost. Cold.
+    fn set_cold_limit(&mut self, limit_ns: u64) {
+        let _ = limit_ns;
+    }
 
     /// Runs a statement and returns all rows as text. Cold.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError>;

@@ -49,6 +49,8 @@ pub struct MySqlConnection {
     kept: Option<StatementError>,
     is_blocking: bool,
     timeout_ns: u64,
+    // Of one read of a cold call; 0 for none.
+    cold_limit_ns: u64,
     // Why the connection is of no use any more.
     down: Option<String>,
     // Status bits of the last cold reply.
@@ -80,6 +82,7 @@ impl MySqlConnection {
             kept: None,
             is_blocking: true,
             timeout_ns: 0,
+            cold_limit_ns: 0,
             down: None,
             status: 0,
         })
@@ -251,7 +254,7 @@ impl MySqlConnection {
             return Err(misuse("a statement is in flight already"));
         }
         let mode = (self.is_blocking, self.timeout_ns);
-        self.set_blocking(true, mode.1)?;
+        self.set_blocking(true, self.cold_limit_ns)?;
         self.executing = None;
         let result = exchange(self).map_err(|error| self.failed(error));
         self.set_blocking(mode.0, mode.1)?;
@@ -499,6 +502,10 @@ impl Connection for MySqlConnection {
         self.kept.is_some()
             || self.n_written < self.request.len()
             || self.channel.transport.wants_write()
+    }
+
+    fn set_cold_limit(&mut self, limit_ns: u64) {
+        self.cold_limit_ns = limit_ns;
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {

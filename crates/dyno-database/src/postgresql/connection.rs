@@ -50,6 +50,8 @@ pub struct PgConnection {
     executing: Option<usize>,
     is_blocking: bool,
     timeout_ns: u64,
+    // Of one read of a cold call; 0 for none.
+    cold_limit_ns: u64,
 }
 
 impl PgConnection {
@@ -69,6 +71,7 @@ impl PgConnection {
             executing: None,
             is_blocking: false,
             timeout_ns: 0,
+            cold_limit_ns: 0,
         };
         connection.wire.transport.set_blocking(false, 0)?;
         Ok(connection)
@@ -252,7 +255,7 @@ impl PgConnection {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
-        self.wire.transport.set_blocking(true, self.timeout_ns).map_err(WireError::from)?;
+        self.wire.transport.set_blocking(true, self.cold_limit_ns).map_err(WireError::from)?;
         let result = work(self);
         // What was sent is no statement in flight.
         self.out.clear();
@@ -502,6 +505,10 @@ impl Connection for PgConnection {
     fn wants_write(&self) -> bool {
         // An error is told by a poll at once: there is nothing to wait for.
         self.failure.is_some() || self.write_failure.is_some() || self.has_unwritten()
+    }
+
+    fn set_cold_limit(&mut self, limit_ns: u64) {
+        self.cold_limit_ns = limit_ns;
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {

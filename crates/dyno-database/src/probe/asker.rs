@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_units::Nanoseconds;
-use dyno_workload::{
-    Connection, Connector, Dialect, ErrorClass, NamedRows, StatementError, TextRows,
-};
+use dyno_workload::{Connection, Connector, Dialect, ErrorClass, NamedRows, TextRows};
 
 use super::Values;
 
@@ -125,8 +123,7 @@ impl Asker {
 
     fn connect(&self) -> Result<Box<dyn Connection>, String> {
         let mut connection = (self.connector)().map_err(|error| error.to_string())?;
-        let told = |error: StatementError| error.to_string();
-        connection.set_blocking(true, SOCKET_LIMIT.0).map_err(told)?;
+        connection.set_cold_limit(SOCKET_LIMIT.0);
         if !self.has_session {
             return Ok(connection);
         }
@@ -137,7 +134,9 @@ impl Asker {
         };
         for sql in session {
             match connection.query(sql) {
-                Err(error) if error.class == ErrorClass::Disconnected => return Err(told(error)),
+                Err(error) if error.class == ErrorClass::Disconnected => {
+                    return Err(error.to_string());
+                }
                 _ => {}
             }
         }
