@@ -19,7 +19,7 @@ pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
-pub use own::{children_cpu, own_cpu, thread_cpu};
+pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
     CommandProbe, DataFiles, FileKind, HostSpec, Probe, ProcessGroup, ReadingLegend, Readings,
     Sampler, ThreadGroup, ThreadGroups, USER_LEGEND, find_legend, reading_legend, reading_name,

@@ -16,6 +16,13 @@ pub fn own_cpu() -> Option<(f64, f64)> {
     Some((user as f64 / per_second, system as f64 / per_second))
 }
 
+/// Resident memory of this process, in bytes; none if the kernel does not tell.
+pub fn own_rss_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string(Path::new("/proc/self/statm")).ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
 /// CPU time of the calling thread so far.
 pub fn thread_cpu() -> Nanoseconds {
     let time = clock_gettime(ClockId::ThreadCPUTime);
