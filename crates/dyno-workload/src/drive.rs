@@ -24,8 +24,8 @@ pub trait Pace {
     fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next;
 
     /// The client will pause for this long (keying, thinking): [`Pace::poll_pause`] tells when it
-    /// is over; at once where something else than the client says when transactions begin. False when the client is to end
-    /// instead. The pause before a retry is the pace's own.
+    /// is over; at once where something else than the client says when transactions begin. False
+    /// when the client is to end instead. The pause before a retry is the pace's own.
     fn begin_pause(&self, length: Nanoseconds) -> bool;
 
     /// Ready when the pause is over: the one before a retry, or the one that was begun.
@@ -165,7 +165,10 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
         loop {
             pace.sent();
             let result = transactions.perform(kind, &mut random, &mut session).await;
-            let ended = result.as_ref().map(|()| session.take_ended());
+            // Taken after a failure as well: what an attempt had rolled back as meant before it failed
+            // says nothing of the next one.
+            let ended = session.take_ended();
+            let ended = result.as_ref().map(|()| ended);
             let next = pace.done(kind, session.take_tally(), ended);
             match next {
                 Next::Proceed => break,
