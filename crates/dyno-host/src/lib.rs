@@ -21,8 +21,8 @@ pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
-    CommandProbe, DataFiles, FileKind, HostSpec, Probe, ProcessGroup, ReadingLegend, Readings,
-    Sampler, ThreadGroup, ThreadGroups, USER_LEGEND, find_legend, reading_legend, reading_name,
-    readings_legend, server_cpu_total,
+    CommandProbe, DataFiles, FileKind, HostSpec, ListedThread, Probe, ProcessGroup, ReadingLegend,
+    Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_LEGEND, find_legend,
+    reading_legend, reading_name, readings_legend, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};

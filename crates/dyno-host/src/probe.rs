@@ -30,7 +30,10 @@ use crate::own::thread_cpu;
 pub(crate) use cpu::{CpuCounters, busy, stolen, sum};
 pub use data::{DataFiles, FileKind};
 pub(crate) use memory::meminfo_bytes;
-pub use processes::{ProcessGroup, ThreadGroup, ThreadGroups, server_cpu_total};
+use processes::ThreadKinds;
+pub use processes::{
+    ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
+};
 pub use spec::HostSpec;
 pub use user::{CommandProbe, USER_LEGEND, reading_name};
 
@@ -168,19 +171,19 @@ impl Sampler {
 
     /// The probes that every host has, with `/proc` at another place and these groups of processes.
     pub fn with_groups(proc_root: &Path, groups: Vec<ProcessGroup>) -> Sampler {
-        Sampler::base(proc_root, groups, None, None)
+        Sampler::base(proc_root, groups, &ThreadKinds::default(), None)
     }
 
     fn base(
         proc_root: &Path,
         groups: Vec<ProcessGroup>,
-        threads: Option<ThreadGroups>,
+        kinds: &ThreadKinds,
         data_disk: Option<String>,
     ) -> Sampler {
         let group_names = groups.iter().map(|group| group.name.clone()).collect();
         let probes: Vec<Box<dyn Probe>> = vec![
             Box::new(cpu::CpuProbe::new(proc_root)),
-            Box::new(processes::ProcessesProbe::new(proc_root, groups, threads)),
+            Box::new(processes::ProcessesProbe::new(proc_root, groups, kinds)),
             Box::new(load::LoadProbe::new(proc_root)),
             Box::new(pressure::PressureProbe::new(proc_root)),
             Box::new(memory::MemoryProbe::new(proc_root)),

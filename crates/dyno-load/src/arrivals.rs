@@ -3,7 +3,7 @@
 use dyno_units::Nanoseconds;
 
 use crate::load::{Cue, Part};
-use crate::schedule::{Schedule, Slice};
+use crate::schedule::{Course, Schedule, Slice};
 use crate::{Load, StepSpec};
 
 /// How far arrivals may fall behind before the oldest are given up as missed. Nobody waits longer
@@ -30,9 +30,18 @@ impl ArrivalQueue {
         began: Nanoseconds,
         slice: Slice,
     ) -> Option<ArrivalQueue> {
-        let Load::Open { rate, arrivals, .. } = spec.load else { return None };
         let seed = spec.seed.derive("schedule", 0);
-        Some(ArrivalQueue::new(Schedule::new(arrivals, rate, began, seed, slice)))
+        let schedule = match &spec.load {
+            Load::Open { rate, arrivals, .. } => {
+                Schedule::new(*arrivals, *rate, began, seed, slice)
+            }
+            Load::Stepped { rate, arrivals, .. } => {
+                let course = Course { rate: rate.clone(), before: spec.warm_up };
+                Schedule::stepped(*arrivals, course, began, seed, slice)
+            }
+            Load::Closed { .. } | Load::Roles(_) => return None,
+        };
+        Some(ArrivalQueue::new(schedule))
     }
 }
 

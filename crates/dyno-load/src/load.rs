@@ -1,6 +1,6 @@
 //! How hard a step's load is, and who its clients are.
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, SteppedRate};
 use dyno_workload::{Pacing, Role};
 
 use crate::{Arrivals, LoadError, StepSpec};
@@ -23,6 +23,16 @@ pub enum Load {
         /// Clients: the most transactions in flight.
         clients: usize,
     },
+    /// As open, but with a rate that changes. Its first rate holds in the warm-up, its course begins
+    /// with the measure phase.
+    Stepped {
+        /// Offered rates, arrivals per second, with their times.
+        rate: SteppedRate,
+        /// How arrivals are spread.
+        arrivals: Arrivals,
+        /// Clients: the most transactions in flight.
+        clients: usize,
+    },
     /// The roles of a step that the workload defines, side by side, each paced by itself and with
     /// its own quota. A client's arrivals wait for that client only, for up to a minute.
     Roles(Vec<Role>),
@@ -32,7 +42,9 @@ impl Load {
     /// Clients of this load.
     pub fn clients(&self) -> usize {
         match self {
-            Load::Closed { clients } | Load::Open { clients, .. } => *clients,
+            Load::Closed { clients }
+            | Load::Open { clients, .. }
+            | Load::Stepped { clients, .. } => *clients,
             Load::Roles(roles) => roles.iter().map(|role| role.clients).sum(),
         }
     }
@@ -41,7 +53,9 @@ impl Load {
     pub(crate) fn roles(&self) -> Vec<(&'static str, usize)> {
         match self {
             Load::Roles(roles) => roles.iter().map(|role| (role.name, role.clients)).collect(),
-            Load::Closed { .. } | Load::Open { .. } => vec![("", self.clients())],
+            Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => {
+                vec![("", self.clients())]
+            }
         }
     }
 
@@ -56,7 +70,7 @@ impl Load {
         };
         match self {
             Load::Closed { .. } => whole(Cue::Closed),
-            Load::Open { .. } => whole(Cue::Shared),
+            Load::Open { .. } | Load::Stepped { .. } => whole(Cue::Shared),
             Load::Roles(roles) => {
                 let mut idx_in_role = client_idx;
                 let mut role = 0;
@@ -73,7 +87,7 @@ impl Load {
     /// Clients that have to do something before the step ends.
     pub(crate) fn n_with_quota(&self) -> usize {
         match self {
-            Load::Closed { .. } | Load::Open { .. } => 0,
+            Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => 0,
             Load::Roles(roles) => {
                 roles.iter().filter(|role| role.quota.is_some()).map(|role| role.clients).sum()
             }
@@ -146,7 +160,8 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
         return refuse("its measure phase has no duration; give at least one second");
     }
     match &spec.load {
-        Load::Closed { .. } => Ok(()),
+        // A stepped rate is right or was not made.
+        Load::Closed { .. } | Load::Stepped { .. } => Ok(()),
         Load::Open { rate, .. } => check_rate("its", *rate),
         Load::Roles(roles) => roles.iter().try_for_each(check_role),
     }

@@ -3,7 +3,7 @@
 //! A schedule is a pure function of its seed, rate and slice: it needs no state but a position, so
 //! that however far a stalled server falls behind, nothing is stored for the arrivals that wait.
 
-use dyno_units::{Nanoseconds, RandomStream, Seed};
+use dyno_units::{Nanoseconds, RandomStream, Seed, SteppedRate};
 
 use crate::Arrivals;
 
@@ -26,11 +26,36 @@ impl Slice {
 /// Constant: arrival j of the whole schedule is due at origin + j / rate and belongs to slice
 /// j mod n. Poisson: each slice is an independent Poisson process of rate / n, from its own stream;
 /// the superposition of n such processes is a Poisson process of the whole rate.
+///
+/// Stepped: the same with a rate of 1, whose times are then mapped by the inverse of the integral of
+/// the stepped rate. So a slice of it is a slice of the whole, evenly or by Poisson.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     origin: Nanoseconds,
     next: Nanoseconds,
     gaps: Gaps,
+    /// Maps arrivals to times, where the rate changes.
+    course: Option<Course>,
+}
+
+/// The course of a rate that changes: its first rate through a time before, and then its stairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// What holds from the end of the time before.
+    pub rate: SteppedRate,
+    /// The time before: the warm-up.
+    pub before: Nanoseconds,
+}
+
+impl Course {
+    /// When arrival `count`, counted from 0, is due, in nanoseconds since the origin.
+    fn time_of(&self, count: f64) -> f64 {
+        let before = self.rate.first() * self.before.as_secs_f64();
+        if count < before {
+            return count / self.rate.first() * 1e9;
+        }
+        self.before.0 as f64 + self.rate.time_of(count - before)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -39,12 +64,13 @@ enum Gaps {
         // The next arrival's number in the whole schedule.
         number: u64,
         step: u64,
-        gap_ns: f64,
+        // In nanoseconds; 1 where a course maps arrivals to times.
+        gap: f64,
     },
     Poisson {
-        // Of the next arrival, since the origin.
-        offset_ns: f64,
-        mean_gap_ns: f64,
+        // Of the next arrival since the origin, in nanoseconds; in arrivals where there is a course.
+        offset: f64,
+        mean_gap: f64,
         random: RandomStream,
     },
 }
@@ -59,28 +85,59 @@ impl Schedule {
         seed: Seed,
         slice: Slice,
     ) -> Schedule {
-        assert!(rate > 0.0 && slice.index < slice.count, "no such schedule: {rate}/s, {slice:?}");
+        assert!(rate > 0.0, "no such schedule: {rate}/s");
+        Schedule::with((arrivals, 1e9 / rate), origin, seed, slice, None)
+    }
+
+    /// The slice of the schedule that begins at `origin` and whose rate, of all its slices together,
+    /// follows a course.
+    pub fn stepped(
+        arrivals: Arrivals,
+        course: Course,
+        origin: Nanoseconds,
+        seed: Seed,
+        slice: Slice,
+    ) -> Schedule {
+        Schedule::with((arrivals, 1.0), origin, seed, slice, Some(course))
+    }
+
+    fn with(
+        (arrivals, gap): (Arrivals, f64),
+        origin: Nanoseconds,
+        seed: Seed,
+        slice: Slice,
+        course: Option<Course>,
+    ) -> Schedule {
+        assert!(slice.index < slice.count, "no such schedule: {slice:?}");
         let gaps = match arrivals {
-            Arrivals::Constant => Gaps::Constant {
-                number: slice.index as u64,
-                step: slice.count as u64,
-                gap_ns: 1e9 / rate,
-            },
+            Arrivals::Constant => {
+                Gaps::Constant { number: slice.index as u64, step: slice.count as u64, gap }
+            }
             Arrivals::Poisson => Gaps::Poisson {
-                offset_ns: 0.0,
-                mean_gap_ns: 1e9 * slice.count as f64 / rate,
+                offset: 0.0,
+                mean_gap: gap * slice.count as f64,
                 random: seed.derive("arrivals", slice.index as u64).stream(),
             },
         };
-        let mut schedule = Schedule { origin, next: origin, gaps };
+        let mut schedule = Schedule { origin, next: origin, gaps, course };
         match &mut schedule.gaps {
             // The first one is due at its own place on the grid, not a step later.
-            Gaps::Constant { number, gap_ns, .. } => {
-                schedule.next = origin + Nanoseconds((*number as f64 * *gap_ns) as u64);
+            Gaps::Constant { number, gap, .. } => {
+                let offset = *number as f64 * *gap;
+                schedule.next = schedule.due(offset);
             }
             Gaps::Poisson { .. } => schedule.advance(),
         }
         schedule
+    }
+
+    #[inline]
+    fn due(&self, offset: f64) -> Nanoseconds {
+        let offset_ns = match &self.course {
+            None => offset,
+            Some(course) => course.time_of(offset),
+        };
+        self.origin + Nanoseconds(offset_ns as u64)
     }
 
     /// When the next arrival is due.
@@ -108,17 +165,17 @@ impl Schedule {
     }
 
     fn advance(&mut self) {
-        let offset_ns = match &mut self.gaps {
-            Gaps::Constant { number, step, gap_ns } => {
+        let offset = match &mut self.gaps {
+            Gaps::Constant { number, step, gap } => {
                 *number += *step;
-                *number as f64 * *gap_ns
+                *number as f64 * *gap
             }
-            Gaps::Poisson { offset_ns, mean_gap_ns, random } => {
-                *offset_ns += random.exponential(*mean_gap_ns);
-                *offset_ns
+            Gaps::Poisson { offset, mean_gap, random } => {
+                *offset += random.exponential(*mean_gap);
+                *offset
             }
         };
-        self.next = self.origin + Nanoseconds(offset_ns as u64);
+        self.next = self.due(offset);
     }
 }
 

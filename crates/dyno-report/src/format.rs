@@ -54,6 +54,23 @@ impl Unit {
         self.write(value, true)
     }
 
+    /// Writes a value beside an axis, where there is room for a few letters: a longer unit is told by
+    /// [`Unit::beside_axis`] once.
+    pub(crate) fn on_axis(&self, value: f64) -> String {
+        match self.beside_axis() {
+            Some(_) => Unit::Count.tick(value),
+            None => self.tick(value),
+        }
+    }
+
+    /// The unit, if it is too long to stand at each tick of an axis.
+    pub(crate) fn beside_axis(&self) -> Option<&str> {
+        match self {
+            Unit::Other(unit) if unit.chars().count() > AXIS_UNIT_MOST => Some(unit),
+            _ => None,
+        }
+    }
+
     fn write(&self, value: f64, trim: bool) -> String {
         if !value.is_finite() {
             return "–".to_owned();
@@ -72,6 +89,9 @@ impl Unit {
         }
     }
 }
+
+/// Letters of a unit that fit behind a number at an axis.
+const AXIS_UNIT_MOST: usize = 3;
 
 type Scales = [(f64, &'static str)];
 
@@ -171,11 +191,11 @@ pub(crate) fn bounds(estimate: &Estimate) -> Option<String> {
         Unit::Effect => effect_value(estimate, value),
         unit => unit.show(value),
     };
-    Some(join_range(&show(low), &show(high)))
+    Some(range(&show(low), &show(high)))
 }
 
 /// A range whose unit is said once where both ends have the same.
-fn join_range(low: &str, high: &str) -> String {
+pub(crate) fn range(low: &str, high: &str) -> String {
     let unit_of = |text: &str| text.find([' ', '/']).map_or("", |at| &text[at..]).to_owned();
     let (of_low, of_high) = (unit_of(low), unit_of(high));
     let low = if of_low == of_high { low.trim_end_matches(of_low.as_str()) } else { low };
@@ -236,7 +256,7 @@ fn range_text(estimate: &Estimate, (low, high): (f64, f64), unit: &Unit) -> Stri
         Unit::Effect => effect(value, true).trim_end_matches(" %").to_owned(),
         _ => two_digits(value, &COUNTS),
     };
-    join_range(&show(low), &show(high))
+    range(&show(low), &show(high))
 }
 
 /// Two digits are enough to say how uncertain a value is.
@@ -348,6 +368,17 @@ mod tests {
         check(Unit::Effect, 5.0, "+5 %");
         check(Unit::Effect, -2.5, "−2.5 %");
         check(Unit::Percent, 100.0, "100 %");
+    }
+
+    #[test]
+    fn long_units_stand_beside_the_axis() {
+        let check = |unit: &str, tick: &str, beside: Option<&str>| {
+            let unit = Unit::Other(unit.to_owned());
+            assert_eq!((unit.on_axis(1500.0).as_str(), unit.beside_axis()), (tick, beside));
+        };
+        check("ms", "1.5k ms", None);
+        check("transactions", "1.5k", Some("transactions"));
+        assert_eq!(Unit::PerSecond.on_axis(1500.0), "1.5k/s");
     }
 
     fn estimate(value: f64, low: Option<f64>, high: Option<f64>, unit: &str) -> Estimate {

@@ -18,6 +18,13 @@ pub struct ByteCount(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQuantityError(String);
 
+impl ParseQuantityError {
+    /// An error with this text.
+    pub(crate) fn new(text: String) -> ParseQuantityError {
+        ParseQuantityError(text)
+    }
+}
+
 impl fmt::Display for ParseQuantityError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)

@@ -1,10 +1,11 @@
 //! The null servers as Dyno's connections and the reference drivers meet them.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use dyno_units::{Clock, ManualClock, Nanoseconds};
 use dyno_workload::{
@@ -330,19 +331,27 @@ fn who_does_not_read_is_not_heard_further() {
     let Address::Unix(path) = &server.endpoint().address else { panic!("no socket") };
     let mut stream = UnixStream::connect(path).unwrap();
     stream.write_all(b"\0\0\0\x08\0\x03\0\0").unwrap();
-    let query = b"Q\0\0\0\x0dSELECT 1\0";
     let mut reader = stream.try_clone().unwrap();
-    // Many times what the sockets hold: writing only ends because somebody reads meanwhile.
-    let n_queries = 20_000;
-    let writer = std::thread::spawn(move || {
-        for _ in 0..n_queries {
-            stream.write_all(query).unwrap();
+    // Nobody reads, so writing comes to an end: the server holds no more than the sockets do.
+    let query = b"Q\0\0\0\x0dSELECT 1\0".repeat(100);
+    stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut n_written = 0;
+    loop {
+        assert!(n_written < 100_000_000, "it hears one who does not read");
+        match stream.write(&query[n_written % query.len()..]) {
+            Ok(n) => n_written += n,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("{error}"),
         }
+    }
+    // As soon as somebody reads, all is heard and answered.
+    let rest = query[n_written % query.len()..].to_vec();
+    let n_queries = (n_written + rest.len()) as u64 / (query.len() as u64 / 100);
+    stream.set_write_timeout(None).unwrap();
+    let writer = std::thread::spawn(move || {
+        stream.write_all(&rest).unwrap();
         stream.write_all(b"X\0\0\0\x04").unwrap();
     });
-    while server.statements() < 500 {
-        std::thread::yield_now();
-    }
     let mut said = Vec::new();
     reader.read_to_end(&mut said).unwrap();
     writer.join().unwrap();

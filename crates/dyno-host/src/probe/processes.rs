@@ -3,6 +3,7 @@
 //! The table of processes is searched for new ones at every read; of those that are no members,
 //! nothing but the parent is ever read, and that once.
 
+mod listing;
 mod threads;
 
 use std::borrow::Cow;
@@ -15,6 +16,8 @@ use dyno_units::Nanoseconds;
 use super::source::text_once;
 use super::{Probe, ReadingLegend, Readings, legend, numbers, seconds_since};
 use crate::process_table::{ProcessStat, list_pids, list_processes, with_descendants};
+pub use listing::{ListedThread, ThreadListing};
+pub(super) use threads::ThreadKinds;
 pub use threads::{ThreadGroup, ThreadGroups};
 use threads::{Threads, adder};
 
@@ -74,14 +77,24 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
     legend(
         "*.foreground.cpu_s_per_s",
         "CPU s/s",
-        "CPU time of threads that work for clients, where thread names tell",
+        "CPU time of threads that work for clients, where their names or the server tell",
     ),
     legend(
         "*.background.cpu_s_per_s",
         "CPU s/s",
-        "CPU time of threads that work for no client, where thread names tell",
+        "CPU time of threads that work for no client, where their names or the server tell",
     ),
-    legend("*.unnamed.cpu_s_per_s", "CPU s/s", "CPU time of threads whose names do not tell"),
+    legend(
+        "*.unnamed.cpu_s_per_s",
+        "CPU s/s",
+        "CPU time of threads of which neither their names nor the server tell",
+    ),
+    legend(
+        "*.thread.probe.cpu_s_per_s",
+        "CPU s/s",
+        "CPU time of threads that answer Dyno's own probes: what watching costs the server; neither \
+         foreground nor background",
+    ),
     legend("*.thread.*.cpu_s_per_s", "CPU s/s", "CPU time of the threads of this kind"),
 ];
 
@@ -193,14 +206,14 @@ struct Debts {
 }
 
 impl ProcessesProbe {
-    /// A probe of these groups; `threads` tells the kinds of threads of the server.
+    /// A probe of these groups; `kinds` tells the kinds of threads of the server.
     pub(super) fn new(
         proc_root: &Path,
         groups: Vec<ProcessGroup>,
-        threads: Option<ThreadGroups>,
+        kinds: &ThreadKinds,
     ) -> ProcessesProbe {
         let state = |group: ProcessGroup| GroupState {
-            threads: Threads::new(threads.filter(|_| group.name == "server")),
+            threads: Threads::new((group.name == "server").then(|| kinds.clone())),
             group,
             members: BTreeMap::new(),
             debts: Debts::default(),

@@ -10,7 +10,9 @@ use super::data::DataProbe;
 use super::filesystem::FilesystemProbe;
 use super::frequency::FrequencyProbe;
 use super::responsiveness::ResponsivenessProbe;
-use super::{DataFiles, Probe, Sampler, ThreadGroups, usual_groups};
+use super::{
+    DataFiles, Probe, Sampler, ThreadGroups, ThreadKinds, ThreadListing, usual_groups,
+};
 use crate::storage::{Disk, Mount, nearest_existing};
 
 /// What of this host is watched.
@@ -22,6 +24,8 @@ pub struct HostSpec {
     pub data: Option<DataFiles>,
     /// How the kinds of its threads are told, where their names do.
     pub threads: Option<ThreadGroups>,
+    /// What the server itself says of its threads; empty where nobody asks it.
+    pub listing: ThreadListing,
 }
 
 impl HostSpec {
@@ -47,7 +51,8 @@ impl Sampler {
         let root = Path::new("/");
         let disk = spec.data.as_ref().and_then(|data| disk_of(root, &data.root));
         let groups = usual_groups(&spec.server_pids);
-        let mut sampler = Sampler::base(&root.join("proc"), groups, spec.threads, disk);
+        let kinds = ThreadKinds { names: spec.threads, listing: spec.listing.clone() };
+        let mut sampler = Sampler::base(&root.join("proc"), groups, &kinds, disk);
         sampler.add(Box::new(CgroupsProbe::new(root, spec.server_pids.first().copied())));
         if let Some(data) = &spec.data {
             sampler.add(Box::new(FilesystemProbe::new(data.root.clone())));
@@ -77,7 +82,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataFiles { root: folder.path().to_owned(), kind: |_| FileKind::Other };
         let own = i32::try_from(std::process::id()).expect("fits");
-        let spec = HostSpec { server_pids: vec![own], data: Some(data), threads: None };
+        let spec =
+            HostSpec { server_pids: vec![own], data: Some(data), ..HostSpec::default() };
         let mut sampler = Sampler::of(&spec);
         sampler.read(Nanoseconds::from_secs(1));
         let mut readings = sampler.read(Nanoseconds::from_secs(2));

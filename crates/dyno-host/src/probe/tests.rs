@@ -72,9 +72,12 @@ fn groups() -> Vec<ProcessGroup> {
 
 fn fixture_readings() -> Readings {
     let folder = tempfile::tempdir().expect("a folder");
-    let threads: ThreadGroups =
+    let names: ThreadGroups =
         |_, thread| Some(ThreadGroup { name: "x", is_foreground: thread == "x" });
-    let mut sampler = Sampler::base(folder.path(), groups(), Some(threads), Some("vda".into()));
+    let kinds = ThreadKinds { names: Some(names), ..ThreadKinds::default() };
+    // The generator is one process of one thread, whose number is its own.
+    kinds.listing.add_probe(10);
+    let mut sampler = Sampler::base(folder.path(), groups(), &kinds, Some("vda".into()));
     write_proc(&folder, 1);
     sampler.read(Nanoseconds::from_secs(1));
     write_proc(&folder, 3);

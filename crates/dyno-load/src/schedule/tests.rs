@@ -56,6 +56,76 @@ fn poisson_slices_are_independent_and_add_up_to_the_rate() {
     assert_ne!(parts[0][..10], parts[1][..10]);
 }
 
+fn stepped(arrivals: Arrivals, rate: &str, before_s: u64, count: usize) -> Vec<Schedule> {
+    let course = Course {
+        rate: rate.parse().expect("it is a stepped rate"),
+        before: Nanoseconds::from_secs(before_s),
+    };
+    let slice = |index| {
+        let slice = Slice { index, count };
+        let origin = Nanoseconds::from_secs(5);
+        Schedule::stepped(arrivals, course.clone(), origin, Seed(11), slice)
+    };
+    (0..count).map(slice).collect()
+}
+
+/// Arrivals due in each second since the origin.
+fn by_second(schedules: Vec<Schedule>, seconds: usize) -> Vec<usize> {
+    let end = Nanoseconds::from_secs(5 + seconds as u64);
+    let mut counts = vec![0; seconds];
+    for due in schedules.into_iter().flat_map(|schedule| due_before(schedule, end)) {
+        counts[((due - 5_000_000_000) / 1_000_000_000) as usize] += 1;
+    }
+    counts
+}
+
+#[test]
+fn a_stepped_rate_begins_after_the_warm_up_and_again_behind_its_last_stair() {
+    let rate = "10 for 1s, 0 for 1s, 200 for 2s";
+    let whole = stepped(Arrivals::Constant, rate, 2, 1);
+    let expected = [10, 10, 10, 0, 200, 200, 10, 0, 200];
+    assert_eq!(by_second(whole, 9), expected);
+    assert_eq!(by_second(stepped(Arrivals::Constant, rate, 2, 3), 9), expected);
+}
+
+#[test]
+fn stepped_constant_slices_are_disjoint_and_complete() {
+    let end = Nanoseconds::from_secs(15);
+    let rate = "333 for 700ms, 21 for 1.1s, 0 for 200ms";
+    let whole = due_before(stepped(Arrivals::Constant, rate, 1, 1).remove(0), end);
+    let parts = stepped(Arrivals::Constant, rate, 1, 4);
+    let mut parts: Vec<u64> = parts.into_iter().flat_map(|s| due_before(s, end)).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, whole);
+}
+
+#[test]
+fn stepped_poisson_arrivals_have_the_rate_of_their_second() {
+    let schedules = stepped(Arrivals::Poisson, "1k for 1s, 0 for 1s, 10k for 1s", 0, 4);
+    let counts = by_second(schedules, 30);
+    for (second, count) in counts.iter().enumerate() {
+        // Six standard deviations.
+        let expected = match second % 3 {
+            0 => 810..1190,
+            1 => 0..1,
+            _ => 9400..10_600,
+        };
+        assert!(expected.contains(count), "second {second}: {count}");
+    }
+    // 110 000 expected, standard deviation 332.
+    let n: usize = counts.iter().sum();
+    assert!((108_000..112_000).contains(&n), "{n}");
+}
+
+#[test]
+fn a_rate_of_one_stair_is_a_constant_one() {
+    let end = Nanoseconds::from_secs(9);
+    let steady = due_before(slices(Arrivals::Constant, 250.0, 1).remove(0), end);
+    let one = due_before(stepped(Arrivals::Constant, "250 for 3s", 1, 1).remove(0), end);
+    let apart = steady.iter().zip(&one).map(|(a, b)| a.abs_diff(*b)).max();
+    assert_eq!((steady.len(), apart <= Some(1)), (one.len(), true), "{apart:?} ns apart");
+}
+
 proptest! {
     #[test]
     fn due_times_never_decrease_and_follow_from_the_seed(

@@ -111,6 +111,8 @@ pub(crate) enum Shape {
     Line(Vec<Point>),
     /// The area between a lower and an upper line.
     Area(Vec<Point>, Vec<Point>),
+    /// A mark at each point, and no line.
+    Marks(Vec<Point>),
 }
 
 /// A series.
@@ -193,7 +195,7 @@ impl LinesChart {
         let y = self.y_scale();
         open_svg(&mut out, frame, &self.label, &self.attributes(&y));
         let ticks: Vec<(f64, String)> =
-            y.ticks(4).into_iter().map(|v| (self.on_frame(y.at(v)), self.unit.tick(v))).collect();
+            y.ticks(4).into_iter().map(|v| (self.on_frame(y.at(v)), self.unit.on_axis(v))).collect();
         y_axis(&mut out, frame, &ticks);
         self.x_axis(&mut out);
         self.plot(&mut out, &y);
@@ -319,6 +321,7 @@ impl LinesChart {
         let path = match &series.shape {
             Shape::Line(points) => line_path(&on_plot(points)),
             Shape::Area(low, high) => area_path(&on_plot(low), &on_plot(high)),
+            Shape::Marks(points) => marks_path(&on_plot(points)),
         };
         if path.is_empty() {
             return;
@@ -393,6 +396,12 @@ fn close_dot(path: &mut String, is_single: bool) {
     }
 }
 
+/// A dot at each point that has a value.
+fn marks_path(points: &[(i64, Option<i64>)]) -> String {
+    let dots = points.iter().filter_map(|(x, y)| Some(format!("M{x} {}h0", (*y)?)));
+    dots.collect()
+}
+
 fn push_step(path: &mut String, dx: i64, dy: i64, is_first: bool) {
     if !is_first && dx >= 0 {
         path.push(' ');
@@ -433,6 +442,11 @@ mod tests {
         check(&[(0, Some(5)), (1, Some(7)), (2, Some(1)), (3, Some(1))], "M0 5l1 2 1-6 1 0");
         check(&[(0, Some(5)), (1, None), (2, Some(1)), (3, Some(9))], "M0 5h0M2 1l1 8");
         check(&[(0, None), (1, None)], "");
+    }
+
+    #[test]
+    fn marks_are_dots_without_a_line() {
+        assert_eq!(marks_path(&[(0, Some(5)), (5, None), (10, Some(7))]), "M0 5h0M10 7h0");
     }
 
     #[test]

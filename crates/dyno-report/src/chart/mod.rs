@@ -10,6 +10,7 @@ pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod scale;
 pub(crate) mod scatter;
+pub(crate) mod sparse;
 pub(crate) mod strip;
 
 use crate::markup::{Markup, coordinate, escape};

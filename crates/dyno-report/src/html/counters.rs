@@ -11,6 +11,7 @@ use super::readings::{Reading, Topic, classify, group, unit_of};
 use crate::chart::lines::path_of;
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
+use crate::chart::sparse;
 use crate::format::Unit;
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -223,11 +224,13 @@ fn series(out: &mut Markup, row: &Row<'_>, panel: &Panel<'_>, n_points: usize) {
             format!("{variant}:{path}")
         })
         .collect();
+    let is_sparse = sparse::own_interval(row.medians.iter().map(|(_, points)| points)).is_some();
     out.raw(format_args!(
         "<data class=\"series\" hidden data-x=\"{from} {to}\" data-y=\"{low} {high}\" data-ticks=\"{}\" \
-         data-unit=\"{}\" value=\"{}\"></data>",
+         data-unit=\"{}\"{} value=\"{}\"></data>",
         ticks.join(" "),
         escape(&crate::chart::lines::unit_code(&row.unit)),
+        if is_sparse { " data-dots=\"\"" } else { "" },
         paths.join("|")
     ));
 }

@@ -4,13 +4,13 @@ use dyno_analysis::Estimate;
 use dyno_analysis::debt::{DebtFacts, DebtTrend};
 use dyno_record::{Run, RunOff, TrialOutcome};
 
-use super::panel::{Panel, Quantity, Source, TrialStep, small};
+use super::panel::{Panel, Quantity, Source, TrialStep, small, with_unit};
 use super::parts;
 use super::readings::unit_of;
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
-use crate::format;
+use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::places::Places;
 use crate::view::View;
@@ -62,10 +62,9 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
     for title in ["At the start", "At the end", "Most", "Slope per second"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
-    out.raw("<th>Trend</th></tr></thead><tbody>");
+    out.raw("<th class=\"n\" scope=\"col\">n</th><th>Trend</th></tr></thead><tbody>");
     for debt in facts {
         let unit = unit_of(&debt.reading, &debt.unit);
-        let shown = |estimate: &Estimate| unit.show(estimate.value);
         let title = escape(&debt.meaning);
         out.raw(format_args!(
             "<tr class=\"v{}\"><th scope=\"row\" title=\"{title}\">",
@@ -74,21 +73,37 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         out.element("code", debt.reading.trim_start_matches(PREFIX)).raw("</th>");
         out.raw(format_args!("<td>{}</td>", parts::name(view, debt.variant)));
         for estimate in [&debt.at_start, &debt.at_end, &debt.most] {
-            out.classed("td", "n", shown(estimate));
+            // Debt is never below zero, so neither are its bounds.
+            level(out, estimate, &unit, 0.0);
         }
-        out.raw("<td class=\"n\">").text(shown(&debt.slope_per_s));
-        if let (Some(low), Some(high)) = (debt.slope_per_s.low, debt.slope_per_s.high) {
-            out.element("small", format!("{} … {}", unit.show(low), unit.show(high)));
-        }
+        level(out, &debt.slope_per_s, &unit, f64::NEG_INFINITY);
+        out.classed("td", "n", debt.slope_per_s.n.to_string());
         let (class, trend) = match debt.trend {
             DebtTrend::Grew => ("bad", "grew"),
             DebtTrend::Shrank => ("", "shrank"),
             DebtTrend::Level => ("", "level"),
             DebtTrend::Unknown => ("none", "one repetition: not known"),
         };
-        out.raw("</td>").classed("td", class, trend).raw("</tr>");
+        out.classed("td", class, trend).raw("</tr>");
     }
-    out.raw("</tbody></table></div>");
+    out.raw("</tbody></table></div>").classed(
+        "p",
+        "quiet",
+        format!(
+            "Means over n repetitions, beneath them their {} bounds. Debt grew or shrank if the \
+             bounds of its slope lie on one side of zero.",
+            parts::confidence(view)
+        ),
+    );
+}
+
+/// A cell with a value and beneath it its bounds, none of them below `least`.
+fn level(out: &mut Markup, estimate: &Estimate, unit: &Unit, least: f64) {
+    out.raw("<td class=\"n\">").element("b", unit.show(estimate.value));
+    if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
+        out.element("small", format::range(&unit.show(low.max(least)), &unit.show(high)));
+    }
+    out.raw("</td>");
 }
 
 fn charts(out: &mut Markup, panel: &Panel<'_>, facts: &[&DebtFacts]) {
@@ -178,11 +193,13 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
     }
     let short = name.trim_start_matches(PREFIX).replace('_', " ");
     let told = view.findings.debt.iter().find(|debt| debt.reading == name);
+    let unit = unit_of(name, told.map_or("", |debt| debt.unit.as_str()));
+    let note = with_unit("seconds since the load ended; a line for each trial", &unit);
     let chart = LinesChart {
         label: format!("{short} after the load"),
         row: "runoff".to_owned(),
         across: Across::Seconds { from: 0.0, to },
-        unit: unit_of(name, told.map_or("", |debt| debt.unit.as_str())),
+        unit,
         is_log: false,
         values: (least, most),
         series,
@@ -192,11 +209,5 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
         frame: small(),
         max_points: POINTS,
     };
-    parts::figure(
-        out,
-        "",
-        &short,
-        "seconds since the load ended; a line for each trial",
-        &chart.svg(),
-    );
+    parts::figure(out, "", &short, &note, &chart.svg());
 }

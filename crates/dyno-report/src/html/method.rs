@@ -282,7 +282,8 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
     let confidence = parts::confidence(view);
     let threshold = parts::threshold(view);
     let bounds = format!(
-        "The two ends of a {confidence} confidence interval of the mean over repetitions. The \
+        "The two ends of a {confidence} confidence interval of the geometric mean over repetitions \
+         (Student's t of the logarithms). The \
          repetition is what is counted (n), never the second and never the transaction."
     );
     let verdict = format!(
@@ -305,7 +306,12 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
             "relative = 100 % × (variant ÷ baseline − 1), absolute = variant − baseline; \
                     paired by block where trials were interleaved.",
         ),
-        ("p", "Permutation test of no effect, corrected for the number of comparisons (Holm)."),
+        (
+            "p",
+            "How often chance alone would give an effect at least this large, if there were none: \
+             Student's t of the logarithms, corrected for the number of comparisons (Holm). \
+             findings.json has a permutation test beside it.",
+        ),
         ("verdict", &verdict),
         ("per transaction", "What was used in the measure phase ÷ transactions committed in it."),
         ("missed arrival", "A transaction that was due and never sent."),

@@ -8,7 +8,8 @@ use dyno_record::{IntervalColumns, Run, TrialOutcome};
 use super::parts;
 use super::readings::{Reading, Topic, classify};
 use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
-use crate::chart::reduce::{Point, together};
+use crate::chart::reduce::{Point, Together, together};
+use crate::chart::sparse;
 use crate::chart::{Frame, variant_class};
 use crate::format::Unit;
 use crate::markup::{Markup, escape};
@@ -156,14 +157,14 @@ impl Panel<'_> {
     pub(crate) fn median(&self, variant: usize, source: &Source) -> Option<Vec<Point>> {
         let own = self.trials.iter().filter(|t| t.variant == variant);
         let all: Vec<Vec<Point>> = own.map(|t| points(t, source)).collect();
-        let median = together(&all).median;
+        let median = joined(&all).median;
         median.iter().any(|p| p.1.is_some()).then_some(median)
     }
 
     /// The lines of all trials of a variant, background first.
     /// `n` is the number of single lines that the whole chart would have.
     fn lines(&self, strand: &Strand<'_>, n: usize) -> Lines {
-        let all: Vec<Vec<Point>> = self
+        let mut all: Vec<Vec<Point>> = self
             .trials
             .iter()
             .filter(|t| t.variant == strand.variant)
@@ -180,7 +181,11 @@ impl Panel<'_> {
             name: name.map(str::to_owned),
             shape,
         };
-        let joined = together(&all);
+        let joined = joined(&all);
+        let interval = sparse::own_interval(&all);
+        if let Some(interval) = interval {
+            all.iter_mut().for_each(|points| *points = sparse::bridged(points, interval));
+        }
         if all.len() > 1 {
             if n <= LIGHT_LINES_MAX {
                 lines.back =
@@ -190,7 +195,9 @@ impl Panel<'_> {
                 lines.back.push(series("env", None, area));
             }
         }
+        let marks = interval.map(|_| Shape::Marks(joined.median.clone()));
         lines.front.push(series("l med", Some(strand.name), Shape::Line(joined.median)));
+        lines.front.extend(marks.map(|shape| series("l dots", None, shape)));
         lines
     }
 
@@ -207,11 +214,10 @@ impl Panel<'_> {
         if let Some(svg) =
             self.chart(&quantity.title, quantity.unit.clone(), lines, (frame, quantity.is_marked()))
         {
-            let is_log = svg.contains(" data-log");
-            let note = match (is_log, quantity.note.is_empty()) {
-                (true, _) => format!("{} · log scale", quantity.note),
-                (false, _) => quantity.note.clone(),
-            };
+            let mut note = with_unit(&quantity.note, &quantity.unit);
+            if svg.contains(" data-log") {
+                note += " · log scale";
+            }
             parts::figure(out, "", &quantity.title, &note, &svg);
         }
     }
@@ -343,6 +349,15 @@ impl Panel<'_> {
     }
 }
 
+/// What a chart shows, with its unit where that does not stand at its axis.
+pub(crate) fn with_unit(note: &str, unit: &Unit) -> String {
+    match unit.beside_axis() {
+        Some(unit) if note.is_empty() => format!("in {unit}"),
+        Some(unit) => format!("{note} · in {unit}"),
+        None => note.to_owned(),
+    }
+}
+
 /// What the clients saw: two charts beside each other.
 pub(crate) fn large() -> Frame {
     Frame::new(560.0, 190.0)
@@ -351,6 +366,14 @@ pub(crate) fn large() -> Frame {
 /// What the machine did: three charts beside each other.
 pub(crate) fn small() -> Frame {
     Frame::new(370.0, 138.0)
+}
+
+/// Series of several trials seen together, each by its own interval.
+fn joined(all: &[Vec<Point>]) -> Together {
+    match sparse::own_interval(all) {
+        Some(interval) => sparse::joined(all, interval),
+        None => together(all),
+    }
 }
 
 /// Lines of a chart: those behind, those in front, and their smallest and largest value.

@@ -111,15 +111,17 @@ pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
     format!("{name} · {step}: {value}{bounds}, n = {}", estimate.n)
 }
 
-/// How strongly a cell is coloured, in percent of the full colour: the effect against 30 %.
+/// How a cell is coloured: only what was decided to be better or worse, so that a table's colours
+/// claim no more than its verdicts; by the effect against 30 %, in percent of the full colour.
 pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
-    let is_more_better = words::is_more_better(comparison.metric);
+    let class = match comparison.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference | Verdict::Inconclusive => return None,
+    };
     let value = comparison.relative.value;
-    if !value.is_finite() || value == 0.0 {
-        return None;
-    }
-    let class = if (value > 0.0) == is_more_better { "better" } else { "worse" };
-    let strength = (value.abs() / 30.0).sqrt().min(1.0) * 62.0;
+    let size = if value.is_finite() { value.abs() } else { 0.0 };
+    let strength = (size / 30.0).sqrt().clamp(0.25, 1.0) * 62.0;
     Some((class, strength.round() as u32))
 }
 
@@ -137,4 +139,27 @@ pub(crate) fn threshold(view: &View<'_>) -> String {
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn only_what_was_decided_is_coloured() {
+        let (findings, _) = fixture::three_variants();
+        let mut comparison = findings.comparisons[0].clone();
+        let mut check = |verdict, percent, expected| {
+            comparison.verdict = verdict;
+            comparison.relative.value = percent;
+            assert_eq!(heat(&comparison), expected, "{verdict:?} {percent}");
+        };
+        // A large effect that chance explains has no colour, a small one that it does not has some.
+        check(Verdict::Inconclusive, 80.0, None);
+        check(Verdict::NoDifference, 2.0, None);
+        check(Verdict::Better, 30.0, Some(("better", 62)));
+        check(Verdict::Worse, -1.0, Some(("worse", 16)));
+        check(Verdict::Worse, f64::NAN, Some(("worse", 16)));
+    }
 }

@@ -64,9 +64,12 @@
       case "%": return three(v) + " %";
       case "1/s": return scaled(v, scales[""]) + "/s";
       case "": return scaled(v, scales[""]);
-      default: return three(v) + " " + unit;
+      default: return scaled(v, scales[""]) + " " + unit;
     }
   };
+  // At an axis there is room for a short unit only.
+  const isLong = unit => !["us", "B/s", "1/s"].includes(unit) && unit.length > 3;
+  const atAxis = (v, unit) => show(v, isLong(unit) ? "" : unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
   const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const time = s => {
     const sign = s < 0 ? "−" : "", t = Math.abs(Math.round(s));
@@ -503,7 +506,7 @@
       const y = top + height * (1 - (value - y0) / (y1 - y0));
       grid += `M${left} ${y}H${left + width}`;
       svg.appendChild(make("text", { x: left - 8, y: y + 4, class: "a e" }))
-        .textContent = show(value, data.dataset.unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+        .textContent = atAxis(value, data.dataset.unit);
     });
     svg.prepend(make("path", { d: grid, class: "g" }));
     svg.appendChild(make("g", { class: "xt" }));
@@ -514,13 +517,21 @@
       const [variant, path] = part.split(":");
       const key = keys.find(k => k.dataset.variant === variant);
       if (!path) return;
-      inner.appendChild(make("path", { d: path, "data-n": key ? key.firstElementChild.nextSibling.textContent : "",
-        class: "l med " + [...(key ? key.classList : [])].filter(c => /^[vcd]\d+$/.test(c)).join(" ") }));
+      const colour = [...(key ? key.classList : [])].filter(c => /^[vcd]\d+$/.test(c)).join(" ");
+      const line = inner.appendChild(make("path", { d: path, class: "l med " + colour,
+        "data-n": key ? key.firstElementChild.nextSibling.textContent : "" }));
+      // What is not read each second has a mark at each reading.
+      if ("dots" in data.dataset) {
+        const marks = points(line).map(([x, y]) => `M${x} ${y}h0`).join("");
+        inner.appendChild(make("path", { d: marks, class: "l dots " + colour }));
+      }
     });
     const figure = element("figure", "chart");
     const caption = figure.appendChild(element("figcaption"));
     caption.appendChild(element("b", "", name));
-    caption.appendChild(element("span", "", counter.row.querySelector("th small")?.textContent || ""));
+    const unit = isLong(data.dataset.unit) ? `in ${data.dataset.unit}` : "";
+    const meaning = counter.row.querySelector("th small")?.textContent || "";
+    caption.appendChild(element("span", "", [meaning, unit].filter(Boolean).join(" · ")));
     figure.appendChild(svg);
     counter.figure = document.querySelector(`.chosen[data-step="${step}"]`).appendChild(figure);
     counter.chart = listen(svg);

@@ -12,8 +12,8 @@ use crate::words;
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
         "Geometric mean over repetitions with its {} bounds: ± where they are as far above as \
-         below it, (low … high) where not. Colour, and percentage or ratio: the effect against the \
-         baseline.",
+         below it, (low … high) where not. Percentage or ratio: the effect against the baseline; \
+         coloured where its verdict is better or worse.",
         parts::confidence(view)
     );
     parts::open_section(out, "numbers", "The numbers", &lead);

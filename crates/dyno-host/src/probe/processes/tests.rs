@@ -31,7 +31,7 @@ impl Fixture {
     fn new(pids: &[i32], has_descendants: bool) -> Fixture {
         let folder = tempfile::tempdir().expect("a folder");
         let group = ProcessGroup { name: "server".into(), pids: pids.to_vec(), has_descendants };
-        let probe = ProcessesProbe::new(folder.path(), vec![group], None);
+        let probe = ProcessesProbe::new(folder.path(), vec![group], &ThreadKinds::default());
         Fixture { folder, probe, second: 0 }
     }
 
@@ -270,7 +270,8 @@ fn cpu_time_is_told_by_kind_of_thread() {
     };
     let mut fixture = Fixture::new(&[10], false);
     let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
-    fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], Some(groups));
+    let kinds = ThreadKinds { names: Some(groups), ..ThreadKinds::default() };
+    fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], &kinds);
     fixture.set(Fake { pid: 10, parent: 1, n_threads: 3, ..Fake::default() });
     fs::write(fixture.folder.path().join("10/cmdline"), "server\0--fast\0").expect("written");
     for (at, cpu_ns) in [(0, 1_000_000_000), (1, 1_500_000_000)] {
@@ -288,6 +289,42 @@ fn cpu_time_is_told_by_kind_of_thread() {
     check("background", 0.0);
     check("unnamed", 0.0);
     check("thread.client", 0.75);
+}
+
+#[test]
+fn a_server_tells_of_threads_without_names() {
+    let mut fixture = Fixture::new(&[10], false);
+    let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
+    let kinds = ThreadKinds::default();
+    fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], &kinds);
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 4, ..Fake::default() });
+    let client = ThreadGroup { name: "connection", is_foreground: true };
+    let thread = |tid, connection| ListedThread { tid, connection: Some(connection), group: client };
+    kinds.listing.add_probe(52);
+    kinds.listing.set([thread(11, 51), thread(12, 52)]);
+    for second in 0..3 {
+        for (tid, share) in [(10, 1), (11, 5), (12, 2), (13, 4)] {
+            set_thread(&fixture, tid, "server", (second * share * 100_000_000, 0));
+        }
+        if second == 1 {
+            let readings = fixture.read();
+            assert!(!readings.contains_key("server.thread..cpu_s_per_s"), "{readings:?}");
+        } else if second == 0 {
+            fixture.read();
+        }
+    }
+    // A thread that began after the server told: it may work for a client.
+    set_thread(&fixture, 14, "server", (50_000_000, 0));
+    let readings = fixture.read();
+    let check = |name: &str, expected: f64| {
+        let found = readings[&format!("server.{name}.cpu_s_per_s")];
+        assert!((found - expected).abs() < 1e-9, "{name}: {found}");
+    };
+    check("foreground", 0.5);
+    check("thread.connection", 0.5);
+    check("thread.probe", 0.2);
+    check("background", 0.5);
+    check("unnamed", 0.05);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use dyno_units::Nanoseconds;
 
+use super::listing::{PROBE, ThreadListing};
 use super::{Member, ProcessFiles, parse_status};
 use crate::probe::{Readings, numbers};
 use crate::process_table::list_pids;
@@ -43,21 +44,34 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     counts: Counts,
+    /// As its name tells.
+    named: Option<ThreadGroup>,
+    /// As its name or the server tells.
     group: Option<ThreadGroup>,
     n_looks: u32,
+}
+
+/// How the kinds of threads are told.
+#[derive(Clone, Debug, Default)]
+pub(in crate::probe) struct ThreadKinds {
+    /// By their names.
+    pub(in crate::probe) names: Option<ThreadGroups>,
+    /// By the server itself.
+    pub(in crate::probe) listing: ThreadListing,
 }
 
 /// The threads of one group of processes.
 #[derive(Default)]
 pub(super) struct Threads {
-    groups: Option<ThreadGroups>,
+    /// None for a group whose threads are not told apart.
+    kinds: Option<ThreadKinds>,
     known: BTreeMap<(i32, i32), Known>,
     before: Option<Nanoseconds>,
 }
 
 impl Threads {
-    pub(super) fn new(groups: Option<ThreadGroups>) -> Threads {
-        Threads { groups, ..Threads::default() }
+    pub(super) fn new(kinds: Option<ThreadKinds>) -> Threads {
+        Threads { kinds, ..Threads::default() }
     }
 
     /// Reads the threads of these processes, if it is time to.
@@ -103,11 +117,10 @@ impl Threads {
             };
             for tid in tids {
                 if let Some(counts) = files.thread_counts(pid, tid, only) {
-                    let before = self.known.get(&(pid, tid)).copied().unwrap_or_default();
-                    found.insert(
-                        (pid, tid),
-                        self.named(pid, tid, Known { counts, ..before }, files),
-                    );
+                    let before = self.known.get(&(pid, tid)).copied();
+                    let known = Known { counts, ..before.unwrap_or_default() };
+                    let named = self.named(pid, tid, known, files);
+                    found.insert((pid, tid), self.told(tid, named, before.is_none()));
                 }
             }
         }
@@ -115,11 +128,20 @@ impl Threads {
     }
 
     fn named(&self, pid: i32, tid: i32, known: Known, files: &mut ProcessFiles) -> Known {
-        let Some(groups) = self.groups.filter(|_| known.n_looks < LOOKS) else { return known };
+        let names = self.kinds.as_ref().and_then(|kinds| kinds.names);
+        let Some(groups) = names.filter(|_| known.n_looks < LOOKS) else { return known };
         let title = files.text(pid, "cmdline").map(|text| text.replace('\0', " "));
         let name = files.text(pid, &format!("task/{tid}/comm")).map(|text| text.into_owned());
         let (title, name) = (title.unwrap_or_default(), name.unwrap_or_default());
-        Known { group: groups(title.trim(), name.trim()), n_looks: known.n_looks + 1, ..known }
+        Known { named: groups(title.trim(), name.trim()), n_looks: known.n_looks + 1, ..known }
+    }
+
+    /// Adds what the server tells to what the name tells.
+    fn told(&self, tid: i32, known: Known, is_new: bool) -> Known {
+        let Some(kinds) = &self.kinds else { return known };
+        // What was a probe's may be another's now: only the name, and what the server told, stay.
+        let before = known.named.or(known.group.filter(|group| *group != PROBE));
+        Known { group: kinds.listing.group(tid, before, is_new), ..known }
     }
 
     fn add_rates(
@@ -139,20 +161,24 @@ impl Threads {
         add("runqueue_wait_s_per_s".into(), sum(|c| c.wait_ns) / 1e9 / seconds);
         add("voluntary_switches_per_s".into(), sum(|c| c.voluntary) / seconds);
         add("involuntary_switches_per_s".into(), sum(|c| c.involuntary) / seconds);
-        if self.groups.is_none() || found.values().all(|known| known.group.is_none()) {
+        if self.kinds.is_none() || found.values().all(|known| known.group.is_none()) {
             return;
         }
         let mut cpu_s =
             BTreeMap::from([("foreground".to_owned(), 0.0), ("background".to_owned(), 0.0)]);
         for (key, now) in found {
             let used = grown(key, now, |counts| counts.cpu_ns) / 1e9 / seconds;
+            // Dyno's own probes are no clients, and no work of the engine's own.
             let side = match now.group {
-                None => "unnamed",
-                Some(group) if group.is_foreground => "foreground",
-                Some(_) => "background",
+                None => Some("unnamed"),
+                Some(PROBE) => None,
+                Some(group) if group.is_foreground => Some("foreground"),
+                Some(_) => Some("background"),
             };
-            *cpu_s.entry(side.to_owned()).or_default() += used;
-            if let Some(group) = now.group {
+            if let Some(side) = side {
+                *cpu_s.entry(side.to_owned()).or_default() += used;
+            }
+            if let Some(group) = now.group.filter(|group| !group.name.is_empty()) {
                 *cpu_s.entry(format!("thread.{}", group.name)).or_default() += used;
             }
         }

@@ -1,0 +1,134 @@
+//! What the server itself says of its threads: which work for clients, and which for Dyno's own
+//! probes. For servers whose threads have no names, and for what no name tells.
+//!
+//! Main type: [`ThreadListing`]. A probe of the server fills it; the probe of the processes reads
+//! it. Neither waits for the other: what was told last counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::ThreadGroup;
+
+/// The kind of threads that answer Dyno's probes.
+pub(super) const PROBE: ThreadGroup = ThreadGroup { name: "probe", is_foreground: false };
+
+/// A kind of thread of which nothing is known but that it works for no client.
+const BACKGROUND: ThreadGroup = ThreadGroup { name: "", is_foreground: false };
+
+/// One thread in the server's own list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedThread {
+    /// The kernel's number of it.
+    pub tid: i32,
+    /// The server's number of the connection that it works for; none where it works for none.
+    pub connection: Option<u64>,
+    /// What it is for.
+    pub group: ThreadGroup,
+}
+
+/// Which threads of a server work for whom, as the server tells. Clones share what they know.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadListing {
+    shared: Arc<Mutex<Listed>>,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    /// By thread; none while the server has not told all of them.
+    threads: Option<BTreeMap<i32, ListedThread>>,
+    /// Connections of probes.
+    probes: BTreeSet<u64>,
+}
+
+impl ThreadListing {
+    /// Takes a connection for one of Dyno's probes. Where each connection has a process of its own,
+    /// its number is that of the process.
+    pub fn add_probe(&self, connection: u64) {
+        self.lock().probes.insert(connection);
+    }
+
+    /// Takes all threads that work for clients, and others of which the server knows what they do.
+    /// Whatever is not among them works for no client.
+    pub fn set(&self, threads: impl IntoIterator<Item = ListedThread>) {
+        let threads = threads.into_iter().map(|thread| (thread.tid, thread)).collect();
+        self.lock().threads = Some(threads);
+    }
+
+    /// What a thread is for; `known` is what is known of it otherwise. `is_new` says that it may have
+    /// begun since the server told its list.
+    pub(super) fn group(
+        &self,
+        tid: i32,
+        known: Option<ThreadGroup>,
+        is_new: bool,
+    ) -> Option<ThreadGroup> {
+        let listed = self.lock();
+        let is_probe = |connection: u64| listed.probes.contains(&connection);
+        let Some(threads) = &listed.threads else {
+            let is_probe = u64::try_from(tid).is_ok_and(is_probe);
+            return if is_probe { Some(PROBE) } else { known };
+        };
+        match threads.get(&tid) {
+            Some(ListedThread { connection: Some(connection), .. }) if is_probe(*connection) => {
+                Some(PROBE)
+            }
+            Some(thread) => known.filter(|known| !known.name.is_empty()).or(Some(thread.group)),
+            // A thread that has served a client may wait for the next one, and is listed again then.
+            None => known.or((!is_new).then_some(BACKGROUND)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ThreadGroup = ThreadGroup { name: "connection", is_foreground: true };
+    const PURGE: ThreadGroup = ThreadGroup { name: "purge", is_foreground: false };
+
+    #[test]
+    fn nothing_is_changed_before_the_server_has_told() {
+        let listing = ThreadListing::default();
+        assert_eq!(listing.group(7, None, false), None);
+        assert_eq!(listing.group(7, Some(CLIENT), false), Some(CLIENT));
+        // PostgreSQL: a process for each connection, and no list is needed.
+        listing.clone().add_probe(7);
+        assert_eq!(listing.group(7, Some(CLIENT), false), Some(PROBE));
+        assert_eq!(listing.group(8, Some(CLIENT), false), Some(CLIENT));
+    }
+
+    #[test]
+    fn the_list_tells_what_names_do_not() {
+        let listing = ThreadListing::default();
+        let thread = |tid, connection, group| ListedThread { tid, connection, group };
+        listing.add_probe(101);
+        listing.set([
+            thread(1, Some(100), CLIENT),
+            thread(2, Some(101), CLIENT),
+            thread(3, None, PURGE),
+        ]);
+        let check = |tid, known, is_new, expected| {
+            assert_eq!(listing.group(tid, known, is_new), expected, "{tid}");
+        };
+        check(1, None, false, Some(CLIENT));
+        check(2, None, false, Some(PROBE));
+        check(3, None, false, Some(PURGE));
+        check(4, None, false, Some(BACKGROUND));
+        // It may serve a client that came after the list.
+        check(4, None, true, None);
+        // It has served a client, and waits for the next.
+        check(5, Some(CLIENT), false, Some(CLIENT));
+        // A thread that was taken for a background one serves a client now; a name stays.
+        check(1, Some(BACKGROUND), false, Some(CLIENT));
+        check(1, Some(PURGE), false, Some(PURGE));
+        // 101 is the number of a connection, and no thread.
+        check(101, None, false, Some(BACKGROUND));
+        // The probe has gone, and its thread serves somebody else.
+        listing.set([thread(2, Some(102), CLIENT)]);
+        check(2, None, false, Some(CLIENT));
+    }
+}

@@ -1,0 +1,179 @@
+//! Times, counted as they are recorded: the places of the step's histograms, and nothing else.
+//!
+//! A worker records a time or two with each attempt, and hands all of them over once a second. A
+//! general histogram checks each time, may grow, and is walked from end to end to be added or
+//! emptied. Here a time costs a shift and a few comparisons, and only the places in use are
+//! touched. The places are those of [`new_histogram`], so that nothing is lost on the way there.
+
+use dyno_units::Nanoseconds;
+use hdrhistogram::Histogram;
+
+/// Longest time that is told from longer ones: one hour, in ns.
+const LONGEST: u64 = 3_600_000_000_000;
+
+/// log2 of the places for times from one power of two to the next: what three significant digits
+/// need, as HdrHistogram has it.
+const HALF_BITS: u32 = 10;
+
+/// An empty histogram of times: 1 ns to one hour, three significant digits, so that all
+/// histograms of a step can be added without loss.
+pub(crate) fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are in order")
+}
+
+/// Adds a histogram of a step to another one.
+#[cfg(test)]
+pub(crate) fn add_histogram(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
+    mine.add(theirs).expect("all histograms of a step have the same bounds");
+}
+
+/// The place of a time. Below 2^(HALF_BITS + 1) each has its own; above, each power of two has
+/// 2^HALF_BITS of them.
+#[inline]
+fn place(time: u64) -> usize {
+    let whole = (2 << HALF_BITS) - 1;
+    let bucket = (time | whole).ilog2() - HALF_BITS;
+    ((u64::from(bucket) << HALF_BITS) + (time >> bucket)) as usize
+}
+
+/// The shortest time of a place.
+fn shortest_of(place: usize) -> u64 {
+    let place = place as u64;
+    let bucket = (place >> HALF_BITS).saturating_sub(1);
+    (place - (bucket << HALF_BITS)) << bucket
+}
+
+/// How often each time was recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct TimeCounts {
+    counts: Box<[u64]>,
+    // The shortest time above zero, less one, so that zero is the greatest number; exact.
+    shortest_less_one: u64,
+    // Exact; zero where there is none.
+    longest: u64,
+}
+
+impl Default for TimeCounts {
+    fn default() -> TimeCounts {
+        let counts = vec![0; place(LONGEST) + 1].into_boxed_slice();
+        TimeCounts { counts, shortest_less_one: u64::MAX, longest: 0 }
+    }
+}
+
+impl TimeCounts {
+    /// Counts a time; one of more than an hour as an hour.
+    #[inline]
+    pub(crate) fn record(&mut self, time: Nanoseconds) {
+        let time = time.0.min(LONGEST);
+        self.counts[place(time)] += 1;
+        self.shortest_less_one = self.shortest_less_one.min(time.wrapping_sub(1));
+        self.longest = self.longest.max(time);
+    }
+
+    /// The places in use, that of zero aside.
+    fn used(&self) -> std::ops::Range<usize> {
+        match self.longest {
+            0 => 0..0,
+            longest => place(self.shortest_less_one + 1)..place(longest) + 1,
+        }
+    }
+
+    /// Forgets all times.
+    pub(crate) fn clear(&mut self) {
+        let used = self.used();
+        self.counts[0] = 0;
+        self.counts[used].fill(0);
+        self.shortest_less_one = u64::MAX;
+        self.longest = 0;
+    }
+
+    /// Adds the times of another one.
+    pub(crate) fn add(&mut self, other: &TimeCounts) {
+        self.counts[0] += other.counts[0];
+        let used = other.used();
+        for (mine, theirs) in self.counts[used.clone()].iter_mut().zip(&other.counts[used]) {
+            *mine += theirs;
+        }
+        self.shortest_less_one = self.shortest_less_one.min(other.shortest_less_one);
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Adds all times to a histogram, as if each had been recorded there.
+    pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) {
+        let mut add = |time, n| {
+            histogram.record_n(time, n).expect("no time is longer than the histogram's longest");
+        };
+        if self.counts[0] > 0 {
+            add(0, self.counts[0]);
+        }
+        let used = self.used();
+        for idx in used.clone() {
+            let n = self.counts[idx];
+            if n == 0 {
+                continue;
+            }
+            // A place does not tell which of its times it were; of the extremes they are known.
+            let (is_first, is_last) = (idx == used.start, idx + 1 == used.end);
+            if is_first {
+                add(self.shortest_less_one + 1, if is_last { 1 } else { n });
+            }
+            if is_last {
+                add(self.longest, if is_first { n - 1 } else { n });
+            }
+            if !is_first && !is_last {
+                add(shortest_of(idx), n);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn time() -> impl Strategy<Value = u64> {
+        // Of all lengths alike, and some that are the same or nearly so.
+        prop_oneof![(0_u32..42, any::<u64>()).prop_map(|(bits, x)| x & ((2 << bits) - 1)), 0_u64..5]
+            .prop_map(|time| time.min(LONGEST))
+    }
+
+    proptest! {
+        #[test]
+        fn a_histogram_of_counts_is_the_one_of_their_times(
+            times in prop::collection::vec(time(), 0..60),
+            more in prop::collection::vec(time(), 0..60),
+        ) {
+            let mut expected = new_histogram();
+            times.iter().chain(&more).for_each(|time| expected.record(*time).unwrap());
+            let counted = |times: &[u64]| {
+                let mut counts = TimeCounts::default();
+                times.iter().for_each(|time| counts.record(Nanoseconds(*time)));
+                counts
+            };
+            let (mut counts, mut histogram) = (counted(&times), new_histogram());
+            counts.add(&counted(&more));
+            counts.add_to(&mut histogram);
+            prop_assert_eq!(&histogram, &expected);
+            prop_assert_eq!(
+                (histogram.max(), histogram.min(), histogram.min_nz()),
+                (expected.max(), expected.min(), expected.min_nz())
+            );
+            counts.clear();
+            prop_assert!(counts.counts.iter().all(|n| *n == 0));
+            counts.add_to(&mut histogram);
+            prop_assert_eq!(&histogram, &expected);
+        }
+    }
+
+    #[test]
+    fn more_than_an_hour_counts_as_an_hour() {
+        let mut counts = TimeCounts::default();
+        counts.record(Nanoseconds(u64::MAX));
+        counts.record(Nanoseconds(LONGEST));
+        let mut histogram = new_histogram();
+        counts.add_to(&mut histogram);
+        assert_eq!((histogram.len(), histogram.max(), histogram.min()), (2, LONGEST, LONGEST));
+    }
+}
