@@ -12,8 +12,10 @@ use crate::{Dialect, KeptRows, Row};
 /// may allocate; they serve set-up, populating and checks. *Hot* ones (`send_*`, `poll_reply`)
 /// never block and never allocate once the connection is warm; they are what is measured.
 ///
-/// At most one statement is in flight. A product that answers at once and has no descriptor to
-/// wait for (SQLite in the process) does all its work in `poll_reply`.
+/// At most one statement is in flight, or one *pipeline*: several statements that were sent
+/// together, and whose replies come one after the other. A product that answers at once and has no
+/// descriptor to wait for (SQLite in the process) does all its work in `poll_reply`, and has no
+/// pipelines.
 pub trait Connection: Send {
     /// The SQL this connection speaks.
     fn dialect(&self) -> Dialect;
@@ -43,9 +45,39 @@ pub trait Connection: Send {
     /// call.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
 
+    /// Begins a pipeline: from here on `send_execute` and `send_text` only write down what they are
+    /// given, until [`Connection::send_pipeline`] sends all of it. False where the product has no
+    /// pipelines; then nothing has begun. Hot.
+    fn begin_pipeline(&mut self) -> bool {
+        false
+    }
+
+    /// Sends the pipeline; nothing where it is empty. `poll_reply` then tells one reply after the
+    /// other, in the order of the statements. Hot.
+    ///
+    /// What follows a statement that fails is the product's: PostgreSQL passes over all that stands
+    /// behind it, and the error is the last reply; MariaDB and MySQL go on with the next statement,
+    /// and its reply comes too. [`Connection::n_awaited`] tells the difference.
+    fn send_pipeline(&mut self) {}
+
+    /// The next reply of a pipeline, where it has arrived together with one before; never reads.
+    /// Where it has not, it is waited for as the reply to a single statement is. Hot.
+    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+        Poll::Pending
+    }
+
+    /// Replies that are still to come: 1 while a single statement is in flight.
+    ///
+    /// A connection without pipelines need not count: its session sends nothing before the reply is
+    /// there.
+    fn n_awaited(&self) -> usize {
+        0
+    }
+
     /// The rows of the latest reply to a prepared statement whose rows are kept
-    /// ([`Statement::keeping_rows`]); they are there until the next statement is sent. A statement
-    /// with several results keeps the rows of the first one that has any. Hot.
+    /// ([`Statement::keeping_rows`]); they are there until the next statement is sent, or the next
+    /// reply of a pipeline is polled for. A statement with several results keeps the rows of the
+    /// first one that has any. Hot.
     fn kept_rows(&self) -> &KeptRows {
         KeptRows::none()
     }
@@ -114,17 +146,26 @@ pub struct Statement {
     pub class: StatementClass,
     /// Whether the client reads the rows; else a connection counts them and skips them undecoded.
     pub keeps_rows: bool,
+    /// Whether the server parses it anew for each execution, as an unnamed statement. Only
+    /// PostgreSQL has those; other products refuse to prepare it.
+    pub parses_anew: bool,
 }
 
 impl Statement {
     /// A statement whose rows are only counted.
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
-        Statement { sql: sql.into(), class, keeps_rows: false }
+        Statement { sql: sql.into(), class, keeps_rows: false, parses_anew: false }
     }
 
     /// The same statement, its rows kept for [`Connection::kept_rows`].
     pub fn keeping_rows(self) -> Statement {
         Statement { keeps_rows: true, ..self }
+    }
+
+    /// The same statement, parsed anew for each execution: what PostgreSQL's drivers send where
+    /// nothing was prepared (Parse, Bind, Describe, Execute, Sync in one round trip).
+    pub fn parsed_anew(self) -> Statement {
+        Statement { parses_anew: true, ..self }
     }
 }
 

@@ -148,6 +148,8 @@ pub trait Transactions {
 /// Runs a client until its pace ends it.
 pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
     let Seat { mut random, mut session, statements, pace, .. } = seat;
+    // Once: what lies behind a counted pointer to something unsized is looked for each time.
+    let pace: &dyn Pace = pace.as_ref();
     while poll_fn(|_| pace.poll_due()).await {
         let kind = transactions.draw(&mut random);
         loop {
@@ -155,11 +157,12 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
             if length == Nanoseconds::ZERO {
                 break;
             }
-            if !pause(pace.as_ref(), length).await {
+            if !pause(pace, length).await {
                 return;
             }
         }
-        if !pause(pace.as_ref(), transactions.pause_before(kind, &mut random)).await {
+        let length = transactions.pause_before(kind, &mut random);
+        if length > Nanoseconds::ZERO && !pause(pace, length).await {
             return;
         }
         loop {
@@ -174,16 +177,17 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
                 Next::Proceed => break,
                 Next::Stop => return,
                 Next::Reconnect => {
-                    if !reconnect(&mut session, &statements, pace.as_ref()).await {
+                    if !reconnect(&mut session, &statements, pace).await {
                         return;
                     }
                     break;
                 }
                 Next::Retry | Next::GiveUp => {
+                    session.drop_replies().await;
                     // A rollback that fails has lost its connection or its transaction; either
                     // way the connection's state is unknown, and a fresh one is not.
                     if session.rollback().await.is_err()
-                        && !reconnect(&mut session, &statements, pace.as_ref()).await
+                        && !reconnect(&mut session, &statements, pace).await
                     {
                         return;
                     }
@@ -194,17 +198,16 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
                 }
             }
         }
-        if !pause(pace.as_ref(), transactions.pause_after(kind, &mut random)).await {
+        let length = transactions.pause_after(kind, &mut random);
+        if length > Nanoseconds::ZERO && !pause(pace, length).await {
             return;
         }
     }
 }
 
-/// Pauses for this long; false when the step has ended meanwhile.
+/// Pauses for this long, which is not zero; false when the step has ended meanwhile. Not called at
+/// all where there is no pause: a future that ends at once costs something too.
 async fn pause(pace: &dyn Pace, length: Nanoseconds) -> bool {
-    if length == Nanoseconds::ZERO {
-        return true;
-    }
     if !pace.begin_pause(length) {
         return false;
     }

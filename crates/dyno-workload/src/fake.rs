@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct Sent {
     pub(crate) sql: String,
     pub(crate) values: Vec<String>,
+    /// In which round trip, counted from 0.
+    pub(crate) trip: usize,
 }
 
 /// What a client did.
@@ -116,6 +118,9 @@ impl Fake {
             answers: self.answers,
             affected: self.affected,
             kept: KeptRows::default(),
+            pipeline: None,
+            awaited: VecDeque::new(),
+            n_trips: 0,
         };
         let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
         let session =
@@ -148,6 +153,25 @@ struct FakeConnection {
     answers: Option<Answers>,
     affected: u64,
     kept: KeptRows,
+    // The rows of the statements of a pipeline that is being written down.
+    pipeline: Option<VecDeque<KeptRows>>,
+    // The same, of those whose replies were not taken.
+    awaited: VecDeque<KeptRows>,
+    n_trips: usize,
+}
+
+impl FakeConnection {
+    fn send(&mut self, sql: String, values: Vec<String>, rows: KeptRows) {
+        self.sent.lock().unwrap().push(Sent { sql, values, trip: self.n_trips });
+        match &mut self.pipeline {
+            Some(pipeline) => pipeline.push_back(rows),
+            None => {
+                assert!(self.awaited.is_empty(), "replies were not taken");
+                self.awaited.push_back(rows);
+                self.n_trips += 1;
+            }
+        }
+    }
 }
 
 impl Connection for FakeConnection {
@@ -176,21 +200,49 @@ impl Connection for FakeConnection {
             Value::Text(text) => format!("text[{}]", text.len()),
             other => format!("{other:?}"),
         };
-        self.kept.clear(0);
+        let mut rows = KeptRows::default();
         if let (Some(answer), true) = (&mut self.answers, self.prepared[statement].keeps_rows) {
-            answer(&sql, values, &mut self.kept);
+            answer(&sql, values, &mut rows);
         }
-        let values = values.iter().map(show).collect();
-        self.sent.lock().unwrap().push(Sent { sql, values });
+        self.send(sql, values.iter().map(show).collect(), rows);
     }
 
     fn send_text(&mut self, sql: &str) {
-        self.sent.lock().unwrap().push(Sent { sql: sql.to_owned(), values: Vec::new() });
+        self.send(sql.to_owned(), Vec::new(), KeptRows::default());
     }
 
+    fn begin_pipeline(&mut self) -> bool {
+        assert!(self.awaited.is_empty(), "replies were not taken");
+        self.pipeline = (self.dialect != Dialect::Sqlite).then(VecDeque::new);
+        self.pipeline.is_some()
+    }
+
+    fn send_pipeline(&mut self) {
+        self.awaited = self.pipeline.take().unwrap_or_default();
+        self.n_trips += usize::from(!self.awaited.is_empty());
+    }
+
+    /// Every second reply of a pipeline has arrived together with the one before.
+    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+        match self.awaited.len() % 2 {
+            0 => self.poll_reply(),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn n_awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
+    /// After an error the rest of a pipeline is passed over, or not, as the product has it.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
+        self.kept = self.awaited.pop_front().expect("a reply is asked for that is to come");
         let reply = Reply { affected: self.affected, ..Reply::default() };
-        Poll::Ready(self.errors.pop_front().flatten().map_or(Ok(reply), Err))
+        let result = self.errors.pop_front().flatten().map_or(Ok(reply), Err);
+        if result.is_err() && self.dialect == Dialect::PostgreSql {
+            self.awaited.clear();
+        }
+        Poll::Ready(result)
     }
 
     fn kept_rows(&self) -> &KeptRows {

@@ -37,6 +37,6 @@ pub use connection::{
 pub use drive::{Ended, Next, Pace, Seat, Transactions, drive};
 pub use kept::KeptRows;
 pub use row::{Cell, Row};
-pub use session::{Session, Tally};
+pub use session::{Answer, Session, Tally};
 pub use steps::{OwnStep, Pacing, Role, StepFrame};
 pub use workload::{ClientFuture, Dialect, Table, Workload};

@@ -97,18 +97,28 @@ impl Row {
     }
 }
 
+/// The decimal digits of 0 to 99, two each.
+const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
+    2021222324252627282930313233343536373839\
+    4041424344454647484950515253545556575859\
+    6061626364656667686970717273747576777879\
+    8081828384858687888990919293949596979899";
+
 /// Appends `value` in decimal without allocating.
 pub(crate) fn push_decimal(out: &mut Vec<u8>, value: i64) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
     let mut rest = value.unsigned_abs();
-    loop {
+    while rest >= 10 {
+        let pair = 2 * (rest % 100) as usize;
+        rest /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    // What is left: a digit in front of the pairs, or a zero that stands alone.
+    if rest > 0 || at == digits.len() {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+        digits[at] = b'0' + rest as u8;
     }
     if value < 0 {
         out.push(b'-');
@@ -132,5 +142,28 @@ mod tests {
         assert_eq!(out, b"-9223372036854775808\t\\N\ta\\tb\\\\c\\nd\t0\n");
         row.clear();
         assert!(row.cells().is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_written_as_everybody_writes_them(value: i64, shift in 0_u32..64) {
+            let mut out = Vec::new();
+            for value in [value, value >> shift, value.wrapping_neg() >> shift] {
+                out.clear();
+                push_decimal(&mut out, value);
+                proptest::prop_assert_eq!(std::str::from_utf8(&out).unwrap(), value.to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lengths() {
+        for power in 0..19 {
+            for value in [10_i64.pow(power) - 1, 10_i64.pow(power), 10_i64.pow(power) + 1] {
+                let mut out = Vec::new();
+                push_decimal(&mut out, value);
+                assert_eq!(std::str::from_utf8(&out).unwrap(), value.to_string());
+            }
+        }
     }
 }

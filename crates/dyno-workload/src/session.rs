@@ -1,11 +1,15 @@
 //! A client's connection, with the counting around it.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use crate::connection::{ConnectError, Connection, Reply, Statement, StatementClass};
 use crate::{Dialect, Ended, ErrorClass, KeptRows, Pace, StatementError, Value};
+
+mod pipeline;
 
 /// What a client has asked and received, since the tally was last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +54,11 @@ pub struct Session {
     pace: Rc<dyn Pace>,
     tally: Tally,
     ended: Ended,
-    // The statement in flight may take any time.
-    is_unlimited: bool,
+    // Of the statements of a pipeline whose replies are to be taken, oldest first.
+    asked: VecDeque<StatementClass>,
+    has_pipelines: bool,
+    // The next reply of the pipeline is its first.
+    is_first_reply: bool,
 }
 
 impl Session {
@@ -70,7 +77,9 @@ impl Session {
             pace,
             tally: Tally::default(),
             ended: Ended::Committed,
-            is_unlimited: false,
+            asked: VecDeque::new(),
+            has_pipelines: false,
+            is_first_reply: false,
         })
     }
 
@@ -92,54 +101,40 @@ impl Session {
         self.connection.dialect()
     }
 
-    /// Executes prepared statement `statement`.
-    pub async fn execute(
-        &mut self,
-        statement: usize,
-        values: &[Value<'_>],
-    ) -> Result<Reply, StatementError> {
+    /// Sends prepared statement `statement`, and waits for its reply.
+    #[inline]
+    pub fn execute(&mut self, statement: usize, values: &[Value<'_>]) -> Answer<'_> {
         self.connection.send_execute(statement, values);
         let class = self.classes[statement];
-        self.reply(class).await
+        self.answer(class)
     }
 
-    /// Executes a text statement, counted as `class`.
-    pub async fn text(
-        &mut self,
-        sql: &str,
-        class: StatementClass,
-    ) -> Result<Reply, StatementError> {
+    /// Sends a text statement, counted as `class`, and waits for its reply.
+    #[inline]
+    pub fn text(&mut self, sql: &str, class: StatementClass) -> Answer<'_> {
         self.connection.send_text(sql);
-        self.reply(class).await
+        self.answer(class)
     }
 
-    /// Executes a text statement that may take hours (making an index): the time limit of
-    /// statements does not hold for it.
-    pub async fn text_without_limit(
-        &mut self,
-        sql: &str,
-        class: StatementClass,
-    ) -> Result<Reply, StatementError> {
-        self.connection.send_text(sql);
-        self.is_unlimited = true;
-        let result = self.reply(class).await;
-        self.is_unlimited = false;
-        result
+    /// Sends a text statement that may take hours (making an index): the time limit of statements
+    /// does not hold for it.
+    pub fn text_without_limit(&mut self, sql: &str, class: StatementClass) -> Answer<'_> {
+        Answer { is_unlimited: true, ..self.text(sql, class) }
     }
 
     /// Begins a transaction.
-    pub async fn begin(&mut self) -> Result<Reply, StatementError> {
-        self.text("BEGIN", StatementClass::Other).await
+    pub fn begin(&mut self) -> Answer<'_> {
+        self.text("BEGIN", StatementClass::Other)
     }
 
     /// Commits the transaction.
-    pub async fn commit(&mut self) -> Result<Reply, StatementError> {
-        self.text("COMMIT", StatementClass::Other).await
+    pub fn commit(&mut self) -> Answer<'_> {
+        self.text("COMMIT", StatementClass::Other)
     }
 
     /// Rolls the transaction back.
-    pub async fn rollback(&mut self) -> Result<Reply, StatementError> {
-        self.text("ROLLBACK", StatementClass::Other).await
+    pub fn rollback(&mut self) -> Answer<'_> {
+        self.text("ROLLBACK", StatementClass::Other)
     }
 
     /// Rolls the transaction back because the workload wants it so: it is no failure, and not
@@ -184,44 +179,72 @@ impl Session {
         connection.prepare(statements).map_err(told)?;
         self.pace.attach(connection.as_mut()).map_err(told)?;
         self.connection = connection;
+        self.asked.clear();
         Ok(())
     }
 
-    async fn reply(&mut self, class: StatementClass) -> Result<Reply, StatementError> {
-        let Session { connection, pace, tally, is_unlimited, .. } = self;
-        let is_unlimited = *is_unlimited;
-        let mut waits_first = pace.statement_sent(connection.as_ref()) && !connection.wants_write();
-        let result = poll_fn(|_| {
-            if std::mem::take(&mut waits_first) {
-                pace.awaits_reply(connection.as_ref());
-                return Poll::Pending;
-            }
-            match connection.poll_reply() {
-                Poll::Ready(result) => Poll::Ready(result),
-                Poll::Pending if !is_unlimited && pace.is_overdue() => {
-                    Poll::Ready(Err(StatementError::new(
-                        ErrorClass::TimedOut,
-                        "timeout",
-                        "no reply within the statement's time limit",
-                    )))
-                }
-                Poll::Pending => {
-                    pace.awaits_reply(connection.as_ref());
-                    Poll::Pending
-                }
-            }
-        })
-        .await;
+    /// The reply to the statement that was just sent.
+    #[inline]
+    fn answer(&mut self, class: StatementClass) -> Answer<'_> {
+        let connection = self.connection.as_ref();
+        let waits_first = self.pace.statement_sent(connection) && !connection.wants_write();
+        Answer { session: self, class, waits_first, is_unlimited: false }
+    }
+
+    #[inline]
+    fn count(&mut self, class: StatementClass, result: &Result<Reply, StatementError>) {
+        let tally = &mut self.tally;
         match class {
             StatementClass::Read => tally.reads += 1,
             StatementClass::Write => tally.writes += 1,
             StatementClass::Other => tally.others += 1,
         }
-        if let Ok(reply) = &result {
+        if let Ok(reply) = result {
             tally.rows_received += reply.rows;
             tally.rows_changed += reply.affected;
             tally.warnings += reply.warnings;
         }
-        result
     }
+}
+
+/// The reply to a statement that has been sent: a future, written by hand because every statement
+/// passes through it, and each further layer of futures would cost it instructions.
+#[must_use = "a statement whose reply is not awaited keeps the next one from being sent"]
+pub struct Answer<'a> {
+    session: &'a mut Session,
+    class: StatementClass,
+    // The reply is waited for before the connection is polled the first time.
+    waits_first: bool,
+    // The statement may take any time.
+    is_unlimited: bool,
+}
+
+impl Future for Answer<'_> {
+    type Output = Result<Reply, StatementError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let Answer { session, class, waits_first, is_unlimited } = self.get_mut();
+        let Session { connection, pace, .. } = &mut **session;
+        if std::mem::take(waits_first) {
+            pace.awaits_reply(connection.as_ref());
+            return Poll::Pending;
+        }
+        let result = match connection.poll_reply() {
+            Poll::Ready(result) => result,
+            Poll::Pending if !*is_unlimited && pace.is_overdue() => Err(overdue()),
+            Poll::Pending => {
+                pace.awaits_reply(connection.as_ref());
+                return Poll::Pending;
+            }
+        };
+        session.count(*class, &result);
+        Poll::Ready(result)
+    }
+}
+
+#[cold]
+fn overdue() -> StatementError {
+    let message = "no reply within the statement's time limit";
+    StatementError::new(ErrorClass::TimedOut, "timeout", message)
 }

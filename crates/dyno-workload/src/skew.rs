@@ -14,6 +14,9 @@ use crate::AuditRow;
 /// client.
 const BINS_MOST: usize = 256;
 
+/// Bins where each of very many clients has them.
+const BINS_FEW: u64 = 64;
+
 /// ln(2 / α) of the false alarms that a judgement allows itself: α = 6.8e-6, the two tails of a
 /// normal distribution beyond 4.5 standard deviations.
 const LN_TWO_PER_ALPHA: f64 = 12.59;
@@ -96,6 +99,18 @@ impl KeyBins {
         KeyBins { rule: Rule::Even(n_keys), meant: (0..n_bins).map(share).collect() }
     }
 
+    /// For `n_keys` keys, where those before key k are meant to get the share `share_before(k)` of all
+    /// draws. Neighbouring keys share a bin, and bins are few, because there may be very many clients.
+    /// `n_keys` must not be 0.
+    pub fn of_neighbours(n_keys: u64, share_before: impl Fn(u64) -> f64) -> KeyBins {
+        assert!(n_keys > 0, "nothing can be drawn from no keys");
+        let n_bins = n_keys.min(BINS_FEW);
+        let start =
+            |bin: u64| (u128::from(bin) * u128::from(n_keys)).div_ceil(u128::from(n_bins)) as u64;
+        let share = |bin| share_before(start(bin + 1)) - share_before(start(bin));
+        KeyBins { rule: Rule::Even(n_keys), meant: (0..n_bins).map(share).collect() }
+    }
+
     /// For keys of which key k is meant to be drawn with the probability `shares[k]`; they need
     /// not sum to 1. The hottest keys come first: there a skew that is not as meant shows most.
     pub fn hottest_first(shares: &[f64]) -> KeyBins {
@@ -123,8 +138,15 @@ impl KeyBins {
     fn bin_of(&self, key: u64) -> usize {
         match &self.rule {
             Rule::Even(n_keys) => {
-                let wide = u128::from(key.min(n_keys - 1)) * self.meant.len() as u128;
-                (wide / u128::from(*n_keys)) as usize
+                let (key, n_bins) = (key.min(n_keys - 1), self.meant.len());
+                match key.checked_mul(n_bins as u64) {
+                    // Nearly always: a division of twice the width costs many times as much.
+                    Some(product) => (product / n_keys) as usize,
+                    None => {
+                        let product = u128::from(key) * n_bins as u128;
+                        (product / u128::from(*n_keys)) as usize
+                    }
+                }
             }
             Rule::Table(table) => table.get(key as usize).map_or(0, |&bin| bin.into()),
         }

@@ -47,6 +47,13 @@ pub trait Workload: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Which kinds the transactions of a role of its own steps are, by name; none where it does not
+    /// tell.
+    fn kinds_of_role(&self, role: &str) -> &'static [&'static str] {
+        let _ = role;
+        &[]
+    }
+
     /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
@@ -61,6 +68,14 @@ pub trait Workload: Send + Sync {
 
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, seat: Seat) -> ClientFuture;
+
+    /// What to ask the server every second while the load runs, if anything: a statement that costs
+    /// little, and whose one row has named columns of numbers. They are read as
+    /// `probe.WORKLOAD.COLUMN`.
+    fn readings_query(&self, dialect: Dialect) -> Option<String> {
+        let _ = dialect;
+        None
+    }
 
     /// What to ask the server when the load has ended, for [`Workload::audit`] to judge.
     ///

@@ -14,10 +14,10 @@ use super::ledger::{Drift, TableBook, add, read};
 use super::schema::{self, DeleteEnd, DeleteText};
 use super::{Bench, Kind, rows};
 
-/// How long a client waits that is ahead of the other one, before it looks again: at first, and at
-/// most. Each look costs CPU, and each that comes too late costs time.
+/// How long a client waits that is ahead of the other one, before it looks again: at least, and at
+/// most. Each look costs CPU, and each that comes too late may cost time.
 const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
-    (Nanoseconds::from_micros(250), Nanoseconds::from_millis(2));
+    (Nanoseconds::from_micros(250), Nanoseconds::from_millis(20));
 
 /// Where a client stands.
 #[derive(Clone)]
@@ -48,25 +48,38 @@ impl Post {
 }
 
 /// Lets a client that is too far ahead of the other one wait until the lead has halved: then it can
-/// do several batches before it has to look again.
+/// do several batches before it has to look again. How long that will take it learns from how long
+/// it took.
 #[derive(Default)]
 struct Lead {
-    /// The latest pause; none while it need not wait.
-    pause: Option<Nanoseconds>,
+    /// How long it has waited, and how many batches the other one had done when that began; none
+    /// while it need not wait.
+    wait: Option<(Nanoseconds, u64)>,
+    /// How long the other one took for a batch when that was last seen; zero before.
+    per_batch: Nanoseconds,
 }
 
 impl Lead {
     /// How long to wait, by how many batches both have done.
     fn wait(&mut self, post: &Post, mine: u64, others: u64) -> Nanoseconds {
-        let most = if self.pause.is_some() { DRIFT_MAX / 2 } else { DRIFT_MAX };
+        let (waited, before) = self.wait.unwrap_or((Nanoseconds::ZERO, others));
+        if let Some(per_batch) = waited.0.checked_div(others - before) {
+            self.per_batch = Nanoseconds(per_batch);
+        }
+        let most = if self.wait.is_some() { DRIFT_MAX / 2 } else { DRIFT_MAX };
         let is_ahead = post.is_coupled && mine > others + most;
         if !is_ahead || post.drift().is_over.load(Ordering::Relaxed) {
-            self.pause = None;
+            self.wait = None;
             return Nanoseconds::ZERO;
         }
-        let (first, longest) = AHEAD_PAUSE;
-        let pause = self.pause.map_or(first, |pause| (pause + pause).min(longest));
-        self.pause = Some(pause);
+        let n_left = mine - others - DRIFT_MAX / 2;
+        let pause = match self.per_batch {
+            // Twice as long in all.
+            Nanoseconds::ZERO => waited,
+            per_batch => Nanoseconds(per_batch.0.saturating_mul(n_left)),
+        };
+        let pause = pause.clamp(AHEAD_PAUSE.0, AHEAD_PAUSE.1);
+        self.wait = Some((waited + pause, before));
         pause
     }
 }
@@ -338,11 +351,16 @@ mod tests {
         };
         let (coupled, mut lead) = (post(true), Lead::default());
         let mut micros = |mine, others| lead.wait(&coupled, mine, others).0 / 1000;
-        assert_eq!([micros(8, 0), micros(9, 0), micros(9, 1)], [0, 250, 500]);
-        assert_eq!([micros(9, 2), micros(9, 3), micros(9, 4)], [1000, 2000, 2000]);
-        assert_eq!([micros(9, 5), micros(13, 5), micros(14, 5)], [0, 0, 250]);
+        // Nothing is known at first: each look doubles the wait.
+        assert_eq!([micros(8, 0), micros(9, 0), micros(9, 0), micros(9, 0)], [0, 250, 250, 500]);
+        // A millisecond for the first batch, and four to go until the lead has halved.
+        assert_eq!([micros(9, 1), micros(9, 5), micros(13, 5)], [4000, 0, 0]);
+        // The five batches took a millisecond each.
+        assert_eq!([micros(14, 5), micros(14, 9), micros(14, 10)], [5000, 1250, 0]);
+        // However long one took, it looks again after a while, and as often as need be.
+        assert_eq!([micros(20, 10), micros(20, 10), micros(20, 11)], [7500, 7500, 20_000]);
         assert_eq!(Lead::default().wait(&post(false), 1000, 0), Nanoseconds::ZERO);
         coupled.is_over();
-        assert_eq!(lead.wait(&coupled, 1000, 0), Nanoseconds::ZERO);
+        assert_eq!(lead.wait(&coupled, 1000, 11), Nanoseconds::ZERO);
     }
 }

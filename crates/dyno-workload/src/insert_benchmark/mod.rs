@@ -230,6 +230,17 @@ impl Workload for InsertBenchmark {
         Err("the Insert Benchmark was asked for the steps of two different loads".to_owned())
     }
 
+    /// The deleter asks for the smallest id as well, at the same rate.
+    fn kinds_of_role(&self, role: &str) -> &'static [&'static str] {
+        match role {
+            "inserter" => &["insert"],
+            "deleter" => &["delete", "get_min_start", "get_min"],
+            "indexer" => &["create_indexes"],
+            "query" => &["market", "register", "pdc", "point", "get_max"],
+            _ => &[],
+        }
+    }
+
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         let schema = self.settings.schema;
         (0..self.n_tables()).map(|idx| schema::table(schema, dialect, idx)).collect()

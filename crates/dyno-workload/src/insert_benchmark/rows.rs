@@ -14,7 +14,7 @@ use super::settings::{Schema, Values};
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Letters that 64 random bits are good for.
-const LETTERS_PER_DRAW: u64 = 10;
+const LETTERS_PER_DRAW: usize = 10;
 
 /// Longest text of a row without its data: five numbers of at most ten digits, the time and signs.
 const ROW_BYTES: usize = 96;
@@ -69,14 +69,13 @@ fn push_data(out: &mut Vec<u8>, values: &Values, random: &mut RandomStream) {
     let spread = values.data_length_max - values.data_length_min;
     let length = values.data_length_min + random.below(spread + 1);
     let n_random = length * 3 * values.data_random_pct / 400;
-    out.resize(out.len() + (length - n_random) as usize, b'a');
-    let mut left = n_random;
-    while left > 0 {
+    out.resize(out.len() + length as usize, b'a');
+    let first_random = out.len() - n_random as usize;
+    for letters in out[first_random..].chunks_mut(LETTERS_PER_DRAW) {
         let mut bits = random.next_u64();
-        for _ in 0..left.min(LETTERS_PER_DRAW) {
-            out.push(LETTERS[(bits % 64) as usize]);
+        for letter in letters {
+            *letter = LETTERS[(bits % 64) as usize];
             bits >>= 6;
         }
-        left = left.saturating_sub(LETTERS_PER_DRAW);
     }
 }

@@ -101,6 +101,11 @@ impl Workload for KeyOrder {
         Box::pin(drive(Client::new(&self.settings), seat))
     }
 
+    /// What the tables take on disk, second by second.
+    fn readings_query(&self, dialect: Dialect) -> Option<String> {
+        audit::readings_query(&self.settings, dialect)
+    }
+
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
         audit::queries(&self.settings, dialect)
     }

@@ -25,13 +25,17 @@ pub(super) fn random_key(random: &mut RandomStream) -> [u8; KEY_BYTES] {
     key
 }
 
+/// The names of all tables up to their numbers.
+pub(super) fn name_prefix(key: Key) -> &'static str {
+    match key {
+        Key::Sequential => "test_sequential_pk",
+        Key::RandomString => "test_random_pk",
+    }
+}
+
 /// The name of table `idx`, counted from 0.
 pub(super) fn table_name(key: Key, idx: u64) -> String {
-    let order = match key {
-        Key::Sequential => "sequential",
-        Key::RandomString => "random",
-    };
-    format!("test_{order}_pk{}", idx + 1)
+    format!("{}{}", name_prefix(key), idx + 1)
 }
 
 /// Table `idx`, and so many rows for it.

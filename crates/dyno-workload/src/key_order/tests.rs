@@ -180,9 +180,20 @@ fn an_audit_finds_lost_rows_and_tables_without_a_size() {
 }
 
 #[test]
+fn sizes_are_read_while_it_runs_where_that_is_cheap() {
+    let workload = make(&[RANDOM]).unwrap();
+    let query = |dialect| workload.readings_query(dialect);
+    assert!(query(Dialect::MySql).unwrap().ends_with("table_name LIKE 'test_random_pk%'"));
+    assert!(query(Dialect::PostgreSql).unwrap().contains("pg_indexes_size(relid)"));
+    assert_eq!(query(Dialect::Sqlite), None);
+}
+
+#[test]
 fn an_audit_tells_bytes_a_row() {
     let answers: Vec<TextRows> = vec![
         vec![vec![Some("1000".to_owned())]],
+        // The answer to ANALYZE TABLE.
+        vec![vec![Some("status".to_owned()), Some("OK".to_owned())]],
         vec![vec![Some("1000".to_owned()), Some("71000".to_owned()), Some("49700".to_owned())]],
     ];
     let options = [RANDOM, ("table_size", "1000")];

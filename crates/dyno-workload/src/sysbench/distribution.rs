@@ -5,6 +5,8 @@
 //! randomness is a [`RandomStream`], and the index space is 64 bits wide instead of 32. The
 //! arithmetic is in `f64`, so above 2⁵³ items the lowest bits are no longer random.
 
+mod shares;
+
 use dyno_units::RandomStream;
 
 use crate::options::{OptionError, OptionKind, OptionSpec, Options};
@@ -165,8 +167,15 @@ impl Distribution {
     /// Draws an item in [0, n).
     #[inline]
     pub fn draw(&self, random: &mut RandomStream) -> u64 {
+        match &self.shape {
+            Shape::Uniform => random.below(self.n),
+            shape => self.draw_uneven(shape, random),
+        }
+    }
+
+    fn draw_uneven(&self, shape: &Shape, random: &mut RandomStream) -> u64 {
         let n = self.n;
-        let item = match &self.shape {
+        let item = match shape {
             Shape::Uniform => return random.below(n),
             Shape::Gaussian { iterations } => (bell(*iterations, random) * n as f64) as u64,
             Shape::Special { iterations, bell_share, band, band_start } => {

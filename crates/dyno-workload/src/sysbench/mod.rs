@@ -28,6 +28,7 @@ use std::sync::Arc;
 use dyno_units::Seed;
 
 use crate::options::{OptionError, OptionSpec, Options};
+use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
     AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Statement, Table, TextRows, Workload,
     drive,
@@ -39,7 +40,9 @@ use schema::Schema;
 use sequence::Sequences;
 use settings::{ScriptId, Settings};
 use statements::Mix;
-use transactions::{BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText};
+use transactions::{
+    BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText, Rows,
+};
 
 /// A script of the family.
 pub struct Script {
@@ -95,11 +98,17 @@ pub fn create(
         reason: "there is no such sysbench script".to_owned(),
     })?;
     let settings = Settings::read(script, &options)?;
+    let shape = Shape::new(script, &settings);
     Ok(Arc::new(Sysbench {
         name,
+        drawn: shape.draws_from_all_rows().then(|| {
+            let rows = settings.distribution.over(settings.table_size);
+            let bins = KeyBins::of_neighbours(rows.n_items(), |row| rows.share_before(row));
+            DrawnKeys::new(bins)
+        }),
         options: options.pairs(),
         schema: settings.schema(seed),
-        shape: Shape::new(script, &settings),
+        shape,
         distribution: settings.distribution,
         table_size: settings.table_size,
         sequences: Sequences::default(),
@@ -115,6 +124,8 @@ struct Sysbench {
     distribution: DistributionSpec,
     table_size: u64,
     sequences: Sequences,
+    /// The rows that clients drew; none where each draws from a part of its own, or not at all.
+    drawn: Option<Arc<DrawnKeys>>,
 }
 
 /// What tells one script from another.
@@ -137,6 +148,16 @@ impl Shape {
                 Shape::RandomRanges { n_ranges: settings.number_of_ranges, delta: settings.delta }
             }
             _ => Shape::Mix(settings.mix),
+        }
+    }
+
+    /// Whether every client draws from all rows, by the distribution.
+    fn draws_from_all_rows(self) -> bool {
+        match self {
+            Shape::Mix(_) | Shape::Insert => true,
+            Shape::BulkInsert { .. } | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
+                false
+            }
         }
     }
 }
@@ -185,8 +206,7 @@ impl Workload for Sysbench {
     fn client(&self, seat: Seat) -> ClientFuture {
         match self.shape {
             Shape::Mix(mix) => {
-                let ids = self.distribution.over(self.table_size);
-                Box::pin(drive(MixClient::new(mix, self.schema.n_tables, ids), seat))
+                Box::pin(drive(MixClient::new(mix, self.schema.n_tables, self.rows()), seat))
             }
             Shape::Insert => Box::pin(drive(self.insert_client(&seat), seat)),
             Shape::BulkInsert { bytes_max } => {
@@ -209,7 +229,9 @@ impl Workload for Sysbench {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        Audit { shape: self.shape, schema: &self.schema }.judge(totals, answers)
+        let mut rows = Audit { shape: self.shape, schema: &self.schema }.judge(totals, answers);
+        rows.extend(self.drawn.iter().map(|drawn| drawn.audit_row("rows drawn")));
+        rows
     }
 }
 
@@ -223,8 +245,13 @@ impl Sysbench {
         } else {
             InsertIds::Scattered(sequence)
         };
-        let k = self.distribution.over(self.table_size);
-        InsertClient { n_tables: self.schema.n_tables, k, ids, text: RowText::new() }
+        InsertClient { n_tables: self.schema.n_tables, k: self.rows(), ids, text: RowText::new() }
+    }
+
+    /// The rows for one further client to draw from.
+    fn rows(&self) -> Rows {
+        let drawn = self.drawn.as_ref().map(DrawnKeys::client);
+        Rows { distribution: self.distribution.over(self.table_size), drawn }
     }
 
     /// Client i fills table i, as in sysbench; where there are fewer tables than clients, those

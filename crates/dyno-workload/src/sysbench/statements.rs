@@ -128,10 +128,8 @@ impl Mix {
     pub(super) fn statements(&self, dialect: Dialect, n_tables: u64) -> Vec<Statement> {
         self.kinds()
             .flat_map(|kind| (1..=n_tables).map(move |number| (kind, number)))
-            .map(|(kind, number)| Statement {
-                sql: dialect.placeholders(&self.sql(kind, number)),
-                class: kind.class(),
-                keeps_rows: false,
+            .map(|(kind, number)| {
+                Statement::new(dialect.placeholders(&self.sql(kind, number)), kind.class())
             })
             .collect()
     }
@@ -197,12 +195,8 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
         false => ("k, c, pad", "?, ?, ?"),
     };
     (1..=n_tables)
-        .map(|number| Statement {
-            sql: dialect
-                .placeholders(&format!("INSERT INTO sbtest{number} ({columns}) VALUES ({values})")),
-            class: StatementClass::Write,
-            keeps_rows: false,
-        })
+        .map(|number| format!("INSERT INTO sbtest{number} ({columns}) VALUES ({values})"))
+        .map(|sql| Statement::new(dialect.placeholders(&sql), StatementClass::Write))
         .collect()
 }
 
@@ -210,7 +204,7 @@ pub(super) fn insert_statements(dialect: Dialect, n_tables: u64, has_ids: bool) 
 pub(super) fn random_points_statement(dialect: Dialect, n_points: u64) -> Statement {
     let marks = question_marks(n_points);
     let sql = format!("SELECT id, k, c, pad FROM sbtest1 WHERE k IN ({marks})");
-    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read, keeps_rows: false }
+    Statement::new(dialect.placeholders(&sql), StatementClass::Read)
 }
 
 /// The statement of `select_random_ranges`.
@@ -219,7 +213,7 @@ pub(super) fn random_ranges_statement(dialect: Dialect, n_ranges: u64) -> Statem
     for _ in 1..n_ranges {
         sql.push_str(" OR k BETWEEN ? AND ?");
     }
-    Statement { sql: dialect.placeholders(&sql), class: StatementClass::Read, keeps_rows: false }
+    Statement::new(dialect.placeholders(&sql), StatementClass::Read)
 }
 
 fn question_marks(count: u64) -> String {

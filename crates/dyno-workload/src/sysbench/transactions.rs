@@ -6,12 +6,31 @@
 
 use dyno_units::RandomStream;
 
+use crate::skew::DrawnByClient;
 use crate::{Session, StatementClass, StatementError, Transactions, Value};
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups, push_number, text_len};
 use super::distribution::Distribution;
 use super::sequence::{Sequence, scattered_id};
 use super::statements::{Mix, StatementKind, StatementPlaces};
+
+/// The rows that a client draws from, and what it drew.
+pub(super) struct Rows {
+    pub(super) distribution: Distribution,
+    pub(super) drawn: Option<DrawnByClient>,
+}
+
+impl Rows {
+    /// A row, counted from 1.
+    #[inline]
+    fn draw(&self, random: &mut RandomStream) -> i64 {
+        let row = self.distribution.draw(random);
+        if let Some(drawn) = &self.drawn {
+            drawn.note(row);
+        }
+        row as i64 + 1
+    }
+}
 
 /// A client of the scripts that send a mix of statements.
 pub(super) struct MixClient {
@@ -22,13 +41,13 @@ pub(super) struct MixClient {
     has_writes: bool,
     places: StatementPlaces,
     n_tables: u64,
-    ids: Distribution,
+    ids: Rows,
     keys: Vec<Value<'static>>,
     text: RowText,
 }
 
 impl MixClient {
-    pub(super) fn new(mix: Mix, n_tables: u64, ids: Distribution) -> MixClient {
+    pub(super) fn new(mix: Mix, n_tables: u64, ids: Rows) -> MixClient {
         let writes =
             [StatementKind::IndexUpdate, StatementKind::NonIndexUpdate, StatementKind::Delete];
         MixClient {
@@ -44,32 +63,22 @@ impl MixClient {
     }
 
     /// A table, drawn once for all statements of a kind in a transaction, as sysbench does.
+    #[inline]
     fn draw_table(&self, random: &mut RandomStream) -> u64 {
         random.below(self.n_tables)
     }
 
+    #[inline]
     fn draw_id(&self, random: &mut RandomStream) -> i64 {
-        self.ids.draw(random) as i64 + 1
+        self.ids.draw(random)
     }
 
-    async fn point_selects(
-        &mut self,
-        random: &mut RandomStream,
-        session: &mut Session,
-    ) -> Result<(), StatementError> {
-        let count = self.mix.count(StatementKind::PointSelect);
-        if count == 0 {
-            return Ok(());
+    fn draw_keys(&mut self, random: &mut RandomStream) {
+        self.keys.clear();
+        for _ in 0..self.mix.n_keys {
+            let id = self.draw_id(random);
+            self.keys.push(Value::Integer(id));
         }
-        let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
-        for _ in 0..count {
-            self.keys.clear();
-            for _ in 0..self.mix.n_keys {
-                self.keys.push(Value::Integer(self.draw_id(random)));
-            }
-            session.execute(statement, &self.keys).await?;
-        }
-        Ok(())
     }
 
     async fn ranges(
@@ -160,10 +169,15 @@ impl Transactions for MixClient {
         if self.mix.has_begin {
             session.begin().await?;
         }
-        // What a script does not do costs it no future: a point select alone would otherwise spend a
-        // third of its instructions on the six that end at once.
-        if self.mix.count(StatementKind::PointSelect) > 0 {
-            self.point_selects(random, session).await?;
+        // What a script does not do costs it no future, and point selects have none of their own: one
+        // alone would otherwise spend a third of its instructions on futures.
+        let count = self.mix.count(StatementKind::PointSelect);
+        if count > 0 {
+            let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
+            for _ in 0..count {
+                self.draw_keys(random);
+                session.execute(statement, &self.keys).await?;
+            }
         }
         if self.has_ranges {
             for kind in StatementKind::RANGES {
@@ -184,7 +198,7 @@ impl Transactions for MixClient {
 /// A client of `oltp_insert`.
 pub(super) struct InsertClient {
     pub(super) n_tables: u64,
-    pub(super) k: Distribution,
+    pub(super) k: Rows,
     pub(super) ids: InsertIds,
     pub(super) text: RowText,
 }
@@ -221,7 +235,7 @@ impl Transactions for InsertClient {
         session: &mut Session,
     ) -> Result<(), StatementError> {
         let statement = random.below(self.n_tables) as usize;
-        let k = self.k.draw(random) as i64 + 1;
+        let k = self.k.draw(random);
         let id = self.ids.take();
         let (c, pad) = self.text.draw(random);
         let values = [

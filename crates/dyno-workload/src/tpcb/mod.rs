@@ -6,8 +6,12 @@
 //! pgbench's own scripts); tellers, branches and the delta are always uniform.
 //!
 //! Option `protocol` is pgbench's: `prepared` executes statements that were prepared once for each
-//! connection, `simple` sends them as text, the values written into it. pgbench's `extended` (parse
-//! and bind for each execution) is not here, because a connection has no such request.
+//! connection; `simple` sends them as text, the values written into it; `extended` sends Parse,
+//! Bind, Describe, Execute and Sync of the unnamed statement each time, BEGIN and COMMIT among
+//! them. Only PostgreSQL has unnamed statements. On MariaDB and MySQL the like would be to prepare,
+//! execute and close each time, which takes two round trips for what is one here, and its figures
+//! would stand beside PostgreSQL's as if they were the same; SQLite keeps what it has parsed. On
+//! those it is refused.
 //!
 //! Where the tables depart from pgbench's is told in `schema`.
 
@@ -73,14 +77,31 @@ impl Workload for TpcB {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
-        if self.settings.fillfactor == 100 || dialect == Dialect::PostgreSql {
+        let Settings { fillfactor, protocol, .. } = self.settings;
+        if dialect == Dialect::PostgreSql {
             return Ok(());
         }
-        Err(format!(
-            "option `fillfactor`: only tables of PostgreSQL can be filled to {} %; leave the option \
-             out, or vary it in a study of PostgreSQL alone",
-            self.settings.fillfactor
-        ))
+        if fillfactor != 100 {
+            return Err(format!(
+                "option `fillfactor`: only tables of PostgreSQL can be filled to {fillfactor} %; \
+                 leave the option out, or vary it in a study of PostgreSQL alone"
+            ));
+        }
+        if protocol == Protocol::Extended {
+            let why = match dialect {
+                Dialect::Sqlite => "SQLite is not reached by a protocol",
+                _ => {
+                    "MariaDB and MySQL have none, and would take two round trips to prepare and \
+                      to execute"
+                }
+            };
+            return Err(format!(
+                "option `protocol`: `extended` parses an unnamed statement and executes it in one \
+                 round trip, as only PostgreSQL does; {why}; use `prepared` or `simple`, or vary \
+                 it in a study of PostgreSQL alone"
+            ));
+        }
+        Ok(())
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
@@ -92,9 +113,11 @@ impl Workload for TpcB {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        let script = self.settings.script;
         match self.settings.protocol {
-            Protocol::Prepared => self.settings.script.statements(dialect),
+            Protocol::Prepared => script.statements(dialect),
             Protocol::Simple => Vec::new(),
+            Protocol::Extended => script.unnamed_statements(dialect),
         }
     }
 

@@ -29,9 +29,10 @@ const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "protocol",
-        kind: OptionKind::Word(&["prepared", "simple"]),
+        kind: OptionKind::Word(&["prepared", "simple", "extended"]),
         default: "prepared",
-        help: "statements prepared once for each connection, or sent as text (pgbench's default)",
+        help: "statements prepared once for each connection; sent as text (pgbench's default); or \
+               parsed, bound and executed each time (PostgreSQL only)",
     },
     OptionSpec {
         name: "fillfactor",
@@ -53,6 +54,8 @@ pub(super) enum Protocol {
     Prepared,
     /// As text with the values in it.
     Simple,
+    /// Parsed anew for each execution, then executed with values.
+    Extended,
 }
 
 /// The options as values.
@@ -80,6 +83,7 @@ impl Settings {
             },
             protocol: match options.text("protocol") {
                 "simple" => Protocol::Simple,
+                "extended" => Protocol::Extended,
                 _ => Protocol::Prepared,
             },
             fillfactor: count(options, "fillfactor", 10, 100)?,

@@ -35,7 +35,7 @@ fn statements_of_a_transaction_are_as_many_as_in_pgbench() {
         [("tpcb-like", 1, 4, 2), ("simple-update", 1, 2, 2), ("select-only", 1, 0, 0)]
     {
         let expected = Tally { reads, writes, others, ..Tally::default() };
-        for protocol in ["prepared", "simple"] {
+        for protocol in ["prepared", "simple", "extended"] {
             let ran = run(&[("script", script), ("protocol", protocol)], 5);
             assert_eq!(ran.tallies, [expected; 5], "{script} {protocol}");
         }
@@ -92,7 +92,7 @@ fn order_and_values_of_a_transaction() {
 }
 
 #[test]
-fn both_protocols_send_the_same_values() {
+fn all_protocols_send_the_same_values() {
     let numbers = |protocol: &str| -> Vec<Vec<i64>> {
         let ran = run(&[("scale", "20"), ("protocol", protocol)], 50);
         let text = ran.sent_text().replace(['(', ')', ','], " ");
@@ -102,6 +102,33 @@ fn both_protocols_send_the_same_values() {
     let (prepared, simple) = (numbers("prepared"), numbers("simple"));
     assert_eq!(prepared.len(), 50 * 7);
     assert_eq!(prepared, simple);
+    assert_eq!(prepared, numbers("extended"));
+}
+
+#[test]
+fn extended_parses_every_statement_each_time() {
+    let of = |script, protocol| {
+        let options = [("script", script), ("protocol", protocol)];
+        workload(&options).statements(Dialect::PostgreSql)
+    };
+    for (script, n) in [("tpcb-like", 7), ("simple-update", 5), ("select-only", 1)] {
+        let statements = of(script, "extended");
+        assert_eq!(statements.len(), n, "{script}: BEGIN and COMMIT are among them");
+        assert!(statements.iter().all(|statement| statement.parses_anew));
+        assert!(of(script, "prepared").iter().all(|statement| !statement.parses_anew));
+    }
+    let sent = |protocol| run(&[("protocol", protocol)], 3).sent_text();
+    assert_eq!(sent("extended"), sent("prepared"));
+}
+
+#[test]
+fn extended_is_refused_where_nothing_is_unnamed() {
+    let workload = workload(&[("protocol", "extended")]);
+    assert_eq!(workload.check(Dialect::PostgreSql), Ok(()));
+    for (dialect, part) in [(Dialect::MySql, "two round trips"), (Dialect::Sqlite, "SQLite")] {
+        let reason = workload.check(dialect).unwrap_err();
+        assert!(reason.contains("`protocol`") && reason.contains(part), "{reason}");
+    }
 }
 
 #[test]
@@ -247,7 +274,7 @@ fn senseless_options_are_refused() {
     check_refused(&[("fillfactor", "9")], "fillfactor");
     check_refused(&[("fillfactor", "101")], "fillfactor");
     check_refused(&[("script", "tpcb_like")], "script");
-    check_refused(&[("protocol", "extended")], "protocol");
+    check_refused(&[("protocol", "parsed")], "protocol");
     check_refused(&[("pareto_h", "1")], "pareto_h");
 }
 

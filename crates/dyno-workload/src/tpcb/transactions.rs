@@ -69,12 +69,17 @@ impl Script {
 
     /// Its lines as statements to prepare.
     pub(super) fn statements(self, dialect: Dialect) -> Vec<Statement> {
-        let statement = |line: &Line| Statement {
-            sql: dialect.placeholders(line.sql()),
-            class: line.class(),
-            keeps_rows: false,
-        };
+        let statement =
+            |line: &Line| Statement::new(dialect.placeholders(line.sql()), line.class());
         self.lines().iter().map(statement).collect()
+    }
+
+    /// Its lines as statements that are parsed each time; behind them BEGIN and COMMIT, where it
+    /// has them.
+    pub(super) fn unnamed_statements(self, dialect: Dialect) -> Vec<Statement> {
+        let ends = if self.has_begin() { &["BEGIN", "COMMIT"][..] } else { &[] };
+        let ends = ends.iter().map(|sql| Statement::new(*sql, StatementClass::Other));
+        self.statements(dialect).into_iter().chain(ends).map(Statement::parsed_anew).collect()
     }
 }
 
@@ -162,7 +167,7 @@ impl Client {
     ) -> Result<(), StatementError> {
         let (values, n) = line.values(&self.drawn);
         match self.protocol {
-            Protocol::Prepared => {
+            Protocol::Prepared | Protocol::Extended => {
                 session.execute(statement, &values.map(Value::Integer)[..n]).await?
             }
             Protocol::Simple => {
@@ -206,14 +211,22 @@ impl Transactions for Client {
         session: &mut Session,
     ) -> Result<(), StatementError> {
         let has_begin = self.script.has_begin();
+        let lines = self.script.lines();
+        let is_extended = self.protocol == Protocol::Extended;
         if has_begin {
-            session.begin().await?;
+            match is_extended {
+                true => session.execute(lines.len(), &[]).await?,
+                false => session.begin().await?,
+            };
         }
-        for (statement, line) in self.script.lines().iter().enumerate() {
+        for (statement, line) in lines.iter().enumerate() {
             self.line(statement, *line, session).await?;
         }
         if has_begin {
-            session.commit().await?;
+            match is_extended {
+                true => session.execute(lines.len() + 1, &[]).await?,
+                false => session.commit().await?,
+            };
         }
         Ok(())
     }

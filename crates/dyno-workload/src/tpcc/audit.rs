@@ -289,26 +289,53 @@ impl Audit<'_> {
     fn round_trips(&self, kind: usize, sums: &Sums) -> AuditRow {
         let of_kind = sums.of_kind(kind);
         let (statements, rows) = meant(self.manner, kind);
-        let name = format!("round trips and rows of {}", KINDS[kind]);
-        let range = |(low, high): (u64, u64)| match low == high {
-            true => low.to_string(),
-            false => format!("{low} to {high}"),
+        // What is sent one by one has as many statements as round trips.
+        let (what, meant) = match self.settings.is_pipelined {
+            true => (
+                "round trips, statements and rows",
+                vec![
+                    (meant_round_trips(kind), of_kind.round_trips),
+                    (statements, of_kind.statements),
+                    (rows, of_kind.rows),
+                ],
+            ),
+            false => (
+                "round trips and rows",
+                vec![(statements, of_kind.round_trips), (rows, of_kind.rows)],
+            ),
         };
-        let expected = format!("{}; {}", range(statements), range(rows));
+        let name = format!("{what} of {}", KINDS[kind]);
+        let expected: Vec<_> = meant.iter().map(|(range, _)| range_text(*range)).collect();
+        let expected = expected.join("; ");
         if of_kind.done == 0 {
             return AuditRow::judged(name, expected, "none was done", true);
         }
         let mean = |n: u64| n as f64 / of_kind.done as f64;
-        let (found_statements, found_rows) = (mean(of_kind.statements), mean(of_kind.rows));
-        let is_within = |(low, high): (u64, u64), found: f64| {
-            (low as f64 - 1e-9..=high as f64 + 1e-9).contains(&found)
+        let found: Vec<_> = meant.iter().map(|(_, n)| format!("{:.1}", mean(*n))).collect();
+        let is_within = |&((low, high), n): &((u64, u64), u64)| {
+            (low as f64 - 1e-9..=high as f64 + 1e-9).contains(&mean(n))
         };
-        AuditRow::judged(
-            name,
-            expected,
-            format!("{found_statements:.1}; {found_rows:.1}"),
-            is_within(statements, found_statements) && is_within(rows, found_rows),
-        )
+        AuditRow::judged(name, expected, found.join("; "), meant.iter().all(is_within))
+    }
+}
+
+fn range_text((low, high): (u64, u64)) -> String {
+    match low == high {
+        true => low.to_string(),
+        false => format!("{low} to {high}"),
+    }
+}
+
+/// Fewest and most round trips of a kind whose statements are sent together. On MariaDB and MySQL
+/// the COMMIT of what was written takes one of its own; a payment or an order-status by name takes
+/// one more, as do a customer's data; a delivery looks again where another was faster.
+fn meant_round_trips(kind: usize) -> (u64, u64) {
+    match KINDS[kind] {
+        "new_order" => (2, 3),
+        "payment" => (2, 5),
+        "order_status" => (2, 3),
+        "delivery" => (2, STATEMENTS_MOST),
+        _ => (2, 2),
     }
 }
 

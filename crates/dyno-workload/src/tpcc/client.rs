@@ -10,7 +10,7 @@ use super::settings::{Fault, Mode, Settings};
 use super::statements::Manner;
 use super::talk::Talk;
 use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
-use super::{new_order, others, procedures};
+use super::{new_order, others, pipelined, procedures};
 
 /// Share of each kind in percent, in the order of the kinds, where kinds are drawn one by one
 /// (clause 5.2.4.2): payment and the last three have their smallest shares.
@@ -38,6 +38,7 @@ pub(super) struct Client {
     deck: Option<Deck>,
     is_paced: bool,
     manner: Manner,
+    is_pipelined: bool,
     /// Index of the first statement of its set.
     base: usize,
     /// Districts that a delivery leaves out; for tests.
@@ -57,6 +58,7 @@ impl Client {
             deck: settings.has_deck.then(Deck::new),
             is_paced: settings.mode == Mode::Paced,
             manner,
+            is_pipelined: settings.is_pipelined,
             base: manner.base(set),
             n_skipped: settings.has_fault(Fault::SkipsDistricts).into(),
             order_scratch,
@@ -142,23 +144,34 @@ impl Transactions for Client {
         let mut talk = Talk::new(session, self.base);
         let talk = &mut talk;
         let inputs = &self.inputs;
+        let is_batched = self.manner == Manner::Batched;
+        let (order_scratch, scratch) = (&mut self.order_scratch, &mut self.scratch);
         let mut n_empty = 0;
         match (self.manner, kind) {
             (Manner::Procedures, _) => {
                 n_empty = procedures::call(talk, kind, inputs, &mut self.lines).await?;
             }
-            (manner, NEW_ORDER) => {
-                let scratch = &mut self.order_scratch;
-                let is_batched = manner == Manner::Batched;
-                new_order::perform(talk, &inputs.order, scratch, is_batched).await?;
+            (_, NEW_ORDER) if self.is_pipelined => {
+                pipelined::new_order(talk, &inputs.order, order_scratch, is_batched).await?;
             }
-            (_, PAYMENT) => others::payment(talk, inputs, &mut self.scratch).await?,
+            (_, PAYMENT) if self.is_pipelined => {
+                pipelined::payment(talk, inputs, scratch).await?;
+            }
+            (_, ORDER_STATUS) if self.is_pipelined => pipelined::order_status(talk, inputs).await?,
+            (_, DELIVERY) if self.is_pipelined => {
+                n_empty = pipelined::delivery(talk, inputs, self.n_skipped).await?;
+            }
+            _ if self.is_pipelined => pipelined::stock_level(talk, inputs).await?,
+            (_, NEW_ORDER) => {
+                new_order::perform(talk, &inputs.order, order_scratch, is_batched).await?;
+            }
+            (_, PAYMENT) => others::payment(talk, inputs, scratch).await?,
             (_, ORDER_STATUS) => others::order_status(talk, inputs).await?,
             (_, DELIVERY) => n_empty = others::delivery(talk, inputs, self.n_skipped).await?,
             _ => others::stock_level(talk, inputs).await?,
         }
-        let (statements, rows) = (talk.statements, talk.rows);
-        self.source.drawing.done(kind, statements, rows);
+        let counts = [talk.statements, talk.round_trips, talk.rows];
+        self.source.drawing.done(kind, counts);
         self.source.drawing.add(Count::EmptyDistricts, n_empty);
         Ok(())
     }

@@ -30,8 +30,9 @@ pub(super) enum Count {
     Done,
 }
 
-/// Counters of one kind of transaction: done, their statements, the rows they received.
-const PER_KIND: usize = 3;
+/// Counters of one kind of transaction: done, their statements, their round trips, the rows they
+/// received.
+const PER_KIND: usize = 4;
 
 const N_COUNTS: usize = Count::Done as usize + PER_KIND * KINDS.len();
 
@@ -57,6 +58,7 @@ pub(super) struct Drawing {
 pub(super) struct OfKind {
     pub(super) done: u64,
     pub(super) statements: u64,
+    pub(super) round_trips: u64,
     pub(super) rows: u64,
 }
 
@@ -97,8 +99,8 @@ impl Sums {
 
     pub(super) fn of_kind(&self, kind: usize) -> OfKind {
         let first = Count::Done as usize + PER_KIND * kind;
-        let [done, statements, rows] = [0, 1, 2].map(|idx| self.0[first + idx]);
-        OfKind { done, statements, rows }
+        let [done, statements, round_trips, rows] = [0, 1, 2, 3].map(|idx| self.0[first + idx]);
+        OfKind { done, statements, round_trips, rows }
     }
 }
 
@@ -108,12 +110,14 @@ impl Drawing {
         self.counters.add(count as usize, by);
     }
 
-    /// A transaction of this kind has succeeded, or was rolled back as it was meant to be.
+    /// A transaction of this kind has succeeded, or was rolled back as it was meant to be, with so
+    /// many statements, round trips and rows.
     #[inline]
-    pub(super) fn done(&self, kind: usize, statements: u64, rows: u64) {
+    pub(super) fn done(&self, kind: usize, counts: [u64; PER_KIND - 1]) {
         let first = Count::Done as usize + PER_KIND * kind;
         self.counters.add(first, 1);
-        self.counters.add(first + 1, statements);
-        self.counters.add(first + 2, rows);
+        for (idx, count) in (first + 1..).zip(counts) {
+            self.counters.add(idx, count);
+        }
     }
 }

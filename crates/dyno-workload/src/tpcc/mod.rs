@@ -12,7 +12,9 @@
 //!   specification permits both.
 //! - `procedures`: statement by statement, or one call of a stored procedure for each transaction.
 //! - `batched`: one statement for what the specification does line by line.
+//! - `pipelined`: statements that do not need each other's replies go in one round trip.
 //! - `tables`: several sets of the nine tables, to reach a size as sysbench-tpcc does.
+//! - `size`: the specification's, or (not TPC-C) a fiftieth of a warehouse's rows.
 //!
 //! Where this departs from the specification's letter: its population is drawn so that any row can
 //! be made on its own (`rows`); the lines of an order take their stock in the order of its key,
@@ -25,6 +27,7 @@ mod counts;
 mod inputs;
 mod new_order;
 mod others;
+mod pipelined;
 mod procedures;
 mod random;
 mod rows;
@@ -166,6 +169,9 @@ impl Workload for TpcC {
             }
             Dialect::Sqlite if self.settings.has_foreign_keys => {
                 refused("foreign_keys", "SQLite cannot add foreign keys to tables that are there")
+            }
+            Dialect::Sqlite if self.settings.is_pipelined => {
+                refused("pipelined", "SQLite is in the client's process, without round trips")
             }
             _ => Ok(()),
         }

@@ -32,10 +32,10 @@ pub(super) struct Shown {
 }
 
 /// Rates, in ten-thousandths.
-struct Rates {
-    discount: i64,
-    w_tax: i64,
-    d_tax: i64,
+pub(super) struct Rates {
+    pub(super) discount: i64,
+    pub(super) w_tax: i64,
+    pub(super) d_tax: i64,
 }
 
 /// Places an order, statement by statement; none where it was rolled back.
@@ -72,7 +72,7 @@ pub(super) async fn perform(
 }
 
 /// The order's total (clause 2.4.2.2), rounded to cents.
-fn shown(lines: &[Line], scratch: &Scratch, rates: &Rates) -> Shown {
+pub(super) fn shown(lines: &[Line], scratch: &Scratch, rates: &Rates) -> Shown {
     const ONE: i64 = 10_000;
     let sum: i64 = lines.iter().zip(scratch.price).map(|(line, price)| line.quantity * price).sum();
     let factor = (ONE - rates.discount) * (ONE + rates.w_tax + rates.d_tax);
@@ -98,34 +98,63 @@ async fn line_by_line(
         if talk.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
             return Ok(false);
         }
-        scratch.price[idx] = talk.fixed(0, 2, "item of an order line")?;
-        let is_brand_item = talk.kept().text(0, 2).is_some_and(is_brand);
+        read_item(talk, idx, scratch)?;
         talk.ask(Sql::Stock, [order.d, line.supply_w, line.item]).await?;
-        let stock = talk.integer(0, "stock of an order line")?;
-        scratch.is_brand[idx] = is_brand_item && talk.kept().text(0, 1).is_some_and(is_brand);
-        copy_dist(talk.kept().text(0, 2), &mut scratch.dist[idx])?;
-        take(talk, order, line, stock, scratch.forgets_stock).await?;
+        read_stock(talk, idx, scratch)?;
+        if !scratch.forgets_stock {
+            let left = after_taking(scratch.quantity[idx], line.quantity);
+            talk.ask(Sql::TakeStock, taking(order, line, left)).await?;
+        }
         let values = line_values(order, o_id, idx, scratch);
         talk.ask_with(Sql::InsertLine, &values).await?;
     }
     Ok(true)
 }
 
-/// Takes a line's quantity from its stock; returns what stays.
-async fn take(
-    talk: &mut Talk<'_>,
-    order: &NewOrder,
-    line: &Line,
-    stock: i64,
-    forgets_stock: bool,
-) -> Result<i64, StatementError> {
-    let left = after_taking(stock, line.quantity);
+/// Keeps the item of a line, whose row has just been told.
+pub(super) fn read_item(
+    talk: &Talk<'_>,
+    idx: usize,
+    scratch: &mut Scratch,
+) -> Result<(), StatementError> {
+    scratch.price[idx] = talk.fixed(0, 2, "item of an order line")?;
+    scratch.is_brand[idx] = talk.kept().text(0, 2).is_some_and(is_brand);
+    Ok(())
+}
+
+/// Keeps the stock of a line, whose row has just been told; its item is known.
+pub(super) fn read_stock(
+    talk: &Talk<'_>,
+    idx: usize,
+    scratch: &mut Scratch,
+) -> Result<(), StatementError> {
+    scratch.quantity[idx] = talk.integer(0, "stock of an order line")?;
+    scratch.is_brand[idx] &= talk.kept().text(0, 1).is_some_and(is_brand);
+    copy_dist(talk.kept().text(0, 2), &mut scratch.dist[idx])
+}
+
+/// The values by which a line is taken from its stock, of which `left` stay.
+pub(super) fn taking(order: &NewOrder, line: &Line, left: i64) -> [i64; 5] {
     let is_remote = i64::from(line.supply_w != order.w);
-    if !forgets_stock {
-        let values = [left, line.quantity, is_remote, line.supply_w, line.item];
-        talk.ask(Sql::TakeStock, values).await?;
+    [left, line.quantity, is_remote, line.supply_w, line.item]
+}
+
+/// What stays of the stock of line `idx` when its quantity is taken; a further line of the same
+/// stock finds that.
+pub(super) fn take_from(used: &[Line], idx: usize, scratch: &mut Scratch) -> i64 {
+    let line = &used[idx];
+    let left = after_taking(scratch.quantity[idx], line.quantity);
+    for (other, quantity) in used.iter().zip(&mut scratch.quantity).skip(idx + 1) {
+        if (other.supply_w, other.item) == (line.supply_w, line.item) {
+            *quantity = left;
+        }
     }
-    Ok(left)
+    left
+}
+
+/// The lines of items that there are.
+pub(super) fn used_lines(order: &NewOrder) -> &[Line] {
+    &order.lines()[..order.n_lines - usize::from(order.rolls_back)]
 }
 
 fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Result<(), StatementError> {
@@ -135,7 +164,7 @@ fn copy_dist(from: Option<&[u8]>, to: &mut [u8; DIST_LEN]) -> Result<(), Stateme
 }
 
 /// The nine values of a line that is inserted.
-fn line_values<'a>(
+pub(super) fn line_values<'a>(
     order: &NewOrder,
     o_id: i64,
     idx: usize,
@@ -158,42 +187,65 @@ async fn all_lines(
     o_id: i64,
     scratch: &mut Scratch,
 ) -> Result<bool, StatementError> {
-    let lines = order.lines();
-    let used = &lines[..lines.len() - usize::from(order.rolls_back)];
-    let at = |idx: usize| lines[idx.min(lines.len() - 1)];
-    let mut items = [Value::Null; LINES_MOST];
-    (0..LINES_MOST).for_each(|idx| items[idx] = Value::Integer(at(idx).item));
-    talk.ask_batch(BatchSql::Items, 0, &items).await?;
+    let used = used_lines(order);
+    talk.execute(BatchSql::Items.index(), &items_of(order)).await?;
     read_items(talk, used, scratch)?;
-    let mut keys = [Value::Integer(order.d); 1 + 2 * LINES_MOST];
-    for idx in 0..LINES_MOST {
-        keys[1 + 2 * idx] = Value::Integer(at(idx).supply_w);
-        keys[2 + 2 * idx] = Value::Integer(at(idx).item);
-    }
-    talk.ask_batch(BatchSql::Stocks, 0, &keys).await?;
+    talk.execute(BatchSql::Stocks.index(), &stocks_of(order)).await?;
     read_stocks(talk, used, scratch)?;
     for (idx, line) in used.iter().enumerate() {
-        let left = take(talk, order, line, scratch.quantity[idx], scratch.forgets_stock).await?;
-        // A further line of the same stock finds what this one leaves.
-        for (other, quantity) in used.iter().zip(&mut scratch.quantity).skip(idx + 1) {
-            if (other.supply_w, other.item) == (line.supply_w, line.item) {
-                *quantity = left;
-            }
+        let left = take_from(used, idx, scratch);
+        if !scratch.forgets_stock {
+            talk.ask(Sql::TakeStock, taking(order, line, left)).await?;
         }
     }
     if order.rolls_back {
         return Ok(false);
     }
-    let mut values = [Value::Null; 9 * LINES_MOST];
-    for (idx, nine) in values.chunks_exact_mut(9).take(lines.len()).enumerate() {
-        nine.copy_from_slice(&line_values(order, o_id, idx, scratch));
-    }
-    let further = lines.len() - LINES.0 as usize;
-    talk.ask_batch(BatchSql::InsertLines, further, &values[..9 * lines.len()]).await?;
+    let (sql, values) = all_line_values(order, o_id, scratch);
+    talk.execute(sql, &values[..9 * order.n_lines]).await?;
     Ok(true)
 }
 
-fn read_items(talk: &Talk<'_>, used: &[Line], scratch: &mut Scratch) -> Result<(), StatementError> {
+/// The line of this number; where there are fewer, the last one.
+fn line_or_last(order: &NewOrder, idx: usize) -> &Line {
+    &order.lines[idx.min(order.n_lines - 1)]
+}
+
+/// The values of [`BatchSql::Items`].
+pub(super) fn items_of(order: &NewOrder) -> [Value<'static>; LINES_MOST] {
+    std::array::from_fn(|idx| Value::Integer(line_or_last(order, idx).item))
+}
+
+/// The values of [`BatchSql::Stocks`].
+pub(super) fn stocks_of(order: &NewOrder) -> [Value<'static>; 1 + 2 * LINES_MOST] {
+    let mut keys = [Value::Integer(order.d); 1 + 2 * LINES_MOST];
+    for idx in 0..LINES_MOST {
+        let line = line_or_last(order, idx);
+        keys[1 + 2 * idx] = Value::Integer(line.supply_w);
+        keys[2 + 2 * idx] = Value::Integer(line.item);
+    }
+    keys
+}
+
+/// The index of the statement that inserts all lines, and its values: nine for each line.
+pub(super) fn all_line_values<'a>(
+    order: &NewOrder,
+    o_id: i64,
+    scratch: &'a Scratch,
+) -> (usize, [Value<'a>; 9 * LINES_MOST]) {
+    let mut values = [Value::Null; 9 * LINES_MOST];
+    for (idx, nine) in values.chunks_exact_mut(9).take(order.n_lines).enumerate() {
+        nine.copy_from_slice(&line_values(order, o_id, idx, scratch));
+    }
+    (BatchSql::InsertLines.index() + order.n_lines - LINES.0 as usize, values)
+}
+
+/// Keeps the items of all lines, whose rows have just been told.
+pub(super) fn read_items(
+    talk: &Talk<'_>,
+    used: &[Line],
+    scratch: &mut Scratch,
+) -> Result<(), StatementError> {
     let kept = talk.kept();
     for (idx, line) in used.iter().enumerate() {
         let row = (0..kept.n_rows()).find(|&row| kept.integer(row, 0) == Some(line.item));
@@ -205,7 +257,8 @@ fn read_items(talk: &Talk<'_>, used: &[Line], scratch: &mut Scratch) -> Result<(
     Ok(())
 }
 
-fn read_stocks(
+/// Keeps the stock of all lines, whose rows have just been told; their items are known.
+pub(super) fn read_stocks(
     talk: &Talk<'_>,
     used: &[Line],
     scratch: &mut Scratch,

@@ -13,7 +13,7 @@ use super::talk::{Talk, missing};
 const DATA_MOST: usize = 500;
 
 /// Orders whose lines stock-level looks at.
-const ORDERS_OF_STOCK_LEVEL: i64 = 20;
+pub(super) const ORDERS_OF_STOCK_LEVEL: i64 = 20;
 
 /// Most times that a delivery looks for a district's oldest order, where others take it first.
 const LOOKS_MOST: u32 = 1000;
@@ -29,6 +29,45 @@ impl Scratch {
     pub(super) fn new() -> Scratch {
         Scratch { history: Vec::with_capacity(64), data: Vec::with_capacity(1024) }
     }
+
+    /// The text of a payment's history begins with the warehouse that has just been told.
+    pub(super) fn names_warehouse(&mut self, talk: &Talk<'_>) {
+        self.history.clear();
+        talk.kept().write_text(0, 0, &mut self.history);
+        self.history.extend_from_slice(b"    ");
+    }
+
+    /// It ends with the district that has just been told.
+    pub(super) fn names_district(&mut self, talk: &Talk<'_>) {
+        talk.kept().write_text(0, 0, &mut self.history);
+    }
+
+    /// Puts the payment before the data that have just been told.
+    pub(super) fn writes_down(&mut self, talk: &Talk<'_>, inputs: &Inputs, id: i64) {
+        let Inputs { w, d, ref customer, cents, .. } = *inputs;
+        let data = &mut self.data;
+        data.clear();
+        let ids = format_args!("{id} {} {} {d} {w} ", customer.d, customer.w);
+        // Writing into memory cannot fail.
+        let _ = write!(data, "{ids}{}.{:02} | ", cents / 100, cents % 100);
+        talk.kept().write_text(0, 0, data);
+        data.truncate(DATA_MOST);
+    }
+
+    /// The values of [`Sql::PayBadCustomer`].
+    pub(super) fn bad_customer_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 6] {
+        let Customer { w, d, .. } = inputs.customer;
+        let [id, c_d, c_w, cents] = [id, d, w, inputs.cents].map(Value::Integer);
+        [cents, cents, Value::Text(&self.data), c_w, c_d, id]
+    }
+
+    /// The values of [`Sql::InsertHistory`].
+    pub(super) fn history_values(&self, inputs: &Inputs, id: i64) -> [Value<'_>; 7] {
+        let Inputs { w, d, ref customer, cents, .. } = *inputs;
+        let mut values = [id, customer.d, customer.w, d, w, cents, 0].map(Value::Integer);
+        values[6] = Value::Text(&self.history);
+        values
+    }
 }
 
 /// The customer's number; of several of a name the one in the middle by first name, rounded up.
@@ -36,9 +75,17 @@ async fn customer_id(talk: &mut Talk<'_>, customer: &Customer) -> Result<i64, St
     if !customer.is_by_name() {
         return Ok(customer.id);
     }
-    let values =
-        [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)];
-    talk.ask_with(Sql::CustomersByName, &values).await?;
+    talk.ask_with(Sql::CustomersByName, &name_values(customer)).await?;
+    middle_customer(talk)
+}
+
+/// The values of [`Sql::CustomersByName`].
+pub(super) fn name_values(customer: &Customer) -> [Value<'_>; 3] {
+    [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)]
+}
+
+/// Of the customers that have just been told, the one in the middle, rounded up.
+pub(super) fn middle_customer(talk: &Talk<'_>) -> Result<i64, StatementError> {
     let middle = talk.kept().n_rows().div_ceil(2).checked_sub(1);
     let id = middle.and_then(|row| talk.kept().integer(row, 0));
     id.ok_or_else(|| missing("customer of that name"))
@@ -53,35 +100,28 @@ pub(super) async fn payment(
     talk.begin(true).await?;
     talk.ask(Sql::PayWarehouse, [cents, w]).await?;
     talk.ask(Sql::Warehouse, [w]).await?;
-    scratch.history.clear();
-    talk.kept().write_text(0, 0, &mut scratch.history);
-    scratch.history.extend_from_slice(b"    ");
+    scratch.names_warehouse(talk);
     talk.ask(Sql::PayDistrict, [cents, w, d]).await?;
     talk.ask(Sql::District, [w, d]).await?;
-    talk.kept().write_text(0, 0, &mut scratch.history);
+    scratch.names_district(talk);
     let id = customer_id(talk, customer).await?;
     talk.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
-    let credit = talk.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
-    if credit == b"BC" {
+    if has_bad_credit(talk)? {
         talk.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
-        let data = &mut scratch.data;
-        data.clear();
-        let ids = format_args!("{id} {} {} {d} {w} ", customer.d, customer.w);
-        // Writing into memory cannot fail.
-        let _ = write!(data, "{ids}{}.{:02} | ", cents / 100, cents % 100);
-        talk.kept().write_text(0, 0, data);
-        data.truncate(DATA_MOST);
-        let [id, c_d, c_w, cents] = [id, customer.d, customer.w, cents].map(Value::Integer);
-        let values = [cents, cents, Value::Text(data), c_w, c_d, id];
+        scratch.writes_down(talk, inputs, id);
+        let values = scratch.bad_customer_values(inputs, id);
         talk.ask_with(Sql::PayBadCustomer, &values).await?;
     } else {
         talk.ask(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]).await?;
     }
-    let integers = [id, customer.d, customer.w, d, w, cents, 0];
-    let mut values = integers.map(Value::Integer);
-    values[6] = Value::Text(&scratch.history);
-    talk.ask_with(Sql::InsertHistory, &values).await?;
+    talk.ask_with(Sql::InsertHistory, &scratch.history_values(inputs, id)).await?;
     talk.commit().await
+}
+
+/// Of the customer who has just been told.
+pub(super) fn has_bad_credit(talk: &Talk<'_>) -> Result<bool, StatementError> {
+    let credit = talk.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
+    Ok(credit == b"BC")
 }
 
 pub(super) async fn order_status(
@@ -119,7 +159,11 @@ pub(super) async fn delivery(
 }
 
 /// Takes the oldest new order of a district; none where it has none.
-async fn oldest_order(talk: &mut Talk<'_>, w: i64, d: i64) -> Result<Option<i64>, StatementError> {
+pub(super) async fn oldest_order(
+    talk: &mut Talk<'_>,
+    w: i64,
+    d: i64,
+) -> Result<Option<i64>, StatementError> {
     for _ in 0..LOOKS_MOST {
         talk.ask(Sql::OldestNewOrder, [w, d]).await?;
         let Some(order) = talk.kept().integer(0, 0) else { return Ok(None) };

@@ -27,6 +27,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
                spread over them",
     },
     OptionSpec {
+        name: "size",
+        kind: OptionKind::Word(&["full", "small"]),
+        default: "full",
+        help: "items, customers and orders of a warehouse: the specification's, or a fiftieth of \
+               them (not TPC-C, but enough to try a study out)",
+    },
+    OptionSpec {
         name: "mode",
         kind: OptionKind::Word(&["unpaced", "paced", "open"]),
         default: "unpaced",
@@ -58,6 +65,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         default: "off",
         help: "one statement for all items, one for all stock and one for all lines of an order, \
                as go-tpc sends them",
+    },
+    OptionSpec {
+        name: "pipelined",
+        kind: OptionKind::Switch,
+        default: "off",
+        help: "statements that do not need each other's replies are sent together, which saves \
+               round trips (MariaDB, MySQL, PostgreSQL)",
     },
     OptionSpec {
         name: "sort_lines",
@@ -130,7 +144,7 @@ impl Sizes {
     pub(super) const FULL: Sizes =
         Sizes { items: 100_000, customers: 3000, undelivered: 900, names: 1000 };
 
-    /// A fiftieth, for tests that are not about size.
+    /// A fiftieth, for what is not about size.
     pub(super) const SMALL: Sizes =
         Sizes { items: 2000, customers: 60, undelivered: 18, names: 20 };
 }
@@ -146,6 +160,7 @@ pub(super) struct Settings {
     pub(super) has_deck: bool,
     pub(super) has_procedures: bool,
     pub(super) is_batched: bool,
+    pub(super) is_pipelined: bool,
     pub(super) sorts_lines: bool,
     pub(super) has_foreign_keys: bool,
     pub(super) consistency: Consistency,
@@ -167,6 +182,7 @@ impl Settings {
             has_deck: options.text("mix") == "deck",
             has_procedures: options.switch("procedures"),
             is_batched: options.switch("batched"),
+            is_pipelined: options.switch("pipelined"),
             sorts_lines: options.switch("sort_lines"),
             has_foreign_keys: options.switch("foreign_keys"),
             consistency: match options.text("consistency") {
@@ -175,7 +191,10 @@ impl Settings {
                 _ => Consistency::BeforeAndAfter,
             },
             fault: None,
-            sizes: Sizes::FULL,
+            sizes: match options.text("size") {
+                "small" => Sizes::SMALL,
+                _ => Sizes::FULL,
+            },
         };
         settings.checked()
     }
@@ -194,6 +213,11 @@ impl Settings {
             let reason = "`on` does not go with procedures, which send one statement for each \
                           transaction anyway; leave one of the two out";
             return refused("batched", reason);
+        }
+        if self.has_procedures && self.is_pipelined {
+            let reason = "`on` does not go with procedures, which take one round trip for each \
+                          transaction anyway; leave one of the two out";
+            return refused("pipelined", reason);
         }
         Ok(self)
     }

@@ -7,7 +7,7 @@ use dyno_units::{Nanoseconds, Seed};
 
 use crate::fake::{Answers, Fake, Ran, Sent};
 use crate::options::OptionError;
-use crate::{Dialect, KeptRows, StepFrame, Value, Workload, catalog};
+use crate::{Dialect, ErrorClass, KeptRows, StatementError, StepFrame, Value, Workload, catalog};
 
 use super::KINDS;
 
@@ -174,6 +174,110 @@ fn batched_orders_send_one_statement_for_all_lines() {
     }
 }
 
+/// What transactions of one kind send in whatever order, and how many round trips they take.
+fn unordered(transaction: &[Sent]) -> (usize, Vec<String>, usize) {
+    let show = |sent: &Sent| match sent.sql.as_str() {
+        "SET autocommit = 0" => "BEGIN ".to_owned(),
+        // Not what stays: the scripted server forgets what an earlier line of the order has taken.
+        sql if sql.starts_with("UPDATE stock") => format!("{sql} {}", sent.values[1..].join(" ")),
+        sql => format!("{sql} {}", sent.values.join(" ")),
+    };
+    let mut sent: Vec<String> = transaction.iter().map(show).collect();
+    sent.sort();
+    let trips: BTreeSet<usize> = transaction.iter().map(|sent| sent.trip).collect();
+    (kind_of(transaction), sent, trips.len())
+}
+
+#[test]
+fn pipelines_send_the_same_statements_in_fewer_round_trips() {
+    for dialect in [Dialect::PostgreSql, Dialect::MySql] {
+        for batched in ["off", "on"] {
+            let ran = |pipelined| {
+                let manner = [("warehouses", "3"), ("batched", batched), ("pipelined", pipelined)];
+                run_in(dialect, &manner, 400)
+            };
+            let (single, pipelined) = (ran("off"), ran("on"));
+            let trips_of_commit = usize::from(dialect == Dialect::MySql);
+            let pairs = transactions(&single).into_iter().zip(transactions(&pipelined));
+            for (single, pipelined) in pairs {
+                let rolls_back = pipelined.last().unwrap().sql == "ROLLBACK";
+                let (kind, expected, n_single) = unordered(single);
+                let (_, sent, n_trips) = unordered(pipelined);
+                assert!(sent == expected, "{sent:?}, and one by one {expected:?}");
+                assert_eq!(n_single, single.len(), "one round trip each");
+                let by_name = count(pipelined, "SELECT c_id FROM customer");
+                let bad = count(pipelined, "SELECT c_data");
+                let meant = match KINDS[kind] {
+                    "new_order" if rolls_back => 2,
+                    "new_order" => 2 + trips_of_commit,
+                    "payment" => 2 + by_name + bad + trips_of_commit,
+                    "order_status" => 2 + by_name,
+                    "delivery" => 4 + trips_of_commit,
+                    _ => 2,
+                };
+                assert_eq!(n_trips, meant, "{pipelined:?}");
+            }
+            let statements = |ran: &Ran| -> Vec<u64> {
+                ran.tallies.iter().map(|tally| tally.statements()).collect()
+            };
+            assert_eq!(statements(&single), statements(&pipelined));
+        }
+    }
+}
+
+#[test]
+fn no_commit_of_writes_stands_in_a_pipeline_of_mysql() {
+    let ran = run_in(Dialect::MySql, &[("pipelined", "on")], 300);
+    for transaction in transactions(&ran) {
+        assert_eq!(transaction[0].sql, "SET autocommit = 0");
+        let n_of_last =
+            transaction.iter().filter(|sent| sent.trip == transaction.last().unwrap().trip);
+        let is_alone = n_of_last.count() == 1;
+        let writes = !matches!(KINDS[kind_of(transaction)], "order_status" | "stock_level");
+        let commits = transaction.last().unwrap().sql == "COMMIT";
+        assert_eq!(is_alone, writes && commits, "{transaction:?}");
+    }
+}
+
+#[test]
+fn an_error_amid_a_pipeline_is_rolled_back_and_all_is_sent_again() {
+    let error = || StatementError::new(ErrorClass::Deadlock, "1213", "no");
+    for (dialect, is_passed_over) in [(Dialect::PostgreSql, true), (Dialect::MySql, false)] {
+        let mut fake = Fake::new(dialect).answering(answers()).affecting(1);
+        (0..3).for_each(|_| fake.succeed_next());
+        fake.fail_next(error());
+        let ran = fake.run(workload(&[("pipelined", "on")]).as_ref(), 2);
+        let all = transactions(&ran);
+        assert_eq!((all.len(), all[0].last().unwrap().sql.as_str()), (3, "ROLLBACK"));
+        let n_sent = all[0].len() - 1;
+        // BEGIN, two replies, the error, and what comes after it.
+        let told = ran.tallies[0].statements();
+        assert_eq!(told, if is_passed_over { 4 } else { n_sent as u64 });
+        let again = &all[1][..n_sent];
+        let texts = |sent: &[Sent]| -> Vec<String> {
+            sent.iter().map(|sent| format!("{} {:?}", sent.sql, sent.values)).collect()
+        };
+        assert_eq!(texts(&all[0][..n_sent]), texts(again));
+    }
+}
+
+#[test]
+fn rows_that_are_missing_amid_a_pipeline_leave_nothing_behind() {
+    // The district is not told; the replies about the lines are still to come.
+    let mut inner = answers();
+    let answers: Answers = Box::new(move |sql: &str, values: &[Value<'_>], rows: &mut KeptRows| {
+        match sql.contains("d_next_o_id, d_tax") {
+            true => rows.clear(2),
+            false => inner(sql, values, rows),
+        }
+    });
+    let fake = Fake::new(Dialect::MySql).answering(answers).affecting(1);
+    let ran = fake.run(workload(&[("pipelined", "on")]).as_ref(), 60);
+    let orders = transactions(&ran).into_iter().filter(|all| count(all, "SELECT c_discount") > 0);
+    assert!(orders.clone().count() > 10);
+    assert!(orders.map(|all| all.last().unwrap().sql.as_str()).all(|sql| sql == "ROLLBACK"));
+}
+
 /// The values of all statements that begin so.
 fn values<'a>(ran: &'a Ran, begins: &'a str) -> impl Iterator<Item = Vec<i64>> + 'a {
     ran.sent
@@ -305,11 +409,30 @@ fn senseless_options_are_refused() {
     check_refused(&[("mode", "fast")], "mode");
     check_refused(&[("mode", "paced"), ("home", "off")], "home");
     check_refused(&[("procedures", "on"), ("batched", "on")], "batched");
+    check_refused(&[("procedures", "on"), ("pipelined", "on")], "pipelined");
+}
+
+#[test]
+fn a_small_warehouse_has_a_fiftieth_of_the_rows() {
+    let rows = |size: &str, name: &str| {
+        let tables = workload(&[("warehouses", "2"), ("size", size)]).tables(Dialect::Sqlite);
+        tables.iter().find(|table| table.name == name).unwrap().rows
+    };
+    for table in ["item", "customer", "stock", "history", "orders", "new_order"] {
+        assert_eq!(50 * rows("small", table), rows("full", table), "{table}");
+    }
+    // Ten lines an order, but for a block of eleven orders that is cut off.
+    let [small, full] = ["small", "full"].map(|size| rows(size, "order_line"));
+    assert!((50 * small).abs_diff(full) < full / 100, "{small} {full}");
+    for table in ["warehouse", "district"] {
+        assert_eq!(rows("small", table), rows("full", table), "{table}");
+    }
+    check_refused(&[("size", "tiny")], "size");
 }
 
 #[test]
 fn what_a_product_does_not_have_is_refused() {
-    for option in ["procedures", "foreign_keys"] {
+    for option in ["procedures", "foreign_keys", "pipelined"] {
         let workload = workload(&[(option, "on")]);
         let reason = workload.check(Dialect::Sqlite).unwrap_err();
         assert!(reason.contains(option) && reason.contains("SQLite"), "{reason}");

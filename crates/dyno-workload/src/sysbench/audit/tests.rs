@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dyno_units::Seed;
 
+use crate::fake::Fake;
 use crate::{AuditTotals, Dialect, KindTotals, Tally, TextRows, Workload, catalog};
 
 /// A case: a script of two tables with 500 rows each, and what its clients were told.
@@ -48,12 +49,36 @@ impl Case {
         let answers: Vec<TextRows> = counts.iter().map(answer).collect();
         assert_eq!(self.workload.audit_queries(Dialect::MySql).len(), answers.len());
         let rows = self.workload.audit(&self.totals, &answers);
-        let told = rows.iter().map(|row| {
+        // What was drawn is judged apart: here are no clients.
+        let rows = rows.iter().filter(|row| !row.name.starts_with("rows drawn"));
+        let told = rows.map(|row| {
             let end = if row.pass { "ok" } else { "wrong" };
             format!("{} {end}", row.name.split(',').next().unwrap_or_default())
         });
         told.collect::<Vec<_>>().join("; ")
     }
+}
+
+#[test]
+fn what_clients_draw_is_judged() {
+    let check = |script: &str, options: &[(&str, &str)], is_judged: bool| {
+        let workload = case(script, options).workload;
+        Fake::new(Dialect::MySql).run(workload.as_ref(), 3000);
+        let rows = workload.audit(&AuditTotals::default(), &[]);
+        let row = rows.iter().find(|row| row.name.starts_with("rows drawn"));
+        assert_eq!(row.is_some(), is_judged, "{script}");
+        if let Some(row) = row {
+            assert!(row.pass, "{script} {options:?}: {row:?}");
+            assert!(!row.expected.contains(" 0 draws"), "{script}: {row:?}");
+        }
+    };
+    for distribution in ["uniform", "gaussian", "special", "pareto", "zipfian"] {
+        check("oltp_point_select", &[("distribution", distribution)], true);
+    }
+    check("oltp_read_write", &[("distribution", "zipfian")], true);
+    check("oltp_insert", &[], true);
+    check("select_random_points", &[], false);
+    check("bulk_insert", &[], false);
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! Statements that are sent together and answered one after the other: one round trip for all.
+//!
+//! What may stand in a pipeline is the workload's to know: no statement needs another's reply, and
+//! what stands behind one that fails must do no harm. PostgreSQL passes over the rest of the
+//! pipeline; MariaDB and MySQL go on with it.
+
+use std::task::Poll;
+
+use super::Session;
+use crate::connection::StatementClass;
+use crate::{ErrorClass, Reply, StatementError, Value};
+
+impl Session {
+    /// Begins a pipeline: what is pushed is sent by [`Session::send_pipeline`]. All replies to one
+    /// before it have been taken.
+    pub fn begin_pipeline(&mut self) {
+        debug_assert!(self.asked.is_empty(), "replies were not taken");
+        self.has_pipelines = self.connection.begin_pipeline();
+    }
+
+    /// Appends an execution of prepared statement `statement`.
+    pub fn push_execute(&mut self, statement: usize, values: &[Value<'_>]) {
+        if self.has_pipelines {
+            self.connection.send_execute(statement, values);
+        }
+        self.asked.push_back(self.classes[statement]);
+    }
+
+    /// Appends a text statement, counted as `class`.
+    pub fn push_text(&mut self, sql: &str, class: StatementClass) {
+        if self.has_pipelines {
+            self.connection.send_text(sql);
+        }
+        self.asked.push_back(class);
+    }
+
+    /// Sends what was pushed; nothing where that is nothing.
+    pub fn send_pipeline(&mut self) {
+        self.connection.send_pipeline();
+        self.is_first_reply = true;
+    }
+
+    /// Waits for the next reply of the pipeline. After an error there are none to be taken: those
+    /// that the server still sends are waited for, counted and dropped.
+    ///
+    /// # Errors
+    ///
+    /// That of the statement; or the product has no pipelines.
+    pub async fn next_reply(&mut self) -> Result<Reply, StatementError> {
+        let Some(class) = self.asked.pop_front() else {
+            return Err(refused("more replies were asked for than statements sent"));
+        };
+        if !self.has_pipelines {
+            self.asked.clear();
+            return Err(refused("this product takes one statement at a time"));
+        }
+        let result = self.reply_to(class).await;
+        if let Err(error) = &result {
+            match error.class.loses_connection() {
+                true => self.asked.clear(),
+                false => self.drop_replies().await,
+            }
+        }
+        result
+    }
+
+    /// Waits for the replies that nobody has taken, and drops them. A connection that is lost
+    /// meanwhile tells the next statement.
+    pub(crate) async fn drop_replies(&mut self) {
+        while self.connection.n_awaited() > 0
+            && let Some(class) = self.asked.pop_front()
+        {
+            let result = self.reply_to(class).await;
+            if result.is_err_and(|error| error.class.loses_connection()) {
+                break;
+            }
+        }
+        self.asked.clear();
+    }
+
+    /// The first reply is waited for; one of the others may have arrived together with it.
+    async fn reply_to(&mut self, class: StatementClass) -> Result<Reply, StatementError> {
+        if !std::mem::take(&mut self.is_first_reply)
+            && let Poll::Ready(result) = self.connection.poll_received()
+        {
+            self.count(class, &result);
+            return result;
+        }
+        self.answer(class).await
+    }
+}
+
+#[cold]
+fn refused(message: &str) -> StatementError {
+    StatementError::new(ErrorClass::Refused, "pipeline", message)
+}
