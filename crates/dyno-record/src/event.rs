@@ -158,6 +158,38 @@ pub enum EventKind {
         /// Its length in seconds.
         seconds: f64,
     },
+    /// A wait for the engine to pay what it put off began: before a step, or after the last one.
+    WaitBegan {
+        /// Which: `settling before step load`, `run-off`.
+        wait: String,
+        /// The most it may take, in seconds.
+        limit_s: f64,
+    },
+    /// What was read in a wait. Told while it goes on, and not written among the events: the
+    /// summary has it.
+    DebtRead {
+        /// Which wait.
+        wait: String,
+        /// Seconds since it began.
+        passed_s: f64,
+        /// The most it may take, in seconds.
+        limit_s: f64,
+        /// The worst part of the debt over what counts as paid: at or below 1 all is paid.
+        gauge: Option<f64>,
+        /// The parts that are not paid: reading and value.
+        unpaid: Vec<(String, f64)>,
+    },
+    /// A wait ended.
+    WaitEnded {
+        /// Which wait.
+        wait: String,
+        /// How long it took, in seconds.
+        took_s: f64,
+        /// Whether all was paid; none where it could not be read.
+        paid: Option<bool>,
+        /// What was done to have it paid, and what was left, in words.
+        notes: Vec<String>,
+    },
     /// The trial ended well.
     TrialFinished {
         /// Its number.

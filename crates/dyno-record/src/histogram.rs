@@ -1,9 +1,13 @@
 //! Histograms as text: HdrHistogram V2, deflated, base64.
 
+use std::io::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 /// A histogram of nanoseconds in HdrHistogram's V2 + deflate encoding, as base64. Any HdrHistogram
@@ -18,14 +22,31 @@ pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are valid")
 }
 
+/// How a deflated V2 histogram begins: HdrHistogram's number for it, with words of one byte.
+const DEFLATED: u32 = 0x1c84_9314;
+
 impl EncodedHistogram {
-    /// Encodes a histogram.
+    /// Encodes a histogram. Deflated fast rather than best: it is done for each kind of transaction
+    /// in each second, and the numbers of one second hold little that repeats.
     pub fn encode(histogram: &Histogram<u64>) -> EncodedHistogram {
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(histogram, &mut bytes)
-            .expect("writing to memory does not fail");
+        const TO_MEMORY: &str = "writing to memory does not fail";
+        let mut plain = Vec::new();
+        V2Serializer::new().serialize(histogram, &mut plain).expect(TO_MEMORY);
+        let mut bytes = Vec::with_capacity(plain.len());
+        bytes.extend_from_slice(&DEFLATED.to_be_bytes());
+        // The length, once it is known.
+        bytes.extend_from_slice(&[0; 4]);
+        let mut encoder = ZlibEncoder::new(bytes, Compression::fast());
+        encoder.write_all(&plain).expect(TO_MEMORY);
+        let mut bytes = encoder.finish().expect(TO_MEMORY);
+        let len = (bytes.len() - 8) as u32;
+        bytes[4..8].copy_from_slice(&len.to_be_bytes());
         EncodedHistogram(STANDARD.encode(bytes))
+    }
+
+    /// Encodes a histogram that is not empty.
+    pub(crate) fn encode_unless_empty(histogram: &Histogram<u64>) -> Option<EncodedHistogram> {
+        (!histogram.is_empty()).then(|| EncodedHistogram::encode(histogram))
     }
 
     /// Decodes; an empty text is an empty histogram. None when the text is not a histogram.

@@ -3,6 +3,7 @@
 //! The types here are the format. They are written a second time on purpose, apart from those of
 //! the study and the load, so that old records stay readable when those change. Knows no study.
 
+mod beside;
 mod columns;
 mod counts;
 mod event;
@@ -19,8 +20,8 @@ pub use counts::EncodedCounts;
 pub use event::{Event, EventKind, KindSecond};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use manifest::{
-    Environment, LevelRecord, Manifest, OwnStepRecord, Price, RoleRecord, SearchRecord, StepRecord,
-    StoppingRecord, TrialPlan, VariantRecord,
+    Environment, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price, RoleRecord,
+    SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 pub use reader::{ReadError, Run, read_manifest, read_run};
 pub use sqlite::{QueryError, QueryRows, build_database, query};

@@ -38,6 +38,9 @@ pub struct Manifest {
     pub study_source: String,
 }
 
+/// The workload of a variant under which nothing of Dyno's ran: it was only watched.
+pub const NO_WORKLOAD: &str = "none of Dyno's";
+
 /// A variant, as planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantRecord {
@@ -100,8 +103,12 @@ pub struct StepRecord {
     pub name: String,
     /// Clients: the most transactions in flight.
     pub clients: u64,
-    /// Offered rate in transactions per second; none under closed load.
+    /// Offered rate in transactions per second; none under closed load. Where it changes, its mean
+    /// over the measured time.
     pub rate: Option<f64>,
+    /// The course of an offered rate that changes, as a study says it: `500/s for 10s, 2000/s for 5s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stepped: Option<String>,
     /// `closed`, `constant` or `poisson`.
     pub arrivals: String,
     /// Warm-up, in seconds.

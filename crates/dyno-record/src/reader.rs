@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use crate::{FORMAT, Manifest, TrialSummary};
+use crate::writer::READINGS;
+use crate::{FORMAT, Manifest, TrialSummary, beside};
 
 /// A run as analysis sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +42,9 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     for (_, trial) in trial_folders(folder) {
         let path = trial.join("summary.json");
         if path.exists() {
-            trials.push(read_json::<TrialSummary>(&path)?);
+            let mut summary = read_json::<TrialSummary>(&path).map_err(advise)?;
+            read_readings(&mut summary, &trial)?;
+            trials.push(summary);
         }
     }
     trials.sort_by_key(|trial| trial.number);
@@ -49,6 +52,29 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
         check_indexes(&manifest, trial, folder)?;
     }
     Ok(Run { folder: folder.to_owned(), manifest, trials })
+}
+
+/// What to do about a summary that cannot be read.
+fn advise(error: ReadError) -> ReadError {
+    let advice = "without this file the trial counts as missing: remove the file to read the others, \
+                  and the same `dyno run` does the trial again";
+    ReadError { reason: format!("{}; {advice}", error.reason), ..error }
+}
+
+/// Puts the readings that are in the log alone into the summary.
+fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadError> {
+    let mut spans = Vec::new();
+    summary.each_load(&mut |load| spans.extend(load.spans.clone()));
+    if spans.is_empty() {
+        return Ok(());
+    }
+    let mut columns = beside::columns(&trial.join(READINGS), &spans)?.into_iter();
+    summary.each_load(&mut |load| {
+        if load.spans.is_some() {
+            load.readings = columns.next().unwrap_or_default();
+        }
+    });
+    Ok(())
 }
 
 /// Reads the manifest alone, after a look at its version.
@@ -113,6 +139,9 @@ fn check_indexes(
             return Err(damaged("a step is not in the manifest"));
         }
         let n = step.intervals.start_s.len();
+        if step.spans.as_ref().is_some_and(|spans| spans.len() != n) {
+            return Err(damaged("its intervals are not those of its columns"));
+        }
         let columns = &step.intervals;
         let all = [
             &columns.throughput,

@@ -9,15 +9,22 @@
 //! ```
 //!
 //! A killed run leaves a file that ends early; all of it but the last seconds can be unpacked.
+//!
+//! It holds all that was read, whatever becomes of the trial. Where that is not too much, the summary
+//! of a trial has the readings again, beside the intervals of its steps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use serde::Deserialize;
+
+use crate::ReadError;
 
 /// Nanoseconds after which what was written is on its way to the disk, come what may.
 const FLUSH_NS: u64 = 10_000_000_000;
@@ -25,8 +32,9 @@ const FLUSH_NS: u64 = 10_000_000_000;
 /// Missing values that are written rather than a new run begun.
 const GAP: usize = 4;
 
-/// More readings than this are kept once, in the summary, when a trial has finished.
-const KEPT_TWICE: u64 = 1_000_000;
+/// More readings than this are kept once, in the log: an hour of thousands of them would else take
+/// twice its tens of megabytes.
+pub(crate) const KEPT_TWICE: u64 = 1_000_000;
 
 /// The log of readings of one trial.
 pub(crate) struct ReadingsLog {
@@ -114,6 +122,85 @@ fn write_runs(numbered: &[(usize, f64)], out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
+/// What was read at one moment.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LogLine {
+    /// When, on the run's clock.
+    pub(crate) at_ns: u64,
+    #[serde(default)]
+    names: Vec<String>,
+    values: BTreeMap<usize, Vec<Option<f64>>>,
+}
+
+impl LogLine {
+    /// The values that there are, with the numbers of their names.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.values.iter().flat_map(|(first, run)| {
+            let numbered = run.iter().enumerate();
+            numbered.filter_map(move |(nth, value)| Some((first + nth, (*value)?)))
+        })
+    }
+
+    /// One past the highest number that it uses.
+    fn n_named(&self) -> usize {
+        self.values.iter().map(|(first, run)| first.saturating_add(run.len())).max().unwrap_or(0)
+    }
+}
+
+/// The lines of a log.
+pub(crate) struct LogLines {
+    path: PathBuf,
+    lines: BufReader<GzDecoder<File>>,
+    text: String,
+    names: Vec<String>,
+}
+
+impl LogLines {
+    /// Opens a log.
+    pub(crate) fn open(path: &Path) -> Result<LogLines, ReadError> {
+        let file = File::open(path).map_err(|error| ReadError::new(path, error))?;
+        Ok(LogLines {
+            path: path.to_owned(),
+            lines: BufReader::with_capacity(1 << 16, GzDecoder::new(file)),
+            text: String::new(),
+            names: Vec::new(),
+        })
+    }
+
+    /// The next line; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// The log is damaged, or ends early.
+    pub(crate) fn next(&mut self) -> Result<Option<LogLine>, ReadError> {
+        let damaged = |path: &Path, why: &dyn std::fmt::Display| {
+            ReadError::new(path, format!("the file is damaged: {why}"))
+        };
+        self.text.clear();
+        let read = self.lines.read_line(&mut self.text);
+        if read.map_err(|error| damaged(&self.path, &error))? == 0 {
+            return Ok(None);
+        }
+        let mut line: LogLine =
+            serde_json::from_str(&self.text).map_err(|error| damaged(&self.path, &error))?;
+        self.names.append(&mut line.names);
+        if line.n_named() > self.names.len() {
+            return Err(damaged(&self.path, &"a reading has no name"));
+        }
+        Ok(Some(line))
+    }
+
+    /// The names of all readings so far, in the order of their numbers.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The same, when the log has been read.
+    pub(crate) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use std::io::Read;
@@ -155,6 +242,50 @@ pub(crate) mod tests {
         for line in expected.lines() {
             serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON");
         }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (_folder, mut log) = log();
+        let path = log.path.clone();
+        let all = [
+            values(&[("a", 1.0), ("b", 0.5), ("c", -2e-7)]),
+            values(&[("far", 3.25), ("x\"", f64::INFINITY)]),
+            BTreeMap::new(),
+            values(&[("a", 7.0), ("far", 8.0)]),
+        ];
+        for (second, values) in (1..).zip(&all) {
+            log.push(second, values).expect("written");
+        }
+        log.finish().expect("ended");
+        let mut lines = LogLines::open(&path).expect("opened");
+        for (second, values) in (1..).zip(&all) {
+            let line = lines.next().expect("read").expect("it is there");
+            let names = lines.names();
+            let found: BTreeMap<String, f64> =
+                line.numbered().map(|(number, value)| (names[number].clone(), value)).collect();
+            let finite = values.iter().filter(|(_, value)| value.is_finite());
+            let finite: BTreeMap<String, f64> = finite.map(|(n, v)| (n.clone(), *v)).collect();
+            assert_eq!((line.at_ns, found), (second, finite));
+        }
+        assert!(lines.next().expect("read").is_none());
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let check = |text: &str, expected: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("readings.jsonl.gz");
+            let mut file = GzEncoder::new(File::create(&path).expect("made"), Compression::fast());
+            file.write_all(text.as_bytes()).expect("written");
+            file.finish().expect("ended");
+            let mut lines = LogLines::open(&path).expect("opened");
+            let error = lines.next().expect_err(text).to_string();
+            assert!(error.contains("damaged") && error.contains(expected), "{error}");
+        };
+        check("{\"at_ns\":1,\"values\":{\"0\":[1]}}\n", "no name");
+        check("{\"at_ns\":1,\"valu", "");
+        check("{\"at_ns\":1,\"names\":[\"a\"],\"values\":{\"18446744073709551615\":[1]}}\n", "");
     }
 
     #[test]

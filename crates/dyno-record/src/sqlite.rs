@@ -8,7 +8,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::reader::trial_folders;
-use crate::{Run, StepSummary, TrialSummary, read_run};
+use crate::readings::LogLines;
+use crate::writer::READINGS;
+use crate::{ReadError, Run, StepSummary, TrialOutcome, TrialSummary, read_run};
 
 /// A query that failed, or a database that could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,7 @@ CREATE TABLE interval(trial INTEGER, step INTEGER, start_s REAL, throughput REAL
   PRIMARY KEY(trial, step, start_s)) WITHOUT ROWID;
 CREATE TABLE reading(trial INTEGER, step INTEGER, name TEXT, start_s REAL, value REAL,
   PRIMARY KEY(trial, step, name, start_s)) WITHOUT ROWID;
+CREATE TABLE log_reading(trial INTEGER, at_s REAL, name TEXT, value REAL);
 CREATE TABLE load_probe(trial INTEGER, step INTEGER, number INTEGER, level REAL, throughput REAL,
   limited_us REAL, held INTEGER, broken_by TEXT, PRIMARY KEY(trial, step, number)) WITHOUT ROWID;
 CREATE TABLE audit(trial INTEGER, name TEXT, expected TEXT, measured TEXT, pass INTEGER);
@@ -83,6 +86,11 @@ pub fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     }
     for (number, trial) in trial_folders(folder) {
         insert_events(&transaction, number, &trial)?;
+        let is_it = |ended: &&TrialSummary| ended.number == number;
+        let ended = run.trials.iter().find(is_it).map(|ended| &ended.outcome);
+        if ended != Some(&TrialOutcome::Finished) {
+            insert_log(&transaction, number, &trial)?;
+        }
     }
     transaction.commit()?;
     drop(connection);
@@ -304,6 +312,26 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
                 line
             ],
         )?;
+    }
+    Ok(())
+}
+
+/// What the probes read in a trial that did not finish, at its time on the run's clock: of the step in
+/// which it failed or was killed there is nothing else.
+fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
+    let path = folder.join(READINGS);
+    if !path.exists() {
+        return Ok(());
+    }
+    let told = |error: ReadError| QueryError(error.to_string());
+    let mut lines = LogLines::open(&path).map_err(told)?;
+    let mut insert = to.prepare("INSERT INTO log_reading VALUES(?, ?, ?, ?)")?;
+    // The log of a trial that was killed ends early: what is whole before that counts.
+    while let Ok(Some(line)) = lines.next() {
+        for (number, value) in line.numbered() {
+            let name = lines.names().get(number);
+            insert.execute(params![trial, line.at_ns as f64 / 1e9, name, value])?;
+        }
     }
     Ok(())
 }

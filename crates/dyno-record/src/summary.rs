@@ -51,6 +51,18 @@ pub struct TrialSummary {
     pub meanings: BTreeMap<String, Meaning>,
 }
 
+impl TrialSummary {
+    /// Does something with each load that was measured: with every step, and in searches with every
+    /// load probe.
+    pub(crate) fn each_load(&mut self, job: &mut dyn FnMut(&mut StepSummary)) {
+        for step in &mut self.steps {
+            job(step);
+            let probes = step.search.iter_mut().flat_map(|search| &mut search.probes);
+            probes.filter_map(|probe| probe.load.as_mut()).for_each(&mut *job);
+        }
+    }
+}
+
 /// What a reading means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meaning {
@@ -158,6 +170,12 @@ pub struct DataSet {
     pub bytes: Option<u64>,
     /// Bytes on disk after the last step, where known.
     pub bytes_after: Option<u64>,
+    /// Bytes of logs among those after populating, where files tell.
+    #[serde(default)]
+    pub log_bytes: Option<u64>,
+    /// Bytes of logs among those after the last step, where files tell.
+    #[serde(default)]
+    pub log_bytes_after: Option<u64>,
     /// Whether it was populated by an earlier trial and copied for this one.
     #[serde(default)]
     pub reused: bool,
@@ -205,9 +223,14 @@ pub struct StepSummary {
     pub error_examples: BTreeMap<String, String>,
     /// One value per second of warm-up and measure phase.
     pub intervals: IntervalColumns,
-    /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing.
+    /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing. In the
+    /// file they are left out where there are `spans`: then they are in the log of readings alone.
     #[serde(with = "crate::columns")]
     pub readings: BTreeMap<String, Vec<Option<f64>>>,
+    /// Start and length of each interval, in nanoseconds on the run's clock: what readings in the log
+    /// are laid beside. In the file only where readings are too many to be kept twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Vec<(u64, u64)>>,
     /// What was found, if the step is a search. All else in this summary is then of the latest load
     /// probe at the level that was found (where none was, at the lowest that was measured).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,8 @@
 //! Layout: `manifest.json`, `events.jsonl`, and for each trial a folder `trials/0001-NAME` with
 //! `events.jsonl`, `intervals.hlog` (compressed to `.gz` when the trial ends), `readings.jsonl.gz` and
 //! last of all `summary.json`. A trial without a summary has not ended.
+//!
+//! Readings are in their log, and once more in the summary, unless they are very many.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +18,7 @@ use serde::Serialize;
 
 use crate::reader::{read_manifest, trial_folders};
 use crate::readings::ReadingsLog;
-use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
+use crate::{EncodedHistogram, Event, Manifest, TrialPlan, TrialSummary};
 
 /// A record that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -199,22 +201,27 @@ impl TrialWriter {
     pub fn interval(&mut self, interval: &IntervalRecord<'_>) -> Result<(), WriteError> {
         use std::fmt::Write as _;
         for kind in &interval.kinds {
-            for (what, histogram) in [("response", kind.response), ("service", kind.service)] {
-                if histogram.is_empty() {
-                    continue;
-                }
+            let response = EncodedHistogram::encode_unless_empty(kind.response);
+            // Under closed load they are the same.
+            let service = match kind.response == kind.service {
+                true => response.clone(),
+                false => EncodedHistogram::encode_unless_empty(kind.service),
+            };
+            for (what, histogram, encoded) in
+                [("response", kind.response, response), ("service", kind.service, service)]
+            {
+                let Some(EncodedHistogram(encoded)) = encoded else { continue };
                 self.text.clear();
                 // Tags may not hold commas or blanks.
                 write!(
                     self.text,
-                    "Tag={what}/{}/step{}/{},{:.3},{:.3},{:.3},{}",
+                    "Tag={what}/{}/step{}/{},{:.3},{:.3},{:.3},{encoded}",
                     kind.kind,
                     interval.step,
                     interval.phase,
                     interval.start_ns as f64 / 1e9,
                     interval.length_ns as f64 / 1e9,
-                    histogram.max() as f64 / 1e6,
-                    EncodedHistogram::encode(histogram).0
+                    histogram.max() as f64 / 1e6
                 )
                 .expect("writing to memory does not fail");
                 self.intervals.line(&self.text)?;
@@ -223,20 +230,23 @@ impl TrialWriter {
         self.intervals.flush()
     }
 
-    /// Compresses the trial's files and writes its summary, last.
-    pub fn finish(self, summary: &TrialSummary) -> Result<(), WriteError> {
+    /// Compresses the trial's files and writes its summary, last. Where there are too many readings
+    /// for two copies, the summary is written without those of steps whose `spans` it has.
+    pub fn finish(self, mut summary: TrialSummary) -> Result<(), WriteError> {
         let TrialWriter { folder, events, readings, intervals, .. } = self;
         for lines in [events, intervals] {
             lines.compress()?;
         }
         let path = readings.path.clone();
         let is_large = readings.finish().map_err(|e| WriteError::io(&path, &e))?;
-        write_whole(&folder.join("summary.json"), summary)?;
-        // The summary of a trial that failed has no columns of the step in which it did.
-        if is_large && summary.outcome == TrialOutcome::Finished {
-            fs::remove_file(&path).map_err(|e| WriteError::io(&path, &e))?;
-        }
-        Ok(())
+        summary.each_load(&mut |load| {
+            if !is_large {
+                load.spans = None;
+            } else if load.spans.is_some() {
+                load.readings.clear();
+            }
+        });
+        write_whole(&folder.join("summary.json"), &summary)
     }
 
     /// The trial's folder.
@@ -245,8 +255,11 @@ impl TrialWriter {
     }
 }
 
+/// The file of a trial's readings.
+pub(crate) const READINGS: &str = "readings.jsonl.gz";
+
 fn readings_log(folder: &Path) -> Result<ReadingsLog, WriteError> {
-    let path = folder.join("readings.jsonl.gz");
+    let path = folder.join(READINGS);
     ReadingsLog::create(path.clone()).map_err(|e| WriteError::io(&path, &e))
 }
 

@@ -38,6 +38,7 @@ fn manifest(fingerprint: &str) -> Manifest {
             arrivals: "closed".into(),
             warm_up_s: 1.0,
             duration_s: 2.0,
+            stepped: None,
             search: None,
         }],
         trials: vec![trial(1), trial(2)],
@@ -107,6 +108,7 @@ fn summary(number: u32) -> TrialSummary {
                 lag_p99_us: column,
             },
             readings: BTreeMap::from([("cpu.user_pct".into(), vec![None, Some(12.5)])]),
+            spans: None,
             search: None,
         }],
         probes_cpu_s: 0.0,
@@ -146,7 +148,7 @@ fn a_killed_run_is_readable_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("run");
     let mut run = RunWriter::create(&folder, &manifest("a")).unwrap();
-    write_trial(&mut run, 1).finish(&summary(1)).unwrap();
+    write_trial(&mut run, 1).finish(summary(1)).unwrap();
     // The second trial is killed: no summary.
     drop(write_trial(&mut run, 2));
     drop(run);
@@ -155,7 +157,7 @@ fn a_killed_run_is_readable_and_goes_on() {
 
     let mut run = RunWriter::resume(&folder, &manifest("a")).unwrap();
     assert_eq!(run.ended_trials(), [1]);
-    write_trial(&mut run, 2).finish(&summary(2)).unwrap();
+    write_trial(&mut run, 2).finish(summary(2)).unwrap();
     assert_eq!(run.ended_trials(), [1, 2]);
     assert_eq!(read_run(&folder).unwrap().trials.len(), 2);
 }
@@ -187,13 +189,13 @@ fn damage_is_an_error_and_not_a_panic() {
     let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
     let mut damaged = summary(1);
     damaged.steps[0].step = 9;
-    write_trial(&mut run, 1).finish(&damaged).unwrap();
+    write_trial(&mut run, 1).finish(damaged).unwrap();
     assert!(read_run(&path).unwrap_err().to_string().contains("damaged"));
     let mut damaged = summary(2);
     damaged.steps[0].lag = EncodedHistogram("!".into());
     fs::remove_dir_all(path.join("trials")).unwrap();
     fs::create_dir(path.join("trials")).unwrap();
-    write_trial(&mut run, 2).finish(&damaged).unwrap();
+    write_trial(&mut run, 2).finish(damaged).unwrap();
     assert!(read_run(&path).unwrap_err().to_string().contains("histogram"));
 }
 
@@ -203,7 +205,7 @@ fn interval_logs_are_read_by_the_standard_reader() {
     let mut run = RunWriter::create(&folder.path().join("run"), &manifest("a")).unwrap();
     let writer = write_trial(&mut run, 1);
     let trial = writer.folder().to_owned();
-    writer.finish(&summary(1)).unwrap();
+    writer.finish(summary(1)).unwrap();
     let text = unpack(&trial.join("intervals.hlog.gz"));
     // Comments and the header apart, each line is tag, start, length, maximum, histogram.
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("Tag=")).collect();
@@ -220,7 +222,7 @@ fn a_run_can_be_queried() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
-    write_trial(&mut run, 1).finish(&summary(1)).unwrap();
+    write_trial(&mut run, 1).finish(summary(1)).unwrap();
     let check = |sql: &str, expected: &[&str]| {
         let answer = query(&path, sql).unwrap();
         let first: Vec<&str> =
@@ -233,6 +235,132 @@ fn a_run_can_be_queried() {
     );
     check("SELECT count(*), max(value) FROM reading", &["1", "12.5"]);
     check("SELECT event FROM event", &["trial_began"]);
-    write_trial(&mut run, 2).finish(&summary(2)).unwrap();
+    check("SELECT count(*) FROM log_reading", &["0"]);
+    // What was read in a trial that failed can be asked for as well.
+    let outcome = TrialOutcome::Failed { message: "it is gone".into(), server_log: Vec::new() };
+    let failed = TrialSummary { outcome, steps: Vec::new(), ..summary(2) };
+    write_trial(&mut run, 2).finish(failed).unwrap();
+    fs::remove_file(path.join("record.sqlite")).unwrap();
+    check(
+        "SELECT trial, at_s, name, value FROM log_reading",
+        &["2", "0.000000001", "cpu.user_pct", "1"],
+    );
     assert!(query(&path, "DELETE FROM run").is_err());
+}
+
+/// A trial of a step and a search with two load probes, each of `n_seconds`, with `n_names` readings a
+/// second; those of the second half of the names are late and belong nowhere. Returns its summary,
+/// and the file that was made of it.
+fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummary, String) {
+    let mut summary = summary(1);
+    let mut writer = run.begin_trial(&trial(1), "only · x=1").unwrap();
+    let second = 1_000_000_000;
+    let mut load = |base: u64| {
+        let mut load = summary.steps[0].clone();
+        let n = n_seconds as usize;
+        let spans: Vec<_> = (0..n_seconds).map(|s| (base + s * second, second)).collect();
+        let mut columns = BTreeMap::new();
+        for (idx, (start, length)) in spans.iter().enumerate() {
+            let name = |number: u64| format!("probe.{number}");
+            let value = |number: u64| (number * 1000 + idx as u64) as f64 / 8.0;
+            let in_time = (0..n_names / 2).map(|number| (name(number), value(number)));
+            let late = (n_names / 2..n_names).map(|number| (name(number), value(number)));
+            let (in_time, late): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                (in_time.collect(), late.collect());
+            writer.readings(start + length + 1000, &in_time).unwrap();
+            // Half a second late is too late, and the end of no other interval.
+            writer.readings(start + length + length / 2, &late).unwrap();
+            for (name, value) in in_time {
+                columns.entry(name).or_insert_with(|| vec![None; n])[idx] = Some(value);
+            }
+        }
+        let column = vec![1.0; n];
+        load.intervals = IntervalColumns {
+            start_s: (0..n).map(|s| s as f64).collect(),
+            throughput: column.clone(),
+            errors: column.clone(),
+            missed: column.clone(),
+            p50_us: column.clone(),
+            p95_us: column.clone(),
+            p99_us: column.clone(),
+            max_us: column.clone(),
+            lag_p99_us: column,
+        };
+        (load.spans, load.readings) = (Some(spans), columns);
+        load
+    };
+    let first = load(0);
+    let probes = [load(1_000 * second), load(2_000 * second)];
+    // The step's own summary is that of the load probe that held.
+    let mut search = probes[0].clone();
+    search.step = 1;
+    let told = |number: u32, load: &StepSummary| LoadProbe {
+        number,
+        level: 1.0,
+        throughput: 1.0,
+        limited_us: None,
+        held: true,
+        broken_by: None,
+        load: Some(load.clone()),
+    };
+    search.search = Some(SearchSummary {
+        found: Some(1.0),
+        lowest_broken: None,
+        settled: true,
+        probes: vec![told(1, &probes[0]), told(2, &probes[1])],
+    });
+    summary.steps = vec![first, search];
+    let folder = writer.folder().to_owned();
+    writer.finish(summary.clone()).unwrap();
+    (summary, fs::read_to_string(folder.join("summary.json")).unwrap())
+}
+
+/// A manifest of two steps.
+fn two_steps() -> Manifest {
+    let mut manifest = manifest("a");
+    manifest.steps.push(manifest.steps[0].clone());
+    manifest
+}
+
+#[test]
+fn so_many_readings_that_they_are_kept_once_are_all_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &two_steps()).unwrap();
+    let (n_names, n_seconds) = (24_000, 15);
+    assert!(3 * n_names * n_seconds > crate::readings::KEPT_TWICE);
+    let (summary, written) = write_much(&mut run, n_names, n_seconds);
+    assert!(!written.contains("probe.7"), "the summary has them again");
+    // What belongs to an interval is read as if it were in the summary …
+    assert_eq!(read_run(&path).unwrap().trials, [summary]);
+    // … and all else is in the log, with its time.
+    let log = fs::read_dir(path.join("trials")).unwrap().next().unwrap().unwrap().path();
+    let log = log.join("readings.jsonl.gz");
+    let text = unpack(&log);
+    assert_eq!(text.lines().count() as u64, 3 * 2 * n_seconds);
+    let late: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(late["at_ns"], 1_500_000_000);
+    assert_eq!(late["values"]["12000"].as_array().unwrap().len(), 12_000);
+    assert_eq!(
+        query(&path, "SELECT count(*) FROM reading").unwrap().rows[0][0].as_deref(),
+        Some((2 * n_names / 2 * n_seconds).to_string().as_str())
+    );
+
+    // A record without them is not read as one in which nothing was read.
+    fs::remove_file(&log).unwrap();
+    let error = read_run(&path).unwrap_err().to_string();
+    assert!(error.contains("readings.jsonl.gz"), "{error}");
+}
+
+#[test]
+fn few_readings_are_in_the_summary_and_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &two_steps()).unwrap();
+    let (mut summary, written) = write_much(&mut run, 20, 5);
+    assert!(written.contains("probe.7") && !written.contains("spans"), "{written}");
+    summary.each_load(&mut |load| load.spans = None);
+    assert_eq!(read_run(&path).unwrap().trials, [summary]);
+    let log = fs::read_dir(path.join("trials")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(unpack(&log.join("readings.jsonl.gz")).lines().count(), 3 * 2 * 5);
 }

@@ -1,0 +1,179 @@
+//! Readings out of a trial's log, laid beside the intervals of its steps.
+//!
+//! For trials with so many readings that they are kept once: in the log, and not in the summary
+//! again. What comes out is what the lab would have put into the summary.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::ReadError;
+use crate::readings::LogLines;
+
+/// Start and length of each interval of a load, in nanoseconds on the run's clock.
+type Spans = Vec<(u64, u64)>;
+
+/// Values by interval, none where missing; by name.
+type Columns = BTreeMap<String, Vec<Option<f64>>>;
+
+/// The end of an interval, to which readings belong that are less than half its length away.
+#[derive(Clone, Copy)]
+struct Cell {
+    end_ns: u64,
+    length_ns: u64,
+    load: usize,
+    idx: usize,
+}
+
+/// The readings of one name, as far as the log has been read.
+struct Column {
+    values: Vec<Option<f64>>,
+    /// Of the cells that may still get a nearer reading, index and distance: a reading is near two
+    /// ends at most, and they are neighbours.
+    near: [Option<(usize, u64)>; 2],
+}
+
+impl Column {
+    /// Takes a value for a cell unless the one that is there was read nearer to its end.
+    fn take(&mut self, idx: usize, distance: u64, value: f64) {
+        let near = &mut self.near[idx % 2];
+        if near.is_some_and(|(before, nearer)| before == idx && nearer <= distance) {
+            return;
+        }
+        *near = Some((idx, distance));
+        self.values[idx] = Some(value);
+    }
+}
+
+/// Reads the log, and lays it beside the intervals of each of these loads: of the readings that are
+/// less than half an interval's length away from its end, the interval gets the nearest one, the
+/// earlier of two that are equally near. Names without any value are left out.
+pub(crate) fn columns(log: &Path, loads: &[Spans]) -> Result<Vec<Columns>, ReadError> {
+    let cells = cells(loads);
+    let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
+    let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();
+    let mut lines = LogLines::open(log)?;
+    while let Some(line) = lines.next()? {
+        let at = line.at_ns;
+        let first = cells.partition_point(|cell| cell.end_ns.saturating_add(longest) < at);
+        for cell in &cells[first..] {
+            if cell.end_ns > at.saturating_add(longest) {
+                break;
+            }
+            let distance = cell.end_ns.abs_diff(at);
+            if distance.saturating_mul(2) >= cell.length_ns {
+                continue;
+            }
+            for (number, value) in line.numbered() {
+                let column = found[cell.load].entry(number).or_insert_with(|| Column {
+                    values: vec![None; loads[cell.load].len()],
+                    near: [None; 2],
+                });
+                column.take(cell.idx, distance, value);
+            }
+        }
+    }
+    let names = lines.into_names();
+    let named = |columns: BTreeMap<usize, Column>| {
+        let pairs = columns.into_iter().filter_map(|(number, column)| {
+            // A log that uses a number before its name is damaged, and was refused when it was read.
+            Some((names.get(number)?.clone(), column.values))
+        });
+        pairs.collect()
+    };
+    Ok(found.into_iter().map(named).collect())
+}
+
+/// The ends of all intervals in the order of time.
+fn cells(loads: &[Spans]) -> Vec<Cell> {
+    let of_load = |(load, spans): (usize, &Spans)| {
+        let cell = move |(idx, (start_ns, length_ns)): (usize, &(u64, u64))| Cell {
+            end_ns: start_ns.saturating_add(*length_ns),
+            length_ns: *length_ns,
+            load,
+            idx,
+        };
+        spans.iter().enumerate().map(cell).collect::<Vec<Cell>>()
+    };
+    let mut cells: Vec<Cell> = loads.iter().enumerate().flat_map(of_load).collect();
+    cells.sort_by_key(|cell| cell.end_ns);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::readings::ReadingsLog;
+
+    /// Writes a log of these times, each with its own number as the value of `x`, and of `y` each
+    /// second time; lays it beside the loads.
+    fn laid(times: &[u64], loads: &[Spans]) -> Vec<Columns> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("readings.jsonl.gz");
+        let mut log = ReadingsLog::create(path.clone()).expect("made");
+        for (nth, at) in times.iter().enumerate() {
+            let names = if nth % 2 == 0 { &["x", "y"][..] } else { &["x"] };
+            let values = names.iter().map(|name| ((*name).to_owned(), nth as f64));
+            log.push(*at, &values.collect()).expect("written");
+        }
+        log.finish().expect("ended");
+        columns(&path, loads).expect("it can be read")
+    }
+
+    #[track_caller]
+    fn check(times: &[u64], spans: &[(u64, u64)], expected: &[Option<f64>]) {
+        let columns = laid(times, &[spans.to_vec()]).remove(0);
+        assert_eq!(columns.get("x").map_or(&[][..], Vec::as_slice), expected);
+    }
+
+    #[test]
+    fn a_reading_belongs_to_the_interval_it_ends() {
+        let seconds = [(10, 10), (20, 10), (30, 4)];
+        check(&[20, 31, 34], &seconds, &[Some(0.0), Some(1.0), Some(2.0)]);
+        // Late by less than half, by half, and near two ends.
+        check(&[24], &seconds, &[Some(0.0), None, None]);
+        check(&[25], &seconds, &[]);
+        check(&[33], &seconds, &[None, Some(0.0), Some(0.0)]);
+        // The nearest, and of two the earlier.
+        check(&[18, 19, 22], &seconds, &[Some(1.0), None, None]);
+        check(&[18, 22], &seconds, &[Some(0.0), None, None]);
+        check(&[33, 34], &seconds, &[None, Some(0.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn loads_have_their_own_columns_and_may_be_the_same() {
+        let (first, second) = (vec![(0, 10), (10, 10)], vec![(100, 10)]);
+        let found = laid(&[10, 20, 60, 110], &[first.clone(), second, first]);
+        assert_eq!(found[0]["x"], [Some(0.0), Some(1.0)]);
+        assert_eq!(found[0]["y"], [Some(0.0), None]);
+        assert_eq!(found[1]["x"], [Some(3.0)]);
+        assert!(!found[1].contains_key("y"));
+        assert_eq!(found[0], found[2]);
+    }
+
+    /// The same by looking at all readings for each interval.
+    fn nearest(times: &[u64], (start, length): (u64, u64)) -> Option<f64> {
+        let distance = |at: u64| at.abs_diff(start + length);
+        let (nth, at) = times.iter().enumerate().min_by_key(|(_, at)| distance(**at))?;
+        (distance(*at) * 2 < length).then_some(nth as f64)
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_what_looking_at_all_of_them_finds(
+            gaps in proptest::collection::vec(1_u64..30, 1..40),
+            n_whole in 0_usize..20,
+            last in 1_u64..20,
+        ) {
+            let mut at = 0;
+            let times: Vec<u64> = gaps.iter().map(|gap| { at += gap; at }).collect();
+            let mut spans: Spans = (0..n_whole).map(|n| (n as u64 * 20, 20)).collect();
+            spans.push((n_whole as u64 * 20, last));
+            let expected: Vec<_> = spans.iter().map(|span| nearest(&times, *span)).collect();
+            let found = laid(&times, &[spans]).remove(0);
+            let found = found.get("x").cloned().unwrap_or_else(|| vec![None; expected.len()]);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
