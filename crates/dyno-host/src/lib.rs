@@ -9,16 +9,19 @@ mod copy;
 mod doctor;
 mod facts;
 mod keeper;
+mod listener;
 mod own;
 mod probe;
 mod process_table;
 mod storage;
+mod thread_io;
 
 pub use canary::canary;
 pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
+pub use listener::{is_loopback, listener_of_port, listener_of_socket};
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
     CommandProbe, DataFiles, FileKind, HostSpec, ListedThread, Probe, ProcessGroup, ReadingLegend,
@@ -26,3 +29,4 @@ pub use probe::{
     reading_legend, reading_name, readings_legend, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};
+pub use thread_io::{ThreadIo, own_thread_io, thread_io};

@@ -74,6 +74,15 @@ pub struct DataFiles {
     pub kind: fn(&Path) -> FileKind,
 }
 
+impl DataFiles {
+    /// Bytes on disk of its logs, which are no part of what was stored; none where they cannot be
+    /// measured, or there are too many files.
+    pub fn log_bytes(&self) -> Option<u64> {
+        let sizes = measure(self, FILES_MAX).ok()??;
+        Some(sizes.by_kind.get(&FileKind::Logs).copied().unwrap_or(0))
+    }
+}
+
 /// A pause is at least so many times as long as the CPU time that the walk before it took …
 const PAUSE_PER_CPU: u64 = 100;
 

@@ -161,6 +161,11 @@ type IoCounts = [Option<u64>; IO.len()];
 fn parse_status(text: &str) -> Status {
     let mut found = Status::default();
     for line in text.lines() {
+        // Read for each process and each of its threads every second: most of its sixty lines end
+        // here.
+        if !line.starts_with(['R', 'v', 'n']) {
+            continue;
+        }
         let Some((key, rest)) = line.split_once(':') else { continue };
         let kib = || numbers(rest).next()?.checked_mul(1024);
         match key {

@@ -39,7 +39,9 @@ impl Source {
 /// text, such as a strange name of a program, is replaced.
 pub(super) fn text_once<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Option<Cow<'a, str>> {
     let n_bytes = read_all(&File::open(path).ok()?, buffer)?;
-    Some(String::from_utf8_lossy(buffer.get(..n_bytes)?))
+    let bytes = buffer.get(..n_bytes)?;
+    // Nearly all is text, which is seen at once.
+    Some(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
 }
 
 /// Reads a file from its beginning into a buffer that only ever grows.

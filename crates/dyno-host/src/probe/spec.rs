@@ -10,9 +10,7 @@ use super::data::DataProbe;
 use super::filesystem::FilesystemProbe;
 use super::frequency::FrequencyProbe;
 use super::responsiveness::ResponsivenessProbe;
-use super::{
-    DataFiles, Probe, Sampler, ThreadGroups, ThreadKinds, ThreadListing, usual_groups,
-};
+use super::{DataFiles, Probe, Sampler, ThreadGroups, ThreadKinds, ThreadListing, usual_groups};
 use crate::storage::{Disk, Mount, nearest_existing};
 
 /// What of this host is watched.
@@ -82,8 +80,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataFiles { root: folder.path().to_owned(), kind: |_| FileKind::Other };
         let own = i32::try_from(std::process::id()).expect("fits");
-        let spec =
-            HostSpec { server_pids: vec![own], data: Some(data), ..HostSpec::default() };
+        let spec = HostSpec { server_pids: vec![own], data: Some(data), ..HostSpec::default() };
         let mut sampler = Sampler::of(&spec);
         sampler.read(Nanoseconds::from_secs(1));
         let mut readings = sampler.read(Nanoseconds::from_secs(2));

@@ -75,8 +75,6 @@ fn fixture_readings() -> Readings {
     let names: ThreadGroups =
         |_, thread| Some(ThreadGroup { name: "x", is_foreground: thread == "x" });
     let kinds = ThreadKinds { names: Some(names), ..ThreadKinds::default() };
-    // The generator is one process of one thread, whose number is its own.
-    kinds.listing.add_probe(10);
     let mut sampler = Sampler::base(folder.path(), groups(), &kinds, Some("vda".into()));
     write_proc(&folder, 1);
     sampler.read(Nanoseconds::from_secs(1));
@@ -91,9 +89,16 @@ fn readings_and_legends_agree() {
         assert!(reading_legend(name).is_some(), "{name} has no legend");
     }
     // What is watched only where there is a server's data or a limit has tests of its own, and no
-    // thread of the fixture is without a name.
-    let elsewhere =
-        ["cgroup.", "filesystem.", "data.", "cpu.frequency", "responsiveness.", "*.unnamed."];
+    // thread of the fixture is without a name, or a probe's.
+    let elsewhere = [
+        "cgroup.",
+        "filesystem.",
+        "data.",
+        "cpu.frequency",
+        "responsiveness.",
+        "*.unnamed.",
+        "*.thread.probe.",
+    ];
     let is_here = |pattern: &str| !elsewhere.iter().any(|head| pattern.starts_with(head));
     for legend in readings_legend().into_iter().filter(|legend| is_here(legend.pattern)) {
         let found = readings.keys().any(|name| reading_legend(name) == Some(legend));

@@ -292,6 +292,31 @@ fn cpu_time_is_told_by_kind_of_thread() {
 }
 
 #[test]
+fn few_names_tell_nothing_of_who_works_for_clients() {
+    let groups: ThreadGroups = |_, thread| {
+        (thread == "rocksdb:low")
+            .then_some(ThreadGroup { name: "compaction", is_foreground: false })
+    };
+    let mut fixture = Fixture::new(&[10], false);
+    let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
+    let kinds = ThreadKinds { names: Some(groups), ..ThreadKinds::default() };
+    fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], &kinds);
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 3, ..Fake::default() });
+    for second in 0..2 {
+        for (tid, name) in [(10, "mariadbd"), (11, "mariadbd"), (12, "rocksdb:low")] {
+            set_thread(&fixture, tid, name, (second * 100_000_000, 0));
+        }
+        if second == 0 {
+            fixture.read();
+        }
+    }
+    let readings = fixture.read();
+    assert!(!readings.contains_key("server.foreground.cpu_s_per_s"), "{readings:?}");
+    assert_eq!(readings["server.thread.compaction.cpu_s_per_s"], 0.1);
+    assert_eq!(readings["server.unnamed.cpu_s_per_s"], 0.2);
+}
+
+#[test]
 fn a_server_tells_of_threads_without_names() {
     let mut fixture = Fixture::new(&[10], false);
     let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
@@ -299,7 +324,8 @@ fn a_server_tells_of_threads_without_names() {
     fixture.probe = ProcessesProbe::new(fixture.folder.path(), vec![group], &kinds);
     fixture.set(Fake { pid: 10, parent: 1, n_threads: 4, ..Fake::default() });
     let client = ThreadGroup { name: "connection", is_foreground: true };
-    let thread = |tid, connection| ListedThread { tid, connection: Some(connection), group: client };
+    let thread =
+        |tid, connection| ListedThread { tid, connection: Some(connection), group: client };
     kinds.listing.add_probe(52);
     kinds.listing.set([thread(11, 51), thread(12, 52)]);
     for second in 0..3 {

@@ -182,6 +182,12 @@ impl Threads {
                 *cpu_s.entry(format!("thread.{}", group.name)).or_default() += used;
             }
         }
+        // Where most threads are of unknown kind, as where only one engine names its own, nothing is
+        // known of who works for clients.
+        let n_unnamed = found.values().filter(|known| known.group.is_none()).count();
+        if n_unnamed * 2 > found.len() {
+            cpu_s.retain(|side, _| side != "foreground" && side != "background");
+        }
         for (name, value) in cpu_s {
             add(format!("{name}.cpu_s_per_s"), value);
         }

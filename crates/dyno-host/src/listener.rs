@@ -1,0 +1,140 @@
+//! Which process of this host listens where: for servers that somebody else started.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::process_table::{ProcessStat, list_pids};
+
+/// The state of a socket that listens, in `/proc/net/tcp` (net/tcp_states.h of the kernel).
+const LISTENING: &str = "0A";
+
+/// Most links that are followed to find who holds a socket: each costs a system call.
+const LINKS_MOST: usize = 200_000;
+
+/// The process that listens on a Unix socket; none where nobody does, or it cannot be told.
+pub fn listener_of_socket(path: &Path) -> Option<i32> {
+    let stream = UnixStream::connect(path).ok()?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    Some(peer.pid.as_raw_nonzero().get())
+}
+
+/// The process of one of these names that listens on a TCP port of this host. A name is what the
+/// kernel calls it, cut to 15 bytes; it keeps forwarders of ports from passing for servers. None
+/// where there is none, or where another user's processes cannot be looked into.
+pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
+    listener_in(Path::new("/proc"), port, names)
+}
+
+/// Whether an address is this host's own loopback.
+pub fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn listener_in(proc_root: &Path, port: u16, names: &[&str]) -> Option<i32> {
+    let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();
+    let mut inodes = listening_inodes(&text("net/tcp"), port);
+    inodes.extend(listening_inodes(&text("net/tcp6"), port));
+    if inodes.is_empty() {
+        return None;
+    }
+    let mut n_left = LINKS_MOST;
+    let is_named = |stat: &ProcessStat| names.contains(&stat.name.as_str());
+    let named = list_pids(proc_root)
+        .into_iter()
+        .filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
+    let holders: Vec<ProcessStat> =
+        named.filter(|stat| holds(proc_root, stat.pid, &inodes, &mut n_left)).collect();
+    // Children may hold it as well: the server is who is no child of another one of them.
+    let is_child = |stat: &&ProcessStat| holders.iter().any(|other| other.pid == stat.parent);
+    holders.iter().find(|stat| !is_child(stat)).map(|stat| stat.pid)
+}
+
+/// Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp` or `tcp6`.
+fn listening_inodes(text: &str, port: u16) -> BTreeSet<u64> {
+    let inode = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (_, local_port) = words.get(1)?.rsplit_once(':')?;
+        let is_it = u16::from_str_radix(local_port, 16).ok()? == port;
+        let is_listening = *words.get(3)? == LISTENING;
+        (is_it && is_listening).then(|| words.get(9)?.parse().ok()).flatten()
+    };
+    text.lines().filter_map(inode).collect()
+}
+
+/// Whether a process has one of these sockets open.
+fn holds(proc_root: &Path, pid: i32, inodes: &BTreeSet<u64>, n_left: &mut usize) -> bool {
+    let Ok(links) = fs::read_dir(proc_root.join(format!("{pid}/fd"))) else { return false };
+    for link in links.flatten() {
+        if *n_left == 0 {
+            return false;
+        }
+        *n_left -= 1;
+        let Ok(target) = fs::read_link(link.path()) else { continue };
+        let inode = target.to_str().and_then(|target| {
+            target.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok()
+        });
+        if inode.is_some_and(|inode| inodes.contains(&inode)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_that_listen_are_told_from_others() {
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
+            uid  timeout inode\n   \
+            0: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        \
+            0 12345 1 0 100 0 0 10 0\n   \
+            1: 0100007F:0CEA 0100007F:9999 01 00000000:00000000 00:00000000 00000000   999        \
+            0 777 1 0 100 0 0 10 0\n   2: garbage\n   3: 0100007F:ZZZZ x 0A 0 0 0 0 0 5\n";
+        assert_eq!(listening_inodes(text, 3306), BTreeSet::from([12345]));
+        assert!(listening_inodes(text, 3307).is_empty());
+        assert!(listening_inodes("", 3306).is_empty());
+    }
+
+    #[test]
+    fn this_process_is_found_by_what_it_listens_on() {
+        let own = i32::try_from(std::process::id()).expect("fits");
+        let name = ProcessStat::read(Path::new("/proc"), own).expect("it runs").name;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        assert_eq!(listener_of_port(port, &[&name]), Some(own));
+        assert_eq!(listener_of_port(port, &["no-such-server"]), None);
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        assert_eq!(listener_of_socket(&path), None);
+        let _listener = UnixListener::bind(&path).expect("it is free");
+        assert_eq!(listener_of_socket(&path), Some(own));
+    }
+
+    #[test]
+    fn loopback_is_this_host() {
+        let check = |host: &str, expected: bool| assert_eq!(is_loopback(host), expected, "{host}");
+        check("localhost", true);
+        check("127.0.0.1", true);
+        check("127.9.9.9", true);
+        check("::1", true);
+        check("10.0.0.1", false);
+        check("db1", false);
+        check("", false);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "[ 0-9A-F:\n]{0,80}") {
+            let _ = listening_inodes(&text, 1);
+        }
+    }
+}
