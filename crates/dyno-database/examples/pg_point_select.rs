@@ -84,11 +84,8 @@ fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
         number <= ROWS
     })?;
     connection.query("VACUUM ANALYZE point")?;
-    connection.prepare(&[Statement {
-        sql: "SELECT c FROM point WHERE id = $1".to_owned(),
-        class: StatementClass::Read,
-        keeps_rows: false,
-    }])?;
+    let select = "SELECT c FROM point WHERE id = $1";
+    connection.prepare(&[Statement::new(select, StatementClass::Read)])?;
     connection.set_blocking(true, 0)?;
     Ok(())
 }

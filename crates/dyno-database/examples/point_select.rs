@@ -95,11 +95,8 @@ fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
         row.push_text(&[b'c'; 120]);
         number <= ROWS
     })?;
-    connection.prepare(&[Statement {
-        sql: "SELECT c FROM point WHERE id = ?".to_owned(),
-        class: StatementClass::Read,
-        keeps_rows: false,
-    }])?;
+    let select = "SELECT c FROM point WHERE id = ?";
+    connection.prepare(&[Statement::new(select, StatementClass::Read)])?;
     connection.set_blocking(true, 0)?;
     Ok(())
 }

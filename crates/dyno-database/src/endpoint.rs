@@ -111,6 +111,14 @@ impl Protocol {
         }
     }
 
+    /// A catalog that every server has and every user may open.
+    pub fn common_catalog(self) -> &'static str {
+        match self {
+            Protocol::MySql => "information_schema",
+            Protocol::PostgreSql => "postgres",
+        }
+    }
+
     fn example(self) -> &'static str {
         match self {
             Protocol::MySql => "mysql://user:password@host:3306/catalog",
@@ -127,6 +135,19 @@ impl Endpoint {
     /// Special characters in any part are percent-encoded. What could be a part of a password is
     /// never quoted in an error.
     pub fn from_url(url: &str) -> Result<Endpoint, UrlError> {
+        Endpoint::read(url, None)
+    }
+
+    /// The same for a server that is only looked at: a URL that names no catalog means one that
+    /// every server has ([`Protocol::common_catalog`]).
+    pub fn from_url_of_server(url: &str) -> Result<Endpoint, UrlError> {
+        Endpoint::read(url, Some(Protocol::common_catalog))
+    }
+
+    fn read(
+        url: &str,
+        otherwise: Option<fn(Protocol) -> &'static str>,
+    ) -> Result<Endpoint, UrlError> {
         let (protocol, rest) = split_scheme(url)?;
         let (before_query, query) = match rest.split_once('?') {
             Some((before, query)) => (before, query),
@@ -146,7 +167,10 @@ impl Endpoint {
         }
         let (user, password, place) = split_authority(authority, protocol)?;
         let options = read_query(query, protocol)?;
-        let catalog = text_of(decode(path)?, "catalog")?;
+        let mut catalog = text_of(decode(path)?, "catalog")?;
+        if let Some(otherwise) = otherwise.filter(|_| catalog.is_empty()) {
+            otherwise(protocol).clone_into(&mut catalog);
+        }
         if catalog.is_empty() {
             return refuse(format!(
                 "the URL names no catalog; write it like {}",
@@ -481,6 +505,23 @@ mod tests {
         check_refused("mysql://me:hush@/x?socket=run/s", "absolute");
         check_refused("mysql://me:hush%@h/x", "two hexadecimal digits");
         check_refused("mysql://me:hush%ff@h/x", "not UTF-8");
+    }
+
+    #[test]
+    fn a_server_that_is_looked_at_needs_no_catalog() {
+        let check = |url: &str, expected: &str| {
+            let endpoint = Endpoint::from_url_of_server(url).expect("a good URL");
+            assert_eq!(endpoint.to_string(), expected);
+        };
+        check("mysql://me@h", "mysql://me@h:3306/information_schema");
+        check(
+            "mysql://me@h/?socket=/run/s",
+            "mysql://me@localhost/information_schema?socket=/run/s",
+        );
+        check("postgres://me@h", "postgresql://me@h:5432/postgres");
+        check("postgres://me@h/shop", "postgresql://me@h:5432/shop");
+        let error = Endpoint::from_url_of_server("mysql://h").expect_err("no user").0;
+        assert!(error.contains("names no user"), "{error}");
     }
 
     #[test]

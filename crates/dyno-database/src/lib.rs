@@ -8,6 +8,7 @@ mod data;
 mod debt;
 mod endpoint;
 mod explain_cost;
+mod local;
 pub mod mysql;
 pub mod null;
 pub mod postgresql;
@@ -24,8 +25,10 @@ pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
     cost_source, explain_cost,
 };
+pub use local::LocalServer;
 pub use probe::{
-    endpoint_debt_meter, endpoint_probes, server_reading_legend, server_readings_legend, sql_probe,
+    endpoint_debt_meter, endpoint_facts, endpoint_probes, server_reading_legend,
+    server_readings_legend, sql_probe,
 };
 pub use server::{
     DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,

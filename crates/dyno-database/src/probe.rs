@@ -7,19 +7,21 @@
 
 mod asker;
 mod debts;
+mod marked;
 mod sql;
 mod table;
 
 pub(crate) use asker::{Asker, cell, named_numbers, number, numbers_by_name};
 pub(crate) use debts::DebtProbe;
+pub(crate) use marked::marked;
 pub(crate) use sql::spelt;
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, gauge, legends, rate};
 
-use dyno_host::{Probe, ReadingLegend};
+use dyno_host::{Probe, ReadingLegend, ThreadListing, USER_LEGEND, find_legend};
 use dyno_units::Nanoseconds;
 
-use crate::{DebtMeter, Endpoint, Protocol};
+use crate::{DebtMeter, DeployError, Endpoint, Protocol, ServerFacts};
 
 /// A shorthand that keeps legends readable as tables.
 pub(crate) const fn legend(
@@ -38,30 +40,52 @@ pub fn server_readings_legend() -> Vec<ReadingLegend> {
         crate::postgresql::probe::legend(),
         crate::sqlite::probe::LEGEND,
         crate::postgresql::probe::pgbouncer::LEGEND,
-        sql::LEGEND,
+        USER_LEGEND,
     ]
     .concat()
 }
 
-/// What a reading of this name means, if a server probe gives it. Exact names come first.
+/// What a reading of this name means, if a server probe gives it: by its exact name, or else by the
+/// pattern that says most.
 pub fn server_reading_legend(name: &str) -> Option<ReadingLegend> {
-    let all = server_readings_legend();
-    let exact = all.iter().find(|legend| legend.pattern == name);
-    exact.or_else(|| all.iter().find(|legend| legend.is_for(name))).copied()
+    find_legend(&server_readings_legend(), name)
 }
 
 /// The probes of a server that is reached by its URL, which is neither claimed nor changed. A
-/// PostgreSQL URL whose catalog is `pgbouncer` is that program's console.
-pub fn endpoint_probes(endpoint: &Endpoint) -> Vec<Box<dyn Probe>> {
+/// PostgreSQL URL whose catalog is `pgbouncer` is that program's console. What the server says of
+/// its threads they put into `threads`, if somebody wants to know.
+pub fn endpoint_probes(
+    endpoint: &Endpoint,
+    threads: Option<&ThreadListing>,
+) -> Vec<Box<dyn Probe>> {
     match endpoint.protocol {
-        Protocol::MySql => crate::mysql::probe::probes(&crate::mysql::connector(endpoint.clone())),
+        Protocol::MySql => {
+            let connector = crate::mysql::connector(endpoint.clone());
+            crate::mysql::probe::probes(&connector, threads)
+        }
         Protocol::PostgreSql if is_pgbouncer(endpoint) => {
             let connector = crate::postgresql::connector(endpoint.clone());
             vec![crate::postgresql::probe::pgbouncer::probe(connector)]
         }
         Protocol::PostgreSql => {
-            crate::postgresql::probe::probes(&crate::postgresql::connector(endpoint.clone()))
+            let connector = crate::postgresql::connector(endpoint.clone());
+            crate::postgresql::probe::probes(&connector, threads)
         }
+    }
+}
+
+/// What a server that is reached by its URL says of itself; it is neither claimed nor changed.
+///
+/// # Errors
+///
+/// It cannot be reached, or does not tell.
+pub fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+    match endpoint.protocol {
+        Protocol::MySql => crate::mysql::endpoint_facts(endpoint),
+        Protocol::PostgreSql if is_pgbouncer(endpoint) => {
+            Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() })
+        }
+        Protocol::PostgreSql => crate::postgresql::endpoint_facts(endpoint),
     }
 }
 

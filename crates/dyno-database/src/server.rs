@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Keeper, Probe, ThreadGroup, ThreadGroups};
+use dyno_host::{DataFiles, Keeper, Probe, ThreadGroup, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
@@ -99,8 +99,13 @@ pub trait Server: Send {
     fn facts(&self) -> Result<ServerFacts, DeployError>;
 
     /// Ids of its processes on this host that are its own (children are found by the probes);
-    /// empty in process or by URL.
+    /// empty in process or by URL: what is in it, Dyno may end.
     fn processes(&self) -> Vec<i32>;
+
+    /// Ids of its processes on this host, also where somebody else started it: for watching.
+    fn watched_processes(&self) -> Vec<i32> {
+        self.processes()
+    }
 
     /// Why it is down, or none while it runs.
     fn down(&mut self) -> Option<String>;
@@ -132,8 +137,11 @@ pub trait Server: Send {
     }
 
     /// Probes of the server itself, each on a connection of its own that it opens when it is first
-    /// read. A view that this version does not have is a missing reading.
-    fn probes(&self) -> Vec<Box<dyn Probe>> {
+    /// read. A view that this version does not have is a missing reading. What the server says of
+    /// its threads, and which of them answer these probes, they put into `threads`, if somebody
+    /// wants to know.
+    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        let _ = threads;
         Vec::new()
     }
 

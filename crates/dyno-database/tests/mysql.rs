@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used)] // A failed unwrap here is a failed test.
 
 mod mysql_server;
+#[path = "mysql/pipelines.rs"]
+mod pipelines;
 
 use std::task::Poll;
 
@@ -30,13 +32,14 @@ fn private_server_and_its_connections() {
         ("ssl_key", &file("tls-server.key")),
         ("ssl_ca", &file("tls-root.pem")),
     ]));
-    let checks: [Check; 18] = [
+    let checks: [Check; 19] = [
         ("facts", facts),
         ("text statements", text_statements),
         ("prepared statements", prepared_statements),
         ("changed tables", changed_tables),
         ("without blocking", without_blocking),
         ("several results", several_results),
+        ("pipelines", pipelines::check),
         ("kept rows", kept_rows),
         ("long values", long_values),
         ("misuse", misuse),
@@ -88,13 +91,7 @@ fn execute(
 }
 
 fn statements(sql: &[&str]) -> Vec<Statement> {
-    sql.iter()
-        .map(|sql| Statement {
-            sql: (*sql).to_owned(),
-            class: StatementClass::Other,
-            keeps_rows: false,
-        })
-        .collect()
+    sql.iter().map(|sql| Statement::new(*sql, StatementClass::Other)).collect()
 }
 
 fn rows(n: u64) -> Reply {

@@ -1,11 +1,11 @@
 //! A server that runs already, reached by its URL.
 
-use dyno_host::Probe;
+use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
-use super::{MySqlConnection, facts};
+use super::{MySqlConnection, thread_group};
 use crate::catalog::{claim_catalog, drop_claimed_tables};
-use crate::{DebtMeter, DeployError, Endpoint, Server, ServerFacts};
+use crate::{DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
@@ -15,6 +15,8 @@ struct AttachedServer {
     endpoint: Endpoint,
     // Whether Dyno made the catalog, and may drop it.
     made_catalog: bool,
+    // What of it is on this host, to be watched.
+    local: Option<LocalServer>,
 }
 
 /// Uses a running server: makes the catalog where it is missing, and claims it.
@@ -26,7 +28,8 @@ pub(crate) fn attach(
         .map_err(|error| DeployError::new(error.to_string()))?;
     let made_catalog = use_catalog(&mut connection, &endpoint.catalog)
         .map_err(|error| DeployError::new(format!("the catalog cannot be used: {error}")))?;
-    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog };
+    let local = LocalServer::find(endpoint, &mut connection);
+    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, local };
     claim_catalog(&mut connection, allow_foreign_tables)
         .map_err(|error| DeployError::new(error.to_string()))?;
     Ok(Box::new(server))
@@ -63,15 +66,23 @@ impl Server for AttachedServer {
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let mut connection =
-            super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-        facts::ask(&mut connection, &self.endpoint).map_err(|error| {
-            DeployError::new(format!("the server does not tell its facts: {error}"))
-        })
+        super::endpoint_facts(&self.endpoint)
     }
 
     fn processes(&self) -> Vec<i32> {
         Vec::new()
+    }
+
+    fn watched_processes(&self) -> Vec<i32> {
+        self.local.iter().map(|local| local.pid).collect()
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        self.local.as_ref()?.data.clone()
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        Some(thread_group)
     }
 
     fn down(&mut self) -> Option<String> {
@@ -86,8 +97,8 @@ impl Server for AttachedServer {
         None
     }
 
-    fn probes(&self) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector())
+    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector(), threads)
     }
 
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {

@@ -3,7 +3,11 @@
 //! A statement costs one write and one read of the socket and no memory: the request is copied
 //! from a template into a buffer that is used again, and the reply is followed by its packet
 //! lengths. Whatever cannot happen on that path is kept out of it, in functions marked cold.
+//!
+//! A pipeline is several such requests in one write. The server does them one after the other and
+//! answers each, also those behind one that failed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::task::Poll;
@@ -45,6 +49,13 @@ pub struct MySqlConnection {
     names: Vec<String>,
     // The prepared statement in flight.
     executing: Option<usize>,
+    // The requests of a pipeline that is being written down.
+    pipeline: Vec<u8>,
+    is_pipelining: bool,
+    // Its prepared statements (none: text) whose replies come after the one that is received.
+    awaited: VecDeque<Option<usize>>,
+    // The last read may have left bytes in the socket.
+    may_have_more: bool,
     // An error of sending, which `poll_reply` tells.
     kept: Option<StatementError>,
     is_blocking: bool,
@@ -79,6 +90,10 @@ impl MySqlConnection {
             columns: Vec::new(),
             names: Vec::new(),
             executing: None,
+            pipeline: Vec::new(),
+            is_pipelining: false,
+            awaited: VecDeque::new(),
+            may_have_more: false,
             kept: None,
             is_blocking: true,
             timeout_ns: 0,
@@ -101,7 +116,8 @@ impl MySqlConnection {
     /// Whether a request may be sent now; else keeps the reason for `poll_reply`.
     #[inline]
     fn may_send(&mut self) -> bool {
-        if !self.reader.is_waiting() && self.down.is_none() && self.kept.is_none() {
+        let is_idle = !self.reader.is_waiting() && self.awaited.is_empty();
+        if (is_idle || self.is_pipelining) && self.down.is_none() && self.kept.is_none() {
             return true;
         }
         self.keep_why_not();
@@ -121,16 +137,70 @@ impl MySqlConnection {
     /// Sends the request, whose reply begins with this sequence number.
     #[inline]
     fn send(&mut self, sequence: u8) {
-        self.n_written = 0;
+        if self.is_pipelining {
+            return self.write_down(sequence);
+        }
         let columns = self.executing.and_then(|idx| self.columns[idx].as_deref());
         self.reader.begin(sequence, columns);
-        if let Err(error) = self.flush() {
+        self.n_written = 0;
+        match self.channel.transport.write_some(&self.request) {
+            // Nearly always: the socket takes all at once.
+            Ok(n_taken) if n_taken == self.request.len() && !self.channel.transport.is_tls() => {
+                self.n_written = n_taken;
+            }
+            taken => self.go_on_sending(taken),
+        }
+    }
+
+    /// Goes on after a first write that took `taken`.
+    #[cold]
+    fn go_on_sending(&mut self, taken: io::Result<usize>) {
+        let result = match taken {
+            Ok(0) if !self.request.is_empty() => Err(lost("the socket takes no bytes")),
+            Ok(n_taken) => {
+                self.n_written = n_taken;
+                self.flush()
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(lost(&error.to_string())),
+        };
+        if let Err(error) = result {
             self.kept = Some(error);
         }
     }
 
+    /// Appends the request to the pipeline.
+    fn write_down(&mut self, sequence: u8) {
+        self.awaited.push_back(self.executing);
+        if sequence == 1 {
+            self.pipeline.extend_from_slice(&self.request);
+        } else {
+            self.kept = Some(misuse("a statement of 16 MiB or more does not go into a pipeline"));
+        }
+    }
+
+    /// Forgets a pipeline that cannot be sent.
+    #[cold]
+    fn forget_pipeline(&mut self) {
+        for idx in self.awaited.drain(..).flatten() {
+            // The server has not seen the types that were written down.
+            self.templates[idx].unbind();
+        }
+        self.pipeline.clear();
+        self.request.clear();
+        self.n_written = 0;
+    }
+
+    /// Goes on to the next reply of a pipeline; false where none is to come.
+    fn expect_next(&mut self) -> bool {
+        let Some(executing) = self.awaited.pop_front() else { return false };
+        self.executing = executing;
+        let columns = executing.and_then(|idx| self.columns[idx].as_deref());
+        self.reader.begin(1, columns);
+        true
+    }
+
     /// Writes what is still to be written, until the socket takes no more.
-    #[inline]
     fn flush(&mut self) -> Result<(), StatementError> {
         while self.wants_write() {
             match self.channel.transport.write_some(&self.request[self.n_written..]) {
@@ -148,8 +218,7 @@ impl MySqlConnection {
     }
 
     /// Follows the reply through what has been received.
-    #[inline]
-    fn follow(&mut self) -> Option<Result<Reply, StatementError>> {
+    fn follow(&mut self) -> Option<Result<Reply, Box<StatementError>>> {
         loop {
             let (n_used, progress) = self.reader.advance(self.channel.buffer.unread());
             self.channel.buffer.consume(n_used);
@@ -161,10 +230,22 @@ impl MySqlConnection {
                     self.n_written = 0;
                     push_header(&mut self.request, 0, sequence);
                     if let Err(error) = self.flush() {
-                        return Some(Err(error));
+                        return Some(Err(Box::new(error)));
                     }
                 }
             }
+        }
+    }
+
+    /// What is told of a reply that has ended.
+    #[inline]
+    fn ended(
+        &mut self,
+        result: Result<Reply, Box<StatementError>>,
+    ) -> Result<Reply, StatementError> {
+        match result {
+            Ok(reply) => Ok(self.completed(reply)),
+            Err(error) => Err(self.failed(*error)),
         }
     }
 
@@ -188,8 +269,9 @@ impl MySqlConnection {
         if let Some(template) = self.executing.and_then(|idx| self.templates.get_mut(idx)) {
             template.unbind();
         }
-        if error.class == ErrorClass::Disconnected && self.down.is_none() {
-            self.down = Some(error.message.clone());
+        if error.class == ErrorClass::Disconnected {
+            self.awaited.clear();
+            self.down.get_or_insert_with(|| error.message.clone());
         }
         error
     }
@@ -204,7 +286,7 @@ impl MySqlConnection {
                 _ => None,
             };
             if let Some(Err(error)) = said {
-                return self.failed(StatementError { class: ErrorClass::Disconnected, ..error });
+                return self.failed(StatementError { class: ErrorClass::Disconnected, ..*error });
             }
         }
         if kept.class == ErrorClass::Disconnected {
@@ -224,19 +306,24 @@ impl MySqlConnection {
             let n_read = match channel.transport.read_some(&mut channel.buffer) {
                 Ok(0) => return Poll::Ready(Err(self.failed(closed()))),
                 Ok(n_read) => n_read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.may_have_more = false;
+                    return Poll::Pending;
+                }
                 Err(error) => {
                     return Poll::Ready(Err(self.failed(lost(&error.to_string()))));
                 }
             };
-            match self.follow() {
-                Some(Ok(reply)) => return Poll::Ready(Ok(self.completed(reply))),
-                Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
-                None => {}
-            }
             // A short read has emptied the socket: another one would only be told so.
-            let transport = &self.channel.transport;
-            if !self.is_blocking && n_read < SHORT_READ && !transport.is_tls() {
+            self.may_have_more = n_read >= SHORT_READ || self.channel.transport.is_tls();
+            if let Some(reply) = self.reader.plain_rows(self.channel.buffer.unread()) {
+                self.channel.buffer.clear();
+                return Poll::Ready(Ok(reply));
+            }
+            if let Some(result) = self.follow() {
+                return Poll::Ready(self.ended(result));
+            }
+            if !self.is_blocking && !self.may_have_more {
                 return Poll::Pending;
             }
         }
@@ -250,7 +337,7 @@ impl MySqlConnection {
         if let Some(reason) = &self.down {
             return Err(lost(reason));
         }
-        if self.reader.is_waiting() {
+        if self.n_awaited() > 0 {
             return Err(misuse("a statement is in flight already"));
         }
         let mode = (self.is_blocking, self.timeout_ns);
@@ -413,6 +500,9 @@ impl Connection for MySqlConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
+        if statements.iter().any(|statement| statement.parses_anew) {
+            return Err(misuse("there are no unnamed statements that are parsed anew each time"));
+        }
         self.cold(|connection| {
             connection.columns.clear();
             for template in std::mem::take(&mut connection.templates) {
@@ -471,23 +561,59 @@ impl Connection for MySqlConnection {
         self.send(sequence);
     }
 
+    fn begin_pipeline(&mut self) -> bool {
+        self.is_pipelining = self.may_send();
+        true
+    }
+
+    fn send_pipeline(&mut self) {
+        if !std::mem::take(&mut self.is_pipelining) {
+            return;
+        }
+        if self.kept.is_some() || self.awaited.is_empty() {
+            return self.forget_pipeline();
+        }
+        std::mem::swap(&mut self.request, &mut self.pipeline);
+        self.pipeline.clear();
+        self.n_written = 0;
+        self.expect_next();
+        if let Err(error) = self.flush() {
+            self.kept = Some(error);
+        }
+    }
+
+    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+        if self.kept.is_some() || !(self.reader.is_waiting() || self.expect_next()) {
+            return Poll::Pending;
+        }
+        match self.follow() {
+            Some(result) => Poll::Ready(self.ended(result)),
+            None if self.may_have_more && !self.is_blocking => self.receive(),
+            None => Poll::Pending,
+        }
+    }
+
+    fn n_awaited(&self) -> usize {
+        self.awaited.len() + usize::from(self.reader.is_waiting())
+    }
+
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         if self.kept.is_some() {
             return Poll::Ready(Err(self.tell_kept()));
         }
-        if !self.reader.is_waiting() {
+        if !self.reader.is_waiting() && !self.expect_next() {
             return Poll::Ready(Err(misuse("no statement is in flight")));
         }
-        if let Err(error) = self.flush() {
+        if self.wants_write()
+            && let Err(error) = self.flush()
+        {
             self.kept = Some(error);
             return Poll::Ready(Err(self.tell_kept()));
         }
-        if !self.channel.buffer.unread().is_empty() {
-            match self.follow() {
-                Some(Ok(reply)) => return Poll::Ready(Ok(self.completed(reply))),
-                Some(Err(error)) => return Poll::Ready(Err(self.failed(error))),
-                None => {}
-            }
+        if !self.channel.buffer.unread().is_empty()
+            && let Some(result) = self.follow()
+        {
+            return Poll::Ready(self.ended(result));
         }
         self.receive()
     }
@@ -548,7 +674,7 @@ impl Connection for MySqlConnection {
 impl Drop for MySqlConnection {
     /// Says goodbye, so that the server does not count the connection as aborted.
     fn drop(&mut self) {
-        let is_idle = !self.reader.is_waiting() && self.down.is_none() && !self.wants_write();
+        let is_idle = self.n_awaited() == 0 && self.down.is_none() && !self.wants_write();
         if is_idle && self.channel.transport.set_blocking(false, 0).is_ok() {
             // A server that is gone needs no goodbye.
             let _ = self.channel.transport.write_some(&[1, 0, 0, 0, command::QUIT]);

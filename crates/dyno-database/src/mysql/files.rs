@@ -6,7 +6,7 @@ use dyno_host::{FileKind, ThreadGroup};
 
 /// What a file holds, by its path under the data folder (file names of the reference manuals of
 /// MariaDB and MySQL, and of RocksDB's wiki).
-pub(super) fn file_kind(path: &Path) -> FileKind {
+pub(crate) fn file_kind(path: &Path) -> FileKind {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let extension = path.extension().unwrap_or_default().to_string_lossy();
     let is_in = |folder: &str| path.iter().any(|part| part.eq_ignore_ascii_case(folder));

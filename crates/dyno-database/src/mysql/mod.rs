@@ -25,11 +25,11 @@ use dyno_workload::{ConnectError, Connector};
 pub(crate) use attached::attach;
 pub use connection::MySqlConnection;
 pub(crate) use data::data_shape;
-pub(crate) use files::thread_group;
+pub(crate) use files::{file_kind, thread_group};
 pub(crate) use private::start;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 
-use crate::Endpoint;
+use crate::{DeployError, Endpoint, ServerFacts};
 
 /// Opens connections to the endpoint's catalog.
 pub fn connector(endpoint: Endpoint) -> Connector {
@@ -37,6 +37,13 @@ pub fn connector(endpoint: Endpoint) -> Connector {
         let connection = connect(&endpoint)?;
         Ok(Box::new(connection) as Box<dyn dyno_workload::Connection>)
     })
+}
+
+/// What the server at an endpoint says of itself.
+pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+    facts::ask(&mut connection, endpoint)
+        .map_err(|error| DeployError::new(format!("the server does not tell its facts: {error}")))
 }
 
 /// Opens one connection to the endpoint's catalog. Blocks.

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_host::Probe;
+use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, connector, facts, quote_name, statement_failed};
+use super::{connect, connector, facts, quote_name, statement_failed, thread_group};
 use crate::{
-    DebtMeter, DeployError, Endpoint, Server, ServerFacts, claim_catalog, drop_claimed_tables,
+    DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts, claim_catalog,
+    drop_claimed_tables,
 };
 
 /// The catalog from which others are made and dropped.
@@ -26,6 +27,8 @@ struct AttachedServer {
     // Open all the time: its end tells that the server went down, at no cost to the server.
     guard: Mutex<PgConnection>,
     made_catalog: bool,
+    // What of it is on this host, to be watched.
+    local: Option<LocalServer>,
 }
 
 /// Uses a server that runs already; makes the catalog if it is missing.
@@ -49,8 +52,10 @@ pub(crate) fn attach(
         }
         return Err(DeployError::new(error.to_string()));
     }
+    let local = LocalServer::find(endpoint, &mut guard);
     Ok(Box::new(AttachedServer {
         endpoint: endpoint.clone(),
+        local,
         connector: connector(endpoint.clone()),
         guard: Mutex::new(guard),
         made_catalog,
@@ -110,6 +115,18 @@ impl Server for AttachedServer {
         Vec::new()
     }
 
+    fn watched_processes(&self) -> Vec<i32> {
+        self.local.iter().map(|local| local.pid).collect()
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        self.local.as_ref()?.data.clone()
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        Some(thread_group)
+    }
+
     /// The reason that the server gave when it ended Dyno's idle connection, unless it can be
     /// reached again.
     fn down(&mut self) -> Option<String> {
@@ -135,8 +152,8 @@ impl Server for AttachedServer {
         rows.ok()?.into_iter().flatten().next()??.parse().ok()
     }
 
-    fn probes(&self) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector())
+    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector(), threads)
     }
 
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {

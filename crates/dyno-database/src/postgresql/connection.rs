@@ -2,7 +2,11 @@
 //!
 //! The hot path is one write and one read for each statement: Bind, Execute and Sync come from a
 //! template into a buffer that is used again, and the reply is scanned where it was received.
+//!
+//! A pipeline is written down in the same buffer, with one Sync behind its last statement: the
+//! server answers all of it together, and after an error passes over what is left up to that Sync.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::task::Poll;
@@ -17,8 +21,9 @@ use crate::transport::SHORT_READ;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
-    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, Scan, ServerMessage, column_names,
-    column_types, command_rows, parameter_types, row_texts, write_query,
+    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
+    column_names, column_types, command_rows, parameter_types, row_texts, write_query,
+    write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
 
@@ -28,26 +33,44 @@ const COPY_PIECE: usize = 128 * 1024;
 /// Is handed the kind and the body of a message.
 type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
 
+/// A statement that was prepared.
+struct Prepared {
+    template: ExecuteTemplate,
+    is_commit: bool,
+}
+
+/// What a reply is the answer to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    // The prepared statement, where it is one.
+    prepared: Option<usize>,
+    // Whether it is a COMMIT, which a failed transaction turns into a rollback without an error.
+    is_commit: bool,
+}
+
 /// A connection to a PostgreSQL server.
 pub struct PgConnection {
     wire: Wire,
     scanner: ReplyScanner,
-    templates: Vec<ExecuteTemplate>,
-    // The message being sent; the first `n_written` bytes are on their way.
+    prepared: Vec<Prepared>,
+    // The messages being sent; the first `n_written` bytes are on their way.
     out: Vec<u8>,
     n_written: usize,
+    // Whether a reply is being received, and to what.
     is_in_flight: bool,
+    asked: Asked,
+    // Those of a pipeline whose replies come after that one.
+    awaited: VecDeque<Asked>,
+    // Whether a pipeline is being written down.
+    is_pipelining: bool,
+    // The last read may have left bytes in the socket.
+    may_have_more: bool,
     // An error to be told by the next `poll_reply`.
     failure: Option<StatementError>,
     // Why writing failed: the reason that the server gave may still be there to be read.
     write_failure: Option<String>,
     // Why the connection can be used no longer.
     lost: Option<String>,
-    // Whether the statement in flight is a COMMIT, which a failed transaction turns into a
-    // rollback without an error.
-    is_commit: bool,
-    // The prepared statement in flight.
-    executing: Option<usize>,
     is_blocking: bool,
     timeout_ns: u64,
     // Of one read of a cold call; 0 for none.
@@ -60,15 +83,17 @@ impl PgConnection {
         let mut connection = PgConnection {
             wire,
             scanner,
-            templates: Vec::new(),
+            prepared: Vec::new(),
             out: Vec::with_capacity(4096),
             n_written: 0,
             is_in_flight: false,
+            asked: Asked::default(),
+            awaited: VecDeque::new(),
+            is_pipelining: false,
+            may_have_more: false,
             failure: None,
             write_failure: None,
             lost: None,
-            is_commit: false,
-            executing: None,
             is_blocking: false,
             timeout_ns: 0,
             cold_limit_ns: 0,
@@ -86,7 +111,7 @@ impl PgConnection {
     /// Why the connection is gone, as far as that can be seen without asking the server.
     pub fn lost(&mut self) -> Option<String> {
         if self.lost.is_none()
-            && !self.is_in_flight
+            && self.n_awaited() == 0
             && let Err(error) = self.look()
         {
             self.lost = Some(error.0);
@@ -127,11 +152,10 @@ impl PgConnection {
 
     /// Whether a statement may be sent; else the next `poll_reply` says why not.
     fn begin(&mut self) -> bool {
-        if self.lost.is_none() && !self.is_in_flight && self.failure.is_none() {
+        let is_idle = self.n_awaited() == 0 && !self.is_pipelining;
+        if self.lost.is_none() && is_idle && self.failure.is_none() {
             self.out.clear();
             self.n_written = 0;
-            self.is_commit = false;
-            self.executing = None;
             return true;
         }
         self.failure = Some(match &self.lost {
@@ -141,12 +165,41 @@ impl PgConnection {
         false
     }
 
-    /// Sends what is in `out`.
-    fn start(&mut self) {
-        let template = self.executing.and_then(|idx| self.templates.get(idx));
-        self.scanner.begin(template.and_then(ExecuteTemplate::columns));
-        self.is_in_flight = true;
+    /// Whether a statement may be written behind those that are there.
+    fn may_write(&mut self) -> bool {
+        if self.is_pipelining { self.failure.is_none() } else { self.begin() }
+    }
+
+    /// Sends the statement in `out`, which ends it; in a pipeline, keeps it for its end.
+    fn start(&mut self, asked: Asked) {
+        if self.is_pipelining {
+            self.out.truncate(self.out.len() - SYNC.len());
+            self.awaited.push_back(asked);
+            return;
+        }
+        self.expect(asked);
         self.write_out();
+    }
+
+    /// Begins to receive the reply to this.
+    fn expect(&mut self, asked: Asked) {
+        let prepared = asked.prepared.and_then(|idx| self.prepared.get(idx));
+        let columns = prepared.and_then(|prepared| prepared.template.columns());
+        match self.awaited.is_empty() {
+            true => self.scanner.begin(columns),
+            false => self.scanner.begin_amid(columns),
+        }
+        self.asked = asked;
+        self.is_in_flight = true;
+    }
+
+    /// Goes on to the next reply of a pipeline; false where none is to come.
+    fn expect_next(&mut self) -> bool {
+        match self.awaited.pop_front() {
+            Some(asked) => self.expect(asked),
+            None => return false,
+        }
+        true
     }
 
     /// Whether bytes of the statement in flight are still to be written.
@@ -183,15 +236,17 @@ impl PgConnection {
                 Ok(0) => return Err(closed()),
                 Ok(n_read) => n_read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.may_have_more = false;
                     return Ok(Poll::Pending);
                 }
                 Err(error) => return Err(error.into()),
             };
+            // A short read has emptied the socket: another one would only be told so.
+            self.may_have_more = n_read >= SHORT_READ || self.wire.transport.is_tls();
             if self.scan()? {
                 return Ok(Poll::Ready(()));
             }
-            // A short read has emptied the socket: another one would only be told so.
-            if !self.is_blocking && n_read < SHORT_READ && !self.wire.transport.is_tls() {
+            if !self.is_blocking && !self.may_have_more {
                 return Ok(Poll::Pending);
             }
         }
@@ -213,8 +268,6 @@ impl PgConnection {
     /// Answers a COPY that came in as an ordinary statement.
     #[cold]
     fn refuse_copy(&mut self) {
-        self.out.clear();
-        self.n_written = 0;
         self.out.extend_from_slice(COPY_FAIL);
         self.write_out();
     }
@@ -224,11 +277,15 @@ impl PgConnection {
         self.is_in_flight = false;
         if self.scanner.is_fatal() {
             let error = self.scanner.finish();
+            self.awaited.clear();
             self.lost = error.as_ref().err().map(|error| error.message.clone());
             return error;
         }
-        let reply = self.scanner.finish()?;
-        if self.is_commit && self.scanner.has_rolled_back() {
+        let reply = self.scanner.finish().inspect_err(|_| {
+            // The server has passed over the rest of the pipeline.
+            self.awaited.clear();
+        })?;
+        if self.asked.is_commit && self.scanner.has_rolled_back() {
             return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
         }
         Ok(reply)
@@ -237,6 +294,7 @@ impl PgConnection {
     #[cold]
     fn lose(&mut self, error: WireError) -> StatementError {
         self.is_in_flight = false;
+        self.awaited.clear();
         let reason = match self.write_failure.take() {
             Some(write_failure) if write_failure != error.0 => {
                 format!("{} (while sending: {write_failure})", error.0)
@@ -306,12 +364,14 @@ impl PgConnection {
         self.converse(b'Z', on_message).map(|_| ())
     }
 
-    /// Prepares one statement under `name`.
+    /// Prepares one statement under `name`; one that is parsed anew each time, without a name, to
+    /// learn its types.
     fn prepare_one(
         &mut self,
         name: &str,
         statement: &Statement,
     ) -> Result<ExecuteTemplate, StatementError> {
+        let name = if statement.parses_anew { "" } else { name };
         let sql = statement.sql.as_str();
         check_text(sql)?;
         let mut out = BytesMut::new();
@@ -330,7 +390,10 @@ impl PgConnection {
             Ok(())
         })?;
         let columns = statement.keeps_rows.then_some(columns.as_slice());
-        Ok(ExecuteTemplate::new(name, &types, columns))
+        Ok(match statement.parses_anew {
+            true => ExecuteTemplate::parsing_anew(sql, &types, columns),
+            false => ExecuteTemplate::new(name, &types, columns),
+        })
     }
 
     fn copy_rows(
@@ -421,17 +484,19 @@ impl Connection for PgConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         self.blocking(|connection| {
-            if !connection.templates.is_empty() {
-                connection.templates.clear();
+            if !connection.prepared.is_empty() {
+                connection.prepared.clear();
                 connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
             }
             for (idx, statement) in statements.iter().enumerate() {
                 match connection.prepare_one(&format!("s{idx}"), statement) {
-                    Ok(template) => connection.templates.push(template),
+                    Ok(template) => connection
+                        .prepared
+                        .push(Prepared { template, is_commit: is_commit(&statement.sql) }),
                     Err(mut error) => {
                         error.message = format!("{}, in: {}", error.message, statement.sql);
                         // What was prepared before it is of no use alone.
-                        connection.templates.clear();
+                        connection.prepared.clear();
                         if !error.class.loses_connection() {
                             connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
                         }
@@ -444,41 +509,63 @@ impl Connection for PgConnection {
     }
 
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
-        if !self.begin() {
+        if !self.may_write() {
             return;
         }
-        let encoded = match self.templates.get(statement) {
-            Some(template) => template.encode(values, &mut self.out),
+        let encoded = match self.prepared.get(statement) {
+            Some(Prepared { template, is_commit }) => template
+                .encode(values, &mut self.out)
+                .map(|()| Asked { prepared: Some(statement), is_commit: *is_commit }),
             None => Err(refused("26000", "no statement was prepared under this index")),
         };
         match encoded {
-            Ok(()) => {
-                self.executing = Some(statement);
-                self.start();
-            }
+            Ok(asked) => self.start(asked),
             Err(error) => self.failure = Some(error),
         }
     }
 
+    /// In a pipeline by the extended protocol, because a simple query would be answered apart.
     fn send_text(&mut self, sql: &str) {
-        if !self.begin() {
+        if !self.may_write() {
             return;
         }
-        match check_text(sql) {
-            Ok(()) => {
-                write_query(sql, &mut self.out);
-                self.is_commit = is_commit(sql);
-                self.start();
-            }
-            Err(error) => self.failure = Some(error),
+        if let Err(error) = check_text(sql) {
+            self.failure = Some(error);
+            return;
         }
+        match self.is_pipelining {
+            true => write_unprepared(sql, &mut self.out),
+            false => write_query(sql, &mut self.out),
+        }
+        self.start(Asked { prepared: None, is_commit: is_commit(sql) });
+    }
+
+    fn begin_pipeline(&mut self) -> bool {
+        if self.begin() {
+            self.is_pipelining = true;
+        }
+        true
+    }
+
+    fn send_pipeline(&mut self) {
+        if !std::mem::take(&mut self.is_pipelining) {
+            return;
+        }
+        if self.failure.is_some() || self.awaited.is_empty() {
+            self.awaited.clear();
+            self.out.clear();
+            return;
+        }
+        self.out.extend_from_slice(&SYNC);
+        self.expect_next();
+        self.write_out();
     }
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
-        if !self.is_in_flight {
+        if !self.is_in_flight && !self.expect_next() {
             return Poll::Ready(Err(refused("HY010", "no statement is in flight")));
         }
         if self.has_unwritten() {
@@ -496,6 +583,25 @@ impl Connection for PgConnection {
             Ok(Poll::Pending) => Poll::Pending,
             Err(error) => Poll::Ready(Err(self.lose(error))),
         }
+    }
+
+    fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
+        if self.failure.is_some() || !(self.is_in_flight || self.expect_next()) {
+            return Poll::Pending;
+        }
+        let scanned = match self.may_have_more && !self.is_blocking {
+            true => self.read_reply().map(|poll| poll.is_ready()),
+            false => self.scan(),
+        };
+        match scanned {
+            Ok(true) => Poll::Ready(self.complete()),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(self.lose(error))),
+        }
+    }
+
+    fn n_awaited(&self) -> usize {
+        self.awaited.len() + usize::from(self.is_in_flight)
     }
 
     fn kept_rows(&self) -> &KeptRows {
@@ -569,7 +675,7 @@ impl Drop for PgConnection {
     /// Says goodbye, so that the server does not note a lost client. That it may not arrive
     /// changes nothing.
     fn drop(&mut self) {
-        if self.lost.is_none() && !self.is_in_flight {
+        if self.lost.is_none() && self.n_awaited() == 0 {
             let _ = self.wire.transport.set_blocking(false, 0);
             let _ = self.wire.transport.write_some(&[b'X', 0, 0, 0, 4]);
         }

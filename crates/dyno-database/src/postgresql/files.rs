@@ -6,7 +6,7 @@ use dyno_host::{FileKind, ThreadGroup};
 
 /// What a file holds, by its path under the data folder (chapter "Database File Layout" of the
 /// manual). Whether a relation is a table or an index does not show in its name.
-pub(super) fn file_kind(path: &Path) -> FileKind {
+pub(crate) fn file_kind(path: &Path) -> FileKind {
     if path.iter().any(|part| part.to_string_lossy().starts_with("pgsql_tmp")) {
         return FileKind::Temporary;
     }

@@ -23,11 +23,11 @@ use dyno_workload::{ConnectError, Connection, Connector};
 pub(crate) use attached::attach;
 pub use connection::PgConnection;
 pub(crate) use data::data_shape;
-pub(crate) use files::thread_group;
+pub(crate) use files::{file_kind, thread_group};
 pub(crate) use private::start;
 pub use probe::pgbouncer::{Pool, parse_pools};
 
-use crate::{DeployError, Endpoint};
+use crate::{DeployError, Endpoint, ServerFacts};
 use protocol::ScramCache;
 
 /// Opens one connection; blocks. [`connector`] is better for many.
@@ -42,6 +42,11 @@ pub fn connector(endpoint: Endpoint) -> Connector {
         Ok(connection) => Ok(Box::new(connection) as Box<dyn Connection>),
         Err(failure) => Err(failure.error),
     })
+}
+
+/// What the server at an endpoint says of itself.
+pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+    facts::ask(endpoint)
 }
 
 /// An error of a statement that Dyno needed for itself.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Keeper, KeptProcess, Probe, ProcessSpec, ThreadGroups};
+use dyno_host::{DataFiles, Keeper, KeptProcess, Probe, ProcessSpec, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 use rustix::fs::OFlags;
@@ -337,8 +337,8 @@ impl Server for PrivateServer {
         Some(files::thread_group)
     }
 
-    fn probes(&self) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector())
+    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        super::probe::probes(&self.connector(), threads)
     }
 
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {

@@ -121,7 +121,7 @@ proptest! {
         let said: Vec<Vec<u8>> = parts.iter().map(|(tag, body)| message(*tag, body)).collect();
         let (_folder, endpoint) = server_saying([welcome(), said.concat()].concat(), TlsMode::Off);
         let mut connection = connect(&endpoint).unwrap();
-        let statement = Statement { sql: "SELECT $1".to_owned(), class: StatementClass::Read, keeps_rows: false };
+        let statement = Statement::new("SELECT $1", StatementClass::Read);
         let _ = connection.query("SELECT 1");
         let _ = connection.prepare(&[statement]);
         let _ = connection.load_rows("t", &["a"], &mut |row: &mut Row| {

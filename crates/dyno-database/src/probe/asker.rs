@@ -1,9 +1,11 @@
 //! A probe's own connection, and the numbers in what the server answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_units::Nanoseconds;
-use dyno_workload::{Connection, Connector, Dialect, ErrorClass, NamedRows, TextRows};
+use dyno_workload::{
+    Connection, Connector, Dialect, ErrorClass, NamedRows, StatementError, TextRows,
+};
 
 use super::Values;
 
@@ -36,13 +38,22 @@ const POSTGRESQL_SESSION: [&str; 5] = [
 ];
 const SQLITE_SESSION: [&str; 1] = ["PRAGMA busy_timeout = 100"];
 
+/// Codes of errors for a right that the user lacks: MySQL's and MariaDB's for a right of the whole
+/// server, of a table, of a catalog; SQLSTATE `insufficient_privilege`.
+const NO_RIGHT: [&str; 4] = ["1227", "1142", "1044", "42501"];
+
 /// A connection of a probe's own.
 pub(crate) struct Asker {
     connector: Connector,
     has_session: bool,
     open: Option<Box<dyn Connection>>,
     not_before: Nanoseconds,
-    refused: BTreeMap<String, Nanoseconds>,
+    // Why there is no connection.
+    unreachable: String,
+    // Until when a statement is not asked again, and why.
+    refused: BTreeMap<String, (Nanoseconds, String)>,
+    told: BTreeSet<String>,
+    notes: Vec<String>,
 }
 
 impl Asker {
@@ -53,7 +64,10 @@ impl Asker {
             has_session: true,
             open: None,
             not_before: Nanoseconds::ZERO,
+            unreachable: String::new(),
             refused: BTreeMap::new(),
+            told: BTreeSet::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -69,33 +83,78 @@ impl Asker {
 
     /// Asks at `now`, names of the columns included.
     pub(crate) fn named_rows(&mut self, now: Nanoseconds, sql: &str) -> Option<NamedRows> {
-        if self.refused.get(sql).is_some_and(|until| now < *until) {
-            return None;
+        self.answer(now, sql).ok()
+    }
+
+    /// Asks at `now`, unless the last failure is too recent: then it fails for the same reason.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, in words.
+    pub(crate) fn answer(&mut self, now: Nanoseconds, sql: &str) -> Result<NamedRows, String> {
+        if let Some((until, why)) = self.refused.get(sql)
+            && now < *until
+        {
+            return Err(why.clone());
         }
+        let connection = self.connection(now)?;
+        connection.query_named(sql).map_err(|error| self.failed(now, sql, &error))
+    }
+
+    /// The connection, opened if there is none and the last try is not too recent.
+    fn connection(&mut self, now: Nanoseconds) -> Result<&mut Box<dyn Connection>, String> {
         if self.open.is_none() {
             if now < self.not_before {
-                return None;
+                return Err(self.unreachable.clone());
             }
             self.not_before = now + RECONNECT_PAUSE;
-            self.open = self.connect().ok();
-        }
-        let connection = self.open.as_mut()?;
-        match connection.query_named(sql) {
-            Ok(answer) => Some(answer),
-            Err(error) => {
-                match error.class {
-                    ErrorClass::Disconnected => {
-                        self.open = None;
-                        self.not_before = now + RECONNECT_PAUSE;
-                    }
-                    ErrorClass::Refused => {
-                        self.refused.insert(sql.to_owned(), now + REFUSED_PAUSE);
-                    }
-                    // It took too long, or waited for a lock: the next time may do better.
-                    _ => {}
+            match self.connect() {
+                Ok(connection) => self.open = Some(connection),
+                Err(why) => {
+                    self.note(format!(
+                        "a probe cannot connect: {why}; its readings are missing until it can"
+                    ));
+                    self.unreachable = why;
                 }
-                None
             }
+        }
+        self.open.as_mut().ok_or_else(|| self.unreachable.clone())
+    }
+
+    /// Decides what follows a statement that failed; tells why it did.
+    fn failed(&mut self, now: Nanoseconds, sql: &str, error: &StatementError) -> String {
+        let why = error.to_string();
+        match error.class {
+            ErrorClass::Disconnected => {
+                self.open = None;
+                self.not_before = now + RECONNECT_PAUSE;
+                self.unreachable.clone_from(&why);
+            }
+            ErrorClass::Refused => {
+                self.refused.insert(sql.to_owned(), (now + REFUSED_PAUSE, why.clone()));
+                // A view that this version does not have is no trouble of the user's.
+                if NO_RIGHT.contains(&error.code.as_ref()) {
+                    self.note(format!(
+                        "a right is missing, and with it what `{}` tells: {}",
+                        beginning(sql),
+                        error.message
+                    ));
+                }
+            }
+            // It took too long, or waited for a lock: the next time may do better.
+            _ => {}
+        }
+        why
+    }
+
+    /// What is worth telling a person since the last call, each thing once.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn note(&mut self, note: String) {
+        if self.told.insert(note.clone()) {
+            self.notes.push(note);
         }
     }
 
@@ -141,6 +200,15 @@ impl Asker {
             }
         }
         Ok(connection)
+    }
+}
+
+/// The beginning of a statement, for people.
+fn beginning(sql: &str) -> String {
+    const SHOWN: usize = 60;
+    match sql.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", sql[..end].trim_end()),
+        None => sql.to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The debt meter as a probe: the parts, and one gauge across engines.
 
+use std::collections::BTreeSet;
+
 use dyno_host::{Probe, ReadingLegend, Readings};
 use dyno_units::Nanoseconds;
 
@@ -36,11 +38,13 @@ const PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 pub(crate) struct DebtProbe {
     meter: Box<dyn DebtMeter>,
     not_before: Nanoseconds,
+    told: BTreeSet<String>,
+    notes: Vec<String>,
 }
 
 impl DebtProbe {
     pub(crate) fn new(meter: Box<dyn DebtMeter>) -> DebtProbe {
-        DebtProbe { meter, not_before: Nanoseconds::ZERO }
+        DebtProbe { meter, not_before: Nanoseconds::ZERO, told: BTreeSet::new(), notes: Vec::new() }
     }
 }
 
@@ -53,9 +57,15 @@ impl Probe for DebtProbe {
         if now < self.not_before {
             return;
         }
-        let Ok(debt) = self.meter.read() else {
-            self.not_before = now + PAUSE;
-            return;
+        let debt = match self.meter.read() {
+            Ok(debt) => debt,
+            Err(why) => {
+                self.not_before = now + PAUSE;
+                if self.told.insert(why.clone()) {
+                    self.notes.push(format!("the debt cannot be read: {why}"));
+                }
+                return;
+            }
         };
         if let Some(gauge) = debt.gauge() {
             readings.insert("debt.gauge".to_owned(), gauge);
@@ -63,5 +73,9 @@ impl Probe for DebtProbe {
         for part in debt.parts {
             readings.insert(part.reading.to_owned(), part.value);
         }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 }

@@ -1,19 +1,18 @@
 //! A user's own probe: an SQL statement whose numbers become readings.
+//!
+//! One that fails costs its own readings; it is told once, and counted.
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, ReadingLegend, Readings, USER_LEGEND};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connector, NamedRows};
 
-use super::{Asker, Every, cell, legend, named_numbers, number};
-
-pub(super) const LEGEND: &[ReadingLegend] =
-    &[legend("probe.*", "", "a number that the study's own probe of this name read")];
+use super::{Asker, cell, named_numbers, number};
 
 /// A probe that asks `sql` every `every`, on a connection of its own.
 ///
 /// The answer is rows of a name and a number (the readings `probe.NAME.<name>`), or one row of
-/// numbers with named columns (`probe.NAME.<column>`). Whatever is not a number is left out, and a
-/// statement that fails gives no readings.
+/// numbers with named columns (`probe.NAME.<column>`). Whatever is not a number is left out. Times
+/// at which there was no number at all are counted in `probe.NAME.failures`, and the first is told.
 pub fn sql_probe(
     connector: Connector,
     name: &str,
@@ -22,9 +21,11 @@ pub fn sql_probe(
 ) -> Box<dyn Probe> {
     Box::new(SqlProbe {
         asker: Asker::new(connector),
-        name: name.to_owned(),
+        name: format!("probe.{name}"),
         sql: sql.to_owned(),
-        every: Every::new(every),
+        every,
+        n_failed: 0,
+        notes: Vec::new(),
     })
 }
 
@@ -32,22 +33,56 @@ struct SqlProbe {
     asker: Asker,
     name: String,
     sql: String,
-    every: Every,
+    every: Nanoseconds,
+    n_failed: u64,
+    notes: Vec<String>,
+}
+
+impl SqlProbe {
+    /// The numbers that the server answers at `now`, by their names; at least one.
+    fn ask(&mut self, now: Nanoseconds) -> Result<Vec<(String, f64)>, String> {
+        let found = numbers(&self.asker.answer(now, &self.sql)?);
+        if found.is_empty() {
+            let reason = "the answer is neither rows of a name and a number nor one row of numbers";
+            return Err(reason.to_owned());
+        }
+        Ok(found)
+    }
 }
 
 impl Probe for SqlProbe {
     fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+        USER_LEGEND
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if !self.every.is_due(now) {
-            return;
+        match self.ask(now) {
+            Ok(found) => {
+                for (name, value) in found {
+                    readings.insert(format!("{}.{}", self.name, spelt(&name)), value);
+                }
+            }
+            Err(reason) => {
+                if self.n_failed == 0 {
+                    self.notes.push(format!("{} cannot be read: {reason}", self.name));
+                }
+                self.n_failed += 1;
+            }
         }
-        let Some(answer) = self.asker.named_rows(now, &self.sql) else { return };
-        for (name, value) in numbers(&answer) {
-            readings.insert(format!("probe.{}.{}", self.name, spelt(&name)), value);
-        }
+        readings.insert(format!("{}.failures", self.name), self.n_failed as f64);
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn every(&self) -> Nanoseconds {
+        self.every
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        // The first failure says why; what the connection would tell is that again.
+        std::mem::take(&mut self.notes)
     }
 }
 

@@ -48,6 +48,11 @@ pub(crate) const fn rate(
 }
 
 impl Item {
+    /// The server's own name for the number, in lower case.
+    pub(crate) const fn source(&self) -> &'static str {
+        self.source
+    }
+
     /// The same, times a factor: the server's unit is another one.
     pub(crate) const fn times(self, factor: f64) -> Item {
         Item { factor, ..self }

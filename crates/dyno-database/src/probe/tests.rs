@@ -31,6 +31,7 @@ fn a_name_finds_its_meaning() {
     check("pg.horizon_age.slot", Some("pg.horizon_age.slot"));
     check("pg.table.orders.dead_tuples", Some("pg.table.*.dead_tuples"));
     check("probe.mine.x", Some("probe.*"));
+    check("probe.mine.failures", Some("probe.*.failures"));
     check("cpu.busy_s_per_s", None);
 }
 

@@ -16,6 +16,16 @@ pub(super) struct Pragma {
 }
 
 impl Pragma {
+    /// A PRAGMA as SQLite spells it.
+    pub(super) fn new(name: &str, value: &str) -> Pragma {
+        Pragma { name: name.to_owned(), value: value.to_owned() }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its name and its value.
     pub(super) fn into_pair(self) -> (String, String) {
         (self.name, self.value)

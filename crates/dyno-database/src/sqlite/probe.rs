@@ -2,13 +2,15 @@
 //! checkpointed.
 //!
 //! The page cache belongs to each connection, and only that connection's own thread could read its
-//! counters (`sqlite3_db_status`, which rusqlite does not offer): they are not read. Nor are the
-//! files opened here: closing any descriptor of a file drops all locks that this process has on it,
-//! SQLite's among them.
+//! counters (`sqlite3_db_status`, which rusqlite does not offer without unsafe code). What misses it
+//! is seen from outside: each such page is a read of the thread that works for the client, and the
+//! kernel counts what each thread reads. The files are not opened here: closing any descriptor of a
+//! file drops all locks that this process has on it, SQLite's among them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, ReadingLegend, Readings, ThreadIo, own_thread_io};
 use dyno_units::Nanoseconds;
 use dyno_workload::Connector;
 
@@ -27,59 +29,178 @@ pub(crate) const LEGEND: &[ReadingLegend] = &[
     legend("sqlite.wal_frames_pending", "1", "frames of the WAL that are not yet in the database"),
     legend("sqlite.pages", "1", "pages of the database"),
     legend("sqlite.free_pages", "1", "free pages in the database file"),
+    legend(
+        "sqlite.pages_read_per_s",
+        "1/s",
+        "pages that the clients' page caches did not have: bytes that their threads read from files \
+         by their page size (not where mmap_size is set)",
+    ),
+    legend(
+        "sqlite.pages_written_per_s",
+        "1/s",
+        "pages that the clients wrote, to database, journal and WAL: bytes that their threads wrote \
+         by their page size",
+    ),
+    legend(
+        "sqlite.file_reads_per_s",
+        "1/s",
+        "system calls by which the clients' threads read files",
+    ),
+    legend(
+        "sqlite.file_writes_per_s",
+        "1/s",
+        "system calls by which the clients' threads wrote files",
+    ),
 ];
 
-/// The probes of a database file that this connector opens.
-pub(super) fn probes(path: PathBuf, connector: &Connector) -> Vec<Box<dyn Probe>> {
-    let probe = SqliteProbe { path, asker: Asker::new(connector.clone()), wal_before: None };
-    vec![Box::new(probe), Box::new(DebtProbe::new(super::debt::meter(connector.clone())))]
-}
+/// How the names of the threads begin that work for clients: in SQLite they do the database's work.
+const WORKERS: &str = "dyno-load";
 
-struct SqliteProbe {
+/// The probes of a database file with pages of this size, which this connector opens.
+pub(super) fn probes(
     path: PathBuf,
-    asker: Asker,
-    wal_before: Option<(Nanoseconds, f64)>,
+    page_bytes: Option<f64>,
+    connector: &Connector,
+) -> Vec<Box<dyn Probe>> {
+    vec![
+        Box::new(FilesProbe { path, page_bytes, wal_before: None, workers: None }),
+        Box::new(PagesProbe { asker: Asker::new(connector.clone()) }),
+        Box::new(DebtProbe::new(super::debt::meter(connector.clone()))),
+    ]
 }
 
-impl SqliteProbe {
+/// What is seen from outside: whoever holds the database locked, it tells.
+struct FilesProbe {
+    path: PathBuf,
+    page_bytes: Option<f64>,
+    wal_before: Option<(Nanoseconds, f64)>,
+    workers: Option<(Nanoseconds, BTreeMap<i32, ThreadIo>)>,
+}
+
+/// What the database is asked for: while it is locked there is no answer.
+struct PagesProbe {
+    asker: Asker,
+}
+
+impl FilesProbe {
     fn bytes(&self, suffix: &str) -> Option<f64> {
         let mut path = self.path.clone().into_os_string();
         path.push(suffix);
         Some(std::fs::metadata(path).ok()?.len() as f64)
     }
+
+    /// What the threads of clients read and wrote since the read before.
+    fn read_workers(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let workers = own_thread_io(WORKERS);
+        if let (Some((at, before)), Some(page_bytes)) = (&self.workers, self.page_bytes)
+            && let Some(rates) = rates((*at, before), (now, &workers), page_bytes)
+        {
+            readings.extend(rates.map(|(name, rate)| (format!("sqlite.{name}_per_s"), rate)));
+        }
+        self.workers = Some((now, workers));
+    }
 }
 
-impl Probe for SqliteProbe {
+/// What all threads together did in a second between two moments; none where no time has passed, or
+/// there was none of them at both.
+fn rates(
+    (then, before): (Nanoseconds, &BTreeMap<i32, ThreadIo>),
+    (now, workers): (Nanoseconds, &BTreeMap<i32, ThreadIo>),
+    page_bytes: f64,
+) -> Option<[(&'static str, f64); 4]> {
+    let seconds = now.saturating_sub(then).as_secs_f64();
+    let grown: Vec<ThreadIo> =
+        workers.iter().filter_map(|(tid, io)| Some(io.since(*before.get(tid)?))).collect();
+    if seconds <= 0.0 || grown.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&ThreadIo) -> u64| grown.iter().map(of).sum::<u64>() as f64 / seconds;
+    Some([
+        ("pages_read", sum(|io| io.read_bytes) / page_bytes),
+        ("pages_written", sum(|io| io.written_bytes) / page_bytes),
+        ("file_reads", sum(|io| io.read_calls)),
+        ("file_writes", sum(|io| io.write_calls)),
+    ])
+}
+
+fn put(readings: &mut Readings, name: &str, value: Option<f64>) {
+    if let Some(value) = value {
+        readings.insert(format!("sqlite.{name}"), value);
+    }
+}
+
+impl Probe for FilesProbe {
     fn legend(&self) -> &'static [ReadingLegend] {
         LEGEND
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        let mut put = |name: &str, value: Option<f64>| {
-            if let Some(value) = value {
-                readings.insert(format!("sqlite.{name}"), value);
-            }
-        };
-        put("database_bytes", self.bytes(""));
+        self.read_workers(now, readings);
+        put(readings, "database_bytes", self.bytes(""));
         // Without a WAL there is none to measure.
         let wal = self.bytes("-wal");
-        put("wal_bytes", wal);
+        put(readings, "wal_bytes", wal);
         if let (Some((at, before)), Some(wal)) = (self.wal_before, wal) {
             let seconds = now.saturating_sub(at).as_secs_f64();
-            put(
-                "wal_growth_bytes_per_s",
-                (seconds > 0.0).then(|| (wal - before).max(0.0) / seconds),
-            );
+            let growth = (seconds > 0.0).then(|| (wal - before).max(0.0) / seconds);
+            put(readings, "wal_growth_bytes_per_s", growth);
         }
         self.wal_before = wal.map(|wal| (now, wal));
+    }
+}
+
+impl Probe for PagesProbe {
+    fn legend(&self) -> &'static [ReadingLegend] {
+        LEGEND
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         for (sql, name) in [("PRAGMA page_count", "pages"), ("PRAGMA freelist_count", "free_pages")]
         {
             let rows = self.asker.rows(now, sql);
-            put(name, rows.and_then(|rows| cell(rows.first()?, 0).and_then(number)));
+            put(readings, name, rows.and_then(|rows| cell(rows.first()?, 0).and_then(number)));
         }
         if let Some(frames) = wal_frames(&mut |sql| self.asker.rows(now, sql)) {
-            put("wal_frames", Some(frames.all));
-            put("wal_frames_pending", Some(frames.pending));
+            put(readings, "wal_frames", Some(frames.all));
+            put(readings, "wal_frames_pending", Some(frames.pending));
         }
+    }
+
+    fn name(&self) -> &str {
+        "sqlite_pages"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_bytes_of_threads_that_were_there_before() {
+        let io = |calls: u64, bytes: u64| ThreadIo {
+            read_calls: calls,
+            read_bytes: bytes,
+            write_calls: 0,
+            written_bytes: 0,
+        };
+        let before = BTreeMap::from([(1, io(10, 1_000)), (2, io(0, 0))]);
+        // The third began since: what it did before its first look is not of this second.
+        let after =
+            BTreeMap::from([(1, io(14, 1_000 + 8_192)), (2, io(2, 8_192)), (3, io(99, 99_999))]);
+        let at = Nanoseconds::from_secs;
+        let found = rates((at(1), &before), (at(3), &after), 4096.0);
+        let expected = [
+            ("pages_read", 2.0),
+            ("pages_written", 0.0),
+            ("file_reads", 3.0),
+            ("file_writes", 0.0),
+        ];
+        assert_eq!(found, Some(expected));
+        assert_eq!(rates((at(1), &before), (at(1), &after), 4096.0), None);
+        assert_eq!(rates((at(1), &BTreeMap::new()), (at(2), &after), 4096.0), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, Keeper, Probe};
+use dyno_host::{DataFiles, FileKind, Keeper, Probe, ThreadListing};
 use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -135,6 +135,19 @@ impl Database {
         })
     }
 
+    /// Opens connections for probes, which wait for nobody: settings that would have to read the
+    /// file, and so wait for its writers, are left out.
+    fn probe_connector(&self) -> Connector {
+        let path = self.path.clone();
+        let busy = Pragma::new("busy_timeout", PROBE_BUSY_MS);
+        let own = self.pragmas.iter().filter(|one| one.name() == "wal_autocheckpoint").cloned();
+        let pragmas: Vec<Pragma> = std::iter::once(busy).chain(own).collect();
+        Arc::new(move || {
+            let connection = SqliteConnection::open(&path, &pragmas)?;
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        })
+    }
+
     /// Its facts.
     pub(super) fn facts(&self) -> &ServerFacts {
         &self.facts
@@ -176,6 +189,9 @@ fn file_kind(path: &Path) -> FileKind {
     }
 }
 
+/// How long a probe waits for a lock, in milliseconds.
+const PROBE_BUSY_MS: &str = "100";
+
 struct SqliteServer {
     database: Database,
     folder: PathBuf,
@@ -215,8 +231,11 @@ impl Server for SqliteServer {
         Some(DataFiles { root: self.folder.clone(), kind: file_kind })
     }
 
-    fn probes(&self) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(self.database.path.clone(), &self.connector())
+    fn probes(&self, _threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        let database = &self.database;
+        let page_bytes = database.facts.settings.get("page_size").and_then(|n| n.parse().ok());
+        let path = database.path.clone();
+        super::probe::probes(path, page_bytes, &database.probe_connector())
     }
 
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {

@@ -46,7 +46,7 @@ fn reply(connection: &mut dyn Connection) -> Result<Reply, StatementError> {
 }
 
 fn statement(sql: &str) -> Statement {
-    Statement { sql: sql.to_owned(), class: StatementClass::Read, keeps_rows: false }
+    Statement::new(sql, StatementClass::Read)
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod deploy;
 mod login;
+mod pipelines;
 mod reference;
 mod server;
 mod statements;
@@ -48,7 +49,7 @@ fn text(connection: &mut dyn Connection, sql: &str) -> Result<Reply, StatementEr
 }
 
 fn statement(sql: &str) -> Statement {
-    Statement { sql: sql.to_owned(), class: StatementClass::Read, keeps_rows: false }
+    Statement::new(sql, StatementClass::Read)
 }
 
 fn open(server: &TestServer) -> PgConnection {

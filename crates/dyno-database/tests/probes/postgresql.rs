@@ -10,7 +10,7 @@ fn statistics_sessions_and_tables_are_seen() {
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "INSERT INTO t SELECT n, repeat('x', 50) FROM generate_series(1, 5000) n",
     ]);
-    let mut probes = server.server().probes();
+    let mut probes = server.server().probes(None);
     let first = &read(&mut probes, [1])[0];
     assert!(!first.contains_key("pg.commits_per_s"));
 
@@ -79,7 +79,7 @@ fn a_user_without_rights_gets_what_is_public() {
     let server = Running::start("postgresql", None, &[]);
     server.run(&["CREATE ROLE nobody LOGIN"]);
     let endpoint = server.endpoint("nobody");
-    let mut probes = dyno_database::endpoint_probes(&endpoint);
+    let mut probes = dyno_database::endpoint_probes(&endpoint, None);
     read(&mut probes, [1]);
     let readings = &read(&mut probes, [2])[0];
     check_there(readings, &["pg.commits_per_s", "pg.horizon_age.backend", "pg.dead_tuples"]);

@@ -132,6 +132,12 @@ const TEXT: &[Item] = &[
         "bytes",
         "memory of the buffer pool and its structures (Total-memory)",
     ),
+    gauge(
+        "additional_pool_bytes",
+        "innodb.additional_pool_bytes",
+        "bytes",
+        "memory of the additional pool (Additional-pool; up to 5.6)",
+    ),
     gauge("dictionary_bytes", "innodb.dictionary_bytes", "bytes", "memory of the data dictionary"),
     rate(
         "os_wait_reservations",
@@ -170,6 +176,12 @@ const TEXT: &[Item] = &[
         "waits for a shared lock (RW-shared-spins)",
     ),
     rate(
+        "rw_shared_rounds",
+        "innodb.rw_shared_rounds_per_s",
+        "1/s",
+        "rounds of spinning for a shared lock (from 5.5)",
+    ),
+    rate(
         "rw_shared_os_waits",
         "innodb.rw_shared_os_waits_per_s",
         "1/s",
@@ -180,6 +192,12 @@ const TEXT: &[Item] = &[
         "innodb.rw_excl_spins_per_s",
         "1/s",
         "waits for an exclusive lock (RW-excl-spins)",
+    ),
+    rate(
+        "rw_excl_rounds",
+        "innodb.rw_excl_rounds_per_s",
+        "1/s",
+        "rounds of spinning for an exclusive lock (from 5.5)",
     ),
     rate(
         "rw_excl_os_waits",
@@ -206,6 +224,18 @@ const TEXT: &[Item] = &[
         "1",
         "pages of the change buffer (Insert-Buffer-size)",
     ),
+    gauge(
+        "ibuf_free_list_len",
+        "innodb.change_buffer_free_pages",
+        "1",
+        "free pages of the change buffer (Insert-Buffer-free-len)",
+    ),
+    gauge(
+        "ibuf_seg_size",
+        "innodb.change_buffer_segment_pages",
+        "1",
+        "pages of the change buffer's segment (Insert-Buffer-seg-size)",
+    ),
     rate(
         "ibuf_merges",
         "innodb.change_buffer_merges_per_s",
@@ -219,10 +249,28 @@ const TEXT: &[Item] = &[
         "changes put into the change buffer (Insert-Buffer-inserts; up to 5.1)",
     ),
     rate(
+        "ibuf_merged_records",
+        "innodb.change_buffer_merged_records_per_s",
+        "1/s",
+        "changes merged from the change buffer (Insert-Buffer-merged-recs; up to 5.1)",
+    ),
+    rate(
         "ibuf_inserts_merged",
         "innodb.change_buffer_inserts_merged_per_s",
         "1/s",
         "inserts merged from the change buffer",
+    ),
+    rate(
+        "ibuf_marks_merged",
+        "innodb.change_buffer_marks_merged_per_s",
+        "1/s",
+        "marks as deleted merged from the change buffer",
+    ),
+    rate(
+        "ibuf_deletes_merged",
+        "innodb.change_buffer_deletes_merged_per_s",
+        "1/s",
+        "deletes merged from the change buffer",
     ),
     gauge(
         "hash_table_size",
@@ -316,6 +364,12 @@ const METRICS: &[Item] = &[
     rate("index_page_merge_successful", "innodb.page_merges_per_s", "1/s", "pages merged"),
     rate("log_checkpoints", "innodb.checkpoints_per_s", "1/s", "checkpoints"),
     rate(
+        "lock_deadlocks",
+        "innodb.metric_deadlocks_per_s",
+        "1/s",
+        "deadlocks, as InnoDB counts them",
+    ),
+    rate(
         "lock_timeouts",
         "innodb.lock_timeouts_per_s",
         "1/s",
@@ -400,6 +454,10 @@ impl Probe for InnodbProbe {
                 self.metrics.put(now, numbers_by_name(&rows), readings);
             }
         }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
     }
 }
 

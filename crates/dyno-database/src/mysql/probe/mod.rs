@@ -6,31 +6,39 @@ mod pattern;
 pub(in crate::mysql) mod rocksdb;
 mod rocksdb_text;
 mod status;
+mod threads;
 
 use std::sync::{Arc, LazyLock};
 
-use dyno_host::{Probe, ReadingLegend};
+use dyno_host::{Probe, ReadingLegend, ThreadListing};
 use dyno_workload::Connector;
 
 pub use innodb_text::parse_innodb_status;
 pub(in crate::mysql) use rocksdb_text::pending_compaction_bytes;
 pub use rocksdb_text::{Level, RocksDbStatus, parse_rocksdb_status};
 
-use crate::probe::DebtProbe;
+use crate::probe::{DebtProbe, marked};
 
 /// The probes of a server that this connector reaches.
-pub(crate) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
-    vec![
-        Box::new(status::StatusProbe::new(Arc::clone(connector))),
-        Box::new(innodb::InnodbProbe::new(Arc::clone(connector))),
-        Box::new(rocksdb::RocksDbProbe::new(Arc::clone(connector))),
-        Box::new(DebtProbe::new(super::debt::meter(Arc::clone(connector)))),
-    ]
+pub(crate) fn probes(
+    connector: &Connector,
+    listing: Option<&ThreadListing>,
+) -> Vec<Box<dyn Probe>> {
+    let connector = marked(connector, "SELECT CONNECTION_ID()", listing);
+    let mut probes: Vec<Box<dyn Probe>> = vec![
+        Box::new(status::StatusProbe::new(Arc::clone(&connector))),
+        Box::new(innodb::InnodbProbe::new(Arc::clone(&connector))),
+        Box::new(rocksdb::RocksDbProbe::new(Arc::clone(&connector))),
+        Box::new(DebtProbe::new(super::debt::meter(Arc::clone(&connector)))),
+    ];
+    probes.extend(listing.map(|listing| threads::probe(&connector, listing)));
+    probes
 }
 
 /// What their readings mean.
 pub(crate) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> =
-        LazyLock::new(|| [status::legend(), innodb::legend(), rocksdb::legend()].concat());
+    static ALL: LazyLock<Vec<ReadingLegend>> = LazyLock::new(|| {
+        [status::legend(), innodb::legend(), rocksdb::legend(), threads::LEGEND].concat()
+    });
     &ALL
 }

@@ -146,6 +146,8 @@ pub(super) struct RocksDbProbe {
     perf: Option<(Nanoseconds, Values)>,
     text_due: Every,
     files_due: Every,
+    has_asked_level: bool,
+    notes: Vec<String>,
 }
 
 impl RocksDbProbe {
@@ -160,6 +162,26 @@ impl RocksDbProbe {
             text_due: Every::new(Nanoseconds::from_secs(5)),
             // It looks into every file.
             files_due: Every::new(Nanoseconds::from_secs(30)),
+            has_asked_level: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Tells once where the perf context counts nothing: by default it is off.
+    fn look_for_level(&mut self, now: Nanoseconds) {
+        if self.has_asked_level {
+            return;
+        }
+        let Some(rows) = self.asker.rows(now, "SELECT @@GLOBAL.rocksdb_perf_context_level") else {
+            return;
+        };
+        self.has_asked_level = true;
+        let level = rows.first().and_then(|row| cell(row, 0)).and_then(number);
+        if let Some(level) = level.filter(|level| *level < 2.0) {
+            self.notes.push(format!(
+                "rocksdb_perf_context_level is {level}: RocksDB counts nothing in its perf context \
+                 (rocksdb.perf.*), such as the tombstones that reads skip; 2 counts them"
+            ));
         }
     }
 
@@ -202,6 +224,7 @@ impl Probe for RocksDbProbe {
         self.families.put(now, numbers_by_name(&rows), readings);
         if self.text_due.is_due(now) {
             self.read_text(now, readings);
+            self.look_for_level(now);
             self.read_perf(now, readings);
             if let Some(rows) = self.asker.rows(now, ASK_INSTANCE) {
                 self.instance.put(now, numbers_by_name(&rows), readings);
@@ -212,6 +235,12 @@ impl Probe for RocksDbProbe {
         {
             self.files.put(now, values, readings);
         }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = self.asker.take_notes();
+        notes.append(&mut self.notes);
+        notes
     }
 }
 

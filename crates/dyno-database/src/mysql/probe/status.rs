@@ -1,12 +1,13 @@
 //! SHOW GLOBAL STATUS: what the server counts above its engines, and what engines add to it.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use dyno_host::{Probe, ReadingLegend, Readings};
 use dyno_units::Nanoseconds;
-use dyno_workload::Connector;
+use dyno_workload::{Connector, TextRows};
 
-use crate::probe::{Asker, Item, Table, gauge, legend as one, legends, numbers_by_name, rate};
+use crate::probe::{Asker, Item, Table, Values, cell, gauge, legend as one, legends, number, rate};
 
 /// Statements, rows and resources of the server.
 const SERVER: &[Item] = &[
@@ -453,6 +454,23 @@ pub(super) fn legend() -> &'static [ReadingLegend] {
     &ALL
 }
 
+/// The server's names for what is read, of the thousand or so that it tells.
+static WANTED: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| [SERVER, INNODB, ROCKSDB].into_iter().flatten().map(Item::source).collect());
+
+/// The numbers that are wanted, by their names in lower case.
+fn wanted_numbers(rows: &TextRows) -> Values {
+    let mut lower = String::new();
+    let named = |row: &Vec<Option<String>>| {
+        lower.clear();
+        lower.push_str(cell(row, 0)?);
+        lower.make_ascii_lowercase();
+        let name = WANTED.get(lower.as_str())?;
+        Some(((*name).to_owned(), number(cell(row, 1)?)?))
+    };
+    rows.iter().filter_map(named).collect()
+}
+
 /// Reads SHOW GLOBAL STATUS.
 pub(super) struct StatusProbe {
     asker: Asker,
@@ -472,7 +490,7 @@ impl StatusProbe {
     }
 
     /// Share of what was asked for and was there, in percent.
-    fn hits(table: &Table, values: &crate::probe::Values, all: &str, missed: &str) -> Option<f64> {
+    fn hits(table: &Table, values: &Values, all: &str, missed: &str) -> Option<f64> {
         let all = table.growth(values, all).filter(|all| *all > 0.0)?;
         let missed = table.growth(values, missed)?;
         Some((100.0 * (1.0 - missed / all)).clamp(0.0, 100.0))
@@ -486,7 +504,7 @@ impl Probe for StatusProbe {
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let Some(rows) = self.asker.rows(now, "SHOW GLOBAL STATUS") else { return };
-        let values = numbers_by_name(&rows);
+        let values = wanted_numbers(&rows);
         let pool = ("innodb_buffer_pool_read_requests", "innodb_buffer_pool_reads");
         if let Some(hits) = StatusProbe::hits(&self.innodb, &values, pool.0, pool.1) {
             readings.insert("innodb.pool_hit_percent".to_owned(), hits);
@@ -502,5 +520,29 @@ impl Probe for StatusProbe {
         self.server.put(now, values.clone(), readings);
         self.innodb.put(now, values, readings);
         self.rocksdb.put(now, blocks, readings);
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_all_that_the_server_tells_the_wanted_numbers_are_kept() {
+        let rows: TextRows = [
+            ("Questions", "12"),
+            ("Innodb_row_lock_time", "3.5"),
+            ("Rocksdb_wal_bytes", "not a number"),
+            ("Com_alter_db", "7"),
+        ]
+        .map(|(name, value)| vec![Some(name.to_owned()), Some(value.to_owned())])
+        .into();
+        let expected = [("innodb_row_lock_time", 3.5), ("questions", 12.0)];
+        let expected: Values = expected.map(|(name, value)| (name.to_owned(), value)).into();
+        assert_eq!(wanted_numbers(&rows), expected);
     }
 }

@@ -23,7 +23,22 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Reads an OK packet; its first byte is `OK`, or `END` where it ends rows.
+    #[inline]
     pub(crate) fn from_ok(payload: &[u8]) -> Option<Outcome> {
+        // What nearly all are like: both numbers in a byte each.
+        if let [_, affected @ 0..=0xfa, 0..=0xfa, a, b, c, d, ..] = *payload {
+            return Some(Outcome {
+                affected: u64::from(affected),
+                status: u16::from_le_bytes([a, b]),
+                warnings: u16::from_le_bytes([c, d]),
+            });
+        }
+        Outcome::from_any_ok(payload)
+    }
+
+    /// The same, whatever size the numbers have.
+    #[inline(never)]
+    fn from_any_ok(payload: &[u8]) -> Option<Outcome> {
         let mut fields = Fields(payload);
         fields.u8()?;
         let affected = fields.lenenc()?;
@@ -40,6 +55,7 @@ impl Outcome {
     }
 
     /// Reads the packet that ends the rows of a result.
+    #[inline]
     pub(crate) fn from_end(payload: &[u8], negotiated: Negotiated) -> Option<Outcome> {
         match negotiated.deprecates_eof {
             true => Outcome::from_ok(payload),
@@ -84,7 +100,15 @@ pub(crate) struct ColumnCount {
 }
 
 impl ColumnCount {
+    #[inline]
     pub(crate) fn read(payload: &[u8], negotiated: Negotiated) -> Option<ColumnCount> {
+        // What a prepared statement's result begins with where definitions are cached.
+        if let [n_columns @ 1..=0xfa, 0] = *payload
+            && negotiated.caches_metadata
+        {
+            let n_columns = u64::from(n_columns);
+            return Some(ColumnCount { n_columns, has_definitions: false });
+        }
         let mut fields = Fields(payload);
         let n_columns = fields.lenenc().filter(|&n| n > 0)?;
         let has_definitions = !negotiated.caches_metadata || fields.u8()? != 0;
@@ -111,14 +135,17 @@ impl Prepared {
 /// Reads a row of the text protocol.
 pub(crate) fn read_text_row(payload: &[u8], n_columns: u64) -> Option<Vec<Option<String>>> {
     let mut fields = Fields(payload);
-    let mut row = Vec::new();
+    // Each value has a byte at least.
+    let mut row = Vec::with_capacity(payload.len().min(n_columns as usize));
     for _ in 0..n_columns {
         if fields.0.first() == Some(&LOCAL_FILE) {
             fields.u8()?;
             row.push(None);
         } else {
             let text = fields.lenenc_bytes()?;
-            row.push(Some(String::from_utf8_lossy(text).into_owned()));
+            // Nearly all is UTF-8, which is seen at once.
+            let whole = std::str::from_utf8(text).map(str::to_owned);
+            row.push(Some(whole.unwrap_or_else(|_| String::from_utf8_lossy(text).into_owned())));
         }
     }
     fields.0.is_empty().then_some(row)

@@ -28,6 +28,9 @@ pub(crate) struct ReplyReader {
     keeper: RowKeeper,
 }
 
+/// What is negotiated with a server whose replies are the shortest.
+const PLAIN: Negotiated = Negotiated { deprecates_eof: true, caches_metadata: true };
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// An OK packet, an error, a column count or a request for a file comes next.
@@ -47,8 +50,8 @@ enum State {
 pub(crate) enum Progress {
     /// More has to arrive.
     Partial,
-    /// It is complete.
-    Complete(Result<Reply, StatementError>),
+    /// It is complete. The error is boxed to keep what every statement passes on short.
+    Complete(Result<Reply, Box<StatementError>>),
     /// The server asked for a local file; it waits for a packet with this sequence number, and an
     /// empty one refuses. The reply goes on after that.
     FileWanted(u8),
@@ -92,6 +95,45 @@ impl ReplyReader {
         self.state != State::Done
     }
 
+    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, its
+    /// columns are known, and its rows are not kept. None for any other; then nothing was read.
+    #[inline]
+    pub(crate) fn plain_rows(&mut self, bytes: &[u8]) -> Option<Reply> {
+        // A column count of one byte, and the byte that says that no definitions follow.
+        let Some((&[2, 0, 0, sequence, 1..=0xfa, 0], mut rest)) = bytes.split_first_chunk() else {
+            return None;
+        };
+        let is_plain = self.state == State::First
+            && sequence == self.sequence
+            && self.negotiated == PLAIN
+            && !self.keeper.wants()
+            && self.refused_file.is_none();
+        if !is_plain {
+            return None;
+        }
+        let mut rows = 0;
+        loop {
+            let &[a, b, c, next, first] = rest.first_chunk()?;
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let (payload, more) = rest[HEADER_LEN..].split_at_checked(len)?;
+            rows += 1;
+            if next != sequence.wrapping_add(rows as u8) || !(1..MAX_PAYLOAD).contains(&len) {
+                return None;
+            }
+            if first < packets::END {
+                rest = more;
+                continue;
+            }
+            let outcome = Outcome::from_ok(payload).filter(|_| first == packets::END)?;
+            if outcome.status & status::MORE_RESULTS != 0 || !more.is_empty() {
+                return None;
+            }
+            self.state = State::Done;
+            let (affected, warnings) = (outcome.affected, u64::from(outcome.warnings));
+            return Some(Reply { rows: rows - 1, affected, warnings });
+        }
+    }
+
     /// Reads on. Returns how many bytes were used; the others have to be offered again, together
     /// with more.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> (usize, Progress) {
@@ -100,6 +142,9 @@ impl ReplyReader {
             let n_passed = self.n_skip.min(bytes.len() - at);
             at += n_passed;
             self.n_skip -= n_passed;
+            if self.state == State::Rows && !self.continues && !self.keeper.wants() {
+                at += self.pass_rows(&bytes[at..]);
+            }
             // Rows and ends alike are known by their first byte.
             let rest = &bytes[at..];
             let &[a, b, c, sequence, ref payload @ ..] = rest else {
@@ -116,21 +161,21 @@ impl ReplyReader {
                 // It is not passed over but read, and so has to be there as a whole.
                 let Some(whole) = payload.get(..len) else { return (at, Progress::Partial) };
                 if let Err(error) = self.keep(whole, sequence) {
-                    return (at, self.complete(Err(error)));
+                    return (at, self.failed(error));
                 }
                 at += HEADER_LEN + len;
                 continue;
             }
             if is_passed {
                 if let Err(error) = self.pass(len, sequence) {
-                    return (at, self.complete(Err(error)));
+                    return (at, self.failed(*error));
                 }
                 at += HEADER_LEN;
                 continue;
             }
             if len > MAX_CONTROL {
                 let error = not_understood("a packet is far longer than its kind can be");
-                return (at, self.complete(Err(error)));
+                return (at, self.failed(error));
             }
             let Some(payload) = payload.get(..len) else { return (at, Progress::Partial) };
             at += HEADER_LEN + len;
@@ -139,6 +184,24 @@ impl ReplyReader {
             }
         }
         (at, Progress::Partial)
+    }
+
+    /// Passes over rows that are plain and have arrived as a whole, which nearly all are; the others
+    /// are left. Returns how many bytes that were.
+    #[inline]
+    fn pass_rows(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let [a, b, c, sequence, 0..packets::END, ..] = bytes[at..] {
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let is_plain = sequence == self.sequence && (1..MAX_PAYLOAD).contains(&len);
+            if !is_plain || bytes.len() - at < HEADER_LEN + len {
+                break;
+            }
+            self.sequence = sequence.wrapping_add(1);
+            self.reply.rows += 1;
+            at += HEADER_LEN + len;
+        }
+        at
     }
 
     /// Whether a packet that begins like this is a row or a column definition.
@@ -158,14 +221,14 @@ impl ReplyReader {
 
     /// Passes over a packet of this length.
     #[inline]
-    fn pass(&mut self, len: usize, sequence: u8) -> Result<(), StatementError> {
+    fn pass(&mut self, len: usize, sequence: u8) -> Result<(), Box<StatementError>> {
         if sequence != self.sequence {
-            return Err(out_of_order());
+            return Err(Box::new(out_of_order()));
         }
         self.sequence = sequence.wrapping_add(1);
         if !self.continues {
             if len == 0 {
-                return Err(not_understood("a row without any bytes"));
+                return Err(Box::new(not_understood("a row without any bytes")));
             }
             match self.state {
                 State::Definitions(left) if left > 1 => self.state = State::Definitions(left - 1),
@@ -185,7 +248,7 @@ impl ReplyReader {
             return Err(not_understood("a row of 16 MiB or more, which cannot be kept"));
         }
         let is_row = self.state == State::Rows;
-        self.pass(payload.len(), sequence)?;
+        self.pass(payload.len(), sequence).map_err(|error| *error)?;
         self.n_skip = 0;
         if is_row { self.keeper.row(payload) } else { self.keeper.definition(payload) }
     }
@@ -194,10 +257,10 @@ impl ReplyReader {
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
         // An error may come unasked, with a sequence of its own, from a server that hangs up.
         if payload.first() == Some(&packets::ERROR) {
-            return Some(self.complete(Err(packets::read_error(payload))));
+            return Some(self.failed(packets::read_error(payload)));
         }
         if sequence != self.sequence {
-            return Some(self.complete(Err(out_of_order())));
+            return Some(self.failed(out_of_order()));
         }
         self.sequence = sequence.wrapping_add(1);
         match self.state {
@@ -214,7 +277,7 @@ impl ReplyReader {
                 None
             }
             State::DefinitionsEnd | State::Definitions(_) | State::Done => {
-                Some(self.complete(Err(not_understood("no end of the column definitions"))))
+                Some(self.failed(not_understood("no end of the column definitions")))
             }
         }
     }
@@ -227,13 +290,13 @@ impl ReplyReader {
             _ => {
                 let Some(count) = ColumnCount::read(payload, self.negotiated) else {
                     let error = not_understood("neither OK nor error nor a column count");
-                    return Some(self.complete(Err(error)));
+                    return Some(self.failed(error));
                 };
                 if self.keeper.wants()
                     && let Err(error) =
                         self.keeper.result_begins(count.n_columns, count.has_definitions)
                 {
-                    return Some(self.complete(Err(error)));
+                    return Some(self.failed(error));
                 }
                 self.state = match count.has_definitions {
                     true => State::Definitions(count.n_columns),
@@ -248,8 +311,7 @@ impl ReplyReader {
     #[inline]
     fn result_ended(&mut self, outcome: Option<Outcome>, what: &str) -> Option<Progress> {
         let Some(outcome) = outcome else {
-            let error = not_understood(&format!("{what} is too short"));
-            return Some(self.complete(Err(error)));
+            return Some(self.failed(not_understood(&format!("{what} is too short"))));
         };
         self.reply.affected = self.reply.affected.saturating_add(outcome.affected);
         self.reply.warnings += u64::from(outcome.warnings);
@@ -257,7 +319,11 @@ impl ReplyReader {
             self.state = State::First;
             return None;
         }
-        Some(self.complete(Ok(self.reply)))
+        self.state = State::Done;
+        if self.refused_file.is_some() {
+            return Some(self.refused());
+        }
+        Some(Progress::Complete(Ok(self.reply)))
     }
 
     #[cold]
@@ -269,12 +335,20 @@ impl ReplyReader {
         Progress::FileWanted(ours)
     }
 
-    fn complete(&mut self, result: Result<Reply, StatementError>) -> Progress {
+    /// The reply has ended with this error, or with the refusal of a file before it.
+    #[cold]
+    fn failed(&mut self, error: StatementError) -> Progress {
         self.state = State::Done;
-        if let Some(name) = self.refused_file.take() {
-            return Progress::Complete(Err(file_refused(&name)));
+        match self.refused_file {
+            Some(_) => self.refused(),
+            None => Progress::Complete(Err(Box::new(error))),
         }
-        Progress::Complete(result)
+    }
+
+    #[cold]
+    fn refused(&mut self) -> Progress {
+        let name = self.refused_file.take().unwrap_or_default();
+        Progress::Complete(Err(Box::new(file_refused(&name))))
     }
 }
 

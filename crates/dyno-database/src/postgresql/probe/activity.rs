@@ -1,12 +1,13 @@
 //! Sessions: what they do, what they wait for, and who keeps old row versions from being removed.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use dyno_host::{Probe, ReadingLegend, Readings};
 use dyno_units::Nanoseconds;
 use dyno_workload::Connector;
 
-use crate::probe::{Asker, Item, Table, cell, gauge, legend as one, legends, number};
+use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number};
 
 const SESSIONS: &[Item] = &[
     gauge(
@@ -99,11 +100,40 @@ const ASK_WAITS: &str = "SELECT wait_event_type, count(*) FROM pg_catalog.pg_sta
      WHERE wait_event_type IS NOT NULL AND state = 'active' \
      AND pid <> pg_catalog.pg_backend_pid() GROUP BY wait_event_type";
 
+/// Who keeps the oldest row versions: a name by which he is told once, what is worth knowing of him
+/// now, and the age.
+const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
+     SELECT 'session ' || pid, concat_ws(', ', usename, NULLIF(application_name, ''), datname, \
+     state, 'transaction open for ' || \
+     round(extract(epoch FROM clock_timestamp() - xact_start)) || ' s'), age(backend_xmin) \
+     FROM pg_catalog.pg_stat_activity WHERE backend_xmin IS NOT NULL \
+     AND pid <> pg_catalog.pg_backend_pid() AND backend_type <> 'walsender' \
+     UNION ALL SELECT 'standby ' || application_name, client_addr::text, age(backend_xmin) \
+     FROM pg_catalog.pg_stat_replication \
+     UNION ALL SELECT 'replication slot ' || slot_name, \
+     CASE WHEN active THEN 'active' ELSE 'not active' END, \
+     GREATEST(age(xmin), age(catalog_xmin)) FROM pg_catalog.pg_replication_slots \
+     UNION ALL SELECT 'prepared transaction ' || gid, owner::text, age(transaction) \
+     FROM pg_catalog.pg_prepared_xacts) AS holders(who, what, age) \
+     WHERE age IS NOT NULL ORDER BY age DESC LIMIT 1";
+
+/// Whether others' sessions are told: without this role their snapshots look like none.
+const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') \
+     OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)";
+
+/// A horizon of this age is worth telling who keeps it. A busy server gives out so many
+/// transaction ids in a second or some; who is behind by more holds on to something.
+const HELD_LONG: f64 = 100_000.0;
+
 /// Reads sessions, waits and horizons.
 pub(super) struct ActivityProbe {
     asker: Asker,
     sessions: Table,
     ask_horizon: String,
+    has_asked_role: bool,
+    holder_due: Every,
+    holders_told: BTreeSet<String>,
+    notes: Vec<String>,
 }
 
 impl ActivityProbe {
@@ -112,6 +142,43 @@ impl ActivityProbe {
             asker: Asker::new(connector),
             sessions: Table::new(SESSIONS),
             ask_horizon: format!("SELECT {HORIZON}"),
+            has_asked_role: false,
+            holder_due: Every::new(Nanoseconds::from_secs(5)),
+            holders_told: BTreeSet::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Tells who keeps old row versions, each one once.
+    fn look_for_holder(&mut self, now: Nanoseconds) {
+        if !self.holder_due.is_due(now) {
+            return;
+        }
+        let rows = self.asker.rows(now, ASK_HOLDER).unwrap_or_default();
+        let Some(row) = rows.first() else { return };
+        let (Some(who), Some(age)) = (cell(row, 0), cell(row, 2)) else { return };
+        if self.holders_told.insert(who.to_owned()) {
+            let what = cell(row, 1).unwrap_or_default();
+            self.notes.push(format!(
+                "vacuum cannot remove row versions younger than {age} transactions: they are kept \
+                 for {who} ({what})"
+            ));
+        }
+    }
+
+    /// Tells once where the user may not see the sessions of others.
+    fn look_for_role(&mut self, now: Nanoseconds) {
+        if self.has_asked_role {
+            return;
+        }
+        let Some(rows) = self.asker.rows(now, ASK_ROLE) else { return };
+        self.has_asked_role = true;
+        if rows.first().and_then(|row| cell(row, 0)) == Some("f") {
+            self.notes.push(
+                "the user is no member of pg_monitor: what sessions of others do, wait for and \
+                 keep from vacuum is not told"
+                    .to_owned(),
+            );
         }
     }
 }
@@ -123,8 +190,12 @@ impl Probe for ActivityProbe {
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let mut values = self.asker.row_numbers(now, ASK_SESSIONS).unwrap_or_default();
+        self.look_for_role(now);
         if let Some(ages) = self.asker.row_numbers(now, &self.ask_horizon) {
             let horizon = ages.values().copied().fold(0.0, f64::max);
+            if horizon >= HELD_LONG {
+                self.look_for_holder(now);
+            }
             values.extend(ages);
             values.insert("horizon".to_owned(), horizon);
         }
@@ -134,5 +205,15 @@ impl Probe for ActivityProbe {
                 readings.insert(format!("pg.waiting.{kind}"), n);
             }
         }
+    }
+
+    fn name(&self) -> &str {
+        "pg_activity"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = self.asker.take_notes();
+        notes.append(&mut self.notes);
+        notes
     }
 }

@@ -342,6 +342,14 @@ impl Probe for DatabaseProbe {
             self.read_io(now, readings);
         }
     }
+
+    fn name(&self) -> &str {
+        "pg_database"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
 }
 
 #[cfg(test)]

@@ -8,21 +8,26 @@ mod tables;
 
 use std::sync::{Arc, LazyLock};
 
-use dyno_host::{Probe, ReadingLegend};
+use dyno_host::{Probe, ReadingLegend, ThreadListing};
 use dyno_units::Nanoseconds;
 use dyno_workload::Connector;
 
 pub(in crate::postgresql) use activity::HORIZON;
 
-use crate::probe::{Asker, DebtProbe};
+use crate::probe::{Asker, DebtProbe, marked};
 
-/// The probes of a server that this connector reaches.
-pub(crate) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
+/// The probes of a server that this connector reaches. Each connection has a process of its own,
+/// whose title tells what it is for: only those of the probes are put down.
+pub(crate) fn probes(
+    connector: &Connector,
+    listing: Option<&ThreadListing>,
+) -> Vec<Box<dyn Probe>> {
+    let connector = marked(connector, "SELECT pg_catalog.pg_backend_pid()", listing);
     vec![
-        Box::new(database::DatabaseProbe::new(Arc::clone(connector))),
-        Box::new(activity::ActivityProbe::new(Arc::clone(connector))),
-        Box::new(tables::TablesProbe::new(Arc::clone(connector))),
-        Box::new(DebtProbe::new(super::debt::meter(Arc::clone(connector)))),
+        Box::new(database::DatabaseProbe::new(Arc::clone(&connector))),
+        Box::new(activity::ActivityProbe::new(Arc::clone(&connector))),
+        Box::new(tables::TablesProbe::new(Arc::clone(&connector))),
+        Box::new(DebtProbe::new(super::debt::meter(connector))),
     ]
 }
 

@@ -147,6 +147,10 @@ impl Probe for PgBouncerProbe {
         }
         self.read_totals(now, readings);
     }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
 }
 
 fn put(pools: &[Pool], readings: &mut Readings) {

@@ -147,4 +147,12 @@ impl Probe for TablesProbe {
             }
         }
     }
+
+    fn name(&self) -> &str {
+        "pg_tables"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
 }

@@ -1,4 +1,5 @@
-//! Bind, Execute and Sync of a prepared statement, from a template.
+//! Bind, Execute and Sync of a prepared statement, from a template; for one that is parsed anew
+//! each time, Parse before them and Describe among them.
 
 use std::io::Write;
 
@@ -58,11 +59,15 @@ impl Encoding {
 /// What a prepared statement's execution looks like on the wire, but for its values.
 #[derive(Debug)]
 pub(in crate::postgresql) struct ExecuteTemplate {
-    // Bind up to the number of values.
+    // Parse, where there is one; Bind up to the number of values.
     head: Box<[u8]>,
+    // Where Bind begins in it.
+    bind_at: usize,
     encodings: Box<[Encoding]>,
-    // The end of Bind (the formats of the results), Execute, Sync.
+    // The end of Bind (the formats of the results); Describe, where there is one; Execute, Sync.
     tail: Box<[u8]>,
+    // How much of it belongs to Bind.
+    n_bind_tail: usize,
     // Of the columns, where the rows are kept.
     columns: Option<Box<[Encoding]>>,
 }
@@ -70,8 +75,37 @@ pub(in crate::postgresql) struct ExecuteTemplate {
 /// The formats of results whose rows are not kept: all in binary.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
-/// Execute (all rows), Sync.
-const EXECUTE_AND_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+/// Execute of the portal without a name: all rows.
+const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+
+/// Describe of the portal without a name.
+const DESCRIBE: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+
+/// Bind of the statement without a name to the portal without a name, without values.
+const BIND_NOTHING: [u8; 13] = [b'B', 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Sync: the end of a statement's messages, or of a pipeline's.
+pub(in crate::postgresql) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+
+/// Appends Parse of the statement without a name; its types are the server's to find. `sql` holds
+/// no zero byte.
+fn write_parse(sql: &str, out: &mut Vec<u8>) {
+    let length = u32::try_from(sql.len() + 8).unwrap_or(u32::MAX);
+    out.push(b'P');
+    out.extend_from_slice(&length.to_be_bytes());
+    out.push(0);
+    out.extend_from_slice(sql.as_bytes());
+    out.extend_from_slice(&[0, 0, 0]);
+}
+
+/// Appends the execution of a statement that was not prepared and has no values, up to its Sync.
+/// `sql` holds no zero byte.
+pub(in crate::postgresql) fn write_unprepared(sql: &str, out: &mut Vec<u8>) {
+    write_parse(sql, out);
+    out.extend_from_slice(&BIND_NOTHING);
+    out.extend_from_slice(&EXECUTE);
+    out.extend_from_slice(&SYNC);
+}
 
 impl ExecuteTemplate {
     /// The template of the statement prepared under `name`, which holds no zero byte. `columns` are
@@ -81,10 +115,33 @@ impl ExecuteTemplate {
         types: &[u32],
         columns: Option<&[u32]>,
     ) -> ExecuteTemplate {
+        ExecuteTemplate::made(Vec::new(), name, types, columns)
+    }
+
+    /// The template of a statement that the server parses anew each time, without a name, and
+    /// describes. `types` and `columns` are what it told of it once.
+    pub(in crate::postgresql) fn parsing_anew(
+        sql: &str,
+        types: &[u32],
+        columns: Option<&[u32]>,
+    ) -> ExecuteTemplate {
+        let mut head = Vec::with_capacity(sql.len() + 16);
+        write_parse(sql, &mut head);
+        ExecuteTemplate::made(head, "", types, columns)
+    }
+
+    /// `head` is Parse, or nothing.
+    fn made(
+        mut head: Vec<u8>,
+        name: &str,
+        types: &[u32],
+        columns: Option<&[u32]>,
+    ) -> ExecuteTemplate {
         let encodings: Box<[Encoding]> = types.iter().map(|&id| Encoding::of_type(id)).collect();
         let n_values = u16::try_from(types.len()).expect("the server counts them in 16 bits");
+        let bind_at = head.len();
         // The length is patched later; the portal has no name.
-        let mut head = vec![b'B', 0, 0, 0, 0, 0];
+        head.extend_from_slice(&[b'B', 0, 0, 0, 0, 0]);
         head.extend_from_slice(name.as_bytes());
         head.push(0);
         head.extend_from_slice(&n_values.to_be_bytes());
@@ -102,9 +159,14 @@ impl ExecuteTemplate {
                 [n_columns].into_iter().chain(codes).flat_map(u16::to_be_bytes).collect()
             }
         };
-        tail.extend_from_slice(&EXECUTE_AND_SYNC);
+        let n_bind_tail = tail.len();
+        if bind_at > 0 {
+            tail.extend_from_slice(&DESCRIBE);
+        }
+        tail.extend_from_slice(&EXECUTE);
+        tail.extend_from_slice(&SYNC);
         let (head, tail) = (head.into_boxed_slice(), tail.into_boxed_slice());
-        ExecuteTemplate { head, encodings, tail, columns }
+        ExecuteTemplate { head, bind_at, encodings, tail, n_bind_tail, columns }
     }
 
     /// How its columns come, where its rows are kept.
@@ -112,7 +174,7 @@ impl ExecuteTemplate {
         self.columns.as_deref()
     }
 
-    /// Writes the execution with these values into `out`, which is empty.
+    /// Appends the execution with these values to `out`; it ends with [`SYNC`].
     pub(in crate::postgresql) fn encode(
         &self,
         values: &[Value<'_>],
@@ -121,6 +183,7 @@ impl ExecuteTemplate {
         if values.len() != self.encodings.len() {
             return Err(wrong_count(values.len(), self.encodings.len()));
         }
+        let bind_at = out.len() + self.bind_at;
         out.extend_from_slice(&self.head);
         for (idx, (value, encoding)) in values.iter().zip(&self.encodings).enumerate() {
             if !push_value(*value, *encoding, out) {
@@ -128,10 +191,10 @@ impl ExecuteTemplate {
             }
         }
         // Bind ends within the tail.
-        let n_tail = self.tail.len() - EXECUTE_AND_SYNC.len();
-        let length = u32::try_from(out.len() - 1 + n_tail).ok().filter(|&length| length < 1 << 30);
+        let length = out.len() - bind_at - 1 + self.n_bind_tail;
+        let length = u32::try_from(length).ok().filter(|&length| length < 1 << 30);
         let length = length.ok_or_else(too_long)?;
-        out[1..5].copy_from_slice(&length.to_be_bytes());
+        out[bind_at + 1..bind_at + 5].copy_from_slice(&length.to_be_bytes());
         out.extend_from_slice(&self.tail);
         Ok(())
     }

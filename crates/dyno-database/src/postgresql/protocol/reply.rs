@@ -27,6 +27,8 @@ pub(in crate::postgresql) enum Scan {
 pub(in crate::postgresql) struct ReplyScanner {
     // Bytes of the current message that are still to be stepped over.
     n_skip: usize,
+    // The reply ends with its command: others of the same pipeline follow.
+    ends_at_command: bool,
     reply: Reply,
     error: Option<ServerMessage>,
     has_rolled_back: bool,
@@ -41,6 +43,15 @@ impl ReplyScanner {
         self.reply = Reply::default();
         self.error = None;
         self.has_rolled_back = false;
+        self.ends_at_command = false;
+    }
+
+    /// Begins the next reply of a pipeline, behind which there are others. It ends with its
+    /// command; where that fails, the server passes over the others, and the reply ends as the last
+    /// one does.
+    pub(in crate::postgresql) fn begin_amid(&mut self, columns: Option<&[Encoding]>) {
+        self.begin(columns);
+        self.ends_at_command = true;
     }
 
     /// Scans what has arrived; returns how many bytes it is done with, and how far it came.
@@ -62,6 +73,7 @@ impl ReplyScanner {
                     self.reply.rows += 1;
                 }
                 b'D' => self.reply.rows += 1,
+                b'I' if self.ends_at_command && length == 0 => return Ok((end, Scan::Done)),
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
                 // ParameterDescription, EmptyQueryResponse, PortalSuspended, ParameterStatus,
                 // NotificationResponse, CopyOutResponse, CopyData, CopyDone.
@@ -130,6 +142,12 @@ impl ReplyScanner {
             b'C' => {
                 self.reply.affected += command_rows(body)?;
                 self.has_rolled_back |= body == b"ROLLBACK\0";
+                if self.ends_at_command {
+                    return Ok(Scan::Done);
+                }
+            }
+            b'Z' if self.ends_at_command && self.error.is_none() => {
+                return Err(ProtocolError("ReadyForQuery amid a pipeline".to_owned()));
             }
             b'Z' if body.len() == 1 => return Ok(Scan::Done),
             b'Z' => return Err(ProtocolError("ReadyForQuery has a wrong length".to_owned())),

@@ -3,7 +3,7 @@
 use dyno_workload::{ErrorClass, Reply, Value};
 use proptest::prelude::*;
 
-use super::bind::ExecuteTemplate;
+use super::bind::{ExecuteTemplate, write_unprepared};
 use super::message::ServerMessage;
 use super::reply::{ReplyScanner, Scan, command_rows};
 use super::scram::{Binding, ScramCache, ScramExchange, endpoint_hash};
@@ -188,6 +188,103 @@ fn execution_is_bind_execute_sync() {
 }
 
 #[test]
+fn what_is_parsed_anew_has_parse_and_describe() {
+    let parse = message(b'P', b"\0SELECT $1\0\0\0");
+    let bind: &[&[u8]] = &[b"\0\0", &[0, 1, 0, 1], &[0, 1, 0, 0, 0, 4, 0, 0, 0, 7], &[0, 1, 0, 1]];
+    let expected = [
+        parse,
+        message(b'B', &bind.concat()),
+        message(b'D', b"P\0"),
+        message(b'E', &[0; 5]),
+        message(b'S', b""),
+    ];
+    let template = ExecuteTemplate::parsing_anew("SELECT $1", &[INT4], None);
+    // Behind other statements of a pipeline.
+    let mut out = b"before".to_vec();
+    template.encode(&[Value::Integer(7)], &mut out).unwrap();
+    assert_eq!(out, [b"before", &expected.concat()[..]].concat());
+    let expected = [
+        message(b'P', b"\0BEGIN\0\0\0"),
+        message(b'B', &[0; 8]),
+        message(b'E', &[0; 5]),
+        message(b'S', b""),
+    ];
+    let mut out = Vec::new();
+    write_unprepared("BEGIN", &mut out);
+    assert_eq!(out, expected.concat());
+}
+
+/// The replies of a pipeline of three statements, as far as they come.
+fn scan_pipeline(bytes: &[u8], piece: usize) -> Result<Vec<Result<u64, String>>, ProtocolError> {
+    let mut scanner = ReplyScanner::default();
+    let mut replies = Vec::new();
+    let mut buffer = Vec::new();
+    let mut pieces = bytes.chunks(piece);
+    'replies: for nth in 0..3 {
+        if nth < 2 {
+            scanner.begin_amid(None)
+        } else {
+            scanner.begin(None)
+        }
+        loop {
+            let (n_done, scan) = scanner.scan(&buffer)?;
+            buffer.drain(..n_done);
+            if scan == Scan::Done {
+                break;
+            }
+            let Some(piece) = pieces.next() else { break 'replies };
+            buffer.extend_from_slice(piece);
+        }
+        let reply = scanner.finish().map(|reply| reply.rows + 10 * reply.affected);
+        let is_over = reply.is_err();
+        replies.push(reply.map_err(|error| error.code));
+        if is_over {
+            break;
+        }
+    }
+    Ok(replies)
+}
+
+#[test]
+fn replies_of_a_pipeline_end_with_their_commands() {
+    let bound = message(b'2', b"");
+    let row = message(b'D', &[0, 1, 0, 0, 0, 4, 0, 0, 0, 42]);
+    let command = |tag: &[u8]| message(b'C', tag);
+    let error = message(b'E', &error_body(&[('V', "ERROR"), ('C', "23505"), ('M', "m")]));
+    let check = |messages: &[Vec<u8>], expected: &[Result<u64, &str>]| {
+        let bytes = messages.concat();
+        let expected: Vec<_> = expected.iter().map(|reply| reply.map_err(str::to_owned)).collect();
+        for piece in [1, 2, 5, bytes.len()] {
+            assert_eq!(scan_pipeline(&bytes, piece).unwrap(), expected, "in pieces of {piece}");
+        }
+    };
+    let [two, none] = [[&bound[..], &row, &row].concat(), bound.clone()];
+    let select = command(b"SELECT 2\0");
+    check(
+        &[
+            two.clone(),
+            select.clone(),
+            none.clone(),
+            command(b"UPDATE 3\0"),
+            none.clone(),
+            command(b"COMMIT\0"),
+            ready(),
+        ],
+        &[Ok(2), Ok(30), Ok(0)],
+    );
+    check(&[two.clone(), select.clone(), error.clone(), ready()], &[Ok(2), Err("23505")]);
+    check(&[error.clone(), ready()], &[Err("23505")]);
+    let empty = message(b'I', b"");
+    check(
+        &[empty, two, select.clone(), none.clone(), error, ready()],
+        &[Ok(0), Ok(2), Err("23505")],
+    );
+    let early = [none, select, ready()].concat();
+    let told = scan_pipeline(&early, early.len()).unwrap_err().to_string();
+    assert!(told.contains("amid a pipeline"), "{told}");
+}
+
+#[test]
 fn values_are_encoded_by_type() {
     let check = |id, value, expected: &[u8]| {
         let out = encoded(&[id], &[value]).unwrap();
@@ -335,6 +432,7 @@ proptest! {
     fn hostile_bytes_are_survived(bytes in hostile(), piece in 1_usize..40) {
         let whole = scan_prefix(&bytes, bytes.len().max(1));
         prop_assert_eq!(scan_prefix(&bytes, piece), whole);
+        let _ = scan_pipeline(&bytes, piece);
         let _ = ServerMessage::parse(&bytes);
         let _ = row_texts(&bytes);
         let _ = parameter_types(&bytes);

@@ -97,6 +97,28 @@ fn rows_between_definitions_and_end() {
 }
 
 #[test]
+fn the_short_way_is_for_whole_replies_with_known_columns() {
+    let row: &[u8] = b"\0\0\x01\0\0\0";
+    let check = |negotiated, payloads: &[&[u8]], cut: usize, expected: Option<Reply>| {
+        let mut reader = ReplyReader::new(negotiated);
+        reader.begin(1, None);
+        let bytes = stream(payloads);
+        assert_eq!(reader.plain_rows(&bytes[..bytes.len() - cut]), expected, "{payloads:?}");
+    };
+    let reply = |rows, warnings| Some(Reply { rows, affected: 0, warnings });
+    let end = ok(0xfe, 0, 2, 4);
+    check(CACHED, &[&[1, 0], row, row, &end], 0, reply(2, 4));
+    check(CACHED, &[&[1, 0], &end], 0, reply(0, 4));
+    check(CACHED, &[&[1, 0], row, row, &end], 1, None);
+    check(CACHED, &[&[1, 0], row, row, &end, &[0]], 0, None);
+    check(CACHED, &[&[1, 0], row, &ok(0xfe, 0, 0x0a, 0), &ok(0, 0, 2, 0)], 0, None);
+    check(CACHED, &[&[1, 1], DEFINITION, row, &end], 0, None);
+    check(CACHED, &[&[1, 0], b"\xff\xbd\x04#40001Deadlock"], 0, None);
+    check(NEW, &[&[1], DEFINITION, row, &end], 0, None);
+    check(CACHED, &[], 0, None);
+}
+
+#[test]
 fn several_results_are_one_reply() {
     let row: &[u8] = b"\x01a";
     check(
@@ -264,6 +286,26 @@ proptest! {
         }
         read(negotiated, &bytes, n);
         read(negotiated, &bytes[..bytes.len() / 2], n);
+    }
+
+    #[test]
+    fn the_short_way_tells_what_the_long_way_does(
+        (bytes, _) in any_reply(CACHED),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let mut bytes = bytes;
+        for (place, byte) in changes {
+            let idx = place.index(bytes.len());
+            bytes[idx] = byte;
+        }
+        let mut reader = ReplyReader::new(CACHED);
+        reader.begin(1, None);
+        let short = reader.plain_rows(&bytes);
+        prop_assert_eq!(reader.is_waiting(), short.is_none());
+        if let Some(reply) = short {
+            let long = read(CACHED, &bytes, bytes.len());
+            prop_assert_eq!(long, (Progress::Complete(Ok(reply)), 0));
+        }
     }
 
     #[test]

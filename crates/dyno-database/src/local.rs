@@ -1,0 +1,81 @@
+//! A server that somebody else started, as far as it is on this host: its process and its data.
+//!
+//! Main type: [`LocalServer`]. Nothing is claimed and nothing changed; whatever cannot be told for
+//! sure is not told.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dyno_host::{DataFiles, is_loopback, listener_of_port, listener_of_socket};
+use dyno_workload::Connection;
+
+use crate::{Address, Endpoint, Protocol};
+
+/// What the kernel calls the programs of servers.
+const MYSQL_NAMES: [&str; 2] = ["mysqld", "mariadbd"];
+const POSTGRESQL_NAMES: [&str; 4] = ["postgres", "postmaster", "pgbouncer", "edb-postgres"];
+
+/// A server on this host.
+#[derive(Clone, Debug)]
+pub struct LocalServer {
+    /// Its process, whose descendants belong to it.
+    pub pid: i32,
+    /// Its data, where it tells the folder and this user may see it.
+    pub data: Option<DataFiles>,
+}
+
+impl LocalServer {
+    /// The server at the other end, if it is on this host: who listens on the Unix socket, or on
+    /// the port of a loopback address. `connection` is one to it.
+    pub fn find(endpoint: &Endpoint, connection: &mut dyn Connection) -> Option<LocalServer> {
+        let names: &[&str] = match endpoint.protocol {
+            Protocol::MySql => &MYSQL_NAMES,
+            Protocol::PostgreSql => &POSTGRESQL_NAMES,
+        };
+        let pid = match &endpoint.address {
+            Address::Unix(path) => listener_of_socket(path),
+            Address::Tcp { host, port } if is_loopback(host) => listener_of_port(*port, names),
+            Address::Tcp { .. } => None,
+        }?;
+        Some(LocalServer { pid, data: data(endpoint.protocol, pid, connection) })
+    }
+}
+
+fn data(protocol: Protocol, pid: i32, connection: &mut dyn Connection) -> Option<DataFiles> {
+    let (sql, kind): (_, fn(&Path) -> _) = match protocol {
+        Protocol::MySql => ("SELECT @@datadir", crate::mysql::file_kind),
+        Protocol::PostgreSql => ("SHOW data_directory", crate::postgresql::file_kind),
+    };
+    let answer = connection.query(sql).ok()?;
+    let root = PathBuf::from(answer.into_iter().flatten().next()??);
+    is_seen_alike(pid, &root).then_some(DataFiles { root, kind })
+}
+
+/// Whether a folder is the same for a process and for this one: in a container it may be another
+/// one of the same name.
+fn is_seen_alike(pid: i32, folder: &Path) -> bool {
+    let Ok(relative) = folder.strip_prefix("/") else { return false };
+    let theirs = fs::metadata(Path::new("/proc").join(pid.to_string()).join("root").join(relative));
+    let (Ok(ours), Ok(theirs)) = (fs::metadata(folder), theirs) else { return false };
+    let is_same = (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino());
+    is_same && ours.is_dir() && fs::read_dir(folder).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_the_same_for_oneself() {
+        let own = i32::try_from(std::process::id()).expect("fits");
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_seen_alike(own, folder.path()));
+        assert!(!is_seen_alike(own, &folder.path().join("missing")));
+        assert!(!is_seen_alike(own, Path::new("relative")));
+        assert!(!is_seen_alike(i32::MAX, folder.path()));
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("written");
+        assert!(!is_seen_alike(own, &file));
+    }
+}
