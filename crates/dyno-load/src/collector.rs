@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use dyno_units::Nanoseconds;
 use dyno_workload::ConnectError;
 
+use crate::counted::Counted;
 use crate::engine::StepEvent;
 use crate::finish::Finish;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
@@ -25,10 +26,14 @@ pub(crate) struct Collector {
     n_kinds: usize,
     // Intervals that some workers have told and others not yet, oldest first.
     partial: VecDeque<Partial>,
+    // Empty ones, to be used again.
+    spare: Vec<Counted>,
+    // The interval that is being told.
+    told: Interval,
     // Index of the oldest.
     next_idx: u64,
     began: Vec<Phase>,
-    measured: Interval,
+    measured: Counted,
     measure_ended: Nanoseconds,
     end: WorkerEnd,
     busiest: Nanoseconds,
@@ -43,7 +48,7 @@ pub(crate) struct Collector {
 }
 
 struct Partial {
-    interval: Interval,
+    counted: Counted,
     n_told: usize,
     connect_failures: u64,
     connect_error: Option<ConnectError>,
@@ -57,7 +62,7 @@ impl Collector {
         returns: Vec<Sender<WorkerInterval>>,
         stop: AbortFlag,
     ) -> Collector {
-        let mut measured = Interval::empty(n_kinds);
+        let mut measured = Counted::empty(n_kinds);
         measured.phase = Phase::Measure;
         measured.start = timeline.measure_began;
         Collector {
@@ -66,6 +71,8 @@ impl Collector {
             n_workers: returns.len(),
             n_kinds,
             partial: VecDeque::new(),
+            spare: Vec::new(),
+            told: Interval::empty(n_kinds),
             next_idx: 0,
             began: Vec::new(),
             measured,
@@ -132,24 +139,25 @@ impl Collector {
         let Some(position) = told.idx.checked_sub(self.next_idx) else { return };
         while self.partial.len() as u64 <= position {
             let idx = self.next_idx + self.partial.len() as u64;
-            let mut interval = Interval::empty(self.n_kinds);
+            let fresh = || Counted::empty(self.n_kinds);
+            let mut counted = self.spare.pop().unwrap_or_else(fresh);
             if let Some(span) = self.timeline.span(idx) {
-                interval.stamp(&span);
+                counted.stamp(&span);
             }
             self.partial.push_back(Partial {
-                interval,
+                counted,
                 n_told: 0,
                 connect_failures: 0,
                 connect_error: None,
             });
         }
         let partial = &mut self.partial[position as usize];
-        partial.interval.add(&told.interval);
+        partial.counted.add(&told.counted);
         partial.n_told += 1;
         self.n_last += usize::from(std::mem::take(&mut told.is_last));
         partial.connect_failures += std::mem::take(&mut told.connect_failures);
         partial.connect_error = told.connect_error.take().or(partial.connect_error.take());
-        told.interval.reset();
+        told.counted.clear();
         // A worker that has ended does not want it back.
         let _ = self.returns[told.worker_idx].send(told);
     }
@@ -166,14 +174,14 @@ impl Collector {
         while self.partial.len() as u64 > last + 1 {
             let Some(late) = self.partial.pop_back() else { return };
             let Some(before) = self.partial.back_mut() else { return };
-            before.interval.add_late(&late.interval);
+            before.counted.add_late(&late.counted);
             before.connect_failures += late.connect_failures;
             before.connect_error = late.connect_error.or(before.connect_error.take());
         }
         if self.partial.len() as u64 == last + 1
             && let Some(partial) = self.partial.back_mut()
         {
-            partial.interval.length = end.saturating_sub(partial.interval.start);
+            partial.counted.length = end.saturating_sub(partial.counted.start);
         }
     }
 
@@ -194,23 +202,27 @@ impl Collector {
         while self.is_front_complete(finished_at) {
             let Some(partial) = self.partial.pop_front() else { return };
             self.next_idx += 1;
-            let interval = &partial.interval;
+            let interval = &partial.counted;
             self.announce(interval.start, observe);
-            observe(StepEvent::Interval(interval));
+            interval.tell(&mut self.told);
+            observe(StepEvent::Interval(&self.told));
             if interval.phase == Phase::Measure {
                 self.measured.add(interval);
                 self.measure_ended = interval.start + interval.length;
             }
             self.watch_server(&partial);
+            let mut spare = partial.counted;
+            spare.clear();
+            self.spare.push(spare);
         }
     }
 
     /// Ends a step whose server has gone away for good.
     fn watch_server(&mut self, partial: &Partial) {
-        if partial.interval.committed() > 0 {
+        if partial.counted.committed() > 0 {
             self.gone_for = Nanoseconds::ZERO;
         } else if partial.connect_failures > 0 {
-            self.gone_for += partial.interval.length;
+            self.gone_for += partial.counted.length;
         }
         if self.gone_for >= GONE_LIMIT
             && let Some(error) = &partial.connect_error
@@ -262,6 +274,7 @@ impl Collector {
         }
         let length = self.measure_ended - self.timeline.measure_began;
         self.measured.length = length;
+        self.measured.tell(&mut self.told);
         let busiest_worker = match length {
             Nanoseconds::ZERO => 0.0,
             length => self.busiest.as_secs_f64() / length.as_secs_f64(),
@@ -269,7 +282,7 @@ impl Collector {
         Ok(StepTotals {
             measure_began: self.timeline.measure_began,
             measure_ended: self.measure_ended,
-            measured: self.measured,
+            measured: self.told,
             generator: GeneratorUse {
                 cpu_user: self.end.cpu_user,
                 cpu_system: self.end.cpu_system,

@@ -8,7 +8,7 @@ use dyno_workload::{
     StatementError, Table, Transactions, Workload, drive,
 };
 
-use crate::{Arrivals, Load, StepSpec};
+use crate::{Arrivals, Interval, Load, StepSpec};
 
 /// Transactions of one kind for each number of prepared reads: kind 0 has one, kind 1 has two …
 #[derive(Clone, Copy, Default)]
@@ -139,4 +139,11 @@ pub(crate) fn closed(clients: usize, seconds: u64) -> StepSpec {
 
 pub(crate) fn open(rate: f64, arrivals: Arrivals, clients: usize, seconds: u64) -> StepSpec {
     StepSpec { load: Load::Open { rate, arrivals, clients }, ..closed(clients, seconds) }
+}
+
+impl Interval {
+    /// Transactions that committed, of all kinds.
+    pub(crate) fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
+    }
 }

@@ -23,6 +23,7 @@
 mod abort;
 mod arrivals;
 mod collector;
+mod counted;
 mod engine;
 mod finish;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub mod schedule;
 pub mod simulation;
 mod step;
 mod timeline;
+mod times;
 mod usage;
 mod worker;
 mod worker_state;

@@ -8,9 +8,9 @@ use std::task::Poll;
 use dyno_units::{Nanoseconds, RandomStream};
 use dyno_workload::{ConnectError, Connection, Ended, Next, Pace, StatementError, Tally};
 
+use crate::counted::Times;
 use crate::load::{Cue, Part};
 use crate::reactor::{Manner, Reactor};
-use crate::recorder::Times;
 use crate::worker_state::{Mode, WorkerState};
 
 /// First and longest pause before a retry.

@@ -86,6 +86,12 @@ const EVENTS_AT_ONCE: usize = 256;
 /// The event that says that a connection was opened.
 const OPENED: u64 = u64::MAX;
 
+/// What epoll is late by at most, which counts in milliseconds; with some room.
+const EPOLL_GRAIN: Nanoseconds = Nanoseconds::from_millis(2);
+
+/// From how far off a precise deadline is first waited for as any other.
+const FAR: Nanoseconds = Nanoseconds::from_millis(4);
+
 /// Waits with epoll.
 ///
 /// Edge-triggered: a descriptor is told of once each time something arrives, and nothing has to be
@@ -120,9 +126,11 @@ impl EpollReactor {
         })
     }
 
-    /// Sleeps to the nanosecond where epoll knows only milliseconds.
-    fn sleep_precisely(&self, timeout: &Timespec) -> rustix::io::Result<()> {
-        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(timeout)).map(drop)
+    /// Sleeps to the nanosecond where epoll knows only milliseconds; true where something happened
+    /// before.
+    fn sleep_precisely(&self, timeout: &Timespec) -> rustix::io::Result<bool> {
+        let n = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(timeout))?;
+        Ok(n > 0)
     }
 
     fn fetch(&self, timeout: &Timespec) -> rustix::io::Result<usize> {
@@ -133,20 +141,26 @@ impl EpollReactor {
 
     fn fetch_until(&self, timeout: Nanoseconds, is_precise: bool) -> rustix::io::Result<usize> {
         let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let timeout = Timespec {
-            tv_sec: (timeout.0 / 1_000_000_000) as i64,
-            tv_nsec: (timeout.0 % 1_000_000_000) as _,
+        let timespec = |time: Nanoseconds| Timespec {
+            tv_sec: (time.0 / 1_000_000_000) as i64,
+            tv_nsec: (time.0 % 1_000_000_000) as _,
         };
-        if !is_precise || timeout == no_time {
-            return self.fetch(&timeout);
+        if !is_precise || timeout == Nanoseconds::ZERO {
+            return self.fetch(&timespec(timeout));
         }
-        // Under load something is there already, and this one call is all it takes.
-        match self.fetch(&no_time)? {
-            0 => {
-                self.sleep_precisely(&timeout)?;
-                self.fetch(&no_time)
+        if self.n_watched.get() > 0 {
+            // Where replies come in, this one call is mostly all it takes. What epoll may be late
+            // by is left for a precise wait.
+            let is_far = timeout >= FAR;
+            let coarse = if is_far { timeout - EPOLL_GRAIN } else { Nanoseconds::ZERO };
+            let n_fetched = self.fetch(&timespec(coarse))?;
+            if n_fetched > 0 || is_far {
+                return Ok(n_fetched);
             }
-            n => Ok(n),
+        }
+        match self.sleep_precisely(&timespec(timeout))? {
+            true => self.fetch(&no_time),
+            false => Ok(0),
         }
     }
 }

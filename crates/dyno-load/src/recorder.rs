@@ -5,12 +5,10 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use dyno_units::Nanoseconds;
 use dyno_workload::{ConnectError, ErrorClass, StatementError, Tally};
-use hdrhistogram::Histogram;
 
+use crate::counted::{Counted, Times};
 use crate::timeline::Span;
-use crate::{
-    BIN_LENGTH, BINS, Interval, KindInterval, LoadError, OUTCOMES, Outcomes, Phase, RoleTotals,
-};
+use crate::{LoadError, OUTCOMES, RoleTotals};
 
 /// Intervals a worker owns: one being written, the others on their way to the collector and back.
 const POOL_SIZE: usize = 3;
@@ -18,117 +16,10 @@ const POOL_SIZE: usize = 3;
 /// Index of the first outcome that is an error.
 const FIRST_ERROR: usize = 2;
 
-/// An empty histogram of times: 1 ns to one hour, three significant digits, so that all
-/// histograms of a step can be added without loss.
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("the bounds are in order")
-}
-
 /// The index in [`OUTCOMES`] of a failure of this class.
 fn outcome_idx(class: ErrorClass) -> usize {
     // The classes stand in the order of the outcomes; a test holds them to it.
     FIRST_ERROR + class as usize
-}
-
-impl Interval {
-    /// An interval in which nothing happened.
-    pub(crate) fn empty(n_kinds: usize) -> Interval {
-        let kind = || KindInterval {
-            outcomes: Outcomes::default(),
-            response: new_histogram(),
-            service: new_histogram(),
-            bins: [0; BINS],
-        };
-        Interval {
-            phase: Phase::WarmUp,
-            start: Nanoseconds::ZERO,
-            length: Nanoseconds::ZERO,
-            kinds: (0..n_kinds).map(|_| kind()).collect(),
-            lag: new_histogram(),
-            due: 0,
-            missed: 0,
-            retries: 0,
-            reconnects: 0,
-            tally: Tally::default(),
-        }
-    }
-
-    /// Makes this the interval of `span`.
-    pub(crate) fn stamp(&mut self, span: &Span) {
-        self.phase = span.phase;
-        self.start = span.start;
-        self.length = span.end - span.start;
-    }
-
-    /// Empties it and keeps its memory.
-    pub(crate) fn reset(&mut self) {
-        for kind in &mut self.kinds {
-            kind.outcomes = Outcomes::default();
-            reset_histogram(&mut kind.response);
-            reset_histogram(&mut kind.service);
-            kind.bins = [0; BINS];
-        }
-        reset_histogram(&mut self.lag);
-        self.due = 0;
-        self.missed = 0;
-        self.retries = 0;
-        self.reconnects = 0;
-        self.tally = Tally::default();
-    }
-
-    /// Adds what another interval holds, bin by bin; start and length stay.
-    pub(crate) fn add(&mut self, other: &Interval) {
-        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
-            for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
-                *mine += theirs;
-            }
-        }
-        self.add_but_bins(other);
-    }
-
-    /// Adds what another interval holds that came after this one, as if done at its end.
-    pub(crate) fn add_late(&mut self, late: &Interval) {
-        let last = bin(self.length.saturating_sub(Nanoseconds(1)));
-        for (mine, theirs) in self.kinds.iter_mut().zip(&late.kinds) {
-            mine.bins[last] += theirs.bins.iter().sum::<u32>();
-        }
-        self.add_but_bins(late);
-    }
-
-    fn add_but_bins(&mut self, other: &Interval) {
-        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
-            mine.outcomes.add(&theirs.outcomes);
-            add_histogram(&mut mine.response, &theirs.response);
-            add_histogram(&mut mine.service, &theirs.service);
-        }
-        add_histogram(&mut self.lag, &other.lag);
-        self.due += other.due;
-        self.missed += other.missed;
-        self.retries += other.retries;
-        self.reconnects += other.reconnects;
-        self.tally.add(&other.tally);
-    }
-
-    /// Transactions that committed, of all kinds.
-    pub(crate) fn committed(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
-    }
-}
-
-/// The bin of what is done so long after its interval began.
-#[inline]
-fn bin(since_start: Nanoseconds) -> usize {
-    ((since_start.0 / BIN_LENGTH.0) as usize).min(BINS - 1)
-}
-
-fn reset_histogram(histogram: &mut Histogram<u64>) {
-    if !histogram.is_empty() {
-        histogram.reset();
-    }
-}
-
-fn add_histogram(mine: &mut Histogram<u64>, theirs: &Histogram<u64>) {
-    mine.add(theirs).expect("all histograms of a step have the same bounds");
 }
 
 /// One interval as one worker saw it.
@@ -139,7 +30,7 @@ pub(crate) struct WorkerInterval {
     pub(crate) idx: u64,
     /// Whether the worker has no more of them.
     pub(crate) is_last: bool,
-    pub(crate) interval: Box<Interval>,
+    pub(crate) counted: Box<Counted>,
     pub(crate) connect_failures: u64,
     /// The last of them.
     pub(crate) connect_error: Option<ConnectError>,
@@ -200,7 +91,7 @@ impl Recorder {
     /// Begins the first interval.
     pub(crate) fn begin(&mut self, span: &Span) {
         self.current.idx = 0;
-        self.current.interval.stamp(span);
+        self.current.counted.stamp(span);
         self.is_recording = true;
     }
 
@@ -213,7 +104,7 @@ impl Recorder {
         // A collector that is gone has no use for it.
         let _ = self.outlet.reports.send(Report::Interval(full));
         match next {
-            Some(span) => self.current.interval.stamp(span),
+            Some(span) => self.current.counted.stamp(span),
             None => self.is_recording = false,
         }
     }
@@ -228,8 +119,8 @@ impl Recorder {
 
     /// The interval being written, or none after the last one.
     #[inline]
-    fn open(&mut self) -> Option<&mut Interval> {
-        self.is_recording.then_some(&mut self.current.interval)
+    fn open(&mut self) -> Option<&mut Counted> {
+        self.is_recording.then_some(&mut self.current.counted)
     }
 
     /// A transaction of a closed load begins.
@@ -258,7 +149,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn lagged(&mut self, lag: Nanoseconds) {
         if let Some(interval) = self.open() {
-            interval.lag.saturating_record(lag.0);
+            interval.lag.record(lag);
         }
     }
 
@@ -266,11 +157,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) -> bool {
         let Some(interval) = self.open() else { return false };
-        let record = &mut interval.kinds[kind];
-        record.outcomes.0[0] += 1;
-        record.response.saturating_record(times.response.0);
-        record.service.saturating_record(times.service.0);
-        record.bins[bin(times.done.saturating_sub(interval.start))] += 1;
+        interval.kinds[kind].committed(times, interval.start);
         interval.tally.add(tally);
         true
     }
@@ -325,22 +212,12 @@ impl Recorder {
     }
 }
 
-/// The times of a committed transaction.
-#[derive(Clone, Copy)]
-pub(crate) struct Times {
-    pub(crate) done: Nanoseconds,
-    /// done − due.
-    pub(crate) response: Nanoseconds,
-    /// done − sent.
-    pub(crate) service: Nanoseconds,
-}
-
 fn new_worker_interval(n_kinds: usize, worker_idx: usize) -> WorkerInterval {
     WorkerInterval {
         worker_idx,
         idx: 0,
         is_last: false,
-        interval: Box::new(Interval::empty(n_kinds)),
+        counted: Box::new(Counted::empty(n_kinds)),
         connect_failures: 0,
         connect_error: None,
     }

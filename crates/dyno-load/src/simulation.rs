@@ -6,8 +6,10 @@
 
 mod reactor;
 mod server;
+mod store;
 
 pub use server::{Noise, ServiceTime, SimulatedServer};
+pub use store::Store;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

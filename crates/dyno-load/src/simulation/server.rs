@@ -1,7 +1,7 @@
 //! A server that is a queue with known theory.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -11,6 +11,8 @@ use dyno_workload::{
     ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementClass,
     StatementError, TextRows, Value,
 };
+
+use super::store::{Store, StoringConnection, WriteLock};
 
 /// A server with one queue, first come, first served, and so many places at which statements are
 /// served side by side: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
@@ -35,8 +37,11 @@ pub struct SimulatedServer {
     pub drift: f64,
     /// How service times go up and down.
     pub noise: Option<Noise>,
-    /// The SQL it pretends to speak.
+    /// The SQL it pretends to speak; where it has a store, it speaks that one's.
     pub dialect: Dialect,
+    /// Where its rows are. Without a store it has none: a statement that reads is told one row, and
+    /// none to keep, and one that writes is told one row changed.
+    pub store: Option<Store>,
     /// Seed of all that is random.
     pub seed: Seed,
 }
@@ -90,8 +95,15 @@ impl SimulatedServer {
             drift: 0.0,
             noise: None,
             dialect: Dialect::MySql,
+            store: None,
             seed: Seed(0),
         }
+    }
+
+    /// The same server with rows.
+    pub fn with_store(mut self, store: Store) -> SimulatedServer {
+        self.store = Some(store);
+        self
     }
 
     /// The same server with this seed.
@@ -141,7 +153,7 @@ pub(super) struct Queue {
     inner: Arc<Mutex<Inner>>,
 }
 
-struct Inner {
+pub(super) struct Inner {
     server: SimulatedServer,
     measure_began: Nanoseconds,
     random: RandomStream,
@@ -151,14 +163,18 @@ struct Inner {
     n_connections: usize,
     noise_level: f64,
     noise_second: u64,
+    // Of the server's store.
+    write_lock: WriteLock,
+    // What becomes of the statements whose connections have come to the head of the line.
+    granted: BTreeMap<usize, Fate>,
 }
 
 /// What becomes of a statement: when it is over, or never, and how it ends.
-type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
+pub(super) type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
 
 /// Whether a statement is among those that the server was told to fail.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MayFail {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MayFail {
     Yes,
     No,
 }
@@ -181,12 +197,24 @@ impl Queue {
             n_connections: 0,
             noise_level,
             noise_second: noise_second(clock.now(), measure_began),
+            write_lock: WriteLock::default(),
+            granted: BTreeMap::new(),
         };
         Queue { clock: Arc::clone(clock), inner: Arc::new(Mutex::new(inner)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Nanoseconds {
+        self.clock.now()
+    }
+
+    /// A connection writes no more, or waits no longer for being able to.
+    pub(super) fn release(&self, connection: usize) {
+        let now = self.now();
+        self.lock().release(now, connection);
     }
 
     pub(super) fn connect(&self) -> Result<Box<dyn Connection>, ConnectError> {
@@ -197,9 +225,14 @@ impl Queue {
                 reason: "it has an outage".to_owned(),
             });
         }
+        let rows = inner.server.store.as_ref().map(Store::connect).transpose()?;
         inner.n_connections += 1;
+        let number = inner.n_connections;
+        if let Some(rows) = rows {
+            return Ok(Box::new(StoringConnection::new(number, self.clone(), rows)));
+        }
         Ok(Box::new(SimulatedConnection {
-            number: inner.n_connections,
+            number,
             dialect: inner.server.dialect,
             queue: self.clone(),
             classes: Vec::new(),
@@ -230,12 +263,42 @@ impl Queue {
 }
 
 impl Inner {
-    fn submit(&mut self, now: Nanoseconds, connection: usize, may_fail: MayFail) -> Fate {
+    /// Decides what becomes of a statement.
+    pub(super) fn submit(
+        &mut self,
+        now: Nanoseconds,
+        connection: usize,
+        may_fail: MayFail,
+    ) -> Fate {
         let fate = self.decide(now, may_fail);
         if let Some(at) = fate.0 {
             self.completions.push(Reverse((at, connection)));
         }
         fate
+    }
+
+    /// The same for a statement whose connection has to be able to write; none where it has to wait
+    /// for that: [`Inner::take_granted`] has it then.
+    pub(super) fn submit_writing(
+        &mut self,
+        now: Nanoseconds,
+        connection: usize,
+        may_fail: MayFail,
+    ) -> Option<Fate> {
+        self.write_lock.ask(connection, may_fail).then(|| self.submit(now, connection, may_fail))
+    }
+
+    /// What becomes of a statement that has waited, once that is decided.
+    pub(super) fn take_granted(&mut self, connection: usize) -> Option<Fate> {
+        self.granted.remove(&connection)
+    }
+
+    fn release(&mut self, now: Nanoseconds, connection: usize) {
+        self.granted.remove(&connection);
+        if let Some((next, may_fail)) = self.write_lock.leave(connection) {
+            let fate = self.submit(now, next, may_fail);
+            self.granted.insert(next, fate);
+        }
     }
 
     fn decide(&mut self, now: Nanoseconds, may_fail: MayFail) -> Fate {
@@ -329,7 +392,12 @@ fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
     (now.0 + second - measure_began.0 % second) / second
 }
 
-/// A connection to a simulated server.
+/// The error of a statement that the server was told to fail.
+pub(super) fn told_to_fail(class: ErrorClass) -> StatementError {
+    StatementError::new(class, class.name(), "the simulated server was told to fail")
+}
+
+/// A connection to a simulated server without rows.
 struct SimulatedConnection {
     number: usize,
     dialect: Dialect,
@@ -378,9 +446,7 @@ impl Connection for SimulatedConnection {
             return Poll::Pending;
         }
         self.in_flight = None;
-        Poll::Ready(result.map(|()| reply).map_err(|class| {
-            StatementError::new(class, class.name(), "the simulated server was told to fail")
-        }))
+        Poll::Ready(result.map(|()| reply).map_err(told_to_fail))
     }
 
     fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {

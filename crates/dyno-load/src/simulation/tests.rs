@@ -10,6 +10,7 @@ use crate::{Arrivals, Interval, OUTCOMES, Outcomes, Phase};
 
 mod pauses;
 mod roles;
+mod rows;
 
 const MS: Nanoseconds = Nanoseconds::from_millis(1);
 
@@ -412,6 +413,21 @@ fn ten_thousand_clients_share_a_worker() {
     check_close("committed", seen.totals.measured.committed() as f64, 50_000.0, 0.02);
 }
 
+/// Adds what another interval tells.
+fn add(sum: &mut Interval, told: &Interval) {
+    for (mine, theirs) in sum.kinds.iter_mut().zip(&told.kinds) {
+        mine.outcomes.add(&theirs.outcomes);
+        mine.response.add(&theirs.response).unwrap();
+        mine.service.add(&theirs.service).unwrap();
+        mine.bins.iter_mut().zip(theirs.bins).for_each(|(mine, theirs)| *mine += theirs);
+    }
+    sum.lag.add(&told.lag).unwrap();
+    sum.due += told.due;
+    sum.missed += told.missed;
+    sum.retries += told.retries;
+    sum.tally.add(&told.tally);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -434,7 +450,7 @@ proptest! {
             .with_errors(ErrorClass::Deadlock, error_share);
         let Seen { totals, intervals, .. } = try_simulate(&spec, &server, 2).expect("it runs");
         let mut sum = Interval::empty(2);
-        intervals.iter().filter(|i| i.phase == Phase::Measure).for_each(|i| sum.add(i));
+        intervals.iter().filter(|i| i.phase == Phase::Measure).for_each(|i| add(&mut sum, i));
         let measured = &totals.measured;
         for (mine, theirs) in sum.kinds.iter().zip(&measured.kinds) {
             prop_assert_eq!(mine.outcomes, theirs.outcomes);

@@ -1,0 +1,210 @@
+//! One interval while it is being counted: by a worker, and by the collector over all workers.
+
+use dyno_units::Nanoseconds;
+use dyno_workload::Tally;
+
+use crate::timeline::Span;
+use crate::times::{TimeCounts, new_histogram};
+use crate::{BIN_LENGTH, BINS, Interval, KindInterval, Outcomes, Phase};
+
+/// An interval that is being counted. [`Interval`] is what becomes of it.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) phase: Phase,
+    pub(crate) start: Nanoseconds,
+    pub(crate) length: Nanoseconds,
+    pub(crate) kinds: Vec<KindCounts>,
+    pub(crate) lag: TimeCounts,
+    pub(crate) due: u64,
+    pub(crate) missed: u64,
+    pub(crate) retries: u64,
+    pub(crate) reconnects: u64,
+    pub(crate) tally: Tally,
+}
+
+/// One kind of transaction in it.
+#[derive(Debug, Default)]
+pub(crate) struct KindCounts {
+    pub(crate) outcomes: Outcomes,
+    // Under closed load response and service are the same time, which is recorded once.
+    both: TimeCounts,
+    response: TimeCounts,
+    service: TimeCounts,
+    bins: [u32; BINS],
+}
+
+/// The times of a committed transaction.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) done: Nanoseconds,
+    /// done − due.
+    pub(crate) response: Nanoseconds,
+    /// done − sent.
+    pub(crate) service: Nanoseconds,
+}
+
+/// The bin of what is done so long after its interval began.
+#[inline]
+fn bin(since_start: Nanoseconds) -> usize {
+    ((since_start.0 / BIN_LENGTH.0) as usize).min(BINS - 1)
+}
+
+impl KindCounts {
+    /// A transaction committed in an interval that began at `start`.
+    #[inline]
+    pub(crate) fn committed(&mut self, times: Times, start: Nanoseconds) {
+        self.outcomes.0[0] += 1;
+        if times.response == times.service {
+            self.both.record(times.response);
+        } else {
+            self.response.record(times.response);
+            self.service.record(times.service);
+        }
+        self.bins[bin(times.done.saturating_sub(start))] += 1;
+    }
+
+    fn clear(&mut self) {
+        self.outcomes = Outcomes::default();
+        self.both.clear();
+        self.response.clear();
+        self.service.clear();
+        self.bins = [0; BINS];
+    }
+
+    fn add(&mut self, other: &KindCounts) {
+        self.outcomes.add(&other.outcomes);
+        self.both.add(&other.both);
+        self.response.add(&other.response);
+        self.service.add(&other.service);
+    }
+
+    fn tell(&self, told: &mut KindInterval) {
+        told.outcomes = self.outcomes;
+        told.bins = self.bins;
+        if !told.response.is_empty() {
+            told.response.reset();
+            told.service.reset();
+        }
+        for (times, histogram) in
+            [(&self.response, &mut told.response), (&self.service, &mut told.service)]
+        {
+            self.both.add_to(histogram);
+            times.add_to(histogram);
+        }
+    }
+}
+
+impl Counted {
+    /// One in which nothing happened.
+    pub(crate) fn empty(n_kinds: usize) -> Counted {
+        Counted {
+            phase: Phase::WarmUp,
+            start: Nanoseconds::ZERO,
+            length: Nanoseconds::ZERO,
+            kinds: (0..n_kinds).map(|_| KindCounts::default()).collect(),
+            lag: TimeCounts::default(),
+            due: 0,
+            missed: 0,
+            retries: 0,
+            reconnects: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Makes this the interval of `span`.
+    pub(crate) fn stamp(&mut self, span: &Span) {
+        self.phase = span.phase;
+        self.start = span.start;
+        self.length = span.end - span.start;
+    }
+
+    /// Empties it and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.kinds.iter_mut().for_each(KindCounts::clear);
+        self.lag.clear();
+        self.due = 0;
+        self.missed = 0;
+        self.retries = 0;
+        self.reconnects = 0;
+        self.tally = Tally::default();
+    }
+
+    /// Adds what another one holds, bin by bin; start and length stay.
+    pub(crate) fn add(&mut self, other: &Counted) {
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
+                *mine += theirs;
+            }
+        }
+        self.add_but_bins(other);
+    }
+
+    /// Adds what another one holds that came after this one, as if done at its end.
+    pub(crate) fn add_late(&mut self, late: &Counted) {
+        let last = bin(self.length.saturating_sub(Nanoseconds(1)));
+        for (mine, theirs) in self.kinds.iter_mut().zip(&late.kinds) {
+            mine.bins[last] += theirs.bins.iter().sum::<u32>();
+        }
+        self.add_but_bins(late);
+    }
+
+    fn add_but_bins(&mut self, other: &Counted) {
+        for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
+            mine.add(theirs);
+        }
+        self.lag.add(&other.lag);
+        self.due += other.due;
+        self.missed += other.missed;
+        self.retries += other.retries;
+        self.reconnects += other.reconnects;
+        self.tally.add(&other.tally);
+    }
+
+    /// Transactions that committed, of all kinds.
+    pub(crate) fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
+    }
+
+    /// Writes it into `told`, which has as many kinds, in place of what is there.
+    pub(crate) fn tell(&self, told: &mut Interval) {
+        told.phase = self.phase;
+        told.start = self.start;
+        told.length = self.length;
+        for (kind, told) in self.kinds.iter().zip(&mut told.kinds) {
+            kind.tell(told);
+        }
+        if !told.lag.is_empty() {
+            told.lag.reset();
+        }
+        self.lag.add_to(&mut told.lag);
+        told.due = self.due;
+        told.missed = self.missed;
+        told.retries = self.retries;
+        told.reconnects = self.reconnects;
+        told.tally = self.tally;
+    }
+}
+
+impl Interval {
+    /// An interval in which nothing happened.
+    pub(crate) fn empty(n_kinds: usize) -> Interval {
+        let kind = || KindInterval {
+            outcomes: Outcomes::default(),
+            response: new_histogram(),
+            service: new_histogram(),
+            bins: [0; BINS],
+        };
+        Interval {
+            phase: Phase::WarmUp,
+            start: Nanoseconds::ZERO,
+            length: Nanoseconds::ZERO,
+            kinds: (0..n_kinds).map(|_| kind()).collect(),
+            lag: new_histogram(),
+            due: 0,
+            missed: 0,
+            retries: 0,
+            reconnects: 0,
+            tally: Tally::default(),
+        }
+    }
+}
