@@ -14,6 +14,7 @@ use crate::datasets::{Contents, DataSets, Description, Holder, Kept};
 use crate::deploy::{Site, Target, facts, target};
 use crate::prepare::Population;
 use crate::run::Lab;
+use crate::simulated::{Simulated, SimulatedSite};
 use crate::trial::{Progress, Stage, TrialError, explain};
 
 /// What a trial would like to reuse.
@@ -35,10 +36,23 @@ impl Stage<'_, '_> {
     ) -> Result<Site, TrialError> {
         let began = self.lab.clock.now();
         match target(self.lab, self.order.design, self.variant)? {
-            Target::Simulated(server) => {
-                let mut site = Site::Simulated(server);
+            Target::Simulated(Simulated { server, store: None }) => {
+                let mut site = Site::Simulated(SimulatedSite { server, store: None });
                 self.tell_ready(&mut site, began, progress)?;
                 Ok(site)
+            }
+            Target::Simulated(Simulated { server, store: Some(spec) }) => {
+                match self.private(&spec, workload, progress)? {
+                    Site::Real(store) => {
+                        // What its rows take on a disk is none of what is simulated.
+                        progress.data.bytes = None;
+                        let site = SimulatedSite { server, store: Some(store) };
+                        self.guarded(Site::Simulated(site), |stage, site| {
+                            stage.tell_ready(site, stage.lab.clock.now(), progress)
+                        })
+                    }
+                    site => Ok(site),
+                }
             }
             Target::Attached(server) => self.populated(server, began, workload, progress),
             Target::Private(spec) => self.private(&spec, workload, progress),
@@ -175,6 +189,7 @@ impl Stage<'_, '_> {
             stage.tell_ready(site, began, progress)?;
             if let Site::Real(server) = site {
                 progress.data.bytes = server.data_bytes();
+                progress.data.log_bytes = log_bytes(server.as_ref());
             }
             Ok(())
         })
@@ -205,10 +220,8 @@ impl Stage<'_, '_> {
     ) -> Result<Site, TrialError> {
         let Err(error) = job(self, &mut site) else { return Ok(site) };
         let error = explain(error, &mut site);
-        if let Site::Real(server) = site {
-            // The first error is the one to tell; what stays is found as a leftover.
-            let _ = server.stop();
-        }
+        // The first error is the one to tell; what stays is found as a leftover.
+        let _ = site.stop();
         Err(error)
     }
 
@@ -261,6 +274,7 @@ impl Stage<'_, '_> {
         let took_s = self.lab.clock.now().saturating_sub(began).as_secs_f64();
         progress.data.populate_s = took_s;
         progress.data.bytes = server.data_bytes();
+        progress.data.log_bytes = log_bytes(server);
         let kind = EventKind::Populated { rows: progress.data.rows, took_s };
         Ok(self.telling.of_trial(self.writer, kind)?)
     }
@@ -276,6 +290,11 @@ fn copy<'a>(lab: &'a Lab, kept: &Kept) -> Result<Holder<'a>, TrialError> {
             Err(TrialError::new(format!("the data set {} could not be copied: {why}", kept.key())))
         }
     }
+}
+
+/// Bytes of logs among the server's data, where its files tell.
+pub(crate) fn log_bytes(server: &dyn Server) -> Option<u64> {
+    server.data_files()?.log_bytes()
 }
 
 fn told(error: anyhow::Error) -> TrialError {

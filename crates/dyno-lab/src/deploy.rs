@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_database::{Endpoint, ProductSpec, Server, ServerSpec};
-use dyno_load::simulation::SimulatedServer;
+use dyno_database::{DeployError, Endpoint, ProductSpec, Server, ServerSpec};
 use dyno_record::ServerFacts;
 use dyno_study::{Design, LoadLevel, Product, Variant};
 use dyno_units::SettingValue;
 
 use crate::run::Lab;
-use crate::simulated;
+use crate::simulated::{self, Simulated, SimulatedSite};
 use crate::trial::TrialError;
 
 /// Where a trial's load goes.
@@ -18,7 +17,26 @@ pub(crate) enum Site {
     /// A server that can be connected to.
     Real(Box<dyn Server>),
     /// A queue whose behaviour is known, in simulated time.
-    Simulated(SimulatedServer),
+    Simulated(SimulatedSite),
+}
+
+impl Site {
+    /// The server whose tables hold the rows; none where there are no rows.
+    pub(crate) fn with_tables(&self) -> Option<&dyn Server> {
+        match self {
+            Site::Real(server) => Some(server.as_ref()),
+            Site::Simulated(site) => site.store.as_deref(),
+        }
+    }
+
+    /// Stops what was started for it.
+    pub(crate) fn stop(self) -> Result<(), DeployError> {
+        let server = match self {
+            Site::Real(server) => Some(server),
+            Site::Simulated(site) => site.store,
+        };
+        server.map_or(Ok(()), |server| server.stop())
+    }
 }
 
 /// A variant's database before it is brought up.
@@ -28,7 +46,7 @@ pub(crate) enum Target {
     /// A server that runs already.
     Attached(Box<dyn Server>),
     /// A simulated one.
-    Simulated(SimulatedServer),
+    Simulated(Simulated),
 }
 
 /// Products that refuse connections beyond their `max_connections`.

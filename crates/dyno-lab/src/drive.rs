@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dyno_database::Server;
 use dyno_host::{CommandProbe, ReadingLegend};
-use dyno_load::simulation::{SimulatedServer, run_simulated_step};
+use dyno_load::simulation::run_simulated_step;
 use dyno_load::{
     EndedBy, GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
     run_step,
@@ -25,6 +25,7 @@ use crate::deploy::Site;
 use crate::live::{kinds_told, readings_told};
 use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, meanings, six_digits};
 use crate::run::{Lab, RunOrder};
+use crate::simulated::SimulatedSite;
 use crate::telling::Telling;
 use crate::trial::TrialError;
 
@@ -109,7 +110,7 @@ impl Drive<'_> {
                 let spec = self.spec(server.blocks_worker());
                 run_step(&spec, &job, &mut |event| listener.hear(event))
             }
-            Site::Simulated(server) => self.simulate(server, &mut listener),
+            Site::Simulated(site) => self.simulate(site, &mut listener),
         };
         let probes = listener.stop_observing();
         let process_cpu = listener.process_cpu();
@@ -122,7 +123,7 @@ impl Drive<'_> {
             return Err(TrialError::Abandoned);
         }
         did.in_flight = totals.in_flight_at_end;
-        let is_local = matches!(site, Site::Real(server) if !server.processes().is_empty());
+        let is_local = matches!(site, Site::Real(server) if !server.watched_processes().is_empty());
         let readings = series.align(&intervals.spans);
         let meanings = meanings(&legend, readings.keys());
         let mut summary = self.summarise(&totals, intervals, readings, is_local);
@@ -142,7 +143,17 @@ impl Drive<'_> {
 
     /// What is observed while the load runs.
     fn watched(&self, server: &dyn Server) -> Watched {
-        watched(self.lab, self.order, &self.variant.database.name, server)
+        let watched = watched(self.lab, self.order, &self.variant.database.name, server);
+        let query = self.workload.readings_query(server.dialect());
+        match query.filter(|_| server.stores_data()) {
+            Some(sql) => watched.with(dyno_database::sql_probe(
+                server.connector(),
+                self.workload.name(),
+                &sql,
+                Nanoseconds::SECOND,
+            )),
+            None => watched,
+        }
     }
 
     /// How close the workers came to what they can do on this machine.
@@ -157,12 +168,12 @@ impl Drive<'_> {
 
     fn simulate(
         &self,
-        server: &SimulatedServer,
+        site: &SimulatedSite,
         listener: &mut Listener<'_, '_>,
     ) -> Result<StepTotals, dyno_load::LoadError> {
         let clock = Arc::new(ManualClock::new());
         let spec = self.spec(false);
-        let server = server.clone().with_seed(spec.seed.derive("server", 0));
+        let server = site.for_step().with_seed(spec.seed.derive("server", 0));
         run_simulated_step(&spec, self.workload, &server, &clock, &mut |event| {
             listener.hear(event);
         })
@@ -181,7 +192,7 @@ impl Drive<'_> {
         StepSpec {
             step: match &load {
                 Load::Roles(_) => self.step,
-                Load::Closed { .. } | Load::Open { .. } => 0,
+                Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => 0,
             },
             warm_up: self.length.warm_up,
             duration: self.length.duration,
@@ -202,7 +213,7 @@ impl Drive<'_> {
     fn name(&self) -> String {
         let name = &self.order.plan.steps[self.step].name;
         match (self.probe, &self.load) {
-            (0, _) | (_, Load::Roles(_)) => name.clone(),
+            (0, _) | (_, Load::Roles(_) | Load::Stepped { .. }) => name.clone(),
             (probe, Load::Open { rate, .. }) => format!("{name}, probe {probe}: {rate}/s"),
             (probe, Load::Closed { clients: 1 }) => format!("{name}, probe {probe}: 1 client"),
             (probe, Load::Closed { clients }) => {
@@ -226,6 +237,7 @@ impl Drive<'_> {
             })
             .flatten();
         let commits = intervals.commits_100ms();
+        let spans = intervals.spans.iter().map(|(start, length)| (start.0, length.0)).collect();
         let columns = intervals.into_columns(totals.measure_began);
         let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
         StepSummary {
@@ -254,6 +266,7 @@ impl Drive<'_> {
                 .collect(),
             intervals: columns,
             readings,
+            spans: Some(spans),
             search: None,
         }
     }
@@ -270,7 +283,8 @@ pub(crate) fn watched(
         .probes
         .iter()
         .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
-    wanted.fold(Watched::server(server, &lab.clock), |watched, probe| match &probe.source {
+    let usual = Watched::server(server, &lab.clock).without(&order.design.probes_off);
+    wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);
             let clock = Arc::clone(&lab.clock);

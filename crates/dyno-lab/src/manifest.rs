@@ -7,22 +7,29 @@ use dyno_record::{
     StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
-    Arrivals, Design, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Variant,
+    Arrivals, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Study, Variant,
 };
 use dyno_units::{ByteCount, Seed};
 use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
 
-/// Digest of what decides whether a run may be resumed: plan, seed, and what the trials are run
-/// with. FNV-1a, 64 bits; not a secret's hash, because passwords in URLs are taken out first.
-pub fn fingerprint(plan: &Plan, design: &Design) -> String {
-    let text = dyno_study::redact_urls(&format!(
+/// Digest of what decides whether a run may be resumed: plan, seed, what the trials are run with,
+/// and what the study itself has read beside them. FNV-1a, 64 bits; not a secret's hash, because
+/// passwords in URLs are taken out first.
+pub fn fingerprint(plan: &Plan, study: &Study) -> String {
+    let design = &study.design;
+    let mut text = format!(
         "{plan:?} {:?} {} {:?} {:?} {:?}",
         design.statement_timeout,
         design.retries,
         design.workers,
         design.generator_cpus,
         design.server_cpus
-    ));
+    );
+    // Runs without such probes keep the digest that they had before these were part of it.
+    if !study.probes.is_empty() {
+        text += &format!(" {:?}", study.probes);
+    }
+    let text = dyno_study::redact_urls(&text);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -33,11 +40,12 @@ pub fn fingerprint(plan: &Plan, design: &Design) -> String {
 /// Makes the manifest of a run. `source` is the study's text; passwords in URLs are taken out.
 pub fn make_manifest(
     plan: &Plan,
-    design: &Design,
+    study: &Study,
     source: &str,
     environment: &Environment,
     created_unix_ms: u64,
 ) -> anyhow::Result<Manifest> {
+    let design = &study.design;
     let memory = ByteCount(environment.memory_bytes);
     let own = match plan.variants.first() {
         Some(first) => own_records(plan, first)?,
@@ -59,7 +67,7 @@ pub fn make_manifest(
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
-        fingerprint: fingerprint(plan, design),
+        fingerprint: fingerprint(plan, study),
         seed: plan.seed.0,
         created_unix_ms,
         threshold: design.threshold,
@@ -133,7 +141,7 @@ fn variant_record(
 fn own_records(plan: &Plan, variant: &Variant) -> anyhow::Result<Vec<OwnStepRecord>> {
     let workload = make_workload(variant, plan.seed)?;
     let steps = own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
-    Ok(steps.iter().map(own_record).collect())
+    Ok(steps.iter().map(|step| own_record(step, workload.as_ref())).collect())
 }
 
 /// The steps that a workload defines, asked for as the plan was made; none where the plan's loads
@@ -146,15 +154,16 @@ pub(crate) fn own_steps(plan: &Plan, workload: &dyn Workload) -> Result<Vec<OwnS
     workload.steps(&StepFrame { clients: clients as usize, duration })
 }
 
-fn own_record(step: &OwnStep) -> OwnStepRecord {
+fn own_record(step: &OwnStep, workload: &dyn Workload) -> OwnStepRecord {
+    let record = |role: &Role| role_record(role, workload.kinds_of_role(role.name));
     OwnStepRecord {
-        roles: step.roles.iter().map(role_record).collect(),
+        roles: step.roles.iter().map(record).collect(),
         ends_by_quota: step.has_quota(),
         settle_s: step.settle.as_secs_f64(),
     }
 }
 
-fn role_record(role: &Role) -> RoleRecord {
+fn role_record(role: &Role, kinds: &[&str]) -> RoleRecord {
     let (pacing, rate) = match role.pacing {
         Pacing::Closed => ("closed", None),
         Pacing::Constant { rate } => ("constant", Some(rate)),
@@ -167,7 +176,7 @@ fn role_record(role: &Role) -> RoleRecord {
         pacing: pacing.to_owned(),
         rate,
         quota: role.quota,
-        kinds: Vec::new(),
+        kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
     }
 }
 
@@ -175,6 +184,9 @@ fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
     let (clients, rate, arrivals) = match &step.load {
         LoadLevel::Closed { clients } => (*clients, None, "closed"),
         LoadLevel::Open { rate, arrivals, clients } => (*clients, Some(*rate), word(*arrivals)),
+        LoadLevel::Stepped { rate, arrivals, clients } => {
+            (*clients, Some(rate.mean_until(step.duration)), word(*arrivals))
+        }
         LoadLevel::Search(search) => match search.sought {
             Sought::Rate { arrivals, clients } => (clients, None, word(arrivals)),
             Sought::Clients { most } => (most, None, "closed"),
@@ -183,10 +195,14 @@ fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
     };
     let search = match &step.load {
         LoadLevel::Search(search) => Some(search_record(search)),
-        LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Own(_) => None,
+        _ => None,
     };
     StepRecord {
         own,
+        stepped: match &step.load {
+            LoadLevel::Stepped { rate, .. } => Some(rate.to_string()),
+            _ => None,
+        },
         name: step.name.clone(),
         clients,
         rate,

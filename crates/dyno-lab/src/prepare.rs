@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
-use dyno_workload::{Connection, Connector, Dialect, Row, Table, Workload};
+use dyno_workload::{Connection, Connector, Dialect, Row, StatementError, Table, Workload};
 
 use crate::trial::TrialError;
 
@@ -43,7 +43,7 @@ impl Population<'_> {
         let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
         dyno_database::note_tables(connection.as_mut(), &names)?;
         for table in &tables {
-            connection.query(&table.create)?;
+            connection.query(&table.create).map_err(|error| of_table(table, &error))?;
         }
         drop(connection);
         let rows_total = tables.iter().map(|table| table.rows).sum();
@@ -61,7 +61,8 @@ impl Population<'_> {
             &mut || progress(rows_total, rows_total),
             &|connection, idx| {
                 for statement in &tables[idx].after {
-                    connection.query(statement)?;
+                    let result = connection.query(statement);
+                    result.map_err(|error| of_table(&tables[idx], &error))?;
                 }
                 Ok(())
             },
@@ -86,7 +87,9 @@ impl Population<'_> {
             number += 1;
             true
         };
-        let stored = connection.load_rows(&table.name, &table.columns, &mut next_row)?;
+        let stored = connection
+            .load_rows(&table.name, &table.columns, &mut next_row)
+            .map_err(|error| of_table(table, &error))?;
         let sent = number - chunk.first;
         if stored != sent {
             return Err(TrialError::new(format!(
@@ -154,6 +157,11 @@ impl Population<'_> {
             job(connection.as_mut(), idx)?;
         }
     }
+}
+
+/// Says of an error which table was being made.
+fn of_table(table: &Table, error: &StatementError) -> TrialError {
+    TrialError::new(format!("populating {}: {error}", table.name))
 }
 
 /// Cuts the tables into chunks, round-robin over the tables so that loaders meet different ones.

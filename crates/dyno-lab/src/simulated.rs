@@ -3,11 +3,16 @@
 //! It measures no database. It is how Dyno's own measuring is tested, and how a person can see
 //! what a stall or an overload looks like in a report. Everything but the server is the real thing:
 //! plan, schedule, clients, histograms, record, analysis, report.
+//!
+//! As a rule it has no rows, and nothing is populated or audited. With `store = "sqlite"` what is
+//! sent is done in an SQLite database of this trial's, which is populated, kept and audited as that
+//! of any private server is: rows are true, times are simulated. So are workloads tested that decide
+//! by what they read, and so is an audit, on every machine alike.
 
 use std::collections::BTreeMap;
 
-use dyno_database::ProductSpec;
-use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer};
+use dyno_database::{ProductSpec, Server, ServerSpec};
+use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store};
 use dyno_record::ServerFacts;
 use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::ErrorClass;
@@ -26,17 +31,50 @@ pub(crate) const PRODUCT: ProductSpec = ProductSpec {
 const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \
                         constant), servers (places, 1), stall_at and stall (durations), noise \
                         (relative deviation, 0), correlation (of noise from one second to the \
-                        next, 0.5), drift (growth in an hour, 0), deadlocks (share of statements, 0)";
+                        next, 0.5), drift (growth in an hour, 0), deadlocks (share of statements, \
+                        0), store (none, or sqlite: statements are done in an SQLite database)";
+
+/// Settings of the database with the rows of a simulated server. Readers go on while somebody
+/// writes; nothing is synced, because no time that it takes is measured; and nobody waits for a lock
+/// in real time, because simulated time does not pass meanwhile.
+const STORE_SETTINGS: [(&str, &str); 3] =
+    [("journal_mode", "wal"), ("synchronous", "off"), ("busy_timeout", "0")];
+
+/// A simulated server as the settings have it.
+pub(crate) struct Simulated {
+    /// Its queue.
+    pub(crate) server: SimulatedServer,
+    /// The database with its rows, to be started, where it has some.
+    pub(crate) store: Option<ServerSpec>,
+}
+
+/// A simulated server that is up.
+pub(crate) struct SimulatedSite {
+    /// Its queue.
+    pub(crate) server: SimulatedServer,
+    /// The database with its rows, where it has some.
+    pub(crate) store: Option<Box<dyn Server>>,
+}
+
+impl SimulatedSite {
+    /// The server for one step, its rows where the store has them.
+    pub(crate) fn for_step(&self) -> SimulatedServer {
+        let server = self.server.clone();
+        match &self.store {
+            Some(store) => server.with_store(Store::new(store.connector())),
+            None => server,
+        }
+    }
+}
 
 /// Makes a server of these settings; an unknown one is refused as a real server would do.
-pub(crate) fn server(
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<SimulatedServer, TrialError> {
+pub(crate) fn server(settings: &BTreeMap<String, SettingValue>) -> Result<Simulated, TrialError> {
     let mut mean = Nanoseconds::from_millis(1);
     let mut is_constant = false;
     let mut stall_at = Nanoseconds::ZERO;
     let mut stall = Nanoseconds::ZERO;
     let mut noise = Noise { deviation: 0.0, correlation: 0.5 };
+    let mut has_store = false;
     let mut server = SimulatedServer::new(1, ServiceTime::Exponential(mean));
     for (name, value) in settings {
         match name.as_str() {
@@ -51,6 +89,7 @@ pub(crate) fn server(
             "deadlocks" => {
                 server = server.with_errors(ErrorClass::Deadlock, number(name, value)?.min(1.0));
             }
+            "store" => has_store = word(name, value, ["none", "sqlite"])? == 1,
             _ => {
                 return Err(TrialError::new(format!(
                     "the simulated server has no setting `{name}`; it has {SETTINGS}"
@@ -63,7 +102,22 @@ pub(crate) fn server(
     if stall > Nanoseconds::ZERO {
         server = server.with_stall(stall_at, stall);
     }
-    Ok(if noise.deviation > 0.0 { server.with_noise(noise) } else { server })
+    let server = if noise.deviation > 0.0 { server.with_noise(noise) } else { server };
+    Ok(Simulated { server, store: has_store.then(store_spec) })
+}
+
+/// The database with the rows of a simulated server.
+fn store_spec() -> ServerSpec {
+    let setting =
+        |(name, value): (&str, &str)| (name.to_owned(), SettingValue::Text(value.to_owned()));
+    ServerSpec {
+        product: "sqlite".to_owned(),
+        version: None,
+        engine: None,
+        programs: None,
+        settings: STORE_SETTINGS.map(setting).into(),
+        cpus: Vec::new(),
+    }
 }
 
 fn refused(name: &str, value: &SettingValue, wanted: &str) -> TrialError {
@@ -115,7 +169,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, value: SettingValue, expected: Result<(), &str>) {
-        let result = server(&BTreeMap::from([(name.to_owned(), value)]));
+        let result = server(&BTreeMap::from([(name.to_owned(), value)])).map(|made| made.server);
         match (result, expected) {
             (Ok(_), Ok(())) => {}
             (Err(TrialError::Failed { message, .. }), Err(part)) => {
@@ -133,5 +187,18 @@ mod tests {
         check("noise", SettingValue::Text("much".into()), Err("a number"));
         check("distribution", SettingValue::Text("normal".into()), Err("exponential, constant"));
         check("speed", SettingValue::Integer(1), Err("no setting `speed`"));
+        check("store", SettingValue::Text("sqlite".into()), Ok(()));
+        check("store", SettingValue::Text("mariadb".into()), Err("none, sqlite"));
+    }
+
+    #[test]
+    fn it_has_rows_where_it_is_told_to() {
+        let check = |word: &str, expected: bool| {
+            let setting = ("store".to_owned(), SettingValue::Text(word.to_owned()));
+            let Ok(made) = server(&BTreeMap::from([setting])) else { panic!("{word} is taken") };
+            assert_eq!(made.store.is_some(), expected, "{word}");
+        };
+        check("sqlite", true);
+        check("none", false);
     }
 }

@@ -21,6 +21,7 @@ use dyno_workload::{AuditTotals, ConnectError, OwnStep, StatementError, Workload
 
 use crate::audit::{audit, failure};
 use crate::canary::Watchbird;
+use crate::data::log_bytes;
 use crate::deploy::Site;
 use crate::drive::{Drive, Length, StepEnd, arrivals};
 use crate::manifest::make_workload;
@@ -153,7 +154,7 @@ pub(crate) fn run(
         },
     };
     telling.of_trial(&mut writer, kind)?;
-    writer.finish(&TrialSummary {
+    writer.finish(TrialSummary {
         canary: canary.end(lab),
         meanings: progress.meanings,
         run_off: progress.run_off,
@@ -195,10 +196,7 @@ impl<'s> Stage<'s, '_> {
         let mut site = self.deploy(workload.as_ref(), progress)?;
         let result = self.inside(&mut site, &workload, progress);
         let result = result.map_err(|error| explain(error, &mut site));
-        let torn_down = match site {
-            Site::Real(server) => server.stop().map_err(TrialError::from),
-            Site::Simulated(_) => Ok(()),
-        };
+        let torn_down = site.stop().map_err(TrialError::from);
         result.and(torn_down)
     }
 
@@ -208,7 +206,7 @@ impl<'s> Stage<'s, '_> {
         workload: &Arc<dyn Workload>,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
-        if let Site::Real(server) = site {
+        if let Some(server) = site.with_tables() {
             // Again, because a copy of data that is kept was populated by another workload.
             workload.check(server.dialect()).map_err(TrialError::new)?;
         }
@@ -220,6 +218,7 @@ impl<'s> Stage<'s, '_> {
         }
         if let Site::Real(server) = site {
             progress.data.bytes_after = server.data_bytes();
+            progress.data.log_bytes_after = log_bytes(server.as_ref());
         }
         self.run_off(site, progress)?;
         self.audit(site, workload.as_ref(), progress)
@@ -253,6 +252,11 @@ impl<'s> Stage<'s, '_> {
             LoadLevel::Open { rate, arrivals: spread, clients } => {
                 let clients = *clients as usize;
                 let load = Load::Open { rate: *rate, arrivals: arrivals(*spread), clients };
+                self.load(site, workload, (step, load), progress)?
+            }
+            LoadLevel::Stepped { rate, arrivals: spread, clients } => {
+                let (rate, clients) = (rate.clone(), *clients as usize);
+                let load = Load::Stepped { rate, arrivals: arrivals(*spread), clients };
                 self.load(site, workload, (step, load), progress)?
             }
             LoadLevel::Own(_) => {
@@ -319,14 +323,14 @@ impl<'s> Stage<'s, '_> {
         }
     }
 
-    /// Asks a real server whether it did what it confirmed.
+    /// Asks the server whether it did what it confirmed, where it has rows.
     fn audit(
         &mut self,
         site: &Site,
         workload: &dyn Workload,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
-        let Site::Real(server) = site else { return Ok(()) };
+        let Some(server) = site.with_tables() else { return Ok(()) };
         if !server.stores_data() {
             return Ok(());
         }
@@ -351,8 +355,42 @@ pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
                 None => message,
             };
             let log = if log.is_empty() { server.log_tail(LOG_LINES) } else { log };
+            let message = format!("{message}{}", advice(&log, &message));
             TrialError::Failed { message, log }
         }
         (error, _) => error,
+    }
+}
+
+/// What servers say when their disk is full.
+const FULL: [&str; 4] =
+    ["No space left on device", "is full (1114)", "failed with error 28", "disk is full"];
+
+/// What to do, where the message or the server's log tells of a disk that is full.
+fn advice(log: &[String], message: &str) -> &'static str {
+    let is_full = |line: &str| FULL.iter().any(|words| line.contains(words));
+    if is_full(message) || log.iter().any(|line| is_full(line)) {
+        "; the disk with the server's data is full: free some space, have fewer rows, or give a \
+         server that Dyno starts another disk with `--data-folder` (in a study: `data_folder`)"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_gets_advice() {
+        let check = |message: &str, log: &str, is_full: bool| {
+            let found = advice(&[log.to_owned()], message);
+            assert_eq!(found.contains("free some space"), is_full, "{message}, {log}: {found}");
+        };
+        check("populating t: The table 't' is full (1114)", "", true);
+        check("it ended", "PANIC:  could not write to file: No space left on device", true);
+        check("populating t: database or disk is full (SQLITE_FULL)", "", true);
+        check("gone", "InnoDB: preallocating 58720256 bytes failed with error 28", true);
+        check("The table 't' has no index", "disk usage is fine", false);
     }
 }

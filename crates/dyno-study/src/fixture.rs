@@ -107,7 +107,7 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "on" | "off" => ValueKind::Switch,
                     "uniform" => words(&["uniform", "pareto", "zipfian"]),
                     "tpcb-like" => words(&["tpcb-like", "simple-update", "select-only"]),
-                    "prepared" => words(&["prepared", "simple"]),
+                    "prepared" => words(&["prepared", "extended", "simple"]),
                     "qr-qp" => words(&["qr-qp", "q"]),
                     "together" => words(&["together", "one-by-one"]),
                     "slice" => words(&["slice", "mod2000", "mod2t", "random"]),

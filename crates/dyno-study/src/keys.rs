@@ -32,7 +32,7 @@ pub(crate) enum Shape {
     Count(u64, u64),
     /// A whole number from the first to the second.
     Integer(u64, u64),
-    /// Arrivals per second; as text also `"2k"`.
+    /// Arrivals per second; as text also `"2k"`, and `"500 for 10s, 2k for 5s"`.
     Rate,
     /// A duration such as `"30s"`; may be zero.
     Duration,
@@ -193,7 +193,9 @@ pub(crate) const DESIGN: &[Key] = &[
     key(
         "rate",
         Shape::Rate,
-        "Offered rate in transactions per second: makes the load an open one.",
+        "Offered rate in transactions per second: makes the load an open one. As text also rates that \
+         hold one after the other, from the beginning of the measured time on and round and round: \
+         \"500 for 10s, 2k for 5s\".",
     ),
     key(
         "find_rate",
@@ -261,6 +263,12 @@ pub(crate) const DESIGN: &[Key] = &[
         "After the last step of each trial, watch without load how the engine pays its debt \
          (flushing, purge, compaction, vacuum), at most this long.",
     ),
+    key(
+        "probes_off",
+        Shape::Levels(&Shape::Words(PROBES)),
+        "Probes that are not read: \"responsiveness\" starts a process every second, \"innodb\" and \
+         \"debt\" ask for InnoDB's status, which takes its latches.",
+    ),
     with_default(
         "threshold",
         Shape::Percentage,
@@ -291,6 +299,23 @@ pub(crate) const DESIGN: &[Key] = &[
          the same product, version, settings that shape files, tables and seed.",
     ),
     key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
+];
+
+/// Probes that can be turned off, as the readings of their cost name them (`probes.NAME.read_ms`).
+pub const PROBES: &[&str] = &[
+    "responsiveness",
+    "frequency",
+    "data",
+    "mysql",
+    "innodb",
+    "rocksdb",
+    "threads",
+    "pg_database",
+    "pg_activity",
+    "pg_tables",
+    "sqlite",
+    "sqlite_pages",
+    "debt",
 ];
 
 /// Keys of `vary`.

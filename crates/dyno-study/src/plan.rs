@@ -75,7 +75,7 @@ impl PlannedStep {
     pub fn probes_expected(&self) -> Option<u32> {
         match &self.load {
             LoadLevel::Search(search) => Some(search.probes_expected()),
-            LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Own(_) => None,
+            _ => None,
         }
     }
 
@@ -88,9 +88,7 @@ impl PlannedStep {
     pub fn settle(&self) -> Nanoseconds {
         match &self.load {
             LoadLevel::Own(own) => own.outline.settle,
-            LoadLevel::Closed { .. } | LoadLevel::Open { .. } | LoadLevel::Search(_) => {
-                Nanoseconds::ZERO
-            }
+            _ => Nanoseconds::ZERO,
         }
     }
 
@@ -151,15 +149,32 @@ impl Plan {
         Nanoseconds(self.rest.0.saturating_mul(self.steps.len().saturating_sub(1) as u64))
     }
 
-    /// Time of the whole run under load and at rest. Deploying and populating come on top.
+    /// Time of the whole run under load and at rest; the longest time where it is not known.
+    /// Deploying and populating come on top.
     pub fn load_time(&self) -> Nanoseconds {
         self.total_time(Nanoseconds::ZERO)
     }
 
-    /// Time of the whole run when all trials are done and deploying and populating takes `prepare` in each trial.
+    /// Shortest and longest time of the whole run, where deploying and populating takes `prepare` in
+    /// each trial. They differ where something ends when it is done, or trials are left out when
+    /// nothing that they could show is open any more. No trial is counted as failed.
+    pub fn time_bounds(&self, prepare: Nanoseconds) -> (Nanoseconds, Nanoseconds) {
+        let n_least = match self.repetitions_min {
+            Some(least) => self.trials.iter().filter(|trial| trial.repetition <= least).count(),
+            None => self.trials.len(),
+        };
+        let least = self.trials_time(n_least as u64, prepare + self.trial_time_least());
+        (least, self.total_time(prepare))
+    }
+
+    /// Longest time of the whole run when all trials are done and deploying and populating takes
+    /// `prepare` in each trial.
     pub fn total_time(&self, prepare: Nanoseconds) -> Nanoseconds {
-        let n_trials = self.trials.len() as u64;
-        let one = prepare + self.trial_time();
+        self.trials_time(self.trials.len() as u64, prepare + self.trial_time())
+    }
+
+    /// Time of so many trials that take `one` each, and of the rests between them.
+    fn trials_time(&self, n_trials: u64, one: Nanoseconds) -> Nanoseconds {
         Nanoseconds(one.0.saturating_mul(n_trials))
             + Nanoseconds(self.rest.0.saturating_mul(n_trials.saturating_sub(1)))
     }
@@ -347,7 +362,9 @@ fn unique(name: String, names: &mut BTreeSet<String>) -> String {
 fn steps(design: &Design) -> Vec<PlannedStep> {
     let mut clients: BTreeSet<u64> = BTreeSet::new();
     for load in &design.loads {
-        if let LoadLevel::Open { clients: most, .. } = load {
+        if let LoadLevel::Open { clients: most, .. } | LoadLevel::Stepped { clients: most, .. } =
+            load
+        {
             clients.insert(*most);
         }
     }
@@ -378,6 +395,10 @@ fn step_name(load: &LoadLevel, is_clients_varied: bool) -> String {
             format!("{rate}/s, {}", clients_text(*clients))
         }
         LoadLevel::Open { rate, .. } => format!("{rate}/s"),
+        LoadLevel::Stepped { rate, clients, .. } if is_clients_varied => {
+            format!("{rate}, {}", clients_text(*clients))
+        }
+        LoadLevel::Stepped { rate, .. } => rate.to_string(),
         LoadLevel::Search(search) => search.to_string(),
         LoadLevel::Own(own) => own.outline.name.clone(),
     }

@@ -13,6 +13,8 @@ use crate::vocabulary::{OptionWord, ProductWord, ValueKind, WorkloadWord};
 const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
 /// How numbers with a unit are written.
 const COUNT: &str = r"^\s*[0-9._]+\s*[kKmMBG]?\s*$";
+/// How rates that change are written.
+const STEPPED: &str = r"^\s*[0-9][^,]*for[^,]*(,\s*[0-9][^,]*for[^,]*)*$";
 /// How percentages are written.
 const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
@@ -83,6 +85,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Rate => json!({ "anyOf": [
             { "type": "number", "exclusiveMinimum": 0 },
             { "type": "string", "pattern": COUNT },
+            { "type": "string", "pattern": STEPPED, "examples": ["500 for 10s, 2k for 5s"] },
         ] }),
         Shape::Duration | Shape::PositiveDuration => {
             json!({ "type": "string", "pattern": DURATION, "examples": ["30s", "5min", "2h"] })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
 
 use crate::redact::redact_urls;
 use crate::{Frame, Search, Sought, StepOutline};
@@ -137,6 +137,8 @@ pub struct Design {
     /// Longest time that a trial watches, after its last step and without load, how the engine pays
     /// its debt; none where it does not.
     pub run_off: Option<Nanoseconds>,
+    /// Names of probes that are not read: see [`crate::PROBES`].
+    pub probes_off: Vec<&'static str>,
     /// Effects smaller than this do not matter to the asker, as a fraction (0.03 for 3 %).
     pub threshold: f64,
     /// Time budget for the whole run; trials past it are not begun.
@@ -246,6 +248,16 @@ pub enum LoadLevel {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: u64,
     },
+    /// Arrivals by a schedule whose rate changes.
+    Stepped {
+        /// Offered rates, transactions per second, with their times; its course begins with the
+        /// measured time.
+        rate: SteppedRate,
+        /// How arrivals are spread.
+        arrivals: Arrivals,
+        /// Clients that serve the arrivals: the most transactions in flight.
+        clients: u64,
+    },
     /// The highest load under a limit, which the step itself finds; the only load of its study.
     Search(Search),
     /// A step that the workload defines; all loads of its study are such.
@@ -268,7 +280,9 @@ impl LoadLevel {
     /// Clients: the most transactions in flight.
     pub fn clients(&self) -> u64 {
         match self {
-            LoadLevel::Closed { clients } | LoadLevel::Open { clients, .. } => *clients,
+            LoadLevel::Closed { clients }
+            | LoadLevel::Open { clients, .. }
+            | LoadLevel::Stepped { clients, .. } => *clients,
             LoadLevel::Search(search) => match search.sought {
                 Sought::Rate { clients, .. } => clients,
                 Sought::Clients { most } => most,
@@ -280,7 +294,7 @@ impl LoadLevel {
     /// Whether a rate tells when transactions begin.
     pub fn is_open(&self) -> bool {
         match self {
-            LoadLevel::Open { .. } => true,
+            LoadLevel::Open { .. } | LoadLevel::Stepped { .. } => true,
             LoadLevel::Search(search) => matches!(search.sought, Sought::Rate { .. }),
             LoadLevel::Closed { .. } | LoadLevel::Own(_) => false,
         }

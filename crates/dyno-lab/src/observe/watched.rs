@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::{HostSpec, Probe, ReadingLegend, Sampler};
+use dyno_host::{HostSpec, Probe, ReadingLegend, Sampler, ThreadListing};
 use dyno_units::{Clock, Nanoseconds};
 
 use super::source::{LEGEND, Reader};
@@ -24,19 +24,31 @@ impl Watched {
 
     /// A server, by all its own probes, and the host.
     pub fn server(server: &dyn Server, clock: &Arc<dyn Clock>) -> Watched {
+        let listing = ThreadListing::default();
+        let server_pids = server.watched_processes();
+        // Threads on another host are nobody's concern here.
+        let wanted = (!server_pids.is_empty()).then_some(&listing);
+        let probes = server.probes(wanted);
         let spec = HostSpec {
-            server_pids: server.processes(),
+            server_pids,
             data: server.data_files(),
             threads: server.thread_groups(),
+            listing: listing.clone(),
         };
         let mut watched = Watched::host(&spec, clock);
-        watched.probes.extend(server.probes());
+        watched.probes.extend(probes);
         watched
     }
 
     /// Adds a probe, with a thread of its own.
     pub fn with(mut self, probe: Box<dyn Probe>) -> Watched {
         self.probes.push(probe);
+        self
+    }
+
+    /// Leaves out the probes of these names.
+    pub fn without(mut self, names: &[&str]) -> Watched {
+        self.probes.retain(|probe| !names.contains(&probe.name()));
         self
     }
 

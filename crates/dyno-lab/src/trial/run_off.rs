@@ -7,14 +7,18 @@ use dyno_database::{Debt, DebtMeter};
 use dyno_record::{EventKind, RunOff};
 use dyno_units::Nanoseconds;
 
-use super::settle::Waiting;
+use super::settle::{Waiting, debt_read};
 use super::{Progress, Stage, TrialError};
 use crate::deploy::Site;
 use crate::drive::{keep_samples, watched};
+use crate::live::readings_told;
 use crate::observe::{Observed, Observer, Series, meanings, six_digits};
 
 /// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
+
+/// What the wait is called.
+const WAIT: &str = "run-off";
 
 /// Readings in a row that have to say that it is paid: one may be a moment's.
 const AGREEING: usize = 2;
@@ -33,17 +37,29 @@ impl Stage<'_, '_> {
             Ok(meter) => meter,
             Err(why) => return self.unseen_run_off(limit, why, progress),
         };
-        let message = format!("run-off: no load until the debt is paid, at most {limit}");
-        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        let limit_s = limit.as_secs_f64();
+        let began = EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s };
+        self.telling.of_trial(self.writer, began)?;
         let lab = self.lab;
         let began = lab.clock.now();
         let watched = watched(lab, self.order, &self.variant.database.name, server.as_ref());
         let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
             .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
         let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
-        let seen = watch(&waiting, began, meter.as_mut());
+        let telling = &mut *self.telling;
+        let mut taken = Observed::default();
+        let seen = watch(&waiting, began, meter.as_mut(), &mut |passed, debt| {
+            telling.only_told(debt_read(WAIT, limit, passed, debt));
+            let (samples, notes) = observer.take();
+            samples.iter().for_each(|sample| telling.only_told(readings_told(sample)));
+            taken.samples.extend(samples);
+            taken.notes.extend(notes);
+        });
         let legend = observer.legend().to_vec();
-        let observed = observer.finish();
+        let Observed { samples, notes, cost } = observer.finish();
+        taken.samples.extend(samples);
+        taken.notes.extend(notes);
+        let observed = Observed { cost, ..taken };
         if lab.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
@@ -53,9 +69,9 @@ impl Stage<'_, '_> {
         let series = self.keep_run_off(observed, progress)?;
         progress.meanings.extend(meanings(&legend, series.names()));
         let run_off = seen.into_record(limit, began, &series);
-        let message = told(&run_off);
+        let ended = ended(&run_off);
         progress.run_off = Some(run_off);
-        Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
+        Ok(self.telling.of_trial(self.writer, ended)?)
     }
 
     fn unseen_run_off(
@@ -88,14 +104,15 @@ impl Stage<'_, '_> {
     }
 }
 
-fn told(run_off: &RunOff) -> String {
-    match (run_off.paid_after_s, &run_off.unseen) {
-        (Some(seconds), _) => format!("run-off: the debt was paid after {seconds:.1} s"),
-        (None, Some(why)) => format!("run-off: the debt could not be read: {why}"),
-        (None, None) => {
-            format!("run-off: the debt was not paid within {:.1} s", run_off.limit_s)
-        }
-    }
+fn ended(run_off: &RunOff) -> EventKind {
+    let paid = match (run_off.paid_after_s, &run_off.unseen) {
+        (Some(_), _) => Some(true),
+        (None, Some(_)) => None,
+        (None, None) => Some(false),
+    };
+    let took_s = run_off.paid_after_s.or(run_off.start_s.last().copied()).unwrap_or_default();
+    let notes = run_off.unseen.iter().map(|why| format!("the debt could not be read: {why}"));
+    EventKind::WaitEnded { wait: WAIT.to_owned(), took_s, paid, notes: notes.collect() }
 }
 
 /// What was seen of the debt.
@@ -109,12 +126,22 @@ struct Seen {
     unseen: Option<String>,
 }
 
-/// Reads the debt every second until it was paid several times in a row, or the time is over.
-fn watch(waiting: &Waiting<'_>, began: Nanoseconds, meter: &mut dyn DebtMeter) -> Seen {
+/// Reads the debt every second until it was paid several times in a row, or the time is over; tells
+/// each reading.
+fn watch(
+    waiting: &Waiting<'_>,
+    began: Nanoseconds,
+    meter: &mut dyn DebtMeter,
+    tell: &mut dyn FnMut(Nanoseconds, &Debt),
+) -> Seen {
     let mut seen = Seen::default();
     for tick in 1.. {
         match meter.read() {
-            Ok(debt) => seen.debts.push((waiting.clock.now(), debt)),
+            Ok(debt) => {
+                let now = waiting.clock.now();
+                tell(now.saturating_sub(began), &debt);
+                seen.debts.push((now, debt));
+            }
             Err(why) => {
                 seen.unseen = Some(why);
                 break;
@@ -199,7 +226,10 @@ mod tests {
         let (abort, limit) = (AbortFlag::new(), Nanoseconds::from_secs(4));
         let waiting = Waiting { clock: &clock, abort: &abort, limit };
         let began = clock.now();
-        let seen = watch(&waiting, began, &mut Values(values.to_vec()));
+        let mut n_told = 0;
+        let mut meter = Values(values.to_vec());
+        let seen = watch(&waiting, began, &mut meter, &mut |_, _| n_told += 1);
+        assert_eq!(n_told, seen.debts.len());
         let record = seen.into_record(limit, began, &Series::default());
         assert_eq!((record.paid_after_s, record.unseen.as_deref()), (paid_after_s, unseen));
         let times: Vec<f64> = (0..n).map(|second| second as f64).collect();

@@ -34,14 +34,16 @@ impl Stage<'_, '_> {
         let tables: Vec<String> =
             workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
         let waiting = Waiting { clock: self.lab.clock.as_ref(), abort: &self.lab.abort, limit };
-        let settled = waiting.settle(meter.as_mut(), &tables)?;
-        let state = if settled.paid { "paid" } else { "not paid" };
-        let message = format!(
-            "before step {name}: debt {state} after {:.1} s{}",
-            settled.took_s,
-            notes(&settled)
-        );
-        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
+        let wait = format!("settling before step {name}");
+        let began = EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() };
+        self.telling.of_trial(self.writer, began)?;
+        let telling = &mut *self.telling;
+        let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
+            telling.only_told(debt_read(&wait, limit, passed, debt));
+        })?;
+        let Settled { took_s, paid, notes, .. } = settled.clone();
+        let ended = EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes };
+        self.telling.of_trial(self.writer, ended)?;
         Ok(Some(settled))
     }
 
@@ -59,8 +61,21 @@ impl Stage<'_, '_> {
     }
 }
 
-fn notes(settled: &Settled) -> String {
-    settled.notes.iter().map(|note| format!("; {note}")).collect()
+/// A reading of the debt in a wait, as an event.
+pub(super) fn debt_read(
+    wait: &str,
+    limit: Nanoseconds,
+    passed: Nanoseconds,
+    debt: &Debt,
+) -> EventKind {
+    let unpaid = debt.parts.iter().filter(|part| part.value > part.paid_at);
+    EventKind::DebtRead {
+        wait: wait.to_owned(),
+        passed_s: passed.as_secs_f64(),
+        limit_s: limit.as_secs_f64(),
+        gauge: debt.gauge(),
+        unpaid: unpaid.map(|part| (part.reading.to_owned(), part.value)).collect(),
+    }
 }
 
 /// A wait for a debt to be paid.
@@ -73,14 +88,19 @@ pub(super) struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Has the engine pay, and waits until it has; puts its settings back whatever happened.
-    fn settle(&self, meter: &mut dyn DebtMeter, tables: &[String]) -> Result<Settled, TrialError> {
+    fn settle(
+        &self,
+        meter: &mut dyn DebtMeter,
+        tables: &[String],
+        tell: &mut dyn FnMut(Nanoseconds, &Debt),
+    ) -> Result<Settled, TrialError> {
         let began = self.clock.now();
         let mut notes = Vec::new();
         match meter.begin_settling(tables) {
             Ok(done) => notes.extend(done),
             Err(why) => notes.push(format!("could not make the engine pay sooner: {why}")),
         }
-        let outcome = self.until_paid(began, meter);
+        let outcome = self.until_paid(began, meter, tell);
         meter.end_settling().map_err(|why| {
             TrialError::new(format!("the settings of before the wait could not be put back: {why}"))
         })?;
@@ -103,11 +123,18 @@ impl Waiting<'_> {
         Ok(Settled { limit_s: self.limit.as_secs_f64(), took_s, paid, notes })
     }
 
-    /// Reads the debt until it is paid, or the time is over; returns the latest reading.
-    fn until_paid(&self, began: Nanoseconds, meter: &mut dyn DebtMeter) -> Result<Debt, String> {
+    /// Reads the debt until it is paid, or the time is over; tells each reading and returns the
+    /// latest.
+    fn until_paid(
+        &self,
+        began: Nanoseconds,
+        meter: &mut dyn DebtMeter,
+        tell: &mut dyn FnMut(Nanoseconds, &Debt),
+    ) -> Result<Debt, String> {
         let end = began + self.limit;
         loop {
             let debt = meter.read()?;
+            tell(self.clock.now().saturating_sub(began), &debt);
             if debt.is_paid() || self.clock.now() >= end || self.abort.is_raised() {
                 return Ok(debt);
             }
@@ -177,8 +204,13 @@ mod tests {
         let limit = Nanoseconds::from_secs(3);
         let mut meter = Falling { debt, is_settling: false, end };
         let waiting = Waiting { clock: &clock, abort: &abort, limit };
-        let settled = waiting.settle(&mut meter, &["t".to_owned()]);
+        let mut told = Vec::new();
+        let settled = waiting.settle(&mut meter, &["t".to_owned()], &mut |passed, debt| {
+            told.push((passed.as_secs_f64(), debt.parts[0].value));
+        });
         assert!(!meter.is_settling);
+        let expected = (0..).map(|n| (f64::from(n), debt - f64::from(n)));
+        assert!(told.iter().copied().eq(expected.take(told.len())), "{told:?}");
         settled
     }
 

@@ -10,9 +10,9 @@ use super::database::NamedDatabase;
 use super::problems::Problems;
 use super::search::{self, Asked};
 use super::stopping;
-use super::value::{self, Entry, Given, Section, integer, list, values};
+use super::value::{self, Entry, Given, Rate, Section, integer, list, values};
 use super::vary::{Choices, ReadFactor, Varied, Vary, known_name};
-use crate::keys::DESIGN;
+use crate::keys::{DESIGN, PROBES};
 use crate::nearest::list as quoted_list;
 use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product, Search, Sought};
 
@@ -56,6 +56,7 @@ pub(super) fn read(
     check_places(problems, &section, &databases);
     check_size(problems, factors.as_deref(), &scalars, &vary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
+    check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     Some(Design {
         factors: factors?,
         database: database.name(),
@@ -200,9 +201,9 @@ fn read_loads(
         };
         return asked.load(sought).map(|load| vec![load]);
     }
-    let rates: Vec<Option<f64>> = match (&vary.rate, &rate) {
-        (Some(varied), _) => varied.levels.as_ref()?.iter().copied().map(Some).collect(),
-        (None, Some(fixed)) => vec![Some(fixed.value?)],
+    let rates: Vec<Option<Rate>> = match (&vary.rate, &rate) {
+        (Some(varied), _) => varied.levels.as_ref()?.iter().cloned().map(Some).collect(),
+        (None, Some(fixed)) => vec![Some(fixed.value.clone()?)],
         (None, None) => vec![None],
     };
     let default = if rates == [None] { 1 } else { OPEN_CLIENTS };
@@ -223,7 +224,7 @@ fn read_loads(
 fn check_fixed_and_varied(
     problems: &mut Problems,
     clients: &Option<Given<u64>>,
-    rate: &Option<Given<f64>>,
+    rate: &Option<Given<Rate>>,
     vary: &Vary<'_>,
 ) {
     if let (Some(fixed), Some(_)) = (clients, &vary.clients) {
@@ -232,6 +233,30 @@ fn check_fixed_and_varied(
     if let (Some(fixed), Some(_)) = (rate, &vary.rate) {
         report_fixed_and_varied(problems, &fixed.key_span, "rate");
     }
+}
+
+/// Refuses a measured time in which a stepped rate would not come to its end.
+fn check_stepped(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    loads: Option<&[LoadLevel]>,
+    duration: Nanoseconds,
+) {
+    let too_long = loads.into_iter().flatten().find_map(|load| match load {
+        LoadLevel::Stepped { rate, .. } if rate.length() > duration => Some(rate.length()),
+        _ => None,
+    });
+    let Some(length) = too_long else { return };
+    let entry = ["duration", "rate", "vary"].iter().find_map(|key| section.entry(key));
+    let span = entry.map_or_else(|| section.span.clone(), |entry| entry.span);
+    problems.add(
+        Diagnostic::new(span, "the measured time is too short for the stepped rate")
+            .with_label(format!("`duration` is {duration}, and all rates once take {length}"))
+            .with_help(
+                "raise `duration`, or let the rates hold for less; behind the last one they begin \
+                 again",
+            ),
+    );
 }
 
 /// Whether rates are the outer of the two loops: what is written first changes last.
@@ -243,19 +268,20 @@ fn is_rate_first(vary: &Vary<'_>) -> bool {
 }
 
 fn cross(
-    rates: &[Option<f64>],
+    rates: &[Option<Rate>],
     clients: &[u64],
     arrivals: Arrivals,
     is_rate_first: bool,
 ) -> Vec<LoadLevel> {
-    let level = |rate: Option<f64>, clients: u64| match rate {
-        Some(rate) => LoadLevel::Open { rate, arrivals, clients },
+    let level = |rate: &Option<Rate>, clients: u64| match rate.clone() {
+        Some(Rate::Steady(rate)) => LoadLevel::Open { rate, arrivals, clients },
+        Some(Rate::Stepped(rate)) => LoadLevel::Stepped { rate, arrivals, clients },
         None => LoadLevel::Closed { clients },
     };
     if is_rate_first {
-        rates.iter().flat_map(|r| clients.iter().map(move |c| level(*r, *c))).collect()
+        rates.iter().flat_map(|r| clients.iter().map(move |c| level(r, *c))).collect()
     } else {
-        clients.iter().flat_map(|c| rates.iter().map(move |r| level(*r, *c))).collect()
+        clients.iter().flat_map(|c| rates.iter().map(move |r| level(r, *c))).collect()
     }
 }
 
@@ -272,6 +298,7 @@ struct Scalars {
     server_cpus: Vec<u32>,
     reuse: bool,
     data_folder: Option<String>,
+    probes_off: Vec<&'static str>,
 }
 
 struct Times {
@@ -309,6 +336,7 @@ impl Scalars {
             data_folder: section
                 .read("data_folder", problems, value::text)
                 .and_then(|given| given.value),
+            probes_off: section.read_or("probes_off", problems, Vec::new(), probes),
         }
     }
 
@@ -328,6 +356,7 @@ impl Scalars {
             duration: self.times.duration,
             rest: self.times.rest,
             run_off: self.times.run_off,
+            probes_off: self.probes_off,
             threshold: self.threshold,
             budget: self.times.budget,
             statement_timeout: self.times.statement_timeout,
@@ -368,6 +397,12 @@ fn cpus(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<u32>> {
         integer(problems, entry, (0, CPU_MAX)).map(|cpu| cpu as u32)
     };
     list(problems, entry, reader, u32::to_string).and_then(|list| values(&list))
+}
+
+fn probes(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<&'static str>> {
+    let names: Vec<(&str, &'static str)> = PROBES.iter().map(|name| (*name, *name)).collect();
+    let reader = |problems: &mut Problems, entry: &Entry<'_>| value::word(problems, entry, &names);
+    list(problems, entry, reader, |name| (*name).to_owned()).and_then(|list| values(&list))
 }
 
 /// Keys about private servers need one.

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use dyno_units::{
-    ByteCount, Nanoseconds, SettingValue, parse_count, parse_duration, parse_percentage,
+    ByteCount, Nanoseconds, ParseQuantityError, SettingValue, SteppedRate, parse_count,
+    parse_duration, parse_percentage,
 };
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
@@ -283,9 +284,44 @@ fn within(
     fitting
 }
 
-/// An offered rate above zero, in transactions per second, also as text such as `"2k"`.
-pub(super) fn rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
-    const RATE_MAX: f64 = 1e9;
+/// An offered rate, in transactions per second.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Rate {
+    /// Above zero.
+    Steady(f64),
+    /// It changes.
+    Stepped(SteppedRate),
+}
+
+impl std::fmt::Display for Rate {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Rate::Steady(rate) => rate.fmt(out),
+            Rate::Stepped(rate) => rate.fmt(out),
+        }
+    }
+}
+
+/// An offered rate above zero, also as text such as `"2k"`; or one that changes, as text such as
+/// `"500 for 10s, 2k for 5s"`.
+pub(super) fn rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<Rate> {
+    if let DeValue::String(text) = entry.value
+        && text.contains("for")
+    {
+        let stepped = text.parse().map_err(|error: ParseQuantityError| error.to_string());
+        return match stepped {
+            Ok(rate) => Some(Rate::Stepped(rate)),
+            Err(why) => {
+                wrong_value(problems, entry, why);
+                None
+            }
+        };
+    }
+    steady_rate(problems, entry).map(Rate::Steady)
+}
+
+fn steady_rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
+    const RATE_MAX: f64 = SteppedRate::RATE_MOST;
     let number = match entry.value {
         DeValue::Integer(number) => to_i64(number).map(|number| number as f64),
         DeValue::Float(number) => to_f64(number),

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::database::{NamedDatabase, check_setting_name};
 use super::problems::Problems;
-use super::value::{self, Entry, Given, Section, entries, given, list, values};
+use super::value::{self, Entry, Given, Rate, Section, entries, given, list, values};
 use super::workload::{NamedWorkload, option_text_for_all, report_unknown_option};
 use crate::keys::{Shape, VARY};
 use crate::nearest::did_you_mean;
@@ -55,7 +55,7 @@ pub(super) struct Vary<'a> {
     /// Numbers of clients.
     pub(super) clients: Option<Varied<u64>>,
     /// Offered rates.
-    pub(super) rate: Option<Varied<f64>>,
+    pub(super) rate: Option<Varied<Rate>>,
     /// Settings.
     pub(super) settings: Vec<NamedLevels<'a>>,
     /// Workload options.

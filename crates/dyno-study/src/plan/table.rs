@@ -94,26 +94,32 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
 }
 
 fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
-    let one_trial = context.prepare.unwrap_or(Nanoseconds::ZERO) + plan.trial_time();
+    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
-    let done_after = if plan.is_open_ended() { "done after at most" } else { "done after" };
-    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", done_after])];
-    let mut done = Nanoseconds::ZERO;
+    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "done after"])];
+    let (mut least, mut most) = (Nanoseconds::ZERO, Nanoseconds::ZERO);
     for (index, trial) in plan.trials.iter().enumerate() {
         if index > 0 {
-            done += plan.rest;
+            least += plan.rest;
+            most += plan.rest;
         }
-        done += one_trial;
+        least += prepare + plan.trial_time_least();
+        most += prepare + plan.trial_time();
         rows.push(vec![
             trial.number.to_string(),
             trial.block.to_string(),
             plan.variants[trial.variant].name.clone(),
             format!("{} of {n_repetitions}", trial.repetition),
             plan.steps.len().to_string(),
-            done.to_string(),
+            span((least, most)),
         ]);
     }
     rows
+}
+
+/// A time, or the shortest and the longest where it is not known.
+fn span((least, most): (Nanoseconds, Nanoseconds)) -> String {
+    if least == most { most.to_string() } else { format!("{least} to {most}") }
 }
 
 /// Adds rows as columns that are as wide as their widest cell, and an empty line.
@@ -166,23 +172,22 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
             format!("after each trial's last step, until debt is paid, at most {run_off}"),
         );
     }
-    let time = plan.total_time(context.prepare.unwrap_or(Nanoseconds::ZERO));
+    let times = plan.time_bounds(context.prepare.unwrap_or(Nanoseconds::ZERO));
     let what = match context.prepare {
         Some(prepare) => format!("with {prepare} to deploy and populate in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
-    let is_longest = plan.is_open_ended() || plan.repetitions_min.is_some();
-    let most = if is_longest { "at most " } else { "" };
-    line("time", format!("{most}{time} ({what})"));
+    line("time", format!("{} ({what})", span(times)));
     if plan.is_open_ended() {
         let known = plan.trial_time_least();
-        let text = "steps and waits that end when something is done count with their longest time";
+        let text =
+            "steps and waits that end when something is done take from no time to their longest";
         line("", format!("{text}; {known} of each trial are known beforehand"));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
         line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
     }
-    line("budget", budget_text(time, context.budget, is_longest));
+    line("budget", budget_text(times, context.budget));
     if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
         line("disk", format!("about {most} for the largest variant"));
     }
@@ -190,16 +195,16 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     text
 }
 
-fn budget_text(time: Nanoseconds, budget: Option<Nanoseconds>, is_longest: bool) -> String {
-    match budget {
-        None => "none given".to_owned(),
-        Some(budget) if time <= budget => {
-            format!("{budget}: fits, with {} to spare", budget.saturating_sub(time))
-        }
-        Some(budget) => format!(
-            "{budget}: {}exceeded by {}; trials past the budget are not begun",
-            if is_longest { "may be " } else { "" },
-            time.saturating_sub(budget)
-        ),
+fn budget_text((least, most): (Nanoseconds, Nanoseconds), budget: Option<Nanoseconds>) -> String {
+    let Some(budget) = budget else { return "none given".to_owned() };
+    if most <= budget {
+        return format!("{budget}: fits, with {} to spare", budget.saturating_sub(most));
     }
+    let over = most.saturating_sub(budget);
+    let exceeded = match (least.saturating_sub(budget), least == most) {
+        (_, true) => format!("exceeded by {over}"),
+        (Nanoseconds::ZERO, false) => format!("may be exceeded, by up to {over}"),
+        (surely, false) => format!("exceeded by {surely} to {over}"),
+    };
+    format!("{budget}: {exceeded}; trials past the budget are not begun")
 }

@@ -306,3 +306,44 @@ fn blocks_are_in_different_orders_and_a_fixed_seed_wins() {
     assert_eq!(orders(&fixed, 1), orders(&fixed, 2));
     assert_eq!(orders(&fixed, 1), orders(lines, 7));
 }
+
+/// The lines of the plan's table that begin with this word.
+fn line_of(lines: &str, budget_s: u64, word: &str) -> String {
+    let source = format!(
+        "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[workload.staged]\n[design]\n\
+         database = 'a'\nworkload = 'staged'\nclients = 4\nrest = '0s'\n{lines}\n"
+    );
+    let plan = plan(&study(&source), Seed(1));
+    let budget = Some(Nanoseconds::from_secs(budget_s));
+    let table = render_table(&plan, &TableContext { budget, ..TableContext::default() });
+    let line = table.lines().find(|line| line.starts_with(word));
+    line.unwrap_or_else(|| panic!("{table}")).to_owned()
+}
+
+#[test]
+fn steps_that_end_by_quota_make_a_span_of_times_and_not_one() {
+    // A step of at most 2 h, a wait of at most 10 min, and 30 s that are known; three times.
+    let check = |budget_s: u64, expected: &str| {
+        assert_eq!(line_of("repetitions = 3", budget_s, "budget"), format!("budget  {expected}"));
+    };
+    let time = line_of("repetitions = 3", 0, "time");
+    assert!(time.starts_with("time    1 min 30 s to 6 h 31 min ("), "{time}");
+    check(8 * 3600, "8 h: fits, with 1 h 28 min to spare");
+    check(3600, "1 h: may be exceeded, by up to 5 h 31 min; trials past the budget are not begun");
+    check(60, "1 min: exceeded by 30 s to 6 h 30 min; trials past the budget are not begun");
+}
+
+#[test]
+fn trials_that_may_be_left_out_are_not_in_the_shortest_time() {
+    let lines = "stop = 'settled'\nrepetitions_min = 3\nrepetitions = 10";
+    let study = with_design(&format!(
+        "workload = 'oltp_insert'\nvary = {{ database = ['a', 'b'] }}\nwarm_up = '0s'\n\
+         duration = '10s'\nrest = '2s'\n{lines}"
+    ));
+    let plan = plan(&study, Seed(1));
+    let second = Nanoseconds::from_secs;
+    assert_eq!(
+        plan.time_bounds(Nanoseconds::ZERO),
+        (second(6 * 10 + 5 * 2), second(20 * 10 + 19 * 2))
+    );
+}

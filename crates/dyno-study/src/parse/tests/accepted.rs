@@ -169,6 +169,14 @@ fn loads() {
     check("vary = {clients = [4, 1]}", &[closed(4), closed(1)]);
     check("rate = 500", &[open(500.0, 64)]);
     check("rate = 0.5\nclients = 2", &[open(0.5, 2)]);
+    let stepped = |rate: &str, clients| LoadLevel::Stepped {
+        rate: rate.parse().unwrap(),
+        arrivals: Arrivals::Poisson,
+        clients,
+    };
+    let spike = "500/s for 10s, 2000/s for 5s";
+    check("rate = '500 for 10s, 2k for 5s'", &[stepped(spike, 64)]);
+    check("vary = {rate = [7, '500 for 10s, 2k for 5s']}", &[open(7.0, 64), stepped(spike, 64)]);
     check("vary = {rate = [1, 2]}\nclients = 3", &[open(1.0, 3), open(2.0, 3)]);
     check(
         "vary = {rate = [1, 2], clients = [3, 4]}",

@@ -60,13 +60,13 @@ fn the_plan_says_what_is_not_known_beforehand() {
         load                0 s      until done, at most 2 h  none            4 × inserter until 250 done
         read                0 s      30 s                     at most 10 min  4 × query, 1 × deleter at 100/s
 
-        trial  block  variant  repetition  steps  done after at most
-        1      1      a        1 of 2      2      2 h 10 min
-        2      2      a        2 of 2      2      4 h 21 min
+        trial  block  variant  repetition  steps  done after
+        1      1      a        1 of 2      2      32 s to 2 h 10 min
+        2      2      a        2 of 2      2      1 min 6 s to 4 h 21 min
 
         trials  2 (1 variant, 2 repetitions of each)
-        time    at most 4 h 21 min (warm-up, measured time and rest; deploying and populating come on top)
-                steps and waits that end when something is done count with their longest time; 32 s of each trial are known beforehand
+        time    1 min 6 s to 4 h 21 min (warm-up, measured time and rest; deploying and populating come on top)
+                steps and waits that end when something is done take from no time to their longest; 32 s of each trial are known beforehand
         budget  none given
         seed    1
     "#]]

@@ -794,6 +794,44 @@ fn rates() {
 }
 
 #[test]
+fn stepped_rates() {
+    check(
+        &with_design("database = 'a'\nvary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }"),
+        expect![[r#"
+            error: `5 for 0s`: a rate must hold for a time above 0
+             --> study.toml:9:18
+              |
+            9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
+              |                  ^^^^^^^^^^ not possible for `rate`
+
+            error: `7` does not say a rate and how long it holds; write "500 for 10s, 2k for 5s"
+             --> study.toml:9:30
+              |
+            9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
+              |                              ^^^^^^^^^^^^^ not possible for `rate`
+
+            error: `0 for 2s`: at least one of the rates must be above 0
+             --> study.toml:9:45
+              |
+            9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
+              |                                             ^^^^^^^^^^ not possible for `rate`
+        "#]],
+    );
+    check(
+        &with_design("database = 'a'\nduration = '14s'\nrate = '500 for 10s, 2k for 5s'"),
+        expect![[r#"
+            error: the measured time is too short for the stepped rate
+             --> study.toml:9:12
+              |
+            9 | duration = '14s'
+              |            ^^^^^ `duration` is 14 s, and all rates once take 15 s
+              |
+              = help: raise `duration`, or let the rates hold for less; behind the last one they begin again
+        "#]],
+    );
+}
+
+#[test]
 fn fixed_and_varied() {
     check(
         &with_design(
