@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dyno_record::{Run, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
-use crate::answer::answer;
+use crate::answer::{answer, is_watched};
 use crate::attribution::attribution;
 use crate::cells::{cells, measure_all};
-use crate::compare::{Levels, comparisons, concurrency};
+use crate::compare::{comparisons, concurrency};
 use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
@@ -21,7 +21,7 @@ use crate::settings::setting_differences;
 use crate::stalls::stalls;
 use crate::statistics::Rule;
 use crate::stopping;
-use crate::{Answer, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
+use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
 /// Version of the findings' format.
 const FORMAT: u32 = 1;
@@ -70,7 +70,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     };
     let cpus = first.map_or(0, |manifest| manifest.environment.cpus);
     let measured = measure_all(&joined);
-    let levels = Levels { rule: &rule, of_variants: stopping::levels_of(runs, &joined, &rule) };
+    let levels = stopping::levels_of(runs, &joined, &rule);
     let steps = step_facts(&joined, cpus);
     let variants: Vec<VariantFacts> =
         (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
@@ -80,19 +80,19 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         answer: Answer { headline: String::new(), details: Vec::new() },
         threshold: rule.threshold,
         confidence: rule.confidence,
-        cells: cells(&joined, &measured, &rule),
+        cells: cells(&joined, &measured, &levels),
         comparisons: comparisons(&joined, &measured, &levels, Seed(options.seed)),
         concurrency: concurrency(&joined, &steps, &measured, &levels),
         searches: searches(&joined),
         scaling: Vec::new(),
         stopping: stopping::facts(runs, &joined, &rule),
         stalls: stalls(&joined),
-        kinds: kinds(&joined, &measured, &rule),
+        kinds: kinds(&joined, &measured, &levels),
         kind_comparisons: kind_comparisons(&joined, &measured, &levels, Seed(options.seed)),
-        insert_benchmark: insert_benchmark(&joined, &rule),
-        debt: debt(&joined, &rule),
-        run_off: run_off(&joined, &rule),
-        attribution: attribution(&joined, cpus, &rule),
+        insert_benchmark: insert_benchmark(&joined, &levels),
+        debt: debt(&joined, &levels),
+        run_off: run_off(&joined, &levels),
+        attribution: attribution(&joined, cpus, &levels),
         caveats: Vec::new(),
         trials: joined.trials.iter().map(trial_facts).collect(),
         setting_differences: setting_differences(&joined, &variants),
@@ -103,10 +103,14 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         ..Findings::default()
     };
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
-    findings.cost = cost(&joined, &findings.cells, &measured, &rule);
+    findings.cost = cost(&joined, &findings.cells, &measured, &levels);
     tell_unneeded(&mut findings, &joined, runs);
-    findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &rule);
+    findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
     findings.caveats = caveats(&joined, &measured, &findings);
+    if is_watched(&findings) {
+        // Nothing was measured that more repetitions or a longer time would make surer.
+        findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
+    }
     findings.answer = answer(&findings);
     findings
 }
@@ -171,6 +175,7 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         populate_s: 0.0,
         is_reused: false,
         bytes: None,
+        bytes_after: None,
         began_unix_ms: None,
         audit: Vec::new(),
     };
@@ -179,6 +184,7 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         facts.populate_s = summary.data.populate_s;
         facts.is_reused = summary.data.reused;
         facts.bytes = summary.data.bytes;
+        facts.bytes_after = summary.data.bytes_after;
         facts.began_unix_ms = Some(summary.began_unix_ms);
         facts.audit = summary.audit.clone();
         match &summary.outcome {

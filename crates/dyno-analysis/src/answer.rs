@@ -4,6 +4,9 @@
 //! observed; "better" and "worse" only of comparisons that were decided.
 
 mod compared;
+mod watched;
+
+pub(crate) use watched::is_watched;
 
 use crate::words::{bounds, count, list, quantity, share};
 use crate::{Answer, Cell, Comparison, Findings, Metric, StepSearch};
@@ -16,6 +19,9 @@ pub(crate) fn answer(findings: &Findings) -> Answer {
     let teller = Teller { findings };
     if findings.cells.is_empty() {
         return teller.nothing_measured();
+    }
+    if let Some(answer) = watched::watched(findings) {
+        return answer;
     }
     let headline = match teller.compared_variants().as_slice() {
         [] => return teller.described(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::{EncodedHistogram, OwnStepRecord, SearchRecord, StepSummary, new_histogram};
 use hdrhistogram::Histogram;
 
+use crate::compare::Levels;
 use crate::join::{Joined, JoinedTrial};
 use crate::searches;
 use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean};
@@ -98,7 +99,8 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
             if let Some(summary) = trial.step(step) {
                 let mut measured = measure(trial, step, summary);
                 measured.add_found(joined.steps[step].search.as_ref(), summary);
-                measured.add_step_time(joined.steps[step].own.as_ref(), summary);
+                let variant = &joined.variants[trial.variant];
+                measured.add_step_time(joined.steps[step].own_of(variant), summary);
                 all.push(measured);
             }
         }
@@ -287,14 +289,14 @@ pub(crate) fn estimate_signed(values: Vec<f64>, unit: &str, confidence: f64) -> 
 }
 
 /// The cells: one for each variant and step that a finished trial measured.
-pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> Vec<Cell> {
+pub(crate) fn cells(joined: &Joined<'_>, measured: &[Measured], levels: &Levels<'_>) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in 0..joined.variants.len() {
         for step in 0..joined.steps.len() {
             let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
             let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
             if !here.is_empty() {
-                cells.push(cell(joined, &here, rule));
+                cells.push(cell(joined, &here, &levels.of_cells(variant)));
             }
         }
     }
@@ -333,7 +335,10 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     let by_second = |(number, summary): &(u32, &StepSummary)| {
         time::judge(*number, &measured_seconds(summary), rule.threshold)
     };
-    cell.time = ended.iter().filter(|(_, s)| s.search.is_none()).map(by_second).collect();
+    // A load that changes on purpose keeps no level.
+    let is_steady_load = joined.steps[cell.step].stepped.is_none();
+    let judged = ended.iter().filter(|(_, s)| s.search.is_none() && is_steady_load);
+    cell.time = judged.map(by_second).collect();
     let summaries: Vec<&StepSummary> = ended.into_iter().map(|(_, summary)| summary).collect();
     for summary in &summaries {
         if let Some(how) = &summary.ended_by {

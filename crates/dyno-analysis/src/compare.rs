@@ -192,14 +192,25 @@ fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
 /// The rule, and the level of each variant's comparisons where a run was looked at before its end.
 pub(crate) struct Levels<'a> {
     pub(crate) rule: &'a Rule,
-    /// By variant; none where there was one look only.
+    /// Of comparisons, by variant; none where there was one look only.
     pub(crate) of_variants: Option<Vec<f64>>,
+    /// Of the estimates of single cells, likewise.
+    pub(crate) of_cells: Option<Vec<f64>>,
 }
 
 impl Levels<'_> {
     /// The rule for the comparisons of a variant.
     pub(crate) fn of(&self, variant: usize) -> Rule {
-        let level = self.of_variants.as_ref().map(|levels| levels[variant]);
+        self.with(self.of_variants.as_ref().map(|levels| levels[variant]))
+    }
+
+    /// The rule for the estimates of a variant's own cells. Their bounds are those of all looks
+    /// together, so that when a variant was stopped does not matter to them.
+    pub(crate) fn of_cells(&self, variant: usize) -> Rule {
+        self.with(self.of_cells.as_ref().map(|levels| levels[variant]))
+    }
+
+    fn with(&self, level: Option<f64>) -> Rule {
         Rule { confidence: level.map_or(self.rule.confidence, |level| 1.0 - level), ..*self.rule }
     }
 }
@@ -337,7 +348,8 @@ fn verdict(metric: Metric, decision: Decision) -> Verdict {
 }
 
 /// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
-/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial.
+/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial. Of two machines with
+/// unlike numbers of CPUs, low is what is low on both, and high what is high on both.
 pub(crate) fn concurrency(
     joined: &Joined<'_>,
     steps: &[StepFacts],
@@ -346,17 +358,24 @@ pub(crate) fn concurrency(
 ) -> Vec<GroupComparison> {
     let is_closed =
         |step: &StepFacts| step.rate.is_none() && step.search.is_none() && step.own.is_none();
-    let steps_of = |group: ConcurrencyGroup| -> Vec<usize> {
-        let is_in = |step: &usize| is_closed(&steps[*step]) && steps[*step].concurrency == group;
-        (0..steps.len()).filter(is_in).collect()
+    let steps_of = |group: ConcurrencyGroup, (least, most): (u32, u32)| -> Vec<usize> {
+        let is_in = |clients: u64| match group {
+            ConcurrencyGroup::Low => clients <= u64::from(least),
+            ConcurrencyGroup::High => clients > u64::from(most),
+        };
+        let is_it = |step: &usize| is_closed(&steps[*step]) && is_in(steps[*step].clients);
+        (0..steps.len()).filter(is_it).collect()
     };
-    let groups = [ConcurrencyGroup::Low, ConcurrencyGroup::High].map(|g| (g, steps_of(g)));
-    if groups.iter().any(|(_, steps)| steps.is_empty()) {
-        return Vec::new();
-    }
     let mut drafts: Vec<(GroupComparison, Option<Effect>)> = Vec::new();
     for (variant, record) in joined.variants.iter().enumerate() {
         let Some(baseline) = record.baseline else { continue };
+        let (ours, theirs) = (joined.cpus[variant], joined.cpus[baseline]);
+        let cpus = (ours.min(theirs), ours.max(theirs));
+        let groups =
+            [ConcurrencyGroup::Low, ConcurrencyGroup::High].map(|g| (g, steps_of(g, cpus)));
+        if groups.iter().any(|(_, steps)| steps.is_empty()) {
+            continue;
+        }
         for (group, steps) in &groups {
             let means = |variant| group_means(measured, variant, steps);
             let samples = Samples::new(&means(variant), &means(baseline), joined.interleaved);

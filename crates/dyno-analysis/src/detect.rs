@@ -43,7 +43,7 @@ pub(crate) fn caveats(
     caveats.extend(unlike_durability(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
-    caveats.extend(short_measurements(measured));
+    caveats.extend(short_measurement(measured));
     caveats.extend(crate::time::caveats::caveats(findings));
     caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(alike::caveats(joined, findings));
@@ -398,38 +398,79 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
 }
 
 /// One caveat for each reported quantile that too few observations lie beyond, in some trial.
-fn short_measurements(measured: &[Measured]) -> Vec<Caveat> {
-    let quantiles = [Metric::ResponseP95, Metric::ResponseP99, Metric::ResponseP999];
-    quantiles.into_iter().filter_map(|metric| short_measurement(measured, metric)).collect()
+/// A quantile that rests on few observations in some trial.
+struct Short<'a> {
+    metric: Metric,
+    /// The trials' steps that are too short for it.
+    places: Vec<&'a Measured>,
+    /// The shortest of them.
+    least: &'a Measured,
+    /// Transactions that would do.
+    needed: f64,
 }
 
-fn short_measurement(measured: &[Measured], metric: Metric) -> Option<Caveat> {
-    let quantile = metric.quantile()?;
-    let beyond = |m: &Measured| m.committed as f64 * (1.0 - quantile);
-    // Half an observation of room, for 1 − 0.95 is not quite 0.05.
-    let is_short = |m: &&Measured| m.committed > 0 && beyond(m) < BEYOND_LEAST - 0.5;
-    let short: Vec<&Measured> = measured.iter().filter(is_short).collect();
-    let least = short.iter().min_by_key(|m| m.committed)?;
-    let needed = (BEYOND_LEAST / (1.0 - quantile)).round();
-    // Throughput is transactions over measured time, so this is the time that would do.
-    let throughput = least.value(Metric::Throughput).unwrap_or(0.0);
-    let seconds = needed / throughput;
+impl Short<'_> {
+    fn of(measured: &[Measured], metric: Metric) -> Option<Short<'_>> {
+        let beyond = 1.0 - metric.quantile()?;
+        // Half an observation of room, for 1 − 0.95 is not quite 0.05.
+        let is_few = |n: u64| n > 0 && (n as f64) * beyond < BEYOND_LEAST - 0.5;
+        // A step that ends by quota has as many transactions as that, however long it takes.
+        let ends_by_quota = |m: &Measured| m.values.contains_key(&Metric::StepTime);
+        let is_short = |m: &&Measured| is_few(m.committed) && !ends_by_quota(m);
+        let places: Vec<&Measured> = measured.iter().filter(is_short).collect();
+        let least = places.iter().copied().min_by_key(|m| m.committed)?;
+        Some(Short { metric, places, least, needed: (BEYOND_LEAST / beyond).round() })
+    }
+
+    fn beyond(&self) -> f64 {
+        let share = 1.0 - self.metric.quantile().unwrap_or(1.0);
+        (self.least.committed as f64 * share).floor()
+    }
+
+    /// Throughput is transactions over measured time, so this is the time that would do.
+    fn seconds(&self) -> f64 {
+        (self.needed / self.least.value(Metric::Throughput).unwrap_or(0.0)).ceil()
+    }
+
+    fn name(&self) -> &'static str {
+        self.metric.name().trim_end_matches(" response time")
+    }
+}
+
+/// One caveat for all quantiles that are told on too few observations: whoever has too few for p95 has
+/// too few for what is beyond it.
+fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
+    let quantiles = [Metric::ResponseP95, Metric::ResponseP99, Metric::ResponseP999];
+    let short: Vec<Short<'_>> =
+        quantiles.into_iter().filter_map(|metric| Short::of(measured, metric)).collect();
+    // The furthest quantile is short wherever a nearer one is.
+    let last = short.last()?;
+    let told =
+        |tell: &dyn Fn(&Short<'_>) -> String| list(&short.iter().map(tell).collect::<Vec<_>>());
+    let names = told(&|one| one.name().to_owned());
+    let (times, rest, them) = match short.len() {
+        1 => ("response time", "rests", "it"),
+        _ => ("response times", "rest", "them"),
+    };
+    let beyond = told(&|one| format!("{:.0}", one.beyond()));
+    let needed = told(&|one| {
+        format!("{:.0} transactions for {} (about {:.0} s)", one.needed, one.name(), one.seconds())
+    });
+    let throughput = last.least.value(Metric::Throughput).unwrap_or(0.0);
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {} rests on few observations: a trial with {} has only about {:.0} beyond it.",
-            metric.name(),
-            count(least.committed, "transaction"),
-            beyond(least).floor(),
+            "The {names} {times} {rest} on few observations: a trial with {} has only about {beyond} \
+             beyond {them}.",
+            count(last.least.committed, "transaction"),
         ),
         advice: format!(
-            "Measure until each trial has {needed:.0} transactions a step: at {}, a `duration` of \
-             about {:.0} s. Until then trust lower quantiles more.",
+            "Lengthen `duration` until each trial has, at each step, {needed}; it did {}. Until then \
+             trust lower quantiles more.",
             quantity(Metric::Throughput, throughput),
-            seconds.ceil(),
         ),
-        variants: sorted(short.iter().map(|m| m.variant)),
-        steps: sorted(short.iter().map(|m| m.step)),
+        variants: sorted(last.places.iter().map(|m| m.variant)),
+        steps: sorted(last.places.iter().map(|m| m.step)),
     })
 }
 

@@ -383,6 +383,9 @@ pub struct TrialFacts {
     pub is_reused: bool,
     /// Bytes on disk after populating.
     pub bytes: Option<u64>,
+    /// Bytes on disk when the load had ended.
+    #[serde(default)]
+    pub bytes_after: Option<u64>,
     /// Milliseconds since 1970 UTC.
     pub began_unix_ms: Option<u64>,
     /// What the workload demands of the tables after the last step, and whether it is met.

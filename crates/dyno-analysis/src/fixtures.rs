@@ -86,6 +86,7 @@ fn closed_step(clients: u64) -> StepRecord {
         arrivals: "closed".to_owned(),
         warm_up_s: 2.0,
         duration_s: MEASURED_S,
+        stepped: None,
         search: None,
     }
 }
@@ -133,6 +134,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
     StepSummary {
         ended_by: None,
         settled: None,
+        spans: None,
         step,
         measured_s: MEASURED_S,
         kinds: vec![KindSummary {

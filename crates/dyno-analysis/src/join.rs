@@ -5,8 +5,8 @@
 //! it differs.
 
 use dyno_record::{
-    LevelRecord, Manifest, Meaning, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
-    TrialSummary, VariantRecord,
+    LevelRecord, Manifest, Meaning, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome,
+    TrialPlan, TrialSummary, VariantRecord,
 };
 
 /// All runs together.
@@ -20,6 +20,8 @@ pub(crate) struct Joined<'a> {
     pub(crate) trials: Vec<JoinedTrial<'a>>,
     /// The machine on which each of the variants ran.
     pub(crate) machines: Vec<String>,
+    /// The CPUs of that machine.
+    pub(crate) cpus: Vec<u32>,
     /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
 }
@@ -70,6 +72,7 @@ impl<'a> Joined<'a> {
             steps: Vec::new(),
             trials: Vec::new(),
             machines: Vec::new(),
+            cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
         };
         let mut sources: Vec<(usize, usize)> = Vec::new();
@@ -129,6 +132,7 @@ impl<'a> Joined<'a> {
             indexes.push(self.variants.len());
             self.variants.push(taken);
             self.machines.push(run.manifest.environment.machine.clone());
+            self.cpus.push(run.manifest.environment.cpus);
             // Its own baseline is set below, when all of the run's variants have an index.
             if let Some(last) = self.variants.last_mut() {
                 let compared = kinship == Kinship::Against || variant.baseline.is_none();
@@ -163,8 +167,8 @@ impl<'a> Joined<'a> {
             let is_same = |other: &StepRecord| {
                 (other.clients, other.rate, &other.arrivals)
                     == (step.clients, step.rate, &step.arrivals)
-                    && (&other.name, &other.search, &other.own)
-                        == (&step.name, &step.search, &step.own)
+                    && (&other.name, &other.search, plain(&other.own), &other.stepped)
+                        == (&step.name, &step.search, plain(&step.own), &step.stepped)
             };
             // Two steps of one plan may be the same load twice: those stay two.
             let found = (0..self.steps.len())
@@ -200,6 +204,13 @@ impl<'a> Joined<'a> {
             });
         }
     }
+}
+
+/// What a workload says of its step, without the kinds of roles: older records do not tell those.
+fn plain(own: &Option<OwnStepRecord>) -> Option<OwnStepRecord> {
+    let mut own = own.clone()?;
+    own.roles.iter_mut().for_each(|role| role.kinds.clear());
+    Some(own)
 }
 
 fn summary_of<'a>(run: &'a Run, plan: &TrialPlan) -> Option<&'a TrialSummary> {

@@ -26,7 +26,8 @@ pub(crate) fn metric(search: &SearchRecord) -> Metric {
 pub(crate) fn is_compared(metric: Metric, step: &StepRecord) -> bool {
     let sought = step.search.as_ref().map(self::metric);
     match (metric, sought) {
-        (Metric::StepTime, _) => step.own.as_ref().is_some_and(|own| own.ends_by_quota),
+        // Which variants end it by quota is a matter of each of them: others have no such value.
+        (Metric::StepTime, _) => step.own.is_some(),
         (Metric::RateAtLimit | Metric::ClientsAtLimit, sought) => sought == Some(metric),
         (_, None) => true,
         (Metric::Throughput, Some(sought)) => sought == Metric::ClientsAtLimit,

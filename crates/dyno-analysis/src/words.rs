@@ -89,6 +89,11 @@ pub(crate) fn quantity(metric: Metric, value: f64) -> String {
     }
 }
 
+/// A number of anything: `0.42`, `12,346`.
+pub(crate) fn number(value: f64) -> String {
+    significant(value, 3)
+}
+
 /// A size: `4.1 kB`, `2.53 GB`.
 pub(crate) fn bytes(value: f64) -> String {
     quantity(Metric::DiskReadPerTransaction, value)
@@ -125,9 +130,12 @@ pub(crate) fn ratio(relative_percent: f64) -> String {
 
 impl Estimate {
     /// Whether this relative effect is told as a ratio (`2.31 ×`) and not in percent: from twice,
-    /// or half, the baseline on.
+    /// or half, the baseline on, or where a bound is ten times, or a tenth, of it.
     pub fn is_told_as_ratio(&self) -> bool {
-        self.unit == "%" && (self.value >= 100.0 || self.value <= -50.0)
+        let is_far = self.value >= 100.0 || self.value <= -50.0;
+        let is_wide =
+            self.high.is_some_and(|high| high >= 900.0) || self.low.is_some_and(|low| low <= -90.0);
+        self.unit == "%" && (is_far || is_wide)
     }
 }
 

@@ -25,6 +25,59 @@ fn noisy(names: &[&str], clients: &[u64], repetitions: u32, rates: &[&[f64]]) ->
     })
 }
 
+/// Makes a run one that was only watched, with these readings all the time.
+fn watch(run: &mut Run, readings: &[(&str, f64)]) {
+    run.manifest.variants[0].workload = dyno_record::NO_WORKLOAD.to_owned();
+    for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        step.server_cpu_s = None;
+        let n = step.intervals.start_s.len();
+        for (name, value) in readings {
+            step.readings.insert((*name).to_owned(), vec![Some(*value); n]);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_was_only_watched() {
+    let mut server = run(&["watch"], &[0], 1, |_, _, _| 1234.0);
+    watch(
+        &mut server,
+        &[
+            ("server.cpu_s_per_s", 0.42),
+            ("cpu.busy_s_per_s", 0.61),
+            ("disk.reads_per_s", 12.0),
+            ("disk.read_bytes_per_s", 98_304.0),
+            ("disk.writes_per_s", 250.0),
+            ("disk.write_bytes_per_s", 4_096_000.0),
+            ("debt.gauge", 6.5),
+            ("debt.history_list_length", 6500.0),
+        ],
+    );
+    check(
+        &server,
+        &expect![[r#"
+            Watched without load: the server took 0.42 of 4 CPUs on average (all together 0.61) and the server counted 1,234 statements/s, Dyno's probes included.
+            - All disks: 12 reads/s (98.3 kB/s), 250 writes/s (4.1 MB/s).
+            - The engine's debt was up to 6.5 times what counts as paid, and 6.5 times at the end; its parts at the most: history list length 6,500."#]],
+    );
+    assert!(analyse(&[server], &Options::default()).caveats.is_empty());
+}
+
+#[test]
+fn a_host_that_was_only_watched() {
+    let mut host = run(&["watch"], &[0], 1, |_, _, _| 1.0);
+    watch(&mut host, &[("cpu.busy_s_per_s", 0.61), ("debt.gauge", 0.1)]);
+    for step in host.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        step.kinds.clear();
+    }
+    check(
+        &host,
+        &expect![[r#"
+            Watched without load: 0.61 of 4 CPUs were busy on average.
+            - The engine's debt was paid all the time."#]],
+    );
+}
+
 #[test]
 fn two_variants_at_one_step() {
     check(

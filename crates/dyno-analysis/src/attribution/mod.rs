@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 use crate::cells::estimate;
+use crate::compare::Levels;
 use crate::join::Joined;
 use crate::statistics::Rule;
 
@@ -70,9 +71,14 @@ pub struct FieldName {
 }
 
 /// What each cell used; at a step that searches its load, in the latest load probe at the level found.
-pub(crate) fn attribution(joined: &Joined<'_>, cpus: u32, rule: &Rule) -> Vec<AttributionFacts> {
+pub(crate) fn attribution(
+    joined: &Joined<'_>,
+    cpus: u32,
+    levels: &Levels<'_>,
+) -> Vec<AttributionFacts> {
     let mut all = Vec::new();
     for variant in 0..joined.variants.len() {
+        let rule = &levels.of_cells(variant);
         for step in 0..joined.steps.len() {
             let summaries = joined.summaries(variant, step);
             if summaries.is_empty() {

@@ -82,6 +82,30 @@ fn what_is_missing_says_why() {
 }
 
 #[test]
+fn synchronous_writes_are_those_of_all_engines() {
+    let fsyncs = |readings: &[(&str, f64)]| {
+        let facts = found(|step, _| set(step, readings));
+        let used = of(&facts, "fsyncs");
+        let value = used.per_transaction.as_ref().map(|estimate| estimate.value);
+        (value.map(|value| (value * 1e9).round() / 1e9), used.formula.clone())
+    };
+    // MariaDB with both engines: what InnoDB counts under two names counts once.
+    let (both, formula) = fsyncs(&[
+        ("innodb.os_fsyncs_per_s", 100.0),
+        ("innodb.data_fsyncs_per_s", 100.0),
+        ("rocksdb.wal_syncs_per_s", 400.0),
+    ]);
+    assert_eq!(both, Some(0.5));
+    let expected = "mean of `innodb.os_fsyncs_per_s` + mean of `rocksdb.wal_syncs_per_s`";
+    assert!(formula.starts_with(expected), "{formula}");
+    // PostgreSQL 16, and 18, where all are told by kind of process.
+    let io =
+        [("pg.io.client_backend.fsyncs_per_s", 20.0), ("pg.io.checkpointer.fsyncs_per_s", 30.0)];
+    assert_eq!(fsyncs(&[io[0], io[1], ("pg.wal_syncs_per_s", 250.0)]).0, Some(0.3));
+    assert_eq!(fsyncs(&io).0, Some(0.05));
+}
+
+#[test]
 fn the_columns_of_the_insert_benchmark() {
     let facts = found(|step, _| {
         // As in the legend of its author: 45.5 % of four CPUs at 103,093 rows a second are 18 µs.

@@ -2,6 +2,8 @@
 
 use dyno_record::StepSummary;
 
+use crate::stalls::pattern::fits;
+
 use super::readings::{mean_rate, mean_rate_of_all};
 
 /// Where a resource's use per second comes from.
@@ -13,8 +15,8 @@ pub(super) enum Origin {
     Sum(&'static str, &'static str),
     /// The sum of all readings of a pattern.
     All(&'static str),
-    /// The first of these readings that the record has.
-    FirstOf(&'static [&'static str]),
+    /// The sum over engines; of each the first of these patterns that the record has.
+    Engines(&'static [&'static [&'static str]]),
     /// Statements that were counted.
     Statements,
 }
@@ -30,12 +32,13 @@ pub(super) struct Resource {
     pub(super) reading: Option<String>,
 }
 
-/// What servers call their synchronous writes.
-const FSYNCS: &[&str] = &[
-    "innodb.os_fsyncs_per_s",
-    "innodb.data_fsyncs_per_s",
-    "rocksdb.wal_syncs_per_s",
-    "pg.wal_syncs_per_s",
+/// What engines call their synchronous writes. A server can have several engines; PostgreSQL tells
+/// of its WAL and of its other files apart (of the latter from 16, of all together from 18).
+const FSYNCS: &[&[&str]] = &[
+    &["innodb.os_fsyncs_per_s", "innodb.data_fsyncs_per_s"],
+    &["rocksdb.wal_syncs_per_s"],
+    &["pg.wal_syncs_per_s"],
+    &["pg.io.*.fsyncs_per_s", "pg.backend_fsyncs_per_s"],
 ];
 
 /// Those that every record is asked for, in the order in which people look for them.
@@ -104,7 +107,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
         "B",
         Origin::Reading("server.disk_write_bytes_per_s", 1.0),
     ),
-    ("fsyncs", "synchronous writes, as the server counts them", "", Origin::FirstOf(FSYNCS)),
+    ("fsyncs", "synchronous writes, as the server counts them", "", Origin::Engines(FSYNCS)),
     ("flushes", "cache flushes of all disks", "", Origin::Reading("disk.flushes_per_s", 1.0)),
     (
         "network_received_bytes",
@@ -167,9 +170,12 @@ impl Resource {
             }
             Origin::Sum(a, b) => Ok(mean_rate(summary, a)? + mean_rate(summary, b)?),
             Origin::All(pattern) => mean_rate_of_all(summary, pattern),
-            Origin::FirstOf(names) => {
+            Origin::Engines(engines) => {
+                let told = |patterns: &&[&str]| {
+                    patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
+                };
                 let none = || "no reading of the server tells how many".to_owned();
-                names.iter().find_map(|name| mean_rate(summary, name).ok()).ok_or_else(none)
+                engines.iter().filter_map(told).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => Ok(statements(summary) as f64 / summary.measured_s),
         }
@@ -184,10 +190,18 @@ impl Resource {
             }
             Origin::Sum(a, b) => format!("mean of `{a}` + mean of `{b}`"),
             Origin::All(pattern) => format!("sum over interfaces of the mean of `{pattern}`"),
-            Origin::FirstOf(names) => {
-                let has = |name: &&&str| summaries.iter().any(|s| s.readings.contains_key(**name));
-                let name = names.iter().find(has).copied().unwrap_or("a reading of the server");
-                format!("mean of `{name}`")
+            Origin::Engines(engines) => {
+                let has = |pattern: &&&str| {
+                    let names = summaries.iter().flat_map(|s| s.readings.keys());
+                    names.into_iter().any(|name| fits(pattern, name))
+                };
+                let found = engines.iter().filter_map(|patterns| patterns.iter().find(has));
+                let means: Vec<String> =
+                    found.map(|pattern| format!("mean of `{pattern}`")).collect();
+                match means.is_empty() {
+                    true => "mean of a reading of the server".to_owned(),
+                    false => means.join(" + "),
+                }
             }
             Origin::Statements => "statements ÷ measured seconds".to_owned(),
         }

@@ -4,8 +4,8 @@ use dyno_record::Price;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{Measured, estimate};
+use crate::compare::Levels;
 use crate::join::Joined;
-use crate::statistics::Rule;
 use crate::{Cell, Estimate, Metric};
 
 #[cfg(test)]
@@ -48,9 +48,10 @@ pub(crate) fn cost(
     joined: &Joined<'_>,
     cells: &[Cell],
     measured: &[Measured],
-    rule: &Rule,
+    levels: &Levels<'_>,
 ) -> Vec<CostFacts> {
     let of_cell = |cell: &Cell| {
+        let rule = levels.of_cells(cell.variant);
         let price = joined.variants[cell.variant].price_per_hour.clone();
         let price = price.filter(|price| price.amount > 0.0);
         let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Estimate;
 use crate::attribution::readings::measured_values;
 use crate::cells::{estimate, estimate_signed};
+use crate::compare::Levels;
 use crate::join::{Joined, JoinedTrial};
 use crate::statistics::Rule;
 use crate::words::{count, list, seconds};
@@ -78,9 +79,10 @@ pub struct RunOffFacts {
 }
 
 /// The debt of every cell that tells of any.
-pub(crate) fn debt(joined: &Joined<'_>, rule: &Rule) -> Vec<DebtFacts> {
+pub(crate) fn debt(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<DebtFacts> {
     let mut all = Vec::new();
     for variant in 0..joined.variants.len() {
+        let rule = levels.of_cells(variant);
         for step in 0..joined.steps.len() {
             let summaries = joined.summaries(variant, step);
             let mut names: Vec<&String> =
@@ -89,7 +91,7 @@ pub(crate) fn debt(joined: &Joined<'_>, rule: &Rule) -> Vec<DebtFacts> {
             names.sort();
             names.dedup();
             for reading in names {
-                all.extend(of_reading(joined, (variant, step), reading, rule));
+                all.extend(of_reading(joined, (variant, step), reading, &rule));
             }
         }
     }
@@ -157,11 +159,12 @@ fn slope(values: &[(f64, f64)]) -> f64 {
 }
 
 /// How long each variant took to pay, of those whose trials waited for it.
-pub(crate) fn run_off(joined: &Joined<'_>, rule: &Rule) -> Vec<RunOffFacts> {
-    (0..joined.variants.len()).filter_map(|variant| of_variant(joined, variant, rule)).collect()
+pub(crate) fn run_off(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<RunOffFacts> {
+    (0..joined.variants.len()).filter_map(|variant| of_variant(joined, variant, levels)).collect()
 }
 
-fn of_variant(joined: &Joined<'_>, variant: usize, rule: &Rule) -> Option<RunOffFacts> {
+fn of_variant(joined: &Joined<'_>, variant: usize, levels: &Levels<'_>) -> Option<RunOffFacts> {
+    let rule = levels.of_cells(variant);
     let waited = |trial: &&JoinedTrial<'_>| trial.variant == variant;
     let run_offs: Vec<(u32, &RunOff)> = joined
         .trials
@@ -183,7 +186,7 @@ fn of_variant(joined: &Joined<'_>, variant: usize, rule: &Rule) -> Option<RunOff
         why_unseen: run_offs.iter().find_map(|(_, off)| off.unseen.clone()),
         told: String::new(),
     };
-    facts.told = told(&facts, &joined.variants[variant].name, rule.confidence);
+    facts.told = told(&facts, &joined.variants[variant].name, levels.rule.confidence);
     Some(facts)
 }
 

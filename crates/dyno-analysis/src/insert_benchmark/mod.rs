@@ -20,6 +20,7 @@ pub use buckets::{BOUNDS_NS, Buckets, N_BUCKETS, buckets};
 
 use crate::Estimate;
 use crate::cells::estimate;
+use crate::compare::Levels;
 use crate::join::Joined;
 use crate::statistics::Rule;
 
@@ -93,18 +94,22 @@ pub struct GetMin {
 }
 
 /// All cells of the Insert Benchmark; empty where no variant runs it.
-pub(crate) fn insert_benchmark(joined: &Joined<'_>, rule: &Rule) -> Vec<InsertBenchmarkCell> {
+pub(crate) fn insert_benchmark(
+    joined: &Joined<'_>,
+    levels: &Levels<'_>,
+) -> Vec<InsertBenchmarkCell> {
     let mut cells = Vec::new();
     for (variant, record) in joined.variants.iter().enumerate() {
         if record.workload != WORKLOAD {
             continue;
         }
+        let rule = levels.of_cells(variant);
         for (step, facts) in joined.steps.iter().enumerate() {
             let summaries = joined.summaries(variant, step);
             if !summaries.is_empty() {
                 let place = InsertBenchmarkCell { variant, step, ..InsertBenchmarkCell::default() };
                 let before = rows_before(joined, variant, step);
-                cells.push(cell(place, (facts, record), (&summaries, &before), rule));
+                cells.push(cell(place, (facts, record), (&summaries, &before), &rule));
             }
         }
     }

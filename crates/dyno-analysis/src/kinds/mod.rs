@@ -95,9 +95,14 @@ fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
 }
 
 /// Estimates by kind, of all cells in which kinds are told apart.
-pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> Vec<KindCell> {
+pub(crate) fn kinds(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    levels: &Levels<'_>,
+) -> Vec<KindCell> {
     let mut all = Vec::new();
     for (variant, asked) in joined.variants.iter().enumerate() {
+        let rule = levels.of_cells(variant);
         for (step, record) in joined.steps.iter().enumerate() {
             let here = at(measured, variant, step);
             if !is_apart(record, &here) {
@@ -106,7 +111,7 @@ pub(crate) fn kinds(joined: &Joined<'_>, measured: &[Measured], rule: &Rule) -> 
             let summaries = joined.summaries(variant, step);
             for kind in names(&here) {
                 let place = KindCell { variant, step, kind, ..KindCell::default() };
-                all.push(of_kind(place, record.own_of(asked), (&here, &summaries), rule));
+                all.push(of_kind(place, record.own_of(asked), (&here, &summaries), &rule));
             }
         }
     }
@@ -145,8 +150,8 @@ fn role_of<'a>(record: &'a OwnStepRecord, kind: &str) -> Option<&'a RoleRecord> 
     roles.iter().find(says_so).or_else(|| roles.iter().find(is_named))
 }
 
-/// How a kind kept to its role's rate; none where the role offers none, or shares its rate among
-/// several kinds.
+/// How a role kept to its rate, by all of its kinds together: they share it. None where the role
+/// offers none.
 fn offered(
     role: &RoleRecord,
     kind: &str,
@@ -154,19 +159,21 @@ fn offered(
     summaries: &[&StepSummary],
     rule: &Rule,
 ) -> Option<OfferedFacts> {
-    let rate = role.rate.filter(|_| role.kinds.len() <= 1)? * role.clients as f64;
+    let rate = role.rate? * role.clients as f64;
     if rate <= 0.0 {
         return None;
     }
-    let kept: Vec<f64> = here
-        .iter()
-        .filter_map(|m| value(m, kind, Metric::Throughput))
-        .map(|throughput| throughput / rate)
-        .collect();
-    let mut seconds: Vec<f64> = Vec::new();
-    for summary in summaries {
-        seconds.extend(crate::stalls::seconds_of_kind(summary, kind).unwrap_or_default());
-    }
+    let own = match role.kinds.is_empty() {
+        true => vec![kind],
+        false => role.kinds.iter().map(String::as_str).collect(),
+    };
+    let done = |m: &&Measured| -> Option<f64> {
+        let rates = own.iter().filter_map(|kind| value(m, kind, Metric::Throughput));
+        rates.reduce(|a, b| a + b)
+    };
+    let kept: Vec<f64> = here.iter().filter_map(done).map(|done| done / rate).collect();
+    let seconds: Vec<f64> =
+        summaries.iter().flat_map(|summary| seconds_of_kinds(summary, &own)).collect();
     let met = seconds.iter().filter(|count| **count >= KEPT * rate).count();
     Some(OfferedFacts {
         rate,
@@ -175,6 +182,16 @@ fn offered(
         kept: estimate(kept, "", rule.confidence),
         seconds_met: (!seconds.is_empty()).then(|| met as f64 / seconds.len() as f64),
     })
+}
+
+/// What these kinds did together in each whole second; nothing where the record does not tell.
+fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
+    let mut all: Vec<f64> = Vec::new();
+    for own in kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)) {
+        all.resize(all.len().max(own.len()), 0.0);
+        all.iter_mut().zip(own).for_each(|(sum, done)| *sum += done);
+    }
+    all
 }
 
 /// Compares each variant with its baseline, kind by kind.

@@ -27,6 +27,11 @@ fn with_roles(inserts: f64) -> Findings {
 
 /// The same; an inserter of the second variant offers `other` a second.
 fn with_rates(inserts: f64, other: f64) -> Findings {
+    with_kinds(inserts, other, &[])
+}
+
+/// The same; inserters say which kinds they do.
+fn with_kinds(inserts: f64, other: f64, kinds: &[&str]) -> Findings {
     let mut run = run(&["a", "b"], &[4, 8, 16], 5, |_, _, _| 1_000.0);
     for step in &mut run.manifest.steps {
         step.own = Some(OwnStepRecord {
@@ -34,7 +39,9 @@ fn with_rates(inserts: f64, other: f64) -> Findings {
             ends_by_quota: false,
             settle_s: 0.0,
         });
-        let mut own = step.own.clone().expect("it was just given");
+        let first = step.own.as_mut().expect("it was just given");
+        first.roles[0].kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        let mut own = first.clone();
         own.roles[0].rate = Some(other);
         if Some(&own) != step.own.as_ref() {
             run.manifest.variants[1].own_steps.insert(step.name.clone(), own);
@@ -55,6 +62,7 @@ fn with_rates(inserts: f64, other: f64) -> Findings {
                 kind("insert", if variant == 0 { 100.0 } else { inserts }),
                 kind("market", queries * noise),
                 kind("never", 0.0),
+                kind("get_min", if kinds.is_empty() { 0.0 } else { 10.0 }),
             ];
         }
     }
@@ -95,6 +103,21 @@ fn an_offered_rate_is_kept_or_not() {
     assert_eq!((missed.met, missed.seconds_met), (0, Some(0.0)));
     assert!((missed.kept.value - 0.8).abs() < 1e-6);
     assert_eq!(cell(&findings, 1, "insert").role.as_deref(), Some("inserter"));
+}
+
+#[test]
+fn kinds_that_share_a_role_share_its_rate() {
+    let kinds = ["insert", "get_min"];
+    let findings = with_kinds(90.0, 50.0, &kinds);
+    for kind in kinds {
+        let kept = cell(&findings, 1, kind).offered.clone().expect("a rate is offered");
+        assert_eq!((kept.rate, kept.met, kept.of, kept.seconds_met), (100.0, 5, 5, Some(1.0)));
+        assert!((kept.kept.value - 1.0).abs() < 1e-6, "{kept:?}");
+        assert_eq!(cell(&findings, 1, kind).role.as_deref(), Some("inserter"));
+    }
+    let findings = with_kinds(80.0, 50.0, &kinds);
+    let missed = cell(&findings, 1, "get_min").offered.clone().expect("a rate is offered");
+    assert_eq!((missed.met, missed.seconds_met), (0, Some(0.0)));
 }
 
 #[test]
@@ -144,4 +167,28 @@ fn a_step_that_ends_by_quota_compares_its_time() {
     let findings = with_quota("limit");
     assert!(!findings.cells[1].metrics.contains_key(&Metric::StepTime));
     assert!(findings.cells[1].absent[&Metric::StepTime].contains("not done"));
+}
+
+#[test]
+fn each_variant_ends_a_step_in_its_own_way() {
+    let mut run: Run = run(&["a", "b"], &[4], 3, |_, _, _| 1_000.0);
+    let own = |ends_by_quota: bool| OwnStepRecord {
+        roles: vec![role("inserter", None, ends_by_quota.then_some(5_000))],
+        ends_by_quota,
+        settle_s: 0.0,
+    };
+    run.manifest.steps[0].own = Some(own(false));
+    let name = run.manifest.steps[0].name.clone();
+    run.manifest.variants[1].own_steps.insert(name, own(true));
+    for trial in &mut run.trials {
+        let how = if trial.variant == 0 { "time" } else { "quota" };
+        trial.steps[0].ended_by = Some(how.to_owned());
+    }
+    let findings = analyse(&[run], &Options::default());
+    let has_time = |v: usize| findings.cells[v].metrics.contains_key(&Metric::StepTime);
+    assert_eq!((has_time(0), has_time(1)), (false, true));
+    assert!(!findings.cells[0].absent.contains_key(&Metric::StepTime));
+    // A step that only one of both ends by quota cannot be compared by its time.
+    assert!(findings.comparisons.iter().all(|c| c.metric != Metric::StepTime));
+    assert!(findings.comparisons.iter().any(|c| c.metric == Metric::Throughput));
 }

@@ -12,6 +12,7 @@ pub(crate) use limit::under_limit;
 pub use usl::Usl;
 
 use crate::cells::{Measured, estimate};
+use crate::compare::Levels;
 use crate::statistics::Rule;
 use crate::{Cell, Estimate, Metric, StepFacts};
 
@@ -36,7 +37,7 @@ pub struct ScalingFacts {
 }
 
 /// One load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingLoad {
     /// Index of the step.
     pub step: usize,
@@ -46,6 +47,13 @@ pub struct ScalingLoad {
     pub speed_up: f64,
     /// Mean response time as a multiple of that with the fewest clients.
     pub saturation: f64,
+    /// The speed-up with its bounds: each repetition against its own fewest clients. None where no
+    /// repetition has both.
+    #[serde(default)]
+    pub speed_up_estimate: Option<Estimate>,
+    /// The saturation with its bounds, likewise.
+    #[serde(default)]
+    pub saturation_estimate: Option<Estimate>,
 }
 
 /// The Universal Scalability Law, fitted to each repetition by itself.
@@ -77,11 +85,12 @@ pub(crate) fn scaling(
     steps: &[StepFacts],
     cells: &[Cell],
     measured: &[Measured],
-    rule: &Rule,
+    levels: &Levels<'_>,
 ) -> Vec<ScalingFacts> {
     let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
     variants.dedup();
-    variants.into_iter().filter_map(|v| of_variant(v, steps, cells, measured, rule)).collect()
+    let of = |v: usize| of_variant(v, steps, cells, measured, &levels.of_cells(v));
+    variants.into_iter().filter_map(of).collect()
 }
 
 fn of_variant(
@@ -110,16 +119,38 @@ fn of_variant(
     if by_clients.len() < LOADS_LEAST {
         return None;
     }
-    let (_, least, quickest) = *by_clients.values().next()?;
+    let (first, least, quickest) = *by_clients.values().next()?;
+    let multiple = |step: usize, metric: Metric| {
+        let values = multiples(measured, (variant, step, first), metric);
+        (!values.is_empty()).then(|| estimate(values, "×", rule.confidence))
+    };
     let load = |(clients, (step, throughput, response)): (&u64, &(usize, f64, f64))| ScalingLoad {
         step: *step,
         clients: *clients,
         speed_up: throughput / least,
         saturation: response / quickest,
+        speed_up_estimate: multiple(*step, Metric::Throughput),
+        saturation_estimate: multiple(*step, Metric::ResponseMean),
     };
     let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
     let law = law(variant, &loads, measured, rule);
     Some(ScalingFacts { variant, turns_at: turns_at(&loads), loads, law })
+}
+
+/// A metric at one step as a multiple of it at another, of each repetition that has both.
+fn multiples(
+    measured: &[Measured],
+    (variant, step, first): (usize, usize, usize),
+    metric: Metric,
+) -> Vec<f64> {
+    let at = |step: usize| measured.iter().filter(move |m| (m.variant, m.step) == (variant, step));
+    let value = |m: &Measured| m.value(metric).filter(|value| *value > 0.0);
+    at(step)
+        .filter_map(|ours| {
+            let theirs = at(first).find(|theirs| theirs.block == ours.block)?;
+            Some(value(ours)? / value(theirs)?)
+        })
+        .collect()
 }
 
 /// The first load from which response time grows with more than the square root of the clients.
@@ -220,6 +251,27 @@ mod tests {
         assert!((fitted.contention.value - 0.05).abs() < 0.001, "{fitted:?}");
         let peak = fitted.peak_clients.as_ref().expect("it falls");
         assert!((peak.value - law.peak_clients().unwrap()).abs() < 0.5, "{peak:?}");
+    }
+
+    #[test]
+    fn multiples_have_bounds_over_repetitions() {
+        // Repetitions differ by a factor that all their loads share: none of it is in a multiple.
+        let rates = [100.0, 300.0, 400.0];
+        let rate = |_: usize, step: usize, repetition: u32| rates[step] * f64::from(repetition + 1);
+        let scaling = analyse(&[run(&["a"], &[1, 4, 8], 3, rate)], &Options::default()).scaling;
+        for load in &scaling[0].loads {
+            let estimate = load.speed_up_estimate.as_ref().expect("all have both");
+            assert_eq!(estimate.n, 3);
+            let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
+            assert!((estimate.value / load.speed_up - 1.0).abs() < 1e-9, "{load:?}");
+            assert!((high / low - 1.0).abs() < 1e-6, "{low} … {high}");
+            let saturation = load.saturation_estimate.as_ref().expect("all have both");
+            assert!((saturation.value / load.saturation - 1.0).abs() < 1e-9, "{load:?}");
+        }
+        // One repetition has no bounds, and says so by its n.
+        let one = found(&[(1, 100.0), (4, 300.0), (8, 400.0)], 1);
+        let alone = one.scaling[0].loads[2].speed_up_estimate.as_ref().unwrap();
+        assert_eq!((alone.n, alone.low), (1, None));
     }
 
     #[test]

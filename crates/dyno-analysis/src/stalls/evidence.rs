@@ -21,6 +21,18 @@ const DEVIATIONS: f64 = 4.0;
 const LEAST_SPREAD: f64 = 0.05;
 /// An ordinary second may be as far off as the moved one in this share of cases.
 const RARE: f64 = 0.02;
+/// Least rises by how the names of readings end; the first that fits counts. For CPU time two ticks
+/// of 10 ms.
+const LEAST_RISES: [(&str, f64); 6] = [
+    (".cpu_s_per_s", 0.02),
+    ("_s_per_s", 0.01),
+    ("bytes_per_s", 65_536.0),
+    ("_per_s", 1.0),
+    ("_pct", 2.0),
+    ("_ms", 1.0),
+];
+/// Fewest seconds far from every stall, else those that no stall touches are ordinary, too.
+const SECONDS_ENOUGH: usize = 5;
 /// Fewest ordinary seconds that tell what is ordinary.
 const SECONDS_LEAST: usize = 3;
 /// A limit is reached from this share of it on.
@@ -217,12 +229,7 @@ impl<'a> Evidence<'a> {
         meanings: &'a BTreeMap<String, Meaning>,
         stalls: &[(f64, f64)],
     ) -> Evidence<'a> {
-        let starts = &summary.intervals.start_s;
-        let is_ordinary = |start: f64| {
-            start >= -1e-9
-                && stalls.iter().all(|(from, to)| start + 1.0 < from - 1.0 || start > to + 1.0)
-        };
-        let ordinary: Vec<bool> = starts.iter().map(|start| is_ordinary(*start)).collect();
+        let ordinary = ordinary_seconds(summary, stalls);
         let readings = summary
             .readings
             .iter()
@@ -287,6 +294,29 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// Which intervals are ordinary: those at some distance from every stall; where these are too few
+/// to tell, as in a short step with several stalls, those that no stall touches.
+pub(super) fn ordinary_seconds(summary: &StepSummary, stalls: &[(f64, f64)]) -> Vec<bool> {
+    let starts = &summary.intervals.start_s;
+    let apart = |distance: f64| -> Vec<bool> {
+        let is_apart = |start: f64| {
+            let is_clear =
+                |(from, to): &(f64, f64)| start + 1.0 <= from - distance || start >= to + distance;
+            start >= -1e-9 && stalls.iter().all(is_clear)
+        };
+        starts.iter().map(|start| is_apart(*start)).collect()
+    };
+    let far = apart(1.0);
+    if far.iter().filter(|is| **is).count() >= SECONDS_ENOUGH { far } else { apart(0.0) }
+}
+
+/// By how much a reading has to rise at least to count, whatever its spread: one tick of a clock, or
+/// the first microseconds of a thread that ordinarily sleeps, are a movement of nothing.
+fn least_rise(name: &str) -> f64 {
+    let found = LEAST_RISES.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map_or(0.0, |(_, least)| *least)
+}
+
 /// What is ordinary of a reading; none of one that is evidence of nothing, or was read too rarely.
 fn of_reading<'a>(
     summary: &'a StepSummary,
@@ -328,7 +358,7 @@ impl Ordinary<'_> {
                 (deviations <= -DEVIATIONS && value < share * self.median)
                     || value < NEXT_TO_NOTHING * self.median
             }
-            _ => off > 0.0 && deviations >= DEVIATIONS,
+            _ => off >= least_rise(self.name).max(f64::MIN_POSITIVE) && deviations >= DEVIATIONS,
         };
         if !is_far {
             return None;

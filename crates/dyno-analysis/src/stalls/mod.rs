@@ -75,14 +75,14 @@ pub fn stalls_of(run: &Run) -> Vec<StallFacts> {
     stalls(&Joined::new(std::slice::from_ref(run), Kinship::Join))
 }
 
-/// The stalls of all finished trials, in the order of trials, steps and time. A search has none: its
-/// load changes all the time.
+/// The stalls of all finished trials, in the order of trials, steps and time. A search has none, nor
+/// has a stepped rate: their load changes all the time.
 pub(crate) fn stalls(joined: &Joined<'_>) -> Vec<StallFacts> {
     let mut all = Vec::new();
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
             let (Some(summary), Some(ended)) = (trial.step(step), trial.summary) else { continue };
-            if summary.search.is_some() {
+            if summary.search.is_some() || joined.steps[step].stepped.is_some() {
                 continue;
             }
             let place = StallFacts {

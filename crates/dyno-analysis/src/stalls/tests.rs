@@ -232,6 +232,37 @@ fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
 }
 
 #[test]
+fn trifles_are_no_evidence() {
+    // One tick of stolen time, some microseconds of a thread that else sleeps, a moment of waiting.
+    let at_stall = |value: f64| move |s: f64| if s == 30.0 { value } else { 0.0 };
+    let (tick, thread, moment) = (at_stall(0.5), at_stall(3e-6), at_stall(0.09));
+    let trifles: [(&str, &dyn Fn(f64) -> f64); 3] = [
+        ("cpu.steal_pct", &tick),
+        ("server.thread.compaction.cpu_s_per_s", &thread),
+        ("psi.io.full_pct", &moment),
+    ];
+    assert_eq!(found(stopped, &trifles).stalls[0].moved_first, []);
+    let much = at_stall(7.0);
+    let findings = found(stopped, &[("cpu.steal_pct", &much)]);
+    assert_eq!(findings.stalls[0].moved_first[0].sign_of, "stolen CPU");
+}
+
+#[test]
+fn a_short_step_with_several_stalls_has_ordinary_seconds() {
+    let mut run = run(&["x"], &[4], 1, |_, _, _| 1_000.0);
+    let step = &mut run.trials[0].steps[0];
+    step.intervals.start_s = (0..12).map(|i| f64::from(i) - 2.0).collect();
+    let check = |stalls: &[(f64, f64)], expected: &[f64]| {
+        let is_ordinary = super::evidence::ordinary_seconds(step, stalls);
+        let both = step.intervals.start_s.iter().zip(is_ordinary);
+        let found: Vec<f64> = both.filter(|(_, is)| *is).map(|(start, _)| *start).collect();
+        assert_eq!(found, expected, "{stalls:?}");
+    };
+    check(&[(5.0, 6.0)], &[0.0, 1.0, 2.0, 3.0, 7.0, 8.0, 9.0]);
+    check(&[(1.3, 1.5), (5.0, 6.0), (9.7, 10.0)], &[0.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0]);
+}
+
+#[test]
 fn what_moved_first_stands_first() {
     let age = |s: f64| if (28.0..32.0).contains(&s) { 7.4e6 } else { 4e6 * wobble(s) };
     let limit = |_: f64| 7.7e6;

@@ -5,15 +5,18 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord};
+use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord, VariantRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::Metric;
+use crate::compare::Levels;
 use crate::join::{Joined, Kinship};
 use crate::statistics::{Call, Rule};
 use crate::words::list;
 
-pub use settle::{Series, Why, level_of_a_look, level_of_the_end, levels, looks, settle};
+pub use settle::{
+    Series, Why, level_of_a_look, level_of_the_end, levels, levels_of_cells, looks, settle,
+};
 
 /// Confidence of a run whose analysis says nothing else.
 const CONFIDENCE: f64 = 0.95;
@@ -74,18 +77,20 @@ pub fn decide(run: &Run) -> StoppingDecision {
     }
 }
 
-/// The metric that settles a step.
-pub(crate) fn primary(step: &StepRecord) -> Metric {
-    match (&step.search, &step.own) {
-        (Some(search), _) => crate::searches::metric(search),
-        (None, Some(own)) if own.ends_by_quota => Metric::StepTime,
-        _ => Metric::Throughput,
+/// The metric that settles a step: its time only where all variants end it by quota.
+fn primary(joined: &Joined<'_>, step: &StepRecord) -> Metric {
+    let ends_by_quota =
+        |variant: &VariantRecord| step.own_of(variant).is_some_and(|own| own.ends_by_quota);
+    match &step.search {
+        Some(search) => crate::searches::metric(search),
+        None if joined.variants.iter().all(ends_by_quota) => Metric::StepTime,
+        None => Metric::Throughput,
     }
 }
 
 /// The value of that metric; none where there is none, or it is not above zero.
-fn primary_value(step: &StepRecord, summary: &StepSummary) -> Option<f64> {
-    let value = match primary(step) {
+fn primary_value(metric: Metric, summary: &StepSummary) -> Option<f64> {
+    let value = match metric {
         Metric::Throughput => crate::cells::committed(summary) as f64 / summary.measured_s,
         Metric::StepTime => {
             summary.measured_s * f64::from(summary.ended_by.as_deref() == Some("quota"))
@@ -98,17 +103,18 @@ fn primary_value(step: &StepRecord, summary: &StepSummary) -> Option<f64> {
 /// The primary metric of all finished trials.
 pub(crate) fn series(joined: &Joined<'_>) -> Series {
     let n_steps = joined.steps.len();
+    let metrics: Vec<Metric> = joined.steps.iter().map(|step| primary(joined, step)).collect();
     let mut series = Series {
         baselines: joined.variants.iter().map(|variant| variant.baseline).collect(),
         logs: vec![vec![Vec::new(); n_steps]; joined.variants.len()],
-        more_is_better: joined.steps.iter().map(|s| primary(s).more_is_better()).collect(),
+        more_is_better: metrics.iter().map(|metric| metric.more_is_better()).collect(),
         resolution: vec![0.0; n_steps],
         repetitions: vec![0; joined.variants.len()],
     };
     for trial in joined.trials.iter().filter(|trial| trial.finished().is_some()) {
         series.repetitions[trial.variant] += 1;
-        for (step, record) in joined.steps.iter().enumerate() {
-            let value = trial.step(step).and_then(|summary| primary_value(record, summary));
+        for (step, metric) in metrics.iter().enumerate() {
+            let value = trial.step(step).and_then(|summary| primary_value(*metric, summary));
             series.logs[trial.variant][step].extend(value.map(|v| (trial.block, v.ln())));
         }
     }
@@ -116,7 +122,7 @@ pub(crate) fn series(joined: &Joined<'_>) -> Series {
         let logs = series.logs.iter().flat_map(|steps| &steps[step]);
         let logs: Vec<f64> = logs.map(|(_, log)| *log).collect();
         let typical = crate::statistics::mean(&logs).exp();
-        series.resolution[step] = crate::compare::resolution(primary(record), record, typical);
+        series.resolution[step] = crate::compare::resolution(metrics[step], record, typical);
     }
     series
 }
@@ -128,7 +134,7 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
         Why::AllDone => "it has had all repetitions".to_owned(),
         Why::Decided(calls) => {
             let word = |(call, step): (&Call, &StepRecord)| {
-                let verdict = match (call, primary(step).more_is_better()) {
+                let verdict = match (call, primary(joined, step).more_is_better()) {
                     (Call::Inside | Call::Undecided, _) => "no difference",
                     (Call::Higher, true) | (Call::Lower, false) => "better",
                     _ => "worse",
@@ -147,14 +153,23 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     }
 }
 
-/// The levels at which the comparisons of each variant are judged, of runs that may stop early; none
-/// of others. Where several runs are joined, all are judged as at a look: that errs to the safe side.
-pub(crate) fn levels_of(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<Vec<f64>> {
-    let stopping = runs.iter().find_map(|run| run.manifest.stopping.as_ref())?;
-    match runs {
-        [_] if joined.interleaved => Some(levels(&series(joined), stopping, rule)),
-        _ => Some(vec![level_of_a_look(stopping, rule); joined.variants.len()]),
+/// The levels at which each variant is judged, of runs that may stop early; plain ones of others.
+/// Where several runs are joined, all are judged as at a look: that errs to the safe side.
+pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -> Levels<'a> {
+    let mut found = Levels { rule, of_variants: None, of_cells: None };
+    let Some(stopping) = runs.iter().find_map(|run| run.manifest.stopping.as_ref()) else {
+        return found;
+    };
+    if runs.len() == 1 && joined.interleaved {
+        let series = series(joined);
+        found.of_variants = Some(levels(&series, stopping, rule));
+        found.of_cells = Some(levels_of_cells(&series, stopping, rule));
+    } else {
+        let as_at_a_look = vec![level_of_a_look(stopping, rule); joined.variants.len()];
+        found.of_variants = Some(as_at_a_look.clone());
+        found.of_cells = Some(as_at_a_look);
     }
+    found
 }
 
 /// What stopping did; none of runs that do not stop early, and of several runs together.

@@ -124,6 +124,23 @@ pub fn levels(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f6
     settle(series, stopping, rule).into_iter().zip(&series.repetitions).map(of).collect()
 }
 
+/// The level of the bounds of each variant's own estimates when the run has ended: that of a look
+/// where the variant was stopped at one, for whatever reason, else that of the end. The levels of all
+/// looks add up to 1 − confidence, so at whichever of them it was stopped its bounds hold the truth
+/// with that confidence.
+pub fn levels_of_cells(series: &Series, stopping: &StoppingRecord, rule: &Rule) -> Vec<f64> {
+    let most = series.repetitions.iter().copied().max().unwrap_or(0);
+    let of = |(why, repetitions): (Option<Why>, &u32)| {
+        let is_stopped = !matches!(why, None | Some(Why::AllDone));
+        if is_stopped || *repetitions < most {
+            level_of_a_look(stopping, rule)
+        } else {
+            level_of_the_end(stopping, rule)
+        }
+    };
+    settle(series, stopping, rule).into_iter().zip(&series.repetitions).map(of).collect()
+}
+
 impl Series {
     fn n_steps(&self) -> usize {
         self.more_is_better.len()

@@ -5,8 +5,8 @@ use dyno_units::{RandomStream, Seed};
 
 use super::*;
 use crate::fixtures::{run, wobble};
-use crate::statistics::decide_at;
-use crate::{CaveatKind, Options, Verdict, analyse};
+use crate::statistics::{Effect, decide_at};
+use crate::{CaveatKind, Metric, Options, Verdict, analyse};
 
 const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
@@ -135,6 +135,13 @@ fn findings_use_the_levels_of_the_looks() {
     // Stopped at a look: 0.5 % of the level; at the end: 2.5 %.
     assert!(width(&with, 1) > 2.0 * width(&without, 1));
     assert!(width(&with, 2) > 1.1 * width(&without, 2));
+    let own_width = |findings: &crate::Findings, variant: usize| {
+        let cell = findings.cells.iter().find(|cell| cell.variant == variant).unwrap();
+        let estimate = &cell.metrics[&Metric::Throughput];
+        estimate.high.unwrap() - estimate.low.unwrap()
+    };
+    assert!(own_width(&with, 1) > 2.0 * own_width(&without, 1));
+    assert!(own_width(&with, 2) > 1.1 * own_width(&without, 2));
     let verdict = |findings: &crate::Findings| findings.comparisons[0].verdict;
     assert_eq!((verdict(&with), verdict(&without)), (Verdict::Worse, Verdict::Worse));
     let facts = with.stopping.as_ref().expect("it may stop early");
@@ -154,9 +161,8 @@ fn open_verdicts_are_a_caveat() {
     assert_eq!(clear, []);
 }
 
-/// Studies that are looked at after every block, simulated: calls against the baseline, and
-/// repetitions of all variants together.
-fn simulate(effects: &[f64], noise: f64, random: &mut RandomStream) -> (Vec<Call>, u32) {
+/// A study that is looked at after every block, simulated.
+fn looked_at(effects: &[f64], noise: f64, random: &mut RandomStream) -> Series {
     let stopping = stopping(3, 12);
     let n = effects.len();
     let mut series = Series {
@@ -180,7 +186,14 @@ fn simulate(effects: &[f64], noise: f64, random: &mut RandomStream) -> (Vec<Call
             }
         }
     }
-    let levels = levels(&series, &stopping, &RULE);
+    series
+}
+
+/// Calls against the baseline in such a study, and repetitions of all variants together.
+fn simulate(effects: &[f64], noise: f64, random: &mut RandomStream) -> (Vec<Call>, u32) {
+    let series = looked_at(effects, noise, random);
+    let n = effects.len();
+    let levels = levels(&series, &stopping(3, 12), &RULE);
     let effects: Vec<_> = (1..n).map(|v| (series.effect(v, 0, 0), levels[v])).collect();
     let calls = decide_at(&effects, &RULE).into_iter().map(|decision| decision.call).collect();
     (calls, series.repetitions.iter().sum())
@@ -196,6 +209,23 @@ fn looking_often_makes_no_false_alarms() {
     }
     // 5 % would be 20; 31 has a probability of 1 % then.
     assert!(alarms <= 20, "{alarms} of 400");
+}
+
+#[test]
+fn bounds_of_single_cells_hold_the_truth_whenever_they_were_stopped() {
+    let (mut random, mut holds) = (Seed(23).stream(), 0);
+    let truth = [0.0, 0.03, 0.06, -0.05];
+    for _ in 0..400 {
+        let series = looked_at(&truth, 0.02, &mut random);
+        let levels = levels_of_cells(&series, &stopping(3, 12), &RULE);
+        for (variant, level) in levels.into_iter().enumerate() {
+            let logs: Vec<f64> = series.logs[variant][0].iter().map(|(_, log)| *log).collect();
+            let (low, high) = Effect::paired(&logs, 0.0).unwrap().bounds(1.0 - level);
+            holds += u32::from((low..=high).contains(&truth[variant]));
+        }
+    }
+    // 95 % of 1600.
+    assert!(holds >= 1_520, "{holds} of 1600");
 }
 
 #[test]

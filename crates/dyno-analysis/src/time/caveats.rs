@@ -115,8 +115,11 @@ fn never_steady(findings: &Findings) -> Option<Caveat> {
         let Some(trials) = half_agree(cell, is_never_steady) else { continue };
         cells.push((cell, course(cell, &trials)));
     }
-    let advice = "There was no steady state to estimate: the mean is that of a stretch of a curve, and                   a longer one would have another. Read the charts by second, not the means; measure                   for longer, or say that this is how it is."
-        .to_owned();
+    let advice =
+        "There was no steady state to estimate: the mean is that of a stretch of a curve, \
+                  and a longer one would have another. Read the charts by second, not the means; \
+                  measure for longer, or say that this is how it is."
+            .to_owned();
     let what = "Throughput had not reached a level when measuring ended";
     caveat(findings, CaveatKind::NeverSteady, &cells, (what, advice))
 }

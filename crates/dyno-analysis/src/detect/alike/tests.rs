@@ -111,8 +111,24 @@ fn a_data_set_that_grows() {
         run.trials[1].data.bytes_after = Some(140_000_000);
         run.trials[0].data.bytes_after = run.trials[0].data.bytes;
     });
-    contains(&caveat.message, "b went from 100 MB to 140 MB");
+    contains(&caveat.message, "b went from 100 MB to 140 MB, logs included");
     assert_eq!(caveat.variants, [1]);
+}
+
+#[test]
+fn logs_that_grow_are_no_data() {
+    let with_logs = |run: &mut Run, log_bytes_after| {
+        run.trials[1].data.bytes = Some(100_000_000);
+        run.trials[1].data.bytes_after = Some(140_000_000);
+        run.trials[1].data.log_bytes = Some(10_000_000);
+        run.trials[1].data.log_bytes_after = Some(log_bytes_after);
+        run.trials[0].data.bytes_after = run.trials[0].data.bytes;
+    };
+    let caveat = only(CaveatKind::DataChangedSize, |run| with_logs(run, 20_000_000));
+    contains(&caveat.message, "b went from 90.0 MB to 120 MB, logs left out");
+    let mut run = sound();
+    with_logs(&mut run, 50_000_000);
+    assert_eq!(caveats_of(run), []);
 }
 
 #[test]
@@ -123,6 +139,20 @@ fn data_in_memory_on_one_side_only() {
     });
     contains(&caveat.message, "b at 4 clients read the disks 1.00 times a transaction, a hardly");
     assert_eq!((caveat.variants, caveat.steps), (vec![0, 1], vec![0]));
+}
+
+#[test]
+fn what_a_handful_of_transactions_read_says_nothing_of_caches() {
+    let mut run = sound();
+    for trial in &mut run.trials {
+        for kind in trial.steps.iter_mut().flat_map(|step| &mut step.kinds) {
+            kind.outcomes.insert("committed".to_owned(), 1);
+        }
+    }
+    read(&mut run, 0, 0.0);
+    read(&mut run, 1, 5_000.0);
+    let found = caveats_of(run);
+    assert!(found.iter().all(|c| c.kind != CaveatKind::CacheNotAsMeant), "{found:?}");
 }
 
 #[test]
