@@ -39,6 +39,7 @@ impl Unit {
             "B" => Unit::Bytes,
             "B/s" => Unit::BytesPerSecond,
             "%" => Unit::Effect,
+            "×" => Unit::Ratio,
             "" => Unit::Count,
             other => Unit::Other(other.to_owned()),
         }
@@ -85,7 +86,13 @@ impl Unit {
             Unit::Percent => format!("{} %", significant(value, 3, trim)),
             Unit::Cpus => format!("{} CPU", significant(value, 3, trim)),
             Unit::Count => scaled(value, &COUNTS, trim),
-            Unit::Other(unit) => format!("{} {unit}", scaled(value, &COUNTS, trim)),
+            Unit::Other(unit) => {
+                let number = scaled(value, &COUNTS, trim);
+                match unit.strip_prefix("1/") {
+                    Some(per) => format!("{number} per {per}"),
+                    None => format!("{number} {unit}"),
+                }
+            }
         }
     }
 }
@@ -127,6 +134,11 @@ fn round_significant(value: f64, digits: i32) -> f64 {
 /// Writes with a number of significant digits, and the true minus sign.
 fn significant(value: f64, digits: i32, trim: bool) -> String {
     let rounded = round_significant(value, digits);
+    if rounded != 0.0 && rounded.abs() < 1e-4 {
+        // `0.00000033` is counted by nobody.
+        return format!("{rounded:.0$e}", if trim { 0 } else { digits as usize - 1 })
+            .replace('-', "−");
+    }
     let magnitude = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
     let decimals = (digits - 1 - magnitude).clamp(0, 9) as usize;
     let mut text = format!("{:.decimals$}", rounded.abs());
@@ -355,6 +367,8 @@ mod tests {
         check(Unit::Ratio, 0.00107, "0.00107 ×");
         check(Unit::Count, f64::NAN, "–");
         check(Unit::Other("rows".into()), 1500.0, "1.50k rows");
+        check(Unit::Other("1/CPU s".into()), 41_200.0, "41.2k per CPU s");
+        check(Unit::Bytes, 3.3e-7, "3.30e−7 B");
     }
 
     #[test]

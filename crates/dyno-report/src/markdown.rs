@@ -35,6 +35,11 @@ pub fn render(findings: &Findings) -> String {
     out
 }
 
+/// A text as it is safe in Markdown: it can become no markup, and be no part of a table.
+pub fn escaped(text: &str) -> String {
+    escape(text)
+}
+
 /// Makes a text harmless: Markdown signs are escaped, HTML too, and line breaks become spaces.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -100,27 +105,27 @@ fn comparisons(out: &mut String, view: &View<'_>) {
          matter.\n\n"
     );
     let main = words::metric(view.main_metric());
-    let titles = titles(&["variant", "step", "verdict", main, "bounds", "n", "p95", "bounds"]);
-    head(out, &titles, 3);
+    let of_each = ["bounds", "verdict", "n"];
+    let titles =
+        [&["variant", "step", main][..], &of_each, &["p95 response time"], &of_each].concat();
+    head(out, &self::titles(&titles), 2);
     for (variant, step) in view.places() {
         let throughput = view.comparison(variant, step, view.main_metric());
         let p95 = view.comparison(variant, step, Metric::ResponseP95);
-        let Some(first) = throughput.or(p95) else { continue };
+        if throughput.or(p95).is_none() {
+            continue;
+        }
         let effect = |c: Option<&dyno_analysis::Comparison>| match c {
             Some(c) => [
                 format::effect_of(&c.relative),
                 format::bounds(&c.relative).unwrap_or_else(|| "none".to_owned()),
+                format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict)),
+                c.relative.n.to_string(),
             ],
-            None => ["–".to_owned(), "–".to_owned()],
+            None => ["–", "–", "–", "–"].map(str::to_owned),
         };
-        let [value, bounds] = effect(throughput);
-        let [value_p95, bounds_p95] = effect(p95);
-        let verdict = throughput.map_or("–".to_owned(), |c| {
-            format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict))
-        });
-        let n = first.relative.n.to_string();
-        let (name, step) = (escape(view.variant(variant)), escape(view.step(step)));
-        row(out, &[name, step, verdict, value, bounds, n, value_p95, bounds_p95]);
+        let place = [escape(view.variant(variant)), escape(view.step(step))];
+        row(out, &[&place[..], &effect(throughput), &effect(p95)].concat());
     }
     out.push('\n');
 }
@@ -143,7 +148,8 @@ fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
 }
 
 fn failures(out: &mut String, view: &View<'_>) {
-    let failed: Vec<_> = view.findings.trials.iter().filter(|t| t.state != "finished").collect();
+    let is_lost = |state: &str| !matches!(state, "finished" | "not needed");
+    let failed: Vec<_> = view.findings.trials.iter().filter(|t| is_lost(&t.state)).collect();
     for trial in &failed {
         let message = trial.message.as_deref().unwrap_or("no message");
         *out += &format!(

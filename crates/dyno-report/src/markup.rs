@@ -96,6 +96,27 @@ impl Markup {
     }
 }
 
+/// A text in which a number is never parted from its unit, nor `n` from its number.
+pub(crate) fn kept_together(text: &str) -> String {
+    const FIXED: char = '\u{a0}';
+    let chars: Vec<char> = text.chars().collect();
+    let at = |i: Option<usize>| i.and_then(|i| chars.get(i)).copied().unwrap_or(' ');
+    let keeps = |i: usize| {
+        let (before, after) = (at(i.checked_sub(1)), at(Some(i + 1)));
+        let is_n = |i: Option<usize>| {
+            at(i) == 'n' && !at(i.and_then(|i| i.checked_sub(1))).is_alphabetic()
+        };
+        match (before, after) {
+            (_, '×' | '%' | 'µ') => before.is_ascii_digit(),
+            (_, '=') => is_n(i.checked_sub(1)),
+            ('=', _) => is_n(i.checked_sub(3)),
+            _ => false,
+        }
+    };
+    let one = |(i, c): (usize, &char)| if *c == ' ' && keeps(i) { FIXED } else { *c };
+    chars.iter().enumerate().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +143,17 @@ mod tests {
         check("`<b>`", "<code>&lt;b&gt;</code>");
         check("a ` b", "a ` b");
         check("`a` ` b", "<code>a</code> ` b");
+    }
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(kept_together(text).replace('\u{a0}', "~"), expected);
+        };
+        check("70 × a (95 % bounds, n = 5)", "70~× a (95~% bounds, n~=~5)");
+        check("12 µs at 4 clients", "12~µs at 4 clients");
+        check("when = 5, a × b, × = %", "when = 5, a × b, × = %");
+        check("", "");
     }
 
     #[test]

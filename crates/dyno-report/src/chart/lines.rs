@@ -194,8 +194,11 @@ impl LinesChart {
         let frame = &self.frame;
         let y = self.y_scale();
         open_svg(&mut out, frame, &self.label, &self.attributes(&y));
-        let ticks: Vec<(f64, String)> =
-            y.ticks(4).into_iter().map(|v| (self.on_frame(y.at(v)), self.unit.on_axis(v))).collect();
+        let ticks: Vec<(f64, String)> = y
+            .ticks(4)
+            .into_iter()
+            .map(|v| (self.on_frame(y.at(v)), self.unit.on_axis(v)))
+            .collect();
         y_axis(&mut out, frame, &ticks);
         self.x_axis(&mut out);
         self.plot(&mut out, &y);

@@ -103,11 +103,8 @@ impl MarksChart {
 
     fn y_scale(&self) -> Scale {
         let frame = &self.frame;
-        let values = self.marks.iter().flat_map(|m| {
-            let (low, high) = m.bounds.unwrap_or((m.value, m.value));
-            m.dots.iter().copied().chain([m.value, low, high])
-        });
-        let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let marks: Vec<&Mark> = self.marks.iter().collect();
+        let values = in_sight(&marks, self.is_log);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if self.is_log {
             let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
@@ -287,14 +284,52 @@ impl MarksChart {
     }
 }
 
+/// How many times the largest value or repetition bounds may reach before a chart leaves them out of
+/// sight: with two repetitions bounds may be a thousand times as far, and nothing else would be seen.
+const REACH: f64 = 4.0;
+
+/// The same on a logarithmic axis, to either side.
+const REACH_LOG: f64 = 30.0;
+
+/// What an axis has to show: all values and repetitions, and bounds as far as they do not press the
+/// rest flat.
+pub(crate) fn in_sight(marks: &[&Mark], is_log: bool) -> Vec<f64> {
+    let own = marks.iter().flat_map(|m| m.dots.iter().copied().chain([m.value]));
+    let mut values: Vec<f64> = own.filter(|v| v.is_finite()).collect();
+    let (least, most) = if is_log {
+        let positive = || values.iter().copied().filter(|v| *v > 0.0);
+        let (low, high) =
+            (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
+        (low / REACH_LOG, high * REACH_LOG)
+    } else {
+        let size = values.iter().fold(0.0_f64, |size, v| size.max(v.abs())) * REACH;
+        (-size, size)
+    };
+    let bounds = marks.iter().filter_map(|m| m.bounds).flat_map(|(low, high)| [low, high]);
+    values.extend(bounds.filter(|v| v.is_finite()).map(|v| v.max(least).min(most)));
+    values
+}
+
+/// Whether an end of bounds lies on the axis; one beyond it has no cap: its bar runs on.
+pub(crate) fn has_cap(end: f64, scale: &Scale) -> bool {
+    (scale.low..=scale.high).contains(&end)
+}
+
 /// Draws an error bar with caps; on a bar in the colour of text, else in that of the variant.
 fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) {
     let Some((low, high)) = mark.bounds else { return };
-    let (low, high) = (coordinate(y.at(low)), coordinate(y.at(high)));
     let (left, right) = (coordinate(x - 3.5), coordinate(x + 3.5));
+    let at = |end: f64| coordinate(y.at(end));
+    let caps: String = [low, high]
+        .into_iter()
+        .filter(|end| has_cap(*end, y))
+        .map(|end| format!("M{left} {}H{right}", at(end)))
+        .collect();
     out.raw(format_args!(
-        "<path d=\"M{} {low}V{high}M{left} {low}H{right}M{left} {high}H{right}\" class=\"{}\"/>",
+        "<path d=\"M{} {}V{}{caps}\" class=\"{}\"/>",
         coordinate(x),
+        at(low),
+        at(high),
         if is_on_bar { "eb" } else { "eb own" }
     ));
 }
@@ -342,6 +377,32 @@ mod tests {
             curves: Vec::new(),
             frame: Frame::new(200.0, 136.0),
         }
+    }
+
+    #[test]
+    fn wild_bounds_do_not_press_the_rest_flat() {
+        let mark = |value: f64, bounds: (f64, f64)| Mark {
+            variant: 0,
+            step: 0,
+            value,
+            bounds: Some(bounds),
+            dots: vec![value * 0.5, value * 2.0],
+            tip: String::new(),
+        };
+        let check = |is_log: bool, bounds: (f64, f64), expected: (f64, f64)| {
+            let marks = [mark(100.0, bounds)];
+            let all = in_sight(&[&marks[0]], is_log);
+            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            assert_eq!((low, high), expected, "{bounds:?}");
+        };
+        check(false, (20.0, 300.0), (20.0, 300.0));
+        check(false, (0.1, 44_000.0), (0.1, 800.0));
+        check(false, (-9_000.0, 44_000.0), (-800.0, 800.0));
+        check(true, (10.0, 900.0), (10.0, 900.0));
+        check(true, (1e-6, 1e9), (50.0 / 30.0, 6_000.0));
+        let scale = Scale::linear(0.0, 800.0, 100.0, 0.0);
+        assert!(has_cap(0.1, &scale) && !has_cap(44_000.0, &scale));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Charts of a single step: a row for each variant, its value as a dot on a horizontal axis with
 //! its bounds and repetitions.
 
-use super::marks::Mark;
+use super::marks::{Mark, has_cap, in_sight};
 use super::scale::{Scale, nice_log_range, nice_range};
 use super::{Frame, open_svg, text, variant_class};
 use crate::format::Unit;
@@ -68,13 +68,9 @@ impl RowsChart {
     }
 
     fn scale(&self, frame: &Frame) -> Scale {
-        let ends = |mark: &Mark| {
-            let (low, high) = mark.bounds.unwrap_or((mark.value, mark.value));
-            mark.dots.iter().copied().chain([mark.value, low, high]).collect::<Vec<f64>>()
-        };
-        let band = self.band.map_or(Vec::new(), |(low, high)| vec![low, high]);
-        let values = self.rows.iter().flat_map(|(_, mark)| ends(mark)).chain(band);
-        let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        let marks: Vec<&Mark> = self.rows.iter().map(|(_, mark)| mark).collect();
+        let mut values = in_sight(&marks, self.is_log);
+        values.extend(self.band.into_iter().flat_map(|(low, high)| [low, high]));
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
         if self.is_log && low.is_finite() {
@@ -124,12 +120,17 @@ impl RowsChart {
         out.raw(format_args!("<g class=\"{}\"><g class=\"k\">", variant_class(mark.variant)));
         out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
         if let Some((low, high)) = mark.bounds {
-            let (low, high) = (coordinate(x.at(low)), coordinate(x.at(high)));
             let (above, below) = (coordinate(y - 4.0), coordinate(y + 4.0));
+            let caps: String = [low, high]
+                .into_iter()
+                .filter(|end| has_cap(*end, x))
+                .map(|end| format!("M{} {above}V{below}", coordinate(x.at(end))))
+                .collect();
             out.raw(format_args!(
-                "<path d=\"M{low} {}H{high}M{low} {above}V{below}M{high} {above}V{below}\" \
-                 class=\"eb own\"/>",
-                coordinate(y)
+                "<path d=\"M{} {}H{}{caps}\" class=\"eb own\"/>",
+                coordinate(x.at(low)),
+                coordinate(y),
+                coordinate(x.at(high)),
             ));
         }
         out.raw(format_args!(

@@ -23,8 +23,9 @@ pub(crate) fn own_interval<'a>(all: impl IntoIterator<Item = &'a Vec<Point>>) ->
     }
     apart.retain(|distance| distance.is_finite());
     apart.sort_by(f64::total_cmp);
-    // Of an even number the smaller one in the middle: in doubt a gap stays a gap.
-    let middle = apart.get(apart.len().saturating_sub(1) / 2)?;
+    // Of an even number the larger one in the middle: what is read every five seconds may be read at
+    // the end of a step once more.
+    let middle = apart.get(apart.len() / 2)?;
     (*middle >= SPARSE_FROM).then_some(*middle)
 }
 
@@ -93,6 +94,9 @@ mod tests {
         let mut dense = every(1, 0, 30);
         dense[7].1 = None;
         check(dense, None);
+        let mut at_the_end = every(5, 4, 12);
+        at_the_end[11].1 = Some(1.0);
+        check(at_the_end, Some(5.0));
         check(every(5, 2, 5), None);
         check(Vec::new(), None);
         // Of two readings in each of two trials.

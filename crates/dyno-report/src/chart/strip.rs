@@ -4,7 +4,7 @@ use dyno_analysis::Estimate;
 
 use super::scale::Scale;
 use super::{Frame, open_svg};
-use crate::format;
+use crate::format::{self, Unit};
 use crate::markup::{Markup, coordinate};
 
 const WIDTH: f64 = 130.0;
@@ -40,6 +40,15 @@ impl Ruler {
         }
         ruler.reach = ends.max(values).min(values * 4.0).max(0.001) * 1.05;
         ruler
+    }
+
+    /// The effects at the ends of a strip, as text.
+    pub(crate) fn ends(&self) -> (String, String) {
+        let at = |place: f64| match self.is_log {
+            true => Unit::Ratio.tick(place.exp()),
+            false => Unit::Effect.tick(if place.abs() >= 10.0 { place.round() } else { place }),
+        };
+        (at(-self.reach), at(self.reach))
     }
 
     /// Where an effect in percent lies: zero is no effect.
@@ -118,9 +127,10 @@ mod tests {
         // Half is as far to the left as twice is to the right.
         assert!((ruler.place(-50.0) + ruler.place(100.0)).abs() < 1e-12);
         assert!(ruler.reach >= 557_f64.ln());
-        let small = [estimate(8.0, 5.0, 11.0), estimate(-4.0, -200.0, 9.0)];
+        let small = [estimate(8.0, 5.0, 11.0), estimate(-4.0, -80.0, 9.0)];
         let ruler = Ruler::new(small.iter(), 3.0);
         assert!(!ruler.is_log && (ruler.reach - 32.0 * 1.05).abs() < 1e-9, "{ruler:?}");
+        assert_eq!(ruler.ends(), ("−34 %".to_owned(), "+34 %".to_owned()));
     }
 
     #[test]

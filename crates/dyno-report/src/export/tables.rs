@@ -168,7 +168,7 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
             ("absolute_high", "", NUMBER),
             ("absolute_unit", "", TEXT),
             ("n", "", WHOLE),
-            ("p_value_corrected", "", NUMBER),
+            ("p_value_of_verdict", "", NUMBER),
             ("verdict", "", TEXT),
             ("repetitions_needed", "", WHOLE),
         ],

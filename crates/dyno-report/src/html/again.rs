@@ -69,7 +69,8 @@ fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> O
         }
         None => {
             if let Some(rate) = step.rate {
-                add("rate", &rate.to_string());
+                let rate = step.stepped.clone().unwrap_or_else(|| rate.to_string());
+                add("rate", &rate);
                 add("arrivals", &step.arrivals);
             }
         }

@@ -1,11 +1,12 @@
 //! The first screen: question, answer, verdict of each comparison, caveats.
 
+use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
 
 use super::parts;
 use crate::chart::strip::{self, Ruler};
 use crate::format;
-use crate::markup::{Markup, escape};
+use crate::markup::{Markup, escape, kept_together};
 use crate::view::View;
 use crate::words;
 
@@ -18,11 +19,12 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     out.raw("<section id=\"answer\">");
     out.classed("p", "eyebrow", summary(view));
     out.element("h1", &findings.title);
-    out.raw("<p class=\"headline\">").prose(&findings.answer.headline).raw("</p>");
+    let headline = kept_together(&findings.answer.headline);
+    out.raw("<p class=\"headline\">").prose(&headline).raw("</p>");
     if !findings.answer.details.is_empty() {
         out.raw("<ul class=\"details\">");
         for detail in &findings.answer.details {
-            out.raw("<li>").prose(detail).raw("</li>");
+            out.raw("<li>").prose(&kept_together(detail)).raw("</li>");
         }
         out.raw("</ul>");
     }
@@ -36,7 +38,7 @@ fn summary(view: &View<'_>) -> String {
     let findings = view.findings;
     let in_state = |state: &str| findings.trials.iter().filter(|t| t.state == state).count();
     let mut trials = words::counted(findings.trials.len(), "trial", "trials");
-    for state in ["failed", "missing"] {
+    for state in ["failed", "missing", "not needed"] {
         if in_state(state) > 0 {
             trials += &format!(", {} {state}", in_state(state));
         }
@@ -98,9 +100,9 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         out.raw("<th>Step</th>");
     }
     let main = super::tables::title(view.main_metric());
-    out.raw(format_args!("<th class=\"n\">{main}</th><th></th><th>Verdict</th>"));
+    head(out, &main, &rulers.0);
     if has_p95 {
-        out.raw("<th class=\"n\">p95 response time</th><th></th><th>Verdict</th>");
+        head(out, "p95 response time", &rulers.1);
     }
     out.raw("</tr></thead><tbody>");
     let mut variant_before = None;
@@ -121,6 +123,15 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     if rows.len() > ROWS_OPEN {
         out.raw("</details>");
     }
+}
+
+/// The heads of the three cells of an effect; the drawing's says where its ends are.
+pub(crate) fn head(out: &mut Markup, name: &str, ruler: &Ruler) {
+    let (low, high) = ruler.ends();
+    out.raw(format_args!(
+        "<th class=\"n\">{name}</th><th class=\"strip\"><div class=\"ends\"><span>{low}</span>\
+         <span>{high}</span></div></th><th>Verdict</th>"
+    ));
 }
 
 fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool) {
@@ -189,7 +200,10 @@ fn effect(out: &mut Markup, comparison: Option<&Comparison>, ruler: &Ruler, thre
         remarks.push(format::p_value(p));
     }
     if let Some(n) = comparison.repetitions_needed {
-        remarks.push(format!("about {n} repetitions decide"));
+        remarks.push(match n {
+            REPETITIONS_CAP.. => format!("even {n} repetitions might not decide"),
+            n => format!("about {n} repetitions decide"),
+        });
     }
     if !remarks.is_empty() {
         out.classed("small", "", remarks.join(" · "));

@@ -11,7 +11,7 @@ use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
 use crate::format::{self, Unit};
-use crate::markup::{Markup, escape};
+use crate::markup::Markup;
 use crate::places::Places;
 use crate::view::View;
 
@@ -63,14 +63,18 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
     out.raw("<th class=\"n\" scope=\"col\">n</th><th>Trend</th></tr></thead><tbody>");
-    for debt in facts {
+    let mut ordered = facts.to_vec();
+    ordered.sort_by(|a, b| (&a.reading, a.variant).cmp(&(&b.reading, b.variant)));
+    let mut before = "";
+    for debt in ordered {
         let unit = unit_of(&debt.reading, &debt.unit);
-        let title = escape(&debt.meaning);
-        out.raw(format_args!(
-            "<tr class=\"v{}\"><th scope=\"row\" title=\"{title}\">",
-            debt.variant
-        ));
-        out.element("code", debt.reading.trim_start_matches(PREFIX)).raw("</th>");
+        out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", debt.variant));
+        out.element("code", debt.reading.trim_start_matches(PREFIX));
+        if before != debt.reading {
+            out.element("small", &debt.meaning);
+        }
+        before = &debt.reading;
+        out.raw("</th>");
         out.raw(format_args!("<td>{}</td>", parts::name(view, debt.variant)));
         for estimate in [&debt.at_start, &debt.at_end, &debt.most] {
             // Debt is never below zero, so neither are its bounds.
@@ -81,7 +85,9 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         let (class, trend) = match debt.trend {
             DebtTrend::Grew => ("bad", "grew"),
             DebtTrend::Shrank => ("", "shrank"),
-            DebtTrend::Level => ("", "level"),
+            // Wide bounds that hold zero are no proof of a level.
+            DebtTrend::Level if is_flat(&debt.slope_per_s) => ("", "level"),
+            DebtTrend::Level => ("none", "not decided"),
             DebtTrend::Unknown => ("none", "one repetition: not known"),
         };
         out.classed("td", class, trend).raw("</tr>");
@@ -91,10 +97,15 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         "quiet",
         format!(
             "Means over n repetitions, beneath them their {} bounds. Debt grew or shrank if the \
-             bounds of its slope lie on one side of zero.",
+             bounds of its slope lie on one side of zero; where they hold zero, that is not decided.",
             parts::confidence(view)
         ),
     );
+}
+
+/// Whether a slope is zero in all repetitions.
+fn is_flat(slope: &Estimate) -> bool {
+    slope.low == Some(0.0) && slope.high == Some(0.0)
 }
 
 /// A cell with a value and beneath it its bounds, none of them below `least`.

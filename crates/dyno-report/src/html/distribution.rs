@@ -58,6 +58,24 @@ impl Distribution {
         out
     }
 
+    /// Times in microseconds at places of the axis of nines that are [`APART`] from each other, from
+    /// the smallest on, as far as at least one observation lies beyond.
+    fn trace(&self) -> Vec<f64> {
+        let n = self.n as f64;
+        let (mut out, mut so_far) = (Vec::new(), 0);
+        for (ns, count) in &self.counts {
+            so_far += count;
+            loop {
+                let beyond = 10_f64.powf(-(out.len() as f64) * APART);
+                if beyond * n < 1.0 || (so_far as f64) < (1.0 - beyond) * n {
+                    break;
+                }
+                out.push(*ns as f64 / 1000.0);
+            }
+        }
+        out
+    }
+
     /// Shares in percent by the logarithm to base 10 of the microseconds; a bucket is the fourth
     /// part of a doubling. Empty buckets between others are zero.
     pub(crate) fn shares(&self) -> Vec<Point> {
@@ -80,28 +98,58 @@ impl Distribution {
 /// Buckets of a drawn histogram for each doubling.
 const PER_DOUBLING: f64 = 4.0;
 
-/// Distributions by step, kind of transaction and variant.
-pub(crate) type Distributions = BTreeMap<(usize, String, usize), Distribution>;
+/// Nines between the points of a band.
+const APART: f64 = 0.1;
+
+/// Distributions of all repetitions together, and how far apart repetitions are.
+#[derive(Default)]
+pub(crate) struct Distributions {
+    /// By step, kind of transaction and variant.
+    pub(crate) merged: BTreeMap<(usize, String, usize), Distribution>,
+    /// Of each trial, all kinds together, by step and variant.
+    traces: BTreeMap<(usize, usize), Vec<Vec<f64>>>,
+}
+
+impl Distributions {
+    /// The smallest and the largest repetition of a variant at a step, on the axis of nines, as far
+    /// as each has observations; none of a single one.
+    pub(crate) fn band(&self, step: usize, variant: usize) -> Option<(Vec<Point>, Vec<Point>)> {
+        let traces = self.traces.get(&(step, variant)).filter(|traces| traces.len() > 1)?;
+        let n = traces.iter().map(Vec::len).min().filter(|n| *n > 1)?;
+        let across = |pick: fn(f64, f64) -> f64| -> Vec<Point> {
+            let at = |i: usize| traces.iter().map(|trace| trace[i]).reduce(pick);
+            (0..n).map(|i| (i as f64 * APART, at(i))).collect()
+        };
+        Some((across(f64::min), across(f64::max)))
+    }
+}
 
 /// Merges the histograms of all finished trials.
 pub(crate) fn gather(findings: &Findings, runs: &[Run]) -> Distributions {
     let places = Places::new(findings, runs);
-    let mut found = Distributions::new();
+    let mut found = Distributions::default();
     for (i, run) in runs.iter().enumerate() {
         for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
             let Some(variant) = places.variant(i, trial.number) else { continue };
             for step in &trial.steps {
                 let Some(at) = places.step(i, step.step) else { continue };
+                let mut own = Distribution::default();
                 for kind in &step.kinds {
                     let key = (at, kind.name.clone(), variant);
-                    let all = found.entry(key).or_default();
+                    let all = found.merged.entry(key).or_default();
                     // The reader has refused records whose histograms cannot be decoded.
-                    let _ = kind.response.walk(&mut |ns, n| all.add(ns, n));
+                    let _ = kind.response.walk(&mut |ns, n| {
+                        all.add(ns, n);
+                        own.add(ns, n);
+                    });
+                }
+                if own.n > 0 {
+                    found.traces.entry((at, variant)).or_default().push(own.trace());
                 }
             }
         }
     }
-    found.retain(|_, distribution| distribution.n > 0);
+    found.merged.retain(|_, distribution| distribution.n > 0);
     found
 }
 
@@ -141,6 +189,27 @@ mod tests {
         assert_eq!(points.last().unwrap().1, Some(1100.0));
         assert!(points.windows(2).all(|w| w[0].0 < w[1].0));
         assert!(on_nines(&[], 140, 0.3).is_empty());
+    }
+
+    #[test]
+    fn a_band_goes_from_the_smallest_to_the_largest_repetition() {
+        let of = |times: &[(u64, u64)]| {
+            let mut all = Distribution::default();
+            times.iter().for_each(|(ns, n)| all.add(*ns, *n));
+            all.trace()
+        };
+        // Ten observations reach one nine, a hundred reach two.
+        let (few, many) = (of(&[(1000, 5), (3000, 5)]), of(&[(2000, 89), (9000, 11)]));
+        assert_eq!((few.len(), many.len()), (11, 21));
+        assert_eq!((few[0], few[10], many[0], many[10]), (1.0, 3.0, 2.0, 9.0));
+        let mut all = Distributions::default();
+        all.traces.insert((0, 0), vec![few.clone(), many]);
+        all.traces.insert((0, 1), vec![few]);
+        let (low, high) = all.band(0, 0).unwrap();
+        assert_eq!((low.len(), high.len()), (11, 11));
+        assert_eq!((low[0].1, high[0].1), (Some(1.0), Some(2.0)));
+        assert_eq!((low[10], high[10]), ((1.0, Some(3.0)), (1.0, Some(9.0))));
+        assert!(all.band(0, 1).is_none() && all.band(1, 0).is_none());
     }
 
     #[test]

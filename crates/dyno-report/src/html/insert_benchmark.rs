@@ -1,10 +1,11 @@
 //! The Insert Benchmark's own tables: rates against the baseline, whether the insert rate was kept,
 //! response time buckets, and how long the smallest id took to find.
 
+use dyno_analysis::Estimate;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell, SLA_SHARE};
 
 use super::parts;
-use crate::format::Unit;
+use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
 
@@ -108,18 +109,36 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         "p",
         "lead",
         "Rows inserted per second in l.i0, l.i1 and l.i2; rows indexed per second in l.x; queries \
-         per second in the steps that read. Beneath it: as a multiple of the baseline.",
+         per second in the steps that read, with bounds over repetitions. Beneath it: as a multiple of \
+         the baseline, coloured where it is more than 5 % (the author's band) and the bounds of both \
+         lie apart.",
     );
     let all = table.steps(|_| true);
     table.by_step(out, "heat dense", &all, |out, cell| {
-        let rate = cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref());
-        let Some(rate) = rate else { return absent(out) };
-        let (class, strength) = cell.relative.map_or(("", 0.0), colour);
+        let Some(rate) = rate_of(cell) else { return absent(out) };
+        let baseline = table.view.findings.variants[cell.variant].baseline;
+        let theirs = baseline.and_then(|v| rate_of(table.at(v, cell.step)?));
+        let is_told = theirs.is_some_and(|theirs| are_apart(rate, theirs));
+        let (class, strength) = cell.relative.filter(|_| is_told).map_or(("", 0.0), colour);
         out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength:.0}%\">"));
-        out.element("b", Unit::PerSecond.show(rate.value));
+        let (value, spread) = format::value_and_spread(rate);
+        out.element("b", value);
+        let spread = if spread.is_empty() { format!("n = {}", rate.n) } else { spread };
+        out.raw(" ").element("i", spread);
         let relative = cell.relative.map_or(String::new(), |relative| format!("{relative:.2}"));
         out.element("small", relative).raw("</td>");
     });
+}
+
+/// What the author compares at a step.
+fn rate_of(cell: &InsertBenchmarkCell) -> Option<&Estimate> {
+    cell.queries.as_ref().or(cell.indexed.as_ref()).or(cell.inserts.as_ref())
+}
+
+/// Whether the bounds of two rates lie apart; without bounds nothing tells.
+fn are_apart(ours: &Estimate, theirs: &Estimate) -> bool {
+    let bounds = (ours.low.zip(ours.high), theirs.low.zip(theirs.high));
+    matches!(bounds, (Some((low, high)), Some((a, b))) if low > b || high < a)
 }
 
 /// Within 5 % of the baseline, as the author has it, nothing is coloured.
@@ -274,16 +293,20 @@ fn bucket(out: &mut Markup, percent: f64, count: u64) {
 mod tests {
     use super::*;
     use crate::fixture;
-    use dyno_analysis::Estimate;
     use dyno_analysis::insert_benchmark::{GetMin, N_BUCKETS, Sla};
 
     fn rate(value: f64) -> Option<Estimate> {
-        Some(Estimate { value, n: 1, unit: "1/s".to_owned(), ..Estimate::default() })
+        let (low, high) = (Some(value * 0.9), Some(value * 1.1));
+        Some(Estimate { value, low, high, n: 3, unit: "1/s".to_owned(), ..Estimate::default() })
     }
 
     fn rendered(cell: InsertBenchmarkCell) -> String {
+        rendered_all(vec![cell])
+    }
+
+    fn rendered_all(cells: Vec<InsertBenchmarkCell>) -> String {
         let (mut findings, _) = fixture::three_variants();
-        findings.insert_benchmark = vec![cell];
+        findings.insert_benchmark = cells;
         let mut out = Markup::new();
         section(&mut out, &View::new(&findings));
         out.finish()
@@ -315,11 +338,18 @@ mod tests {
 
     #[test]
     fn what_the_author_looks_at_is_there() {
-        let html = rendered(cell());
+        let baseline = InsertBenchmarkCell {
+            variant: 0,
+            step: 2,
+            queries: rate(8642.0),
+            ..InsertBenchmarkCell::default()
+        };
+        let html = rendered_all(vec![baseline, cell()]);
         for expected in [
             "<section id=\"insert-benchmark\">",
             "<small>0.50</small>",
             "td class=\"n worse\"",
+            "± 430",
             "met in 0 of 3 trials",
             "99.9 % of seconds, longest miss 7 s",
             "4.20 s",
@@ -347,6 +377,19 @@ mod tests {
         section(&mut out, &View::new(&findings));
         assert_eq!(out.finish(), "");
         assert_eq!(rendered(InsertBenchmarkCell { variant: 99, ..cell() }), "");
+    }
+
+    #[test]
+    fn only_rates_whose_bounds_lie_apart_differ() {
+        let of =
+            |low: Option<f64>, high: Option<f64>| Estimate { low, high, ..Estimate::default() };
+        let check = |a: (f64, f64), b: (f64, f64), expected: bool| {
+            let (a, b) = (of(Some(a.0), Some(a.1)), of(Some(b.0), Some(b.1)));
+            assert_eq!((are_apart(&a, &b), are_apart(&b, &a)), (expected, expected));
+        };
+        check((1.0, 2.0), (3.0, 4.0), true);
+        check((1.0, 3.0), (2.0, 4.0), false);
+        assert!(!are_apart(&of(None, None), &of(Some(3.0), Some(4.0))));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) fn charts(out: &mut Markup, view: &View<'_>, times: &Times, step: usi
     let mut kinds: Vec<&str> = strands.iter().map(|strand| strand.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
+    super::kinds::in_order(view, &mut kinds);
     let Some(first) = strands.first().filter(|_| kinds.len() > 1) else { return };
     let length = format::seconds(first.grid.column_s);
     let rate: Pick = |grid, at| {

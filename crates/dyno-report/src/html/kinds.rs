@@ -43,6 +43,12 @@ pub(crate) fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
     names
 }
 
+/// Puts kinds into the order of the tables, which is that of the workload.
+pub(crate) fn in_order(view: &View<'_>, kinds: &mut [&str]) {
+    let order = names(view);
+    kinds.sort_by_key(|kind| order.iter().position(|name| name == kind).unwrap_or(order.len()));
+}
+
 /// Writes a table for each step that has kinds.
 pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     if view.findings.kinds.is_empty() {
@@ -66,7 +72,7 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
     if is_offered {
-        out.raw("<th class=\"n\" scope=\"col\">Offered and kept</th>");
+        out.raw("<th class=\"n\" scope=\"col\">Offered to its role</th>");
     }
     out.raw("<th class=\"n\" scope=\"col\">Failed</th></tr></thead><tbody>");
     for name in names(view) {
@@ -74,6 +80,9 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
             out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", kind.variant)).text(name);
             if let Some(role) = kind.role.as_ref().filter(|role| *role != name) {
                 out.element("small", role);
+            }
+            if let Some(told) = new_orders(view, kind) {
+                out.element("small", told);
             }
             out.raw(format_args!("</th><td>{}</td>", parts::name(view, kind.variant)));
             for metric in SHOWN {
@@ -88,6 +97,27 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
         }
     }
     out.raw("</tbody></table></div>");
+}
+
+/// The throughput of TPC-C's new-orders under the name that the field has for it: only terminals that
+/// wait, on warehouses of full size, measure what the specification calls tpmC.
+fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
+    let variant = view.findings.variants.get(kind.variant)?;
+    if variant.workload != "tpcc" || kind.kind != "new_order" {
+        return None;
+    }
+    let throughput = kind.metrics.get(&Metric::Throughput)?;
+    let has = |name: &str, word: &str| variant.options.get(name).is_some_and(|is| is == word);
+    let name = match has("mode", "paced") && !has("size", "small") {
+        true => "tpmC, in no audit of the TPC",
+        false => "NOPM",
+    };
+    let a_minute = |rate: f64| format::grouped((rate * 60.0).round().max(0.0) as u64);
+    let bounds = match throughput.low.zip(throughput.high) {
+        Some((low, high)) => format!(" ({} … {})", a_minute(low), a_minute(high)),
+        None => String::new(),
+    };
+    Some(format!("{}{bounds} a minute: {name}", a_minute(throughput.value)))
 }
 
 fn comparison<'a>(
@@ -120,7 +150,7 @@ fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Compari
     out.raw("</td>");
 }
 
-/// The offered rate, and how much of it was done in how many trials.
+/// The rate that is offered to the role, and how much of it was done in how many trials.
 fn offered(out: &mut Markup, kind: &KindCell) {
     let Some(offered) = &kind.offered else {
         out.raw("<td class=\"n none\">–</td>");
@@ -128,7 +158,11 @@ fn offered(out: &mut Markup, kind: &KindCell) {
     };
     let class = if offered.met < offered.of { "n bad" } else { "n" };
     out.raw(format_args!("<td class=\"{class}\"><b>{}</b>", Unit::PerSecond.show(offered.rate)));
-    let kept = Unit::Percent.show(offered.kept.value * 100.0);
-    let of = format!("{kept} done, kept in {} of {}", offered.met, offered.of);
-    out.element("small", of).raw("</td>");
+    let percent = |share: f64| Unit::Percent.show(share * 100.0);
+    let bounds = match offered.kept.low.zip(offered.kept.high) {
+        Some((low, high)) => format!(" ({})", format::range(&percent(low), &percent(high))),
+        None => String::new(),
+    };
+    out.element("small", format!("{} done{bounds}", percent(offered.kept.value)));
+    out.element("small", format!("kept in {} of {}", offered.met, offered.of)).raw("</td>");
 }

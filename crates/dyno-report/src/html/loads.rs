@@ -21,7 +21,8 @@ const LOG_FROM: f64 = 20.0;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Error bars are {} bounds; every repetition is a dot.{}",
+        "Error bars are {} bounds; one without a cap runs on beyond the chart. Every repetition is a \
+         dot.{}",
         parts::confidence(view),
         if view.findings.steps.len() > 1 {
             " Point at a chart to read all charts at that step."
@@ -402,19 +403,26 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
     let threshold = view.findings.threshold * 100.0;
     let ruler = Ruler::new(groups.iter().map(|g| &g.relative), threshold);
     out.element("h3", "Low and high concurrency");
-    let cpus = view.findings.cpus;
+    let machines = view.findings.variants.iter().map(|variant| &variant.machine);
+    let is_one = machines.clone().min() == machines.max();
+    let cpus = match is_one {
+        true => format!("as the machine has CPUs ({})", view.findings.cpus),
+        false => "as either machine has CPUs".to_owned(),
+    };
     out.classed(
         "p",
         "lead",
         format!(
-            "Throughput over all steps of a group: low has at most as many clients as the machine \
-             has CPUs ({cpus}), high has more. Geometric mean of the ratios to the baseline."
+            "Throughput over all steps of a group: low has at most as many clients {cpus}, high \
+             more{}. Geometric mean of the ratios to the baseline.",
+            if is_one { "" } else { " than both have" }
         ),
     );
     out.raw(
         "<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th><th>Group</th>",
     );
-    out.raw("<th class=\"n\">Throughput</th><th></th><th>Verdict</th></tr></thead><tbody>");
+    super::answer::head(out, "Throughput", &ruler);
+    out.raw("</tr></thead><tbody>");
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
         let class = words::verdict_class(group.verdict);
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", group.variant));

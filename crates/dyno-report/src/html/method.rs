@@ -19,6 +19,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     own_share(out, runs);
     variants(out, view);
     settings(out, view);
+    stopping(out, view);
     plan(out, view);
     errors(out, view, runs);
     for run in runs {
@@ -41,34 +42,117 @@ fn fact(out: &mut Markup, name: &str, value: &str) {
     out.element("td", value).raw("</tr>");
 }
 
+/// Names of facts with their values, of one machine.
+type Facts = BTreeMap<String, BTreeSet<String>>;
+
+/// The facts that a reader asks for first, in this order; the others are folded.
+const FIRST_FACTS: [&str; 18] = [
+    "machine",
+    "os",
+    "kernel",
+    "virtualisation",
+    "container",
+    "cpu.model",
+    "CPUs",
+    "memory",
+    "filesystem",
+    "disk.name",
+    "disk.rotational",
+    "connection",
+    "Dyno",
+    "run began",
+    "seed",
+    "order of trials",
+    "data sets",
+    "load_average",
+];
+
+/// Where it ran: one column of values, or one for each machine where there are several.
 fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
-    open_facts(out, "Where it ran");
-    let mut facts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut machines: BTreeMap<&str, Facts> = BTreeMap::new();
+    for run in runs {
+        let name = run.manifest.environment.machine.as_str();
+        add_facts(machines.entry(name).or_default(), run);
+    }
+    if machines.len() <= 1 {
+        let mut facts = machines.into_values().next().unwrap_or_default();
+        let mut add = |name: &str, value: String| {
+            facts.entry(name.to_owned()).or_default().insert(value);
+        };
+        add("CPUs", view.findings.cpus.to_string());
+        if let Some(told) = data_sets(view) {
+            add("data sets", told);
+        }
+        for (name, value) in &view.findings.environment {
+            // Findings say `cpus` and `dyno` once more.
+            if !facts.keys().any(|known| known.eq_ignore_ascii_case(name)) {
+                facts.insert(name.clone(), BTreeSet::from([value.clone()]));
+            }
+        }
+        open_facts(out, "Where it ran");
+        for name in FIRST_FACTS {
+            if let Some(values) = facts.remove(name) {
+                fact(out, name, &joined(&values));
+            }
+        }
+        if !facts.is_empty() {
+            out.raw("</tbody></table></div><details class=\"fold\">");
+            out.element("summary", words::counted(facts.len(), "further fact", "further facts"));
+            open_facts(out, "");
+            facts.iter().for_each(|(name, values)| fact(out, name, &joined(values)));
+            out.raw("</tbody></table></div></details>");
+            return;
+        }
+    } else {
+        out.raw("<div class=\"scroll\"><table class=\"facts\"><caption>Where it ran</caption>");
+        out.raw("<thead><tr><th>Fact</th>");
+        machines.keys().for_each(|name| {
+            out.element("th", name);
+        });
+        out.raw("</tr></thead><tbody>");
+        let names: BTreeSet<&String> = machines.values().flat_map(BTreeMap::keys).collect();
+        for name in names {
+            out.raw("<tr>").raw(format_args!("<th scope=\"row\">{}</th>", escape(name)));
+            for facts in machines.values() {
+                out.element("td", facts.get(name).map_or("–".to_owned(), joined));
+            }
+            out.raw("</tr>");
+        }
+    }
+    out.raw("</tbody></table></div>");
+}
+
+fn joined(values: &BTreeSet<String>) -> String {
+    values.iter().map(String::as_str).collect::<Vec<_>>().join(" · ")
+}
+
+/// What a run tells of its machine and of how it was done.
+fn add_facts(facts: &mut Facts, run: &Run) {
     let mut add = |name: &str, value: String| {
         facts.entry(name.to_owned()).or_default().insert(value);
     };
-    for run in runs {
-        let manifest = &run.manifest;
-        let environment = &manifest.environment;
-        add("machine", environment.machine.clone());
-        add("memory", ByteCount(environment.memory_bytes).to_string());
-        add("run began", format::date(manifest.created_unix_ms));
-        add("Dyno", manifest.dyno.clone());
-        add("seed", manifest.seed.to_string());
-        add("order of trials", manifest.order.clone());
-        environment.facts.iter().for_each(|(name, value)| add(name, value.clone()));
-        for server in run.trials.iter().map(|t| &t.server).filter(|s| !s.transport.is_empty()) {
-            let tls = if server.tls { " with TLS" } else { "" };
-            add("connection", format!("{}{tls}", server.transport));
-        }
+    let (manifest, environment) = (&run.manifest, &run.manifest.environment);
+    add("machine", environment.machine.clone());
+    add("CPUs", environment.cpus.to_string());
+    add("memory", ByteCount(environment.memory_bytes).to_string());
+    add("run began", format::date(manifest.created_unix_ms));
+    add("Dyno", manifest.dyno.clone());
+    add("seed", manifest.seed.to_string());
+    add("order of trials", manifest.order.clone());
+    environment.facts.iter().for_each(|(name, value)| add(name, value.clone()));
+    for server in run.trials.iter().map(|t| &t.server).filter(|s| !s.transport.is_empty()) {
+        let tls = if server.tls { " with TLS" } else { "" };
+        add("connection", format!("{}{tls}", server.transport));
     }
-    add("CPUs", view.findings.cpus.to_string());
-    view.findings.environment.iter().for_each(|(name, value)| add(name, value.clone()));
-    for (name, values) in &facts {
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        fact(out, name, &values.join(" · "));
-    }
-    out.raw("</tbody></table></div>");
+}
+
+/// How many trials populated their data set, and how many ran on a copy of an earlier one.
+fn data_sets(view: &View<'_>) -> Option<String> {
+    let has_data = |trial: &&TrialFacts| trial.rows > 0 || trial.bytes.is_some();
+    let with_rows = || view.findings.trials.iter().filter(has_data);
+    let (all, reused) = (with_rows().count(), with_rows().filter(|t| t.is_reused).count());
+    let fresh = words::counted(all - reused, "trial", "trials");
+    (all > 0).then(|| format!("populated by {fresh}, reused by {reused}"))
 }
 
 /// What the laboratory itself took from the machine.
@@ -91,32 +175,48 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
         let rss = generators().map(|g| g.rss_bytes).max().unwrap_or(0);
         let threads = words::counted(workers as usize, "worker", "workers");
         let busy = Unit::Percent.tick(busiest * 100.0);
-        let text = format!(
-            "{threads}; the busiest used {busy} of a CPU in its busiest step; at most {} of memory",
-            ByteCount(rss)
-        );
+        let memory = match rss {
+            0 => String::new(),
+            rss => format!("; at most {} of memory", ByteCount(rss)),
+        };
+        let text =
+            format!("{threads}; the busiest used {busy} of a CPU in its busiest step{memory}");
         fact(out, "load generator", &text);
     }
     out.raw("</tbody></table></div>");
 }
 
 fn variants(out: &mut Markup, view: &View<'_>) {
+    let variants = &view.findings.variants;
+    let join = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
+        pairs.map(|(a, b)| format!("{a} = {b}")).collect::<Vec<_>>().join(", ")
+    };
+    // A workload that all have is told once.
+    let is_common = variants.len() > 1
+        && variants.windows(2).all(|pair| {
+            (&pair[0].workload, &pair[0].options) == (&pair[1].workload, &pair[1].options)
+        });
     out.raw("<div class=\"scroll\"><table><caption>Variants</caption><thead><tr><th>Variant</th>");
-    out.raw("<th>Server</th><th>Levels</th><th>A commit survives</th><th>Workload</th>");
+    out.raw("<th>Server</th><th>Levels</th><th>A commit survives</th>");
+    out.raw(if is_common { "" } else { "<th>Workload</th>" });
     out.raw("<th class=\"n\">Finished</th><th class=\"n\">Failed</th></tr></thead><tbody>");
-    for (i, variant) in view.findings.variants.iter().enumerate() {
-        let join = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
-            pairs.map(|(a, b)| format!("{a} = {b}")).collect::<Vec<_>>().join(", ")
-        };
+    for (i, variant) in variants.iter().enumerate() {
         let levels = join(&mut variant.levels.iter().map(|(a, b)| (a, b)));
-        let options = join(&mut variant.options.iter());
         out.raw(format_args!("<tr class=\"v{i}\"><th scope=\"row\">{}</th>", parts::name(view, i)));
         out.element("td", &variant.server).element("td", levels).element("td", &variant.durability);
-        out.raw("<td>").text(&variant.workload).element("small", options).raw("</td>");
+        if !is_common {
+            let options = join(&mut variant.options.iter());
+            out.raw("<td>").text(&variant.workload).element("small", options).raw("</td>");
+        }
         out.classed("td", "n", variant.finished.to_string());
         out.classed("td", "n", variant.failed.to_string()).raw("</tr>");
     }
     out.raw("</tbody></table></div>");
+    if let Some(first) = variants.first().filter(|_| is_common) {
+        out.raw("<p class=\"quiet\">Workload of all of them: ").element("b", &first.workload);
+        let options = join(&mut first.options.iter());
+        out.element("small", options).raw("</p>");
+    }
 }
 
 /// Only what differs is shown; all of it is folded.
@@ -170,6 +270,38 @@ fn settings_table<'a>(
     out.raw("</tbody></table></div>");
 }
 
+/// What sequential stopping did, where the study asks for it.
+fn stopping(out: &mut Markup, view: &View<'_>) {
+    let Some(facts) = &view.findings.stopping else { return };
+    out.element("h3", "When variants were settled");
+    let (looks, saved) = (
+        words::counted(facts.looks as usize, "look", "looks"),
+        words::counted(facts.saved_trials as usize, "trial", "trials"),
+    );
+    let each = Unit::Percent.tick(facts.confidence_of_looks * 100.0);
+    out.classed(
+        "p",
+        "lead",
+        format!(
+            "From {} to {} repetitions, with {looks} at most; {saved} of the plan were not needed. \
+             Bounds are those of all looks together: {each} at each before the end, so that they \
+             hold {} whenever a variant was stopped.",
+            facts.repetitions_min,
+            facts.repetitions_max,
+            parts::confidence(view)
+        ),
+    );
+    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
+    out.raw("<th class=\"n\">Repetitions</th><th>State</th><th>Why</th></tr></thead><tbody>");
+    for (i, variant) in facts.variants.iter().enumerate().take(view.findings.variants.len()) {
+        out.raw(format_args!("<tr class=\"v{i}\"><th scope=\"row\">{}</th>", parts::name(view, i)));
+        out.classed("td", "n", variant.repetitions.to_string());
+        out.element("td", if variant.settled { "settled" } else { "open" });
+        out.element("td", &variant.why).raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
 fn plan(out: &mut Markup, view: &View<'_>) {
     let trials = &view.findings.trials;
     let finished = trials.iter().filter(|t| t.state == "finished").count();
@@ -179,7 +311,7 @@ fn plan(out: &mut Markup, view: &View<'_>) {
     out.element("summary", format!("The plan: {all} in the order in which they ran"));
     out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\">Trial</th><th>Variant</th>");
     out.raw("<th class=\"n\">Block</th><th class=\"n\">Repetition</th><th>State</th>");
-    out.raw("<th>Began</th><th class=\"n\">Rows</th><th class=\"n\">Populated in</th>");
+    out.raw("<th>Began</th><th class=\"n\">Rows</th><th>Data set</th>");
     out.raw("<th class=\"n\">Size</th></tr></thead><tbody>");
     trials.iter().for_each(|trial| plan_row(out, view, trial));
     out.raw("</tbody></table></div></details>");
@@ -190,7 +322,7 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
     out.raw(format_args!("<td>{}</td>", parts::name(view, trial.variant)));
     out.classed("td", "n", trial.block.to_string());
     out.classed("td", "n", trial.repetition.to_string());
-    let class = if trial.state == "finished" { "" } else { "bad" };
+    let class = if matches!(trial.state.as_str(), "finished" | "not needed") { "" } else { "bad" };
     out.classed("td", class, &trial.state);
     out.element("td", trial.began_unix_ms.map_or("–".to_owned(), format::date));
     out.classed(
@@ -198,11 +330,22 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
         "n",
         if trial.rows == 0 { "–".to_owned() } else { format::grouped(trial.rows) },
     );
-    let populated =
-        if trial.rows == 0 { "–".to_owned() } else { format::seconds(trial.populate_s) };
-    out.classed("td", "n", populated);
+    out.raw("<td>");
+    match (trial.rows > 0 || trial.bytes.is_some(), trial.is_reused) {
+        (false, _) => out.text("–"),
+        (_, false) => out.text(format!("populated in {}", format::seconds(trial.populate_s))),
+        (_, true) => out.text("reused").element(
+            "small",
+            format!("populated by an earlier trial in {}", format::seconds(trial.populate_s)),
+        ),
+    };
+    out.raw("</td>");
     let size = trial.bytes.map_or("unknown".to_owned(), |b| ByteCount(b).to_string());
-    out.classed("td", "n", size).raw("</tr>");
+    out.raw("<td class=\"n\">").text(size);
+    if let Some(after) = trial.bytes_after {
+        out.element("small", format!("{} after the load", ByteCount(after)));
+    }
+    out.raw("</td></tr>");
     if trial.message.is_none() && trial.server_log.is_empty() {
         return;
     }

@@ -24,6 +24,7 @@ mod scaling;
 mod searches;
 mod seconds;
 mod spectra;
+mod steadiness;
 mod tables;
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ pub(crate) fn points_most(view: &View<'_>, steps: &[Vec<TrialStep<'_>>]) -> usiz
     let n_variants = view.findings.variants.len();
     let paths: usize = steps.iter().map(|trials| n_paths(trials, n_variants)).sum();
     let points = (PATHS_BYTES / paths.max(1)).saturating_sub(PATH_BYTES) / POINT_BYTES;
-    points.clamp(24, 3600)
+    points.clamp(22, 3600)
 }
 
 /// About the number of paths in the charts of a step.

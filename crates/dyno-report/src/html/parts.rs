@@ -135,6 +135,20 @@ pub(crate) fn threshold(view: &View<'_>) -> String {
     Unit::Percent.tick(view.findings.threshold * 100.0)
 }
 
+/// How many repetitions estimates rest on: `n = 5 repetitions`, `n = 3 … 5 repetitions`.
+pub(crate) fn repetitions(view: &View<'_>) -> String {
+    let counts = view.findings.variants.iter().map(|variant| variant.finished);
+    let counts = counts.filter(|n| *n > 0);
+    let (Some(least), Some(most)) = (counts.clone().min(), counts.max()) else {
+        return "repetitions".to_owned();
+    };
+    match (least, most) {
+        (1, 1) => "n = 1 repetition".to_owned(),
+        (a, b) if a == b => format!("n = {a} repetitions"),
+        (a, b) => format!("n = {a} … {b} repetitions"),
+    }
+}
+
 /// A word or phrase with a capital.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();

@@ -1,6 +1,6 @@
 //! Scaling: what more clients bring, as a table and as lines through the throughput chart.
 
-use dyno_analysis::scaling::{ScalingFacts, ScalingLaw, UnderLimit};
+use dyno_analysis::scaling::{ScalingFacts, ScalingLaw, ScalingLoad, UnderLimit};
 use dyno_analysis::{Estimate, Metric};
 
 use super::parts;
@@ -60,6 +60,8 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     parts::open_section(out, "scaling", "Scaling", "");
     if !all.is_empty() {
         table(out, view, &all);
+        multiples(out, view, &all, ("Speed-up", speed_up));
+        multiples(out, view, &all, ("Saturation", saturation));
     }
     under_limit(out, view);
     out.raw("</section>");
@@ -73,7 +75,8 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
          the fewest clients. Response time turns where it begins to grow with more than the square \
          root of the clients. Contention and coherency are those of the Universal Scalability Law \
          (Gunther), fitted to each repetition: the share of the work that waits for its turn, and \
-         the cost of each pair of clients. A peak beyond the loads that were tried is a guess.",
+         the cost of each pair of clients. A peak beyond the loads that were tried is a guess. \
+         Bounds are over repetitions.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
@@ -98,6 +101,75 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
+}
+
+/// A multiple of what a variant does with its fewest clients.
+type Pick = fn(&ScalingLoad) -> (f64, Option<&Estimate>);
+
+fn speed_up(load: &ScalingLoad) -> (f64, Option<&Estimate>) {
+    (load.speed_up, load.speed_up_estimate.as_ref())
+}
+
+fn saturation(load: &ScalingLoad) -> (f64, Option<&Estimate>) {
+    (load.saturation, load.saturation_estimate.as_ref())
+}
+
+/// Speed-up or saturation at every load: a column for each number of clients.
+fn multiples(
+    out: &mut Markup,
+    view: &View<'_>,
+    all: &[&ScalingFacts],
+    (title, pick): (&str, Pick),
+) {
+    let mut clients: Vec<u64> =
+        all.iter().flat_map(|facts| &facts.loads).map(|load| load.clients).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    out.raw("<div class=\"scroll\"><table class=\"heat dense\"><caption>").text(title);
+    out.raw(" ").element("span", "by clients, as a multiple of that with the fewest");
+    out.raw("</caption><thead><tr><th>Variant</th>");
+    clients.iter().for_each(|clients| {
+        out.classed("th", "n", clients.to_string());
+    });
+    out.raw("</tr></thead><tbody>");
+    for facts in all {
+        out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
+        out.raw(parts::name(view, facts.variant)).raw("</th>");
+        for clients in &clients {
+            match facts.loads.iter().find(|load| load.clients == *clients) {
+                Some(load) => multiple(out, facts, load, pick(load)),
+                None => {
+                    out.raw("<td class=\"n none\">not measured</td>");
+                }
+            }
+        }
+        out.raw("</tr>");
+    }
+    out.raw("</tbody></table></div>");
+}
+
+/// One multiple with its bounds. More than as many times the clients is told: there must be another
+/// reason than the clients, often a data set that fits into more cache.
+fn multiple(
+    out: &mut Markup,
+    facts: &ScalingFacts,
+    load: &ScalingLoad,
+    (value, estimate): (f64, Option<&Estimate>),
+) {
+    let (text, spread) = match estimate {
+        Some(estimate) => format::value_and_spread(estimate),
+        None => (Unit::Ratio.show(value), String::new()),
+    };
+    out.raw("<td class=\"n\">").element("b", text);
+    if load.clients > facts.loads[0].clients {
+        let none = if spread.is_empty() { "no bounds".to_owned() } else { spread };
+        out.raw(" ").element("i", none);
+        let linear = load.clients as f64 / facts.loads[0].clients as f64;
+        if estimate.and_then(|e| e.low).is_some_and(|low| low > linear) {
+            out.element("small", "more than linear");
+        }
+    }
+    out.raw("</td>");
 }
 
 /// The most load under each limit of response time: a column for each limit.

@@ -6,7 +6,7 @@
 use dyno_analysis::stalls::{Moved, StallFacts};
 
 use super::panel::{Panel, Quantity, Source, TrialStep, large};
-use super::{kind_seconds, parts};
+use super::{kind_seconds, parts, steadiness};
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::times::{Grid, Times};
@@ -43,6 +43,7 @@ pub(crate) fn section(
         window(out, view, times, step);
         clients(out, &Panel { view, step, trials: &steps[step], points });
         kind_seconds::charts(out, view, times, step);
+        steadiness::table(out, view, step);
         stalls(out, view, step);
         out.raw("</div>");
     }
@@ -200,7 +201,11 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
 
 fn moved(out: &mut Markup, moved: &Moved) {
     let unit = super::readings::unit_of(&moved.reading, &moved.unit);
-    let sign = if moved.at_s < 0.0 { "−" } else { "+" };
+    let sign = match (moved.at_s.abs() < 0.05, moved.at_s < 0.0) {
+        (true, _) => "",
+        (false, true) => "−",
+        (false, false) => "+",
+    };
     out.raw(format_args!("<div title=\"{}\">", escape(&moved.meaning)));
     out.text(format!("{sign}{:.1} s ", moved.at_s.abs()));
     out.element("b", if moved.sign_of.is_empty() { &moved.reading } else { &moved.sign_of });

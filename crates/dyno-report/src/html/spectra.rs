@@ -21,6 +21,9 @@ const MAX_GAP: f64 = 0.3;
 /// Curves of a chart, by variant.
 type Curves = Vec<(usize, Vec<Point>)>;
 
+/// A lower and an upper line of a variant.
+type Bands = Vec<(usize, (Vec<Point>, Vec<Point>))>;
+
 /// Writes the section.
 pub(crate) fn section(
     out: &mut Markup,
@@ -33,7 +36,8 @@ pub(crate) fn section(
         "spectrum",
         "Response times",
         "Each curve of a spectrum is the whole distribution of committed transactions, repetitions \
-         merged. Each nine takes the same width, so the slow few are as visible as the quick many.",
+         merged; its band goes from the smallest to the largest repetition. Each nine takes the same \
+         width, so the slow few are as visible as the quick many.",
     );
     let steps: Vec<usize> = (0..view.findings.steps.len())
         .filter(|step| view.cells_of(*step).any(|c| !c.spectrum.is_empty()))
@@ -57,7 +61,9 @@ fn panel(
     let title = view.step(step);
     let mut kinds: Vec<&str> = Vec::new();
     let mut merged: Vec<(usize, Distribution)> = Vec::new();
-    for ((_, kind, variant), distribution) in distributions.iter().filter(|(k, _)| k.0 == step) {
+    for ((_, kind, variant), distribution) in
+        distributions.merged.iter().filter(|(k, _)| k.0 == step)
+    {
         if !kinds.contains(&kind.as_str()) {
             kinds.push(kind);
         }
@@ -67,15 +73,19 @@ fn panel(
         }
     }
     merged.sort_by_key(|(variant, _)| *variant);
+    super::kinds::in_order(view, &mut kinds);
     out.raw("<div class=\"charts\">");
     // Findings hold a spectrum up to 99.9 %; the histograms go as far as there are transactions.
     let of = |v: usize| match merged.iter().find(|(variant, _)| *variant == v) {
         Some((_, all)) => Some((v, on_nines(&all.spectrum(), POINTS, MAX_GAP))),
         None => Some((v, on_nines(&view.cell(v, step)?.spectrum, POINTS, MAX_GAP))),
     };
-    let curves = (0..view.findings.variants.len()).filter_map(of).collect();
+    let n = view.findings.variants.len();
+    let curves = (0..n).filter_map(of).collect();
+    let bands: Bands = (0..n).filter_map(|v| Some((v, distributions.band(step, v)?))).collect();
     let frame = Frame::new(560.0, 230.0);
-    if let Some(svg) = spectrum(view, &format!("Response time spectrum, {title}"), curves, frame) {
+    let label = format!("Response time spectrum, {title}");
+    if let Some(svg) = spectrum(view, &label, (curves, bands), frame) {
         let note = "response time by percentile · log scale";
         parts::figure(out, "", "Spectrum", note, &svg);
     }
@@ -104,12 +114,13 @@ fn by_kind(
     out.element("summary", format!("By kind of transaction: {n}"));
     out.raw("<div class=\"charts small\">");
     for kind in kinds {
-        let of_kind = distributions.iter().filter(|((s, k, _), _)| *s == step && k == kind);
+        let of_kind = distributions.merged.iter().filter(|((s, k, _), _)| *s == step && k == kind);
         let curves = of_kind
             .map(|((_, _, v), all)| (*v, on_nines(&all.spectrum(), POINTS, MAX_GAP)))
             .collect();
         let label = format!("Response time spectrum, {kind}, {}", view.step(step));
-        if let Some(svg) = spectrum(view, &label, curves, Frame::new(370.0, 180.0)) {
+        let alone = (curves, Bands::new());
+        if let Some(svg) = spectrum(view, &label, alone, Frame::new(370.0, 180.0)) {
             parts::figure(out, "", kind, "response time by percentile", &svg);
         }
     }
@@ -127,12 +138,24 @@ fn series(view: &View<'_>, curves: Curves) -> Vec<Series> {
     curves.into_iter().map(of).collect()
 }
 
-fn spectrum(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> Option<String> {
+fn spectrum(
+    view: &View<'_>,
+    label: &str,
+    (mut curves, bands): (Curves, Bands),
+    frame: Frame,
+) -> Option<String> {
     curves.retain(|(_, points)| points.len() > 1);
     let all = || curves.iter().flat_map(|(_, points)| points.iter());
     let longest = all().map(|p| p.0).reduce(f64::max)?;
-    let times = || all().filter_map(|p| p.1);
+    let edges = || bands.iter().flat_map(|(_, (low, high))| low.iter().chain(high));
+    let times = || all().chain(edges()).filter_map(|p| p.1).filter(|us| *us > 0.0);
     let values = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    let band = |(variant, (low, high)): (usize, (Vec<Point>, Vec<Point>))| Series {
+        class: format!("env {}", variant_class(variant)),
+        name: None,
+        shape: Shape::Area(low, high),
+    };
+    let lines = series(view, curves);
     let chart = LinesChart {
         label: label.to_owned(),
         row: "spectrum".to_owned(),
@@ -140,7 +163,7 @@ fn spectrum(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> O
         unit: Unit::Micros,
         is_log: true,
         values,
-        series: series(view, curves),
+        series: bands.into_iter().map(band).chain(lines).collect(),
         picture: None,
         attributes: String::new(),
         frame,

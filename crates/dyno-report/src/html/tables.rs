@@ -11,9 +11,10 @@ use crate::words;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Geometric mean over repetitions with its {} bounds: ± where they are as far above as \
-         below it, (low … high) where not. Percentage or ratio: the effect against the baseline; \
+        "Geometric mean over {} with its {} bounds: ± where they are as far above as below it, \
+         (low … high) where not. Percentage or ratio: the effect against the baseline; \
          coloured where its verdict is better or worse.",
+        parts::repetitions(view),
         parts::confidence(view)
     );
     parts::open_section(out, "numbers", "The numbers", &lead);
@@ -100,8 +101,16 @@ fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[Metric]) {
 fn row_head(out: &mut Markup, view: &View<'_>, variant: usize) {
     out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
     out.raw(parts::name(view, variant));
-    if parts::is_baseline(view, variant) {
-        out.raw("<small>baseline</small>");
+    let is_even =
+        view.findings.variants.windows(2).all(|pair| pair[0].finished == pair[1].finished);
+    let finished = view.findings.variants[variant].finished;
+    let remarks = [
+        parts::is_baseline(view, variant).then(|| "baseline".to_owned()),
+        (!is_even).then(|| format!("n = {finished}")),
+    ];
+    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    if !remarks.is_empty() {
+        out.element("small", remarks.join(", "));
     }
     out.raw("</th>");
 }

@@ -24,18 +24,18 @@ fn three_variants() {
 
         Effects against the baseline with 95 % bounds; less than 3 % does not matter.
 
-        | variant | step | verdict | throughput | bounds | n | p95 | bounds |
-        |---|---|---|---:|---:|---:|---:|---:|
-        | MariaDB 12.3 | 1 client | ▲ better | +7.6 % | +5.1 … +10.0 % | 3 | −7.1 % | −9.6 … −4.7 % |
-        | MariaDB 12.3 | 4 clients | ▲ better | +8.8 % | +5.7 … +12.0 % | 3 | −8.1 % | −11.2 … −5.0 % |
-        | MariaDB 12.3 | 8 clients | ▲ better | +9.0 % | +5.7 … +12.3 % | 3 | −9.6 % | −12.9 … −6.3 % |
-        | MariaDB 12.3 | 16 clients | ▲ better | +9.8 % | +7.8 … +11.8 % | 3 | −8.9 % | −10.9 … −6.9 % |
-        | MariaDB 12.3 | 64 clients | ? inconclusive | +8.4 % | 0.0 … +16.8 % | 3 | −8.2 % | −16.6 … +0.2 % |
-        | MariaDB 12.3, 4k pages | 1 client | ▼ worse | −9.0 % | −11.2 … −6.8 % | 3 | +12.7 % | +10.4 … +14.9 % |
-        | MariaDB 12.3, 4k pages | 4 clients | ▼ worse | −9.0 % | −11.4 … −6.6 % | 3 | +8.0 % | +5.6 … +10.4 % |
-        | MariaDB 12.3, 4k pages | 8 clients | ▼ worse | −9.0 % | −11.5 … −6.6 % | 3 | +8.1 % | +5.6 … +10.5 % |
-        | MariaDB 12.3, 4k pages | 16 clients | ▼ worse | −8.9 % | −12.1 … −5.6 % | 3 | +12.4 % | +9.1 … +15.7 % |
-        | MariaDB 12.3, 4k pages | 64 clients | ▼ worse | −9.4 % | −17.7 … −1.1 % | 3 | +10.9 % | +2.6 … +19.3 % |
+        | variant | step | throughput | bounds | verdict | n | p95 response time | bounds | verdict | n |
+        |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
+        | MariaDB 12.3 | 1 client | +7.6 % | +5.1 … +10.0 % | ▲ better | 3 | −7.1 % | −9.6 … −4.7 % | ▲ better | 3 |
+        | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 … +12.0 % | ▲ better | 3 | −8.1 % | −11.2 … −5.0 % | ▲ better | 3 |
+        | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 … +12.3 % | ▲ better | 3 | −9.6 % | −12.9 … −6.3 % | ▲ better | 3 |
+        | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 … +11.8 % | ▲ better | 3 | −8.9 % | −10.9 … −6.9 % | ▲ better | 3 |
+        | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 … +16.8 % | ? inconclusive | 3 | −8.2 % | −16.6 … +0.2 % | ? inconclusive | 3 |
+        | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 … −6.8 % | ▼ worse | 3 | +12.7 % | +10.4 … +14.9 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 … −6.6 % | ▼ worse | 3 | +8.0 % | +5.6 … +10.4 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 … −6.6 % | ▼ worse | 3 | +8.1 % | +5.6 … +10.5 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 … −5.6 % | ▼ worse | 3 | +12.4 % | +9.1 … +15.7 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 … −1.1 % | ▼ worse | 3 | +10.9 % | +2.6 … +19.3 % | ▼ worse | 3 |
 
         | throughput | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
@@ -83,7 +83,7 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     let mut findings = fixture::three_variants().0;
     fixture::make_large(&mut findings);
     let text = render(&findings);
-    assert!(text.contains("| ▲ better | 122 × | 26.5 … 557 × | 3 |"), "{text}");
+    assert!(text.contains("| 122 × | 26.5 … 557 × | ▲ better | 3 |"), "{text}");
     assert!(text.contains("| 5.63k/s (1.2k … 26k) |"), "{text}");
 }
 
