@@ -2,11 +2,13 @@
 
 mod curve;
 mod load;
+mod wait;
 
 use std::io::Write;
 
 pub(crate) use curve::Curve;
 pub(crate) use load::{LoadView, debt, processes, short};
+pub(crate) use wait::WaitView;
 
 use crate::terminal;
 

@@ -1,5 +1,6 @@
 //! Tells a run's events while it goes on: one changing line at a terminal, plain lines elsewhere.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dyno_lab::Lab;
@@ -8,10 +9,13 @@ use dyno_study::Plan;
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::commands::report::date;
-use crate::live::{LoadView, Panel};
+use crate::live::{LoadView, Panel, WaitView};
 use crate::terminal;
 
-/// How often populating is told of where lines stay.
+/// Lines of a server's log that are told of a trial that failed.
+pub(crate) const LOG_LINES: usize = 5;
+
+/// How often populating, and a wait, are told of where lines stay.
 const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Consumes events, prints progress.
@@ -37,6 +41,11 @@ pub(crate) struct Progress {
     /// run's clock.
     populate_began: Nanoseconds,
     populate_told: Nanoseconds,
+    /// The wait without load that goes on, and when it was last told of.
+    wait: WaitView,
+    wait_told: Nanoseconds,
+    /// What was noted already.
+    noted: BTreeSet<String>,
 }
 
 impl Progress {
@@ -58,6 +67,9 @@ impl Progress {
             load_of: None,
             populate_began: Nanoseconds::ZERO,
             populate_told: Nanoseconds::ZERO,
+            wait: WaitView::default(),
+            wait_told: Nanoseconds::ZERO,
+            noted: BTreeSet::new(),
         }
     }
 
@@ -119,13 +131,19 @@ impl Progress {
             EventKind::TrialFailed { message, server_log, .. } => {
                 self.ended += 1;
                 self.permanent(&format!("FAILED: {message}"));
-                for line in server_log.iter().rev().take(5).rev() {
+                for line in server_log.iter().rev().take(LOG_LINES).rev() {
                     self.permanent(&format!("server log: {line}"));
                 }
             }
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
-            EventKind::Noted { message } => self.permanent(message),
+            // Each step's probes tell their troubles anew: for a person once is enough.
+            EventKind::Noted { message } => {
+                if self.noted.insert(message.clone()) {
+                    self.permanent(message);
+                }
+            }
+            other if self.wait.hear(other) => self.tell_wait(at),
             prepared => self.hear_of_data(prepared, at),
         }
     }
@@ -161,6 +179,23 @@ impl Progress {
                 ));
             }
             _ => {}
+        }
+    }
+
+    /// Tells a wait: again and again at a terminal; elsewhere its ends, and now and then between.
+    fn tell_wait(&mut self, at: Nanoseconds) {
+        if let Some(told) = self.wait.ended() {
+            return self.permanent(&told);
+        }
+        let Some(told) = self.wait.told() else { return };
+        if self.is_interactive {
+            let mut lines = vec![format!("[{}] {told}", self.context)];
+            lines.extend(self.wait.lines());
+            lines.extend(self.load.cpu_line(self.n_cpus));
+            self.panel.draw(&lines);
+        } else if self.wait.has_begun() || at.saturating_sub(self.wait_told) >= POPULATE_PAUSE {
+            self.wait_told = at;
+            self.line(&told);
         }
     }
 

@@ -90,9 +90,14 @@ impl WorkloadRules for Rules {
     }
 
     fn check(&self, options: &Options, product: &Product) -> Result<(), String> {
+        if let Product::Url(url) = product
+            && !url.contains("${")
+        {
+            Endpoint::from_url(url).map_err(|error| error.0)?;
+        }
         match dialect(product) {
             Some(dialect) => self.make(options)?.check(dialect),
-            // Simulated, or a URL that will be refused when it is used.
+            // Simulated, or a URL of which the environment tells a part.
             None => Ok(()),
         }
     }

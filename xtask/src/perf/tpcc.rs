@@ -9,6 +9,8 @@
 //!
 //! A new-order of go-tpc reads items and stock with one statement each and stores all lines with
 //! another; so does Dyno's with `batched`. The rows without it compare more statements with fewer.
+//! go-tpc waits for each reply before it sends the next statement; Dyno's rows with `pipelined` are
+//! those of another way of sending, and say so.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -113,14 +115,24 @@ struct Wanted {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Populate,
-    NewOrder { is_batched: bool },
+    NewOrder(Sending),
 }
+
+/// Options of Dyno's TPC-C.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sending {
+    is_batched: bool,
+    is_pipelined: bool,
+}
+
+const ONE_BY_ONE: Sending = Sending { is_batched: false, is_pipelined: false };
+const BATCHED: Sending = Sending { is_batched: true, is_pipelined: false };
 
 impl Wanted {
     fn row(self, pairs: Vec<Pair>) -> Row {
         let (unit, goal) = match self.kind {
             Kind::Populate => ("warehouses/s", Goal::AtLeast(3.0)),
-            Kind::NewOrder { .. } => ("µs/new-order", Goal::AtMost(0.3)),
+            Kind::NewOrder(_) => ("µs/new-order", Goal::AtMost(0.3)),
         };
         Row { measure: self.measure, peer: "go-tpc", unit, goal, pairs }
     }
@@ -132,8 +144,10 @@ fn wanted_of_go_tpc(product: &str, is_wanted: &dyn Fn(&str) -> bool) -> Vec<Want
     };
     let all = [
         (format!("populate tpcc, {WAREHOUSES} warehouses, {product}"), Kind::Populate),
-        (cpu(" batched"), Kind::NewOrder { is_batched: true }),
-        (cpu(""), Kind::NewOrder { is_batched: false }),
+        (cpu(" batched"), Kind::NewOrder(BATCHED)),
+        (cpu(""), Kind::NewOrder(ONE_BY_ONE)),
+        (cpu(" batched pipelined"), Kind::NewOrder(Sending { is_pipelined: true, ..BATCHED })),
+        (cpu(" pipelined"), Kind::NewOrder(Sending { is_pipelined: true, ..ONE_BY_ONE })),
     ];
     let all = all.into_iter().map(|(measure, kind)| Wanted { measure, kind });
     all.filter(|wanted| is_wanted(&wanted.measure)).collect()
@@ -157,8 +171,8 @@ fn beside_go_tpc(
             crate::say(&format!("{}: pair {} of {n_pairs}", wanted.measure, nth + 1));
             pairs.push(match wanted.kind {
                 Kind::Populate => populated(dyno, &program, site)?,
-                Kind::NewOrder { is_batched } => Pair {
-                    dyno: dyno_cpu(dyno, &site.url(), effort, is_batched)?.per_new_order,
+                Kind::NewOrder(sending) => Pair {
+                    dyno: dyno_cpu(dyno, &site.url(), effort, sending)?.per_new_order,
                     peer: go_tpc_cpu(&program, site, effort)?,
                 },
             });
@@ -212,11 +226,12 @@ struct Cpu {
     per_transaction: f64,
 }
 
-fn dyno_cpu(dyno: &Path, url: &str, effort: Effort, is_batched: bool) -> anyhow::Result<Cpu> {
-    let batched = if is_batched { "on" } else { "off" };
+fn dyno_cpu(dyno: &Path, url: &str, effort: Effort, sending: Sending) -> anyhow::Result<Cpu> {
+    let switch = |is_on| if is_on { "on" } else { "off" };
+    let (batched, pipelined) = (switch(sending.is_batched), switch(sending.is_pipelined));
     let options = format!(
         "tpcc --warehouses {WAREHOUSES} --consistency none --batched {batched} \
-         --clients {CLIENTS} --duration {}s --warm-up 500ms --on {url}",
+         --pipelined {pipelined} --clients {CLIENTS} --duration {}s --warm-up 500ms --on {url}",
         effort.seconds
     );
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
@@ -260,7 +275,7 @@ fn beside_sysbench(dyno: &Path, site: &Site, effort: Effort, name: &str) -> anyh
         let command = format!("--threads={CLIENTS} --time={} run", effort.seconds);
         let (report, cpu_s) = sysbench(&folder, site, &command)?;
         let theirs = cpu_s * 1e6 / number_after(&report, "transactions:")?;
-        let ours = dyno_cpu(dyno, &url, effort, false)?.per_transaction;
+        let ours = dyno_cpu(dyno, &url, effort, ONE_BY_ONE)?.per_transaction;
         pairs.push(Pair { dyno: ours, peer: theirs });
     }
     Ok(row(pairs))

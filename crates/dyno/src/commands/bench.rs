@@ -1,27 +1,32 @@
 //! `dyno bench`: one trial without a study file.
 
+mod place;
 mod result;
 mod search;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
-use dyno_record::{TrialOutcome, read_run};
+use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary, read_run};
 use dyno_study::{
     Arrivals, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search, Sought, Study,
     WorkloadChoice,
 };
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
 use dyno_workload::catalog::WorkloadSpec;
 
+use self::place::Place;
 use crate::commands::report;
 use crate::metrics::Metrics;
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::{End, lab, secrets, terminal, vocabulary};
+
+/// Most clients, as in a study.
+const CLIENTS_MOST: u64 = 1_000_000;
 
 /// The subcommand, with a subcommand of its own for each workload, so that `--help` tells the
 /// workload's options.
@@ -52,23 +57,11 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
             )
             .required(true),
         )
-        .arg(option(
-            "clients",
-            "N",
-            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
-        ))
-        .arg(option("rate", "R", "Offered rate in transactions per second (open load)"))
-        .arg(
-            option(
-                "arrivals",
-                "WORD",
-                "How arrivals are spread: poisson or constant [default: poisson]",
-            )
-            .requires(search::OPEN),
-        )
+        .args(load_arguments())
         .arg(option("duration", "TIME", "Measured time").default_value("10s"))
         .arg(option("warm-up", "TIME", "Warm-up before it").default_value("1s"))
         .arg(option("run-off", "TIME", "Watch the debt being paid after the load, at most so long"))
+        .arg(probes_off())
         .arg(option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"))
         .arg(option("retries", "N", "Retries after a deadlock or the like").default_value("3"))
         .arg(option("workers", "N", "Load generator threads [default: one for each CPU]"))
@@ -106,6 +99,32 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
     command
 }
 
+/// The options that say how hard the load is, but for those of a search.
+fn load_arguments() -> [Arg; 3] {
+    let option = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    [
+        option(
+            "clients",
+            "N",
+            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
+        ),
+        option(
+            "rate",
+            "R",
+            "Offered rate in transactions per second (open load): 500, 2k; or rates that hold one \
+             after the other, round and round: \"500 for 10s, 2k for 5s\"",
+        ),
+        option(
+            "arrivals",
+            "WORD",
+            "How arrivals are spread: poisson or constant [default: poisson]",
+        )
+        .requires(search::OPEN),
+    ]
+}
+
 /// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let (name, matches) = matches.subcommand().context("a workload has to be named")?;
@@ -113,14 +132,9 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let seed = Seed(parsed(matches, "seed")?.unwrap_or(1));
     let plan = dyno_study::plan(&study, seed);
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
-    let manifest = dyno_lab::make_manifest(
-        &plan,
-        &study.design,
-        "",
-        &lab.environment,
-        lab.clock.unix_millis(),
-    )?;
-    let record = Folder::choose(text(matches, "out"))?;
+    let manifest =
+        dyno_lab::make_manifest(&plan, &study, "", &lab.environment, lab.clock.unix_millis())?;
+    let record = Place::choose(text(matches, "out"), &lab)?;
     let order = RunOrder {
         plan: &plan,
         design: &study.design,
@@ -131,19 +145,30 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     };
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
     let mut progress = Progress::new(&plan, &lab);
+    let mut has_begun = false;
     let end = dyno_lab::run(&lab, &order, &mut |event| {
+        has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
         metrics.iter().for_each(|metrics| metrics.hear(event));
         progress.hear(event);
     });
     progress.close();
-    if end?.interrupted {
+    let end = end?;
+    if end.interrupted {
         return Ok(End::Interrupted);
+    }
+    if end.kept > 0 {
+        terminal::say(&format!(
+            "nothing was measured: {} holds this very trial already, and this is its result; \
+             another --out measures again",
+            record.path().display()
+        ));
     }
     let run = read_run(record.path())?;
     let Some(trial) = run.trials.first() else { bail!("the trial left no summary") };
     if let TrialOutcome::Failed { message, server_log } = &trial.outcome {
-        for line in server_log {
-            terminal::say(&format!("  server log: {line}"));
+        tell_log(server_log);
+        if has_begun {
+            tell_measured(&record, &run, trial, &lab.environment)?;
         }
         bail!("the trial failed: {message}");
     }
@@ -152,7 +177,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         terminal::out(&serde_json::to_string_pretty(&result)?);
     } else {
         terminal::out(&result::told(&result));
-        if record.is_kept() {
+        if record.is_named() {
             terminal::out(&report::write_all(
                 &[record.path().to_owned()],
                 None,
@@ -163,40 +188,30 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// Where the record goes: a folder the user named, or one that is removed at the end.
-struct Folder {
-    path: PathBuf,
-    is_kept: bool,
-}
-
-impl Folder {
-    fn choose(kept: Option<&String>) -> anyhow::Result<Folder> {
-        if let Some(path) = kept {
-            return Ok(Folder { path: PathBuf::from(path), is_kept: true });
-        }
-        let path = std::env::temp_dir().join(format!("dyno-bench-{}", std::process::id()));
-        if path.exists() {
-            bail!("{} is there already; --out names another folder", path.display());
-        }
-        Ok(Folder { path, is_kept: false })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn is_kept(&self) -> bool {
-        self.is_kept
+/// The end of a server's log, where more of it is known than was told when the trial failed.
+fn tell_log(server_log: &[String]) {
+    if server_log.len() > progress::LOG_LINES {
+        server_log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept && self.path.join("manifest.json").exists() {
-            // Left behind, it would do no harm: it is under the system's temporary folder.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+/// Of a trial that failed under load: the steps that it had done, and where its record is.
+fn tell_measured(
+    record: &Place,
+    run: &Run,
+    trial: &TrialSummary,
+    environment: &Environment,
+) -> anyhow::Result<()> {
+    let has_own_steps = run.manifest.steps.iter().any(|step| step.own.is_some());
+    if has_own_steps && !trial.steps.is_empty() {
+        terminal::say(&result::told(&result::of(run, trial, environment)?));
     }
+    let kept = record.keep()?;
+    terminal::say(&format!(
+        "what was measured until then is kept in {}; `dyno report` and `dyno sql` read it",
+        kept.display()
+    ));
+    Ok(())
 }
 
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
@@ -216,6 +231,13 @@ fn parsed<T: std::str::FromStr>(matches: &ArgMatches, name: &str) -> anyhow::Res
 fn duration(matches: &ArgMatches, name: &str) -> anyhow::Result<Nanoseconds> {
     let value = text(matches, name).map_or("0", String::as_str);
     dyno_units::parse_duration(value).with_context(|| format!("--{name}"))
+}
+
+fn positive(matches: &ArgMatches, name: &str) -> anyhow::Result<Nanoseconds> {
+    match duration(matches, name)? {
+        Nanoseconds::ZERO => bail!("--{name}: the time must be above 0"),
+        time => Ok(time),
+    }
 }
 
 fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
@@ -257,9 +279,10 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
                 Some(ValueSource::DefaultValue) if has_own_steps => Nanoseconds::ZERO,
                 _ => duration(matches, "warm-up")?,
             },
-            duration: duration(matches, "duration")?,
+            duration: positive(matches, "duration")?,
             rest: Nanoseconds::ZERO,
-            run_off: text(matches, "run-off").map(|_| duration(matches, "run-off")).transpose()?,
+            run_off: text(matches, "run-off").map(|_| positive(matches, "run-off")).transpose()?,
+            probes_off: off(matches),
             threshold: 0.03,
             budget: None,
             statement_timeout: duration(matches, "statement-timeout")?,
@@ -271,6 +294,22 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             data_folder: text(matches, "data-folder").cloned(),
         },
     })
+}
+
+fn probes_off() -> Arg {
+    Arg::new("probes-off")
+        .long("probes-off")
+        .value_name("PROBE")
+        .help("A probe that is not read; may be given again")
+        .action(ArgAction::Append)
+        .value_parser(clap::builder::PossibleValuesParser::new(dyno_study::PROBES))
+}
+
+/// Names of the probes that are not read.
+fn off(matches: &ArgMatches) -> Vec<&'static str> {
+    let given: Vec<&String> = matches.get_many("probes-off").into_iter().flatten().collect();
+    let is_given = |name: &&&str| given.iter().any(|given| given.as_str() == **name);
+    dyno_study::PROBES.iter().filter(is_given).copied().collect()
 }
 
 fn on(matches: &ArgMatches) -> &str {
@@ -307,8 +346,12 @@ fn loads(
 
 fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
     let clients = parsed::<u64>(matches, "clients")?;
-    if clients == Some(0) {
-        bail!("--clients: at least one client is needed");
+    match clients {
+        Some(0) => bail!("--clients: at least one client is needed"),
+        Some(clients) if clients > CLIENTS_MOST => {
+            bail!("--clients: {clients} are more than {CLIENTS_MOST}")
+        }
+        _ => {}
     }
     let arrivals = match text(matches, "arrivals").map(String::as_str) {
         None | Some("poisson") => Arrivals::Poisson,
@@ -318,13 +361,31 @@ fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
     if let Some(search) = search::load(matches, clients, arrivals)? {
         return Ok(search);
     }
-    let Some(rate) = parsed::<f64>(matches, "rate")? else {
+    let Some(rate) = text(matches, "rate") else {
         return Ok(LoadLevel::Closed { clients: clients.unwrap_or(1) });
     };
-    if !(rate.is_finite() && rate > 0.0) {
-        bail!("--rate: a rate is a number above zero");
+    let clients = clients.unwrap_or(64);
+    if rate.contains("for") {
+        let rate: SteppedRate = rate.parse().context("--rate")?;
+        let (once, duration) = (rate.length(), duration(matches, "duration")?);
+        if once > duration {
+            bail!("--duration: {duration} is too short for --rate, whose rates once take {once}");
+        }
+        return Ok(LoadLevel::Stepped { rate, arrivals, clients });
     }
-    Ok(LoadLevel::Open { rate, arrivals, clients: clients.unwrap_or(64) })
+    Ok(LoadLevel::Open { rate: steady_rate(rate)?, arrivals, clients })
+}
+
+/// A rate as a study takes it: a number above zero, or a count such as `2k`.
+fn steady_rate(text: &str) -> anyhow::Result<f64> {
+    let rate = match text.parse::<f64>() {
+        Ok(rate) => rate,
+        Err(_) => dyno_units::parse_count(text).context("--rate")? as f64,
+    };
+    if !(rate > 0.0 && rate <= SteppedRate::RATE_MOST) {
+        bail!("--rate: `{text}` is not above 0 and at most {} per second", SteppedRate::RATE_MOST);
+    }
+    Ok(rate)
 }
 
 fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
@@ -339,6 +400,12 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
     let product = if on.contains("://") {
         if !settings.is_empty() {
             bail!("--setting is for private servers; Dyno does not change one that runs already");
+        }
+        for name in ["engine", "programs", "data-folder"] {
+            if text(matches, name).is_some() {
+                let url = dyno_study::redact_urls(on);
+                bail!("--{name} is for servers that Dyno starts, and {url} runs already");
+            }
         }
         Product::Url(secrets::expand(on)?)
     } else {

@@ -128,7 +128,8 @@ impl Bench<'_> {
     fn measure(&self, name: &str) -> anyhow::Result<Option<ProtocolFacts>> {
         let mut closed = Vec::new();
         for clients in CLIENTS {
-            terminal::say(&format!("{name}, {clients} clients …"));
+            let s = if clients == 1 { "" } else { "s" };
+            terminal::say(&format!("{name}, {clients} client{s} …"));
             let Some(totals) = self.step(Load::Closed { clients: clients as usize })? else {
                 return Ok(None);
             };

@@ -26,6 +26,28 @@ enum Gate {
     CannotSay(Vec<String>),
 }
 
+impl std::fmt::Display for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Gate::Pass => write!(f, "no worse"),
+            Gate::Worse(reasons) => write!(f, "worse: {}", first_of(reasons)),
+            Gate::CannotSay(reasons) => write!(f, "cannot say: {}", first_of(reasons)),
+        }
+    }
+}
+
+/// Most reasons that are named.
+const REASONS_NAMED: usize = 4;
+
+/// The first few reasons, and how many more there are.
+fn first_of(reasons: &[String]) -> String {
+    let named = reasons.iter().take(REASONS_NAMED).map(String::as_str).collect::<Vec<_>>();
+    match reasons.len().saturating_sub(REASONS_NAMED) {
+        0 => named.join("; "),
+        more => format!("{}; and {more} more", named.join("; ")),
+    }
+}
+
 /// Compares two runs.
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     let compared = compare(options);
@@ -46,19 +68,11 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     if !options.gate {
         return Ok(End::Good);
     }
+    terminal::say(&format!("gate: {gate}"));
     Ok(match gate {
-        Gate::Pass => {
-            terminal::say("gate: no worse");
-            End::Good
-        }
-        Gate::Worse(reasons) => {
-            terminal::say(&format!("gate: worse: {}", reasons.join("; ")));
-            End::Bad
-        }
-        Gate::CannotSay(reasons) => {
-            terminal::say(&format!("gate: cannot say: {}", reasons.join("; ")));
-            End::CannotSay
-        }
+        Gate::Pass => End::Good,
+        Gate::Worse(_) => End::Bad,
+        Gate::CannotSay(_) => End::CannotSay,
     })
 }
 
@@ -84,7 +98,15 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
             report::render(&findings, &runs, format, now)?
         }
     };
-    Ok((judge(&findings, runs[0].manifest.variants.len()), text))
+    let gate = judge(&findings, runs[0].manifest.variants.len());
+    let text = match options.format {
+        ReportFormat::Markdown if options.gate => {
+            let told = dyno_report::markdown::escaped(&gate.to_string());
+            format!("**Gate: {told}**\n\n{text}")
+        }
+        _ => text,
+    };
+    Ok((gate, text))
 }
 
 fn read(folder: &Path) -> anyhow::Result<Run> {

@@ -61,7 +61,8 @@ fn table(listed: &[Listed]) -> String {
         out.push('\n');
     }
     let total = listed.iter().map(|one| one.bytes).sum();
-    out + &format!("{} data sets, {}\n", listed.len(), ByteCount(total))
+    let s = if listed.len() == 1 { "" } else { "s" };
+    out + &format!("{} data set{s}, {}\n", listed.len(), ByteCount(total))
 }
 
 fn cells(one: &Listed) -> [String; 8] {
@@ -105,6 +106,6 @@ mod tests {
         let text = table(&[damaged]);
         assert!(text.starts_with("KEY               PRODUCT  VERSION  WORKLOAD"), "{text}");
         assert!(text.contains("not usable: it has format 9"), "{text}");
-        assert!(text.ends_with(&format!("1 data sets, {}\n", ByteCount(2048))), "{text}");
+        assert!(text.ends_with(&format!("1 data set, {}\n", ByteCount(2048))), "{text}");
     }
 }

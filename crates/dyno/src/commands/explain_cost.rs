@@ -75,7 +75,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     }
     let lab = lab::make(options.data_folder.as_deref())?;
     let told = if options.on.contains("://") {
-        let endpoint = Endpoint::from_url(&secrets::expand(&options.on)?)?;
+        let endpoint = Endpoint::from_url_of_server(&secrets::expand(&options.on)?)?;
         if options.is_private_asked() {
             bail!(
                 "--workload, --setup, --engine, --programs and --setting are for private servers; \

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dyno_lab::{RunEnd, RunOrder};
-use dyno_study::Study;
-use dyno_units::Seed;
+use dyno_study::{Plan, Study};
+use dyno_units::{Nanoseconds, Seed};
 
 use crate::cli::RunOptions;
 use crate::commands::{StudyFile, plan, read_study, report};
@@ -30,16 +30,15 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = dyno_study::plan(&study, seed);
-    let manifest = dyno_lab::make_manifest(&plan, &study.design, &source, &lab.environment, now)?;
+    let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
     terminal::say(&format!(
-        "{}\n{} variants × {} repetitions, {} trials, {} {} of load, seed {}; record in {}",
+        "{}\n{} variants × {} repetitions, {} trials, {} of load, seed {}; record in {}",
         plan.title,
         plan.variants.len(),
         study.design.repetitions,
         plan.trials.len(),
-        if plan.is_open_ended() || plan.repetitions_min.is_some() { "at most" } else { "about" },
-        plan.load_time(),
+        load_time(&plan),
         seed.0,
         folder.display()
     ));
@@ -69,6 +68,14 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     };
     terminal::out(&report::write_all(&[folder], None, lab.clock.unix_millis())?);
     Ok(tell(&end))
+}
+
+/// How long the plan's load takes, as far as that is known beforehand.
+fn load_time(plan: &Plan) -> String {
+    match plan.time_bounds(Nanoseconds::ZERO) {
+        (least, most) if least == most => format!("about {most}"),
+        (least, most) => format!("{least} to {most}"),
+    }
 }
 
 /// Which variants need no more repetitions after the blocks before this one.

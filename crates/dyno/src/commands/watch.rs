@@ -37,6 +37,9 @@ pub(crate) struct WatchOptions {
     /// Keep what is seen as a record in this folder, and write its report
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
+    /// A probe that is not read; may be given again
+    #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(dyno_study::PROBES))]
+    pub(crate) probes_off: Vec<String>,
     /// Serve the latest readings as OpenMetrics text on this loopback address: 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
@@ -57,11 +60,12 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
     terminal::say(&format!("watching {}", target.name));
     let is_stopped = stop_flag()?;
     let origin = clock.now();
-    let watched = target.watched(&clock).with_period(options.every);
+    let off: Vec<&str> = options.probes_off.iter().map(String::as_str).collect();
+    let watched = target.watched(&clock).without(&off).with_period(options.every);
     let observer = Observer::start(watched, Arc::clone(&clock), origin)
         .context("the probes cannot be started")?;
     let legend = observer.legend().to_vec();
-    let mut view = View::new(&target, &legend);
+    let mut view = View::new(&target, &legend, options.every);
     let mut due = origin;
     let end = options.r#for.map(|length| origin + length);
     loop {
@@ -137,4 +141,27 @@ fn length(text: &str) -> Result<Nanoseconds, String> {
     let length = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
     let is_enough = length >= Nanoseconds::from_secs(2);
     is_enough.then_some(length).ok_or_else(|| "watch for at least 2s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_database::{Endpoint, endpoint_probes};
+    use dyno_host::{HostSpec, ThreadListing};
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn every_probe_can_be_turned_off_by_its_name() {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let mut probes = HostSpec::default().slow_probes(&clock);
+        for url in ["mysql://me@h", "postgres://me@h"] {
+            let endpoint = Endpoint::from_url_of_server(url).expect("a good URL");
+            probes.extend(endpoint_probes(&endpoint, Some(&ThreadListing::default())));
+        }
+        assert!(probes.len() >= 10);
+        for probe in probes {
+            assert!(dyno_study::PROBES.contains(&probe.name()), "{}", probe.name());
+        }
+    }
 }

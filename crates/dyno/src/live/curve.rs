@@ -27,10 +27,29 @@ impl Curve {
         self.values.back().copied()
     }
 
+    /// Whether it has been zero all the time that is kept.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.values.iter().all(|value| *value == 0.0)
+    }
+
     /// Mean of what is kept; none where nothing is.
     pub(crate) fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().sum::<f64>() / n as f64)
+    }
+
+    /// How much it grows in a second, over at most the latest `seconds`, by least squares; none with
+    /// fewer than two values.
+    pub(crate) fn slope(&self, seconds: usize) -> Option<f64> {
+        let n = self.values.len().min(seconds);
+        if n < 2 {
+            return None;
+        }
+        let latest = self.values.iter().skip(self.values.len() - n);
+        let middle = (n - 1) as f64 / 2.0;
+        let products: f64 = latest.enumerate().map(|(t, v)| (t as f64 - middle) * v).sum();
+        let squares: f64 = (0..n).map(|t| (t as f64 - middle).powi(2)).sum();
+        Some(products / squares)
     }
 
     /// The curve in at most `width` characters, from zero to its highest value; several seconds in
@@ -74,6 +93,18 @@ mod tests {
         check(&[-1.0, 5.0], 5, "▁█");
         check(&[1.0, 1.0, 7.0, 7.0], 2, "▂█");
         check(&[7.0, 1.0, 1.0, 7.0, 7.0], 3, "█▂█");
+    }
+
+    #[test]
+    fn a_slope_is_of_the_latest_values() {
+        let check = |values: &[f64], seconds: usize, expected: Option<f64>| {
+            assert_eq!(curve(values).slope(seconds), expected, "{values:?}");
+        };
+        check(&[], 5, None);
+        check(&[1.0], 5, None);
+        check(&[1.0, 3.0], 5, Some(2.0));
+        check(&[9.0, 9.0, 1.0, 2.0, 3.0], 3, Some(1.0));
+        check(&[4.0, 4.0, 4.0], 5, Some(0.0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dyno_units::Nanoseconds;
 
 use super::Curve;
+use super::wait::{SLOPE_S, way};
 
 /// Characters of a curve.
 const CURVE: usize = 40;
@@ -15,6 +16,7 @@ pub(crate) struct LoadView {
     throughput: Curve,
     p95_us: Curve,
     readings: BTreeMap<String, f64>,
+    gauge: Curve,
 }
 
 impl LoadView {
@@ -26,6 +28,7 @@ impl LoadView {
 
     /// Takes readings.
     pub(crate) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
+        values.get("debt.gauge").into_iter().for_each(|gauge| self.gauge.push(*gauge));
         self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
     }
 
@@ -40,34 +43,48 @@ impl LoadView {
             let time = Nanoseconds((latest * 1e3) as u64).to_string();
             lines.push(format!("  p95         {time:>15}  {}", self.p95_us.drawn(CURVE)));
         }
-        lines.extend(processes(&self.readings, n_cpus).map(|text| format!("  CPU         {text}")));
-        lines.extend(debt(&self.readings).map(|text| format!("  debt        {text}")));
+        lines.extend(self.cpu_line(n_cpus));
+        let slope = self.gauge.slope(SLOPE_S);
+        lines.extend(debt(&self.readings, slope).map(|text| format!("  debt        {text}")));
         lines
+    }
+
+    /// CPU time by process, which is worth telling without load, too.
+    pub(crate) fn cpu_line(&self, n_cpus: u32) -> Option<String> {
+        let told = processes(&self.readings, &PROCESSES, n_cpus);
+        told.map(|text| format!("  CPU         {text}"))
     }
 }
 
-/// CPU time by process: `server 1.20, generator 0.40, rest 0.05 of 2 CPUs`.
-pub(crate) fn processes(readings: &BTreeMap<String, f64>, n_cpus: u32) -> Option<String> {
-    let share = |name: &str| {
+/// Who takes CPU time beside a load, and what they are called.
+const PROCESSES: [(&str, &str); 3] =
+    [("server", "server"), ("generator", "generator"), ("rest", "rest")];
+
+/// CPU time by process: `server 1.20, generator 0.40, rest 0.05 of 2 CPUs`; each with its name in
+/// readings, and that for people.
+pub(crate) fn processes(
+    readings: &BTreeMap<String, f64>,
+    names: &[(&str, &str)],
+    n_cpus: u32,
+) -> Option<String> {
+    let share = |(name, told): &(&str, &str)| {
         let value = readings.get(&format!("{name}.cpu_s_per_s"))?;
-        Some(format!("{name} {value:.2}"))
+        Some(format!("{told} {value:.2}"))
     };
-    let shares: Vec<String> =
-        ["server", "generator", "rest"].into_iter().filter_map(share).collect();
+    let shares: Vec<String> = names.iter().filter_map(share).collect();
     (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
 }
 
-/// What the engine has put off: the gauge across engines, and its parts.
-pub(crate) fn debt(readings: &BTreeMap<String, f64>) -> Option<String> {
+/// What the engine has put off: the gauge across engines, its way, and its parts.
+pub(crate) fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
     let parts = readings.iter().filter_map(|(name, value)| {
         let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
         Some(format!("{} {}", name.replace('_', " "), short(*value)))
     });
     let parts: Vec<String> = parts.collect();
-    let gauge = readings.get("debt.gauge").map(|gauge| {
-        let state = if *gauge <= 1.0 { "paid" } else { "not paid" };
-        format!("{} ({state})", short(*gauge))
-    });
+    let gauge = readings
+        .get("debt.gauge")
+        .map(|gauge| format!("{} ({})", short(*gauge), way(*gauge, slope_per_s)));
     let all: Vec<String> = gauge.into_iter().chain(parts).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
@@ -80,6 +97,7 @@ pub(crate) fn short(value: f64) -> String {
         _ if size >= 1e9 => format!("{:.2}G", value / 1e9),
         _ if size >= 1e6 => format!("{:.2}M", value / 1e6),
         _ if size >= 1e4 => format!("{:.1}k", value / 1e3),
+        _ if size < 0.000_5 => "0".to_owned(),
         _ if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         _ if size >= 1.0 => format!("{value:.1}"),
         _ => format!("{value:.3}"),
@@ -95,6 +113,7 @@ mod tests {
         let check = |value: f64, expected: &str| assert_eq!(short(value), expected);
         check(0.0, "0");
         check(0.1234, "0.123");
+        check(0.000_06, "0");
         check(7.0, "7");
         check(12.34, "12.3");
         check(123.4, "123");

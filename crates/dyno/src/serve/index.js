@@ -8,6 +8,8 @@
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every(word => text.includes(word));
     });
+    const found = rows.filter(row => !row.hidden).length;
+    document.getElementById("found").textContent = words.length ? `${found} of ${rows.length}` : "";
   });
   const button = document.getElementById("compare");
   const check = () => {

@@ -63,7 +63,7 @@ impl Watched {
     /// Tells what is new.
     fn look(&mut self, name: &str, folder: &Path, tell: &mut dyn FnMut(&str, Value)) {
         let Some(run) = runs::find_all(folder).into_iter().next() else { return };
-        let planned = run.manifest.as_ref().map_or(0, |manifest| manifest.trials.len());
+        let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
         let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
         let state = json!({ "run": name, "planned": planned, "ended": run.ended, "trial": trial });

@@ -16,8 +16,7 @@ const QUIET_AFTER_MS: u64 = 90_000;
 
 /// Whether a run is being done, as far as its files tell.
 fn is_running(run: &RunEntry, now_unix_ms: u64) -> bool {
-    let planned = run.manifest.as_ref().map_or(0, |manifest| manifest.trials.len());
-    run.ended < planned && now_unix_ms.saturating_sub(run.changed_unix_ms) < QUIET_AFTER_MS
+    run.ended < run.planned() && now_unix_ms.saturating_sub(run.changed_unix_ms) < QUIET_AFTER_MS
 }
 
 /// The list of runs.
@@ -25,7 +24,8 @@ pub(super) fn index(folder: &Path, runs: &[RunEntry], now_unix_ms: u64) -> Strin
     let mut body = format!(
         "<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p>\
          <div class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
-         answer, variant, machine\" aria-label=\"Search runs\"></div>\
+         answer, variant, machine\" aria-label=\"Search runs\"><span class=\"quiet\" id=\"found\" \
+         role=\"status\"></span></div>\
          <form action=\"/compare\" class=\"find\"><button type=\"submit\" id=\"compare\">Compare the \
          two chosen</button><span class=\"quiet\">The first is the baseline.</span>",
         escaped(&folder.display().to_string()),
@@ -56,7 +56,7 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
         }
     };
     let variants: Vec<&str> = manifest.variants.iter().map(|v| v.name.as_str()).collect();
-    let planned = manifest.trials.len();
+    let planned = run.planned();
     let state = match (is_running(run, now_unix_ms), run.ended < planned) {
         (true, _) => format!("<a href=\"/run/{address}/live\">running – live</a>"),
         (false, true) => format!("<a href=\"/run/{address}/live\">stopped</a>"),

@@ -25,6 +25,16 @@ pub(crate) struct RunEntry {
     pub(crate) changed_unix_ms: u64,
     /// The answer in a sentence, where a report was made.
     pub(crate) headline: Option<String>,
+    /// Trials of the plan that were not needed, as far as a report tells.
+    unneeded: usize,
+}
+
+impl RunEntry {
+    /// Trials of the plan that are needed.
+    pub(crate) fn planned(&self) -> usize {
+        let all = self.manifest.as_ref().map_or(0, |manifest| manifest.trials.len());
+        all.saturating_sub(self.unneeded)
+    }
 }
 
 /// Finds all runs below a folder, the youngest first. Links are not followed: what they point at may
@@ -77,13 +87,15 @@ fn entry(name: String, folder: &Path) -> RunEntry {
     let of_trials = trials.iter().flat_map(|trial| {
         ["summary.json", "intervals.hlog", "events.jsonl"].map(|file| trial.join(file))
     });
+    let (headline, unneeded) = findings(&folder.join("findings.json")).unwrap_or_default();
     RunEntry {
         name,
         manifest: read_manifest(folder).map_err(|error| error.to_string()),
         ended: trials.iter().filter(has_ended).count(),
         open_trial,
         changed_unix_ms: files.into_iter().chain(of_trials).map(|f| changed(&f)).max().unwrap_or(0),
-        headline: headline(&folder.join("findings.json")),
+        headline,
+        unneeded,
         folder: folder.to_owned(),
     }
 }
@@ -95,9 +107,13 @@ fn changed(path: &Path) -> u64 {
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn headline(path: &Path) -> Option<String> {
+/// The answer in a sentence, and how many trials were not needed.
+fn findings(path: &Path) -> Option<(Option<String>, usize)> {
     let findings: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    Some(findings["answer"]["headline"].as_str()?.to_owned())
+    let is_unneeded = |trial: &&Value| trial["state"] == "not needed";
+    let unneeded =
+        findings["trials"].as_array().map_or(0, |trials| trials.iter().filter(is_unneeded).count());
+    Some((findings["answer"]["headline"].as_str().map(str::to_owned), unneeded))
 }
 
 /// Whether a report is there that is younger than the last trial that ended.

@@ -152,9 +152,40 @@ fn wrong_options_are_refused_in_words() {
     check(&["bench", "oltp_read_only", "--on", "sqlite", "--tables", "many"], "`many`");
     check(&["bench", "oltp_read_only", "--on", "sqlite", "--clients", "0"], "at least one client");
     check(&["bench", "oltp_reed_only", "--on", "sqlite"], "oltp_read_only");
+    let on_sqlite = |options: &[&str], expected: &str| {
+        let arguments = ["bench", "oltp_read_only", "--on", "sqlite"];
+        check(&[&arguments[..], options].concat(), expected);
+    };
+    on_sqlite(&["--duration", "0s"], "--duration: the time must be above 0");
+    on_sqlite(&["--clients", "1000001"], "--clients: 1000001 are more than");
+    on_sqlite(&["--rate", "fast"], "`fast` is not a count");
+    on_sqlite(&["--rate", "5 for 9s", "--duration", "5s"], "too short for --rate");
+    on_sqlite(&["--rate", "0"], "`0` is not above 0");
+    check(&["bench", "oltp_read_only", "--on", "oracle://h/c"], "scheme is none that Dyno speaks");
+    check(&["bench", "oltp_read_only", "--on", "mysql://h"], "names no catalog");
+    let url = "mysql://me@127.0.0.1:1/x";
+    check(
+        &["bench", "oltp_read_only", "--on", url, "--engine", "RocksDB"],
+        "--engine is for servers that Dyno starts",
+    );
     check(
         &["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"],
         "jounral_mode",
     );
     check(&["bench", "oltp_read_only", "--on", "mysql://root@127.0.0.1:1/x"], "127.0.0.1");
+}
+
+#[test]
+fn caveats_are_told_with_the_result() {
+    let bench = Workbench::new();
+    let arguments = ["oltp_point_select", "--on", "simulated", "--duration", "2s"];
+    let result = bench.bench(&[&arguments[..], &["--out", "record"]].concat());
+    let kinds: Vec<&str> =
+        result["caveats"].as_array().unwrap().iter().filter_map(|c| c["kind"].as_str()).collect();
+    assert!(kinds.contains(&"simulated") && !kinds.contains(&"too_few_repetitions"), "{kinds:?}");
+    // Nothing is measured twice into one folder, and nobody takes the old result for a new one.
+    let again = ["bench"].iter().chain(&arguments).chain(&["--out", "record"]).copied();
+    let answer = bench.dyno_good(&again.collect::<Vec<_>>());
+    assert!(answer.err.contains("nothing was measured"), "{}", answer.err);
+    assert!(answer.out.contains("caveat "), "{}", answer.out);
 }

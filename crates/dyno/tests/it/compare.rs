@@ -62,6 +62,12 @@ fn ten_percent_slower_is_worse() {
     let answer = bench.dyno(&[&PAIR[..], &["--gate"]].concat());
     assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
     assert!(answer.err.contains("gate: worse: throughput of server, after"), "{}", answer.err);
+    // In a pull request the gate's word comes first, then what it rests on.
+    let markdown = ["--gate", "--format", "markdown"];
+    let answer = bench.dyno(&[&PAIR[..], &markdown].concat());
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.out.starts_with("**Gate: worse: throughput of server, after"), "{}", answer.out);
+    assert!(answer.out.contains("| p95 response time | bounds | verdict | n |"), "{}", answer.out);
     // Without the gate it is said, and no failure.
     let answer = bench.dyno_good(&PAIR);
     assert!(answer.out.contains("slower than server"), "{}", answer.out);

@@ -1,5 +1,9 @@
 //! What goes wrong inside a trial is told, and the next trial runs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Workbench, is_alive, read_json, server_pid, trial_folder};
@@ -71,6 +75,36 @@ fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
     assert!(message.contains("went down"), "{message}");
     assert!(!trials[0]["server_log"].as_array().unwrap().is_empty());
     assert_eq!(trials[1]["state"], "finished");
+}
+
+/// The first server that a Dyno has started in this data folder.
+fn server_in(folder: &Path) -> i32 {
+    let owners = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let owners = owners.filter(|path| path.to_string_lossy().ends_with(".owner.json"));
+    let pids = owners.filter_map(|path| read_json(&path)["processes"][0]["pid"].as_i64());
+    pids.map(|pid| pid as i32).find(|pid| is_alive(*pid)).expect("a server runs")
+}
+
+#[test]
+fn a_bench_whose_server_dies_keeps_what_was_measured() {
+    let bench = Workbench::new();
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    // Servers of a Dyno that is root run as another user, who has to get there.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let place = folder.path().to_string_lossy().into_owned();
+    let options = ["--table-size", "1000", "--duration", "60s", "--warm-up", "0s"];
+    let arguments = ["bench", "oltp_point_select", "--on", "mariadb", "--data-folder", &place];
+    let mut running = bench.start(&[&arguments[..], &options[..]].concat());
+    running.wait_for(&["measure"]);
+    kill_process(Pid::from_raw(server_in(folder.path())).unwrap(), Signal::KILL).unwrap();
+    running.wait_for(&["what was measured until then is kept in"]);
+    let (_, kept) = running.said.split_once("is kept in ").unwrap();
+    let kept = Path::new(kept.split_once(';').unwrap().0);
+    assert!(kept.join("trials").is_dir(), "{}", kept.display());
+    bench.dyno_good(&["report", kept.to_str().unwrap()]);
+    std::fs::remove_dir_all(kept).unwrap();
+    running.wait_for(&["the trial failed", "went down"]);
+    assert_eq!(running.end(), 1);
 }
 
 #[test]

@@ -87,6 +87,28 @@ fn a_folder_of_another_study_is_refused() {
 }
 
 #[test]
+fn a_run_goes_on_with_the_studys_own_probes_or_not_at_all() {
+    let bench = Workbench::new();
+    let study = |probe: &str| {
+        format!(
+            "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.oltp_point_select]\n\
+             [design]\nrepetitions = 1\nduration = \"2s\"\nwarm_up = \"0s\"\nseed = 1\n{probe}"
+        )
+    };
+    let probe = |sql: &str| format!("[probe.mine]\nsql = \"{sql}\"\n");
+    bench.write("one.toml", &study(&probe("SELECT 1 AS a")));
+    bench.write("two.toml", &study(&probe("SELECT 2 AS a")));
+    bench.write("none.toml", &study(""));
+    bench.dyno_good(&["run", "one.toml", "--out", "here"]);
+    bench.dyno_good(&["run", "one.toml", "--out", "here"]);
+    for other in ["two.toml", "none.toml"] {
+        let answer = bench.dyno(&["run", other, "--out", "here"]);
+        assert_eq!(answer.code, 1, "{other}");
+        assert!(answer.err.contains("another study"), "{}", answer.err);
+    }
+}
+
+#[test]
 fn a_record_of_a_newer_version_is_refused() {
     let bench = Workbench::new();
     bench.write("manifest.json", r#"{"format": 99, "dyno": "7.0.0"}"#);

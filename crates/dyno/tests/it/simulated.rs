@@ -145,3 +145,98 @@ fn the_record_can_be_queried() {
     assert_eq!(wrong.code, 1);
     assert!(wrong.err.contains("nonsense"), "{}", wrong.err);
 }
+
+#[test]
+fn a_stepped_rate_offers_what_it_says_second_by_second() {
+    let bench = Workbench::new();
+    let arguments = ["oltp_point_select", "--on", "simulated", "--setting", "servers=8"];
+    let load = ["--rate", "100 for 2s, 1k for 1s, 0 for 1s", "--arrivals", "constant"];
+    let times = ["--duration", "8s", "--warm-up", "1s", "--out", "record"];
+    let result = bench.bench(&[&arguments[..], &load[..], &times[..]].concat());
+    assert_eq!(result["stepped"], "100/s for 2s, 1000/s for 1s, 0/s for 1s");
+    assert_eq!((&result["rate"], &result["outcomes"]["missed"]), (&300.0.into(), &0.into()));
+    let transactions = result["transactions"].as_i64().unwrap();
+    assert!((2370..=2400).contains(&transactions), "{transactions}");
+    let folder = crate::support::trial_folder(&bench.path("record"), 1);
+    let summary = crate::support::read_json(&folder.join("summary.json"));
+    let seconds = summary["steps"][0]["intervals"]["throughput"].as_array().unwrap();
+    // The first rate holds in the warm-up; what is under way when a second ends is done in the next.
+    let expected = [100.0, 100.0, 100.0, 1000.0, 0.0, 100.0, 100.0, 1000.0, 0.0];
+    assert_eq!(seconds.len(), expected.len(), "{seconds:?}");
+    for (found, expected) in seconds.iter().zip(expected) {
+        assert!((found.as_f64().unwrap() - expected).abs() < 40.0, "{seconds:?}");
+    }
+}
+
+#[test]
+fn steps_of_a_study_may_have_rates_that_change() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        r#"
+        title = "What does a spike do?"
+        [database.queue]
+        product = "simulated"
+        [workload.oltp_point_select]
+        [design]
+        vary = { rate = [300, "300 for 8s, 1500 for 2s"] }
+        repetitions = 3
+        warm_up = "1s"
+        duration = "20s"
+        rest = "0s"
+        seed = 5
+        "#,
+    );
+    bench.dyno_good(&["run", "study.toml"]);
+    let findings = bench.json("runs/study/findings.json");
+    let names: Vec<&str> =
+        findings["steps"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["300/s", "300/s for 8s, 1500/s for 2s"]);
+    // A spike above capacity is in the response times of all who came in it.
+    let p99 = |step: usize| {
+        let cells = findings["cells"].as_array().unwrap();
+        let cell = cells.iter().find(|cell| cell["step"] == step).unwrap();
+        cell["metrics"]["response_p99"]["value"].as_f64().unwrap()
+    };
+    assert!(p99(1) > 10.0 * p99(0), "{} and {}", p99(0), p99(1));
+}
+
+#[test]
+fn with_a_store_rows_are_true_and_the_same_each_time() {
+    let study = r#"
+        title = "Do transactions that read what they write work in simulated time?"
+        [database.rows]
+        product = "simulated"
+        settings = { service_time = "100us", servers = 4, deadlocks = 0.002, store = "sqlite" }
+        [workload.tpcc]
+        size = "small"
+        warehouses = 2
+        [design]
+        clients = 4
+        repetitions = 2
+        warm_up = "0s"
+        duration = "3s"
+        rest = "0s"
+        seed = 5
+    "#;
+    let (bench, first) = run(study);
+    let audits = |findings: &Value| -> Vec<Value> {
+        let trials = findings["trials"].as_array().expect("there are trials");
+        trials.iter().map(|trial| trial["audit"].clone()).collect()
+    };
+    for audit in audits(&first) {
+        let rows = audit.as_array().expect("it was audited");
+        let failed: Vec<&Value> = rows.iter().filter(|row| row["pass"] != true).collect();
+        assert!(rows.len() > 50 && failed.is_empty(), "{failed:#?}");
+    }
+    let new_orders = first["kinds"].as_array().expect("there are kinds");
+    let new_orders = new_orders.iter().find(|kind| kind["kind"] == "new_order").expect("one is");
+    assert!(new_orders["outcomes"]["deadlock"].as_u64() > Some(0), "{new_orders:#}");
+    assert!(new_orders["outcomes"]["refused"].is_null(), "{new_orders:#}");
+    let page = std::fs::read_to_string(bench.path("runs/study/report.html")).expect("a page");
+    assert!(page.contains("a minute: NOPM"));
+
+    let (_bench, second) = run(study);
+    assert_eq!(first["cells"], second["cells"]);
+    assert_eq!(audits(&first), audits(&second));
+}

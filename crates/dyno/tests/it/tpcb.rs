@@ -22,7 +22,11 @@ fn workload(options: &[(&str, &str)]) -> Arc<dyn Workload> {
 fn every_script_on(product: &str) {
     let bench = Workbench::new();
     for (script, statements) in [("tpcb-like", 7), ("simple-update", 5), ("select-only", 1)] {
-        for protocol in ["prepared", "simple"] {
+        let protocols: &[&str] = match product {
+            "postgresql" => &["prepared", "simple", "extended"],
+            _ => &["prepared", "simple"],
+        };
+        for &protocol in protocols {
             let arguments = ["tpcb", "--on", product, "--script", script, "--protocol", protocol];
             let length = ["--duration", "700ms", "--warm-up", "300ms", "--clients", "3"];
             let result = bench.bench(&[&arguments[..], &length[..]].concat());
@@ -52,6 +56,25 @@ fn every_script_passes_its_audit_on_mariadb() {
 #[test]
 fn every_script_passes_its_audit_on_postgresql() {
     every_script_on("postgresql");
+}
+
+#[test]
+fn extended_is_refused_by_check_where_nothing_is_unnamed() {
+    let bench = Workbench::new();
+    let check = |product: &str, expected: &str| {
+        let study = format!(
+            "title = \"x\"\n[database.a]\nproduct = \"{product}\"\n[workload.tpcb]\n\
+             protocol = \"extended\"\n[design]\nduration = \"1s\"\nclients = 1\n"
+        );
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        let is_refused = !expected.is_empty();
+        assert_eq!(answer.code != 0, is_refused, "{product}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{product}: {}", answer.err);
+    };
+    check("mariadb", "two round trips");
+    check("sqlite", "not reached by a protocol");
+    check("postgresql", "");
 }
 
 #[test]

@@ -34,6 +34,8 @@ fn bench_on(product: &str, options: &[&str]) {
     assert_eq!(rows.len(), 54, "{name}");
     let conditions = rows.iter().filter(|row| row["name"].as_str().unwrap().contains("condition "));
     assert_eq!(conditions.count(), 24, "twelve before and twelve after");
+    assert_eq!(result["new_orders"]["name"], "NOPM", "{name}");
+    assert!(result["new_orders"]["per_minute"].as_f64().unwrap() > 0.0, "{name}");
     let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
     assert_eq!(refused, 0, "{name}: {}", result["errors"]);
 }
@@ -51,6 +53,24 @@ fn a_warehouse_passes_its_audit_on_mariadb() {
 #[test]
 fn two_warehouses_pass_their_audit_on_postgresql() {
     bench_on("postgresql", &["--warehouses", "2", "--mix", "deck"]);
+}
+
+/// Whoever pays keys for three seconds, and whoever asks for less for two: within five of them most
+/// of ten terminals do something, and none does anything a third time.
+#[test]
+fn paced_terminals_key_and_think_and_are_named_so() {
+    let bench = Workbench::new();
+    let arguments = ["tpcc", "--on", "postgresql", "--mode", "paced"];
+    let length = ["--duration", "5s", "--warm-up", "0s", "--clients", "10"];
+    let result = bench.bench(&[&arguments[..], &length].concat());
+    check_audit(&result, "paced");
+    let n = result["transactions"].as_u64().unwrap();
+    assert!((1..=20).contains(&n), "{n}");
+    assert_eq!(result["new_orders"]["name"], "tpmC");
+    assert_eq!(result["options"]["mode"], "paced");
+    // Keying and thinking are no part of a response time.
+    let median = result["response_time_us"]["p50"].as_f64().unwrap();
+    assert!(median < 2e6, "{median}");
 }
 
 /// What a step without a warm-up came to.
@@ -131,9 +151,11 @@ fn drop_tables(workload: &dyn Workload, connection: &mut dyn Connection) {
 fn every_manner_on(product: &str) {
     let standing = Standing::start(product);
     let mut connection = standing.connection();
-    let manners: [&[(&str, &str)]; 4] = [
+    let manners: [&[(&str, &str)]; 6] = [
         &[("warehouses", "2")],
         &[("warehouses", "2"), ("batched", "on"), ("home", "off"), ("sort_lines", "off")],
+        &[("warehouses", "2"), ("pipelined", "on")],
+        &[("warehouses", "1"), ("pipelined", "on"), ("batched", "on"), ("sort_lines", "off")],
         &[("warehouses", "2"), ("procedures", "on"), ("mix", "deck")],
         &[("warehouses", "1"), ("tables", "2"), ("foreign_keys", "on"), ("consistency", "after")],
     ];
@@ -266,6 +288,7 @@ fn what_cannot_run_is_refused_by_check() {
     let one = "clients = 1";
     check("sqlite", "procedures = \"on\"", one, "SQLite has no stored procedures");
     check("sqlite", "foreign_keys = \"on\"", one, "foreign_keys");
+    check("sqlite", "pipelined = \"on\"", one, "without round trips");
     let paced = "mode = \"paced\"\nwarehouses = 2";
     check("mariadb", paced, "clients = 21", "ten terminals for each warehouse");
     check("mariadb", paced, "rate = 50", "does not go with a rate");

@@ -14,11 +14,12 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let standing = Standing::start("mariadb");
     let before = databases(&standing);
     let bench = Workbench::new();
-    let url = format!("mysql://root@localhost/mysql?socket={}", standing.socket.display());
+    // No catalog: nothing of any is looked at.
+    let url = format!("mysql://root@localhost?socket={}", standing.socket.display());
     let answer = bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
     let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" · ")).collect();
     assert_eq!(lines.len(), 4, "{}", answer.out);
-    for words in ["server ", "rest ", "statements/s ", "debt ", "CPU % "] {
+    for words in ["server ", "rest ", "statements ", "debt ", "CPU "] {
         assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
     }
     assert_eq!(databases(&standing), before, "watching leaves nothing behind");
@@ -26,14 +27,62 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let summary = trial_folder(&bench.path("record"), 1).join("summary.json");
     let summary = crate::support::read_json(&summary);
     let readings = summary["steps"][0]["readings"].as_object().unwrap();
-    for name in ["server.cpu_s_per_s", "mysql.statements_per_s", "debt.gauge", "cpu.busy_pct"] {
+    for name in [
+        "server.cpu_s_per_s",
+        "server.foreground.cpu_s_per_s",
+        "server.thread.probe.cpu_s_per_s",
+        "mysql.statements_per_s",
+        "debt.gauge",
+        "cpu.busy_pct",
+        "data.bytes",
+        "filesystem.free_bytes",
+    ] {
         assert!(readings.contains_key(name), "{name}: {:?}", readings.keys());
         assert!(summary["meanings"][name]["text"].is_string(), "{name} has no meaning");
     }
     assert!(summary["probes_cpu_s"].as_f64() > Some(0.0));
+    assert_eq!(summary["server"]["product"], "MariaDB");
+    assert!(summary["server"]["settings"]["datadir"].is_string());
     let page = std::fs::read_to_string(bench.path("record/report.html")).unwrap();
     assert!(page.contains("mysql.statements_per_s"), "the readings are drawn");
-    bench.dyno_good(&["report", "record"]);
+    let told = bench.dyno_good(&["report", "record"]).out;
+    assert!(told.contains("Watched without load: the server took"), "{told}");
+    assert!(!told.contains("committed no transaction"), "{told}");
+}
+
+#[test]
+fn this_host_is_watched_without_the_probes_that_are_off() {
+    let bench = Workbench::new();
+    let off = ["--probes-off", "responsiveness", "--probes-off", "frequency"];
+    let arguments = [&["watch", "--for", "3s", "--record", "record"][..], &off].concat();
+    let told = bench.dyno_good(&arguments).out;
+    assert!(told.contains("CPUs were busy on average."), "{told}");
+    assert!(!told.contains("committed no transaction"), "{told}");
+    let again = bench.dyno(&["watch", "--for", "3s", "--record", "record"]);
+    assert!(again.code != 0 && again.err.contains("name a new one"), "{}", again.err);
+
+    let summary = trial_folder(&bench.path("record"), 1).join("summary.json");
+    let readings = crate::support::read_json(&summary)["steps"][0]["readings"].clone();
+    let names: Vec<&String> = readings.as_object().unwrap().keys().collect();
+    assert!(names.iter().any(|name| *name == "cpu.busy_pct"), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("responsiveness")), "{names:?}");
+
+    let answer = bench.dyno(&["watch", "--probes-off", "everything"]);
+    assert_ne!(answer.code, 0);
+    assert!(answer.err.contains("responsiveness"), "what can be turned off: {}", answer.err);
+}
+
+#[test]
+fn a_right_that_is_missing_is_told_once() {
+    let standing = Standing::start("mariadb");
+    standing.connection().query("CREATE USER weak@localhost").unwrap();
+    let bench = Workbench::new();
+    let url = format!("mysql://weak@localhost?socket={}", standing.socket.display());
+    let answer = bench.dyno_good(&["watch", &url, "--for", "4s"]);
+    let told = answer.err.matches("what `SHOW ENGINE INNODB STATUS` tells").count();
+    assert_eq!(told, 1, "{}", answer.err);
+    assert!(answer.err.contains("PROCESS"), "{}", answer.err);
+    assert!(answer.out.contains("statements "), "the rest is read: {}", answer.out);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
+use dyno_analysis::CaveatKind;
 use dyno_record::{
     EncodedHistogram, Environment, KindSummary, Run, StepRecord, StepSummary, TrialSummary,
     new_histogram,
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::search;
 use crate::calibration;
+use crate::commands::report;
 
 /// The result as JSON; docs/bench-json.md tells the fields.
 pub(super) fn of(
@@ -21,6 +23,7 @@ pub(super) fn of(
     environment: &Environment,
 ) -> anyhow::Result<Value> {
     let mut result = of_trial(run, trial);
+    result["caveats"] = caveats(run);
     let manifest = &run.manifest;
     let has_own_steps = manifest.steps.iter().any(|step| step.own.is_some());
     let stalls = dyno_analysis::stalls::stalls_of(run);
@@ -32,6 +35,9 @@ pub(super) fn of(
         told["generator"]["share_of_calibrated_absent_because"] =
             json!(why_no_share(trial, step, environment));
         search::add_to(&mut told, manifest, step);
+        if manifest.variants[0].workload == "tpcc" {
+            told["new_orders"] = new_orders(&told, &manifest.variants[0].options);
+        }
         steps.push(told);
     }
     if has_own_steps {
@@ -42,6 +48,23 @@ pub(super) fn of(
         result.extend(step);
     }
     Ok(result)
+}
+
+/// Why the result should be trusted less. That one trial has no bounds is said anyway.
+fn caveats(run: &Run) -> Value {
+    let findings = report::find(std::slice::from_ref(run), None);
+    let caveats = findings.caveats.iter();
+    let told =
+        caveats.filter(|caveat| caveat.kind != CaveatKind::TooFewRepetitions).map(|caveat| {
+            let steps = caveat.steps.iter().filter_map(|step| findings.steps.get(*step));
+            json!({
+                "kind": caveat.kind,
+                "message": caveat.message,
+                "advice": caveat.advice,
+                "steps": steps.map(|step| &step.name).collect::<Vec<_>>(),
+            })
+        });
+    Value::Array(told.collect())
 }
 
 /// What is true of the whole trial.
@@ -88,6 +111,7 @@ fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
     let mut told = json!({
         "clients": planned.clients,
         "rate": planned.rate,
+        "stepped": planned.stepped,
         "measured_s": step.measured_s,
         "throughput_tps": transactions as f64 / seconds,
         "statements_per_s": statements as f64 / seconds,
@@ -189,10 +213,24 @@ fn why_no_share(
 
 /// The result for a person.
 pub(super) fn told(result: &Value) -> String {
-    match result["steps"].as_array() {
+    let told = match result["steps"].as_array() {
         Some(steps) => steps_told(result, steps),
         None => summary(result) + &search::told(&result["search"]),
-    }
+    };
+    told + &caveats_told(&result["caveats"])
+}
+
+/// The caveats for a person, each with what to do.
+fn caveats_told(caveats: &Value) -> String {
+    let word = |caveat: &Value, name: &str| caveat[name].as_str().unwrap_or_default().to_owned();
+    let told = |caveat: &Value| {
+        format!(
+            "caveat          {}\n                {}\n",
+            word(caveat, "message"),
+            word(caveat, "advice")
+        )
+    };
+    caveats.as_array().into_iter().flatten().map(told).collect()
 }
 
 /// The result of a workload with steps of its own: a line for each step.
@@ -254,7 +292,7 @@ fn summary(result: &Value) -> String {
          no bounds)\n\
          {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
-         CPU/statement   generator {} µs user + {} µs system, server {} µs\n\
+         CPU/statement   generator {} µs user + {} µs system, server {}\n\
          generator       busiest worker {} of a CPU, {} of what it can do here\n\
          audit           {}\n",
         result["workload"].as_str().unwrap_or_default(),
@@ -263,7 +301,7 @@ fn summary(result: &Value) -> String {
         fixed("/statements_per_s", 1),
         result["transactions"],
         fixed("/measured_s", 1),
-        new_orders(&result["kinds"]),
+        new_orders_line(&result["new_orders"]),
         fixed("/response_time_us/mean", 1),
         fixed("/response_time_us/p50", 1),
         fixed("/response_time_us/p95", 1),
@@ -272,21 +310,37 @@ fn summary(result: &Value) -> String {
         result["outcomes"]["committed"],
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),
-        fixed("/server/cpu_us_per_statement", 2),
+        number("/server/cpu_us_per_statement")
+            .map_or("not known".to_owned(), |us| format!("{us:.2} µs")),
         percent("/generator/busiest_worker"),
         percent("/generator/share_of_calibrated"),
         audit(&result["audit"]),
     )
 }
 
-/// TPC-C's throughput by the name that the field has for it; nothing for other workloads.
-fn new_orders(kinds: &Value) -> String {
-    let is_new_order = |kind: &&Value| kind["name"] == "new_order";
-    let kind = kinds.as_array().into_iter().flatten().find(is_new_order);
-    let rate = kind.and_then(|kind| kind["throughput_tps"].as_f64());
-    rate.map_or(String::new(), |rate| {
-        format!("new-orders      {:.0} a minute (NOPM)\n", rate * 60.0)
-    })
+/// TPC-C's throughput by the name that the field has for it: only terminals that key and think
+/// measure what the specification calls tpmC.
+fn new_orders(step: &Value, options: &BTreeMap<String, String>) -> Value {
+    let kinds = step["kinds"].as_array().into_iter().flatten();
+    let mut new_orders = kinds.filter(|kind| kind["name"] == "new_order");
+    let rate = new_orders.find_map(|kind| kind["throughput_tps"].as_f64());
+    let per_minute = 60.0 * rate.unwrap_or(0.0);
+    let has = |name: &str, word: &str| options.get(name).is_some_and(|is| is == word);
+    let name = match has("mode", "paced") && !has("size", "small") {
+        true => "tpmC",
+        false => "NOPM",
+    };
+    json!({ "per_minute": per_minute, "name": name })
+}
+
+/// The same for a person; nothing for other workloads.
+fn new_orders_line(new_orders: &Value) -> String {
+    let rate = new_orders["per_minute"].as_f64();
+    let name = match new_orders["name"].as_str() {
+        Some("tpmC") => "tpmC, in no audit of the TPC",
+        other => other.unwrap_or_default(),
+    };
+    rate.map_or(String::new(), |rate| format!("new-orders      {rate:.0} a minute ({name})\n"))
 }
 
 /// The audit for a person: how many demands are met, and which are not.

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use dyno_lab::observe::{Cost, Sample, Series, six_digits};
 use dyno_record::{
     DataSet, EncodedHistogram, FORMAT, GeneratorSummary, IntervalColumns, KindSummary, Manifest,
-    Meaning, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    Meaning, NO_WORKLOAD, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
     TrialSummary, TrialWriter, VariantRecord, new_histogram,
 };
 use dyno_units::{Clock, Nanoseconds};
@@ -34,7 +35,7 @@ pub(super) struct Recording {
     every: Nanoseconds,
     origin: Nanoseconds,
     began_unix_ms: u64,
-    product: &'static str,
+    server: ServerFacts,
 }
 
 impl Recording {
@@ -46,6 +47,14 @@ impl Recording {
         clock: &dyn Clock,
     ) -> anyhow::Result<Recording> {
         let began_unix_ms = clock.unix_millis();
+        let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+        if is_used {
+            bail!(
+                "--record {}: there is something in this folder; name a new one",
+                folder.display()
+            );
+        }
+        let server = target.facts()?;
         let mut run = RunWriter::create(folder, &manifest(target, options, began_unix_ms))?;
         let plan = TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 };
         Ok(Recording {
@@ -55,7 +64,7 @@ impl Recording {
             every: options.every,
             origin: clock.now(),
             began_unix_ms,
-            product: target.product,
+            server,
         })
     }
 
@@ -83,9 +92,10 @@ impl Recording {
         let spans: Vec<(Nanoseconds, Nanoseconds)> =
             (0..n).map(|idx| (self.origin + Nanoseconds(idx * self.every.0), self.every)).collect();
         let readings = self.series.align(&spans);
-        let step = summarise(readings, n, self.every);
+        let mut step = summarise(readings, n, self.every);
+        step.spans = Some(spans.iter().map(|(start, length)| (start.0, length.0)).collect());
         let now = clock.unix_millis();
-        self.writer.finish(&TrialSummary {
+        self.writer.finish(TrialSummary {
             number: 1,
             variant: 0,
             repetition: 1,
@@ -93,7 +103,7 @@ impl Recording {
             outcome: TrialOutcome::Finished,
             began_unix_ms: self.began_unix_ms,
             ended_unix_ms: now,
-            server: ServerFacts { product: self.product.to_owned(), ..ServerFacts::default() },
+            server: self.server,
             data: DataSet::default(),
             steps: vec![step],
             probes_cpu_s: cost.cpu.as_secs_f64(),
@@ -112,7 +122,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
     Manifest {
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
-        title: format!("watched without load: {}", target.name),
+        title: target.name.clone(),
         fingerprint: format!("watch-{now}"),
         seed: 0,
         created_unix_ms: now,
@@ -126,7 +136,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
             product: target.product.to_owned(),
             settings: BTreeMap::new(),
             price_per_hour: None,
-            workload: "none of Dyno's".to_owned(),
+            workload: NO_WORKLOAD.to_owned(),
             options: BTreeMap::new(),
             own_steps: BTreeMap::new(),
         }],
@@ -137,6 +147,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
             arrivals: "closed".to_owned(),
             warm_up_s: 0.0,
             duration_s: length.as_secs_f64(),
+            stepped: None,
             search: None,
             own: None,
         }],
@@ -196,6 +207,7 @@ fn summarise(
             lag_p99_us: zeros(),
         },
         readings,
+        spans: None,
         search: None,
         ended_by: Some("time".to_owned()),
         settled: None,

@@ -1,13 +1,13 @@
 //! What is watched: a server by its URL, a process, or this host.
 
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dyno_database::{Address, Endpoint, Protocol, endpoint_probes};
-use dyno_host::HostSpec;
+use dyno_database::{Endpoint, LocalServer, Protocol, endpoint_probes};
+use dyno_host::{DataFiles, HostSpec, ThreadListing};
 use dyno_lab::observe::Watched;
+use dyno_record::ServerFacts;
 use dyno_units::Clock;
 
 use super::WatchOptions;
@@ -22,6 +22,8 @@ pub(super) struct Target {
     endpoint: Option<Endpoint>,
     /// The process, if there is one on this host that is known.
     pid: Option<i32>,
+    /// Its data, where they can be seen.
+    data: Option<DataFiles>,
 }
 
 impl Target {
@@ -37,31 +39,57 @@ impl Target {
                 Some(pid) => (process_name(pid), "process"),
                 None => ("this host".to_owned(), "host"),
             };
-            return Ok(Target { name, product, endpoint: None, pid: options.pid });
+            return Ok(Target { name, product, endpoint: None, pid: options.pid, data: None });
         };
-        let endpoint = Endpoint::from_url(&secrets::expand(url)?)
+        let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)
             .with_context(|| format!("{} cannot be watched", dyno_study::redact_urls(url)))?;
-        try_connect(&endpoint)?;
+        let local = look(&endpoint)?;
         let product = match endpoint.protocol {
             Protocol::MySql => "mysql",
             Protocol::PostgreSql => "postgresql",
         };
-        let pid = options.pid.or_else(|| peer(&endpoint));
+        let (found, data) = local.map(|local| (local.pid, local.data)).unzip();
+        let pid = options.pid.or(found);
         let name = match pid {
             Some(pid) => format!("{} ({})", dyno_study::redact_urls(url), process_name(pid)),
             None => dyno_study::redact_urls(url),
         };
-        Ok(Target { name, product, endpoint: Some(endpoint), pid })
+        Ok(Target { name, product, endpoint: Some(endpoint), pid, data: data.flatten() })
+    }
+
+    /// Whether it is a server, and not only a process or this host.
+    pub(super) fn is_server(&self) -> bool {
+        self.endpoint.is_some()
+    }
+
+    /// What the server says of itself; nothing where there is none.
+    pub(super) fn facts(&self) -> anyhow::Result<ServerFacts> {
+        let Some(endpoint) = &self.endpoint else {
+            return Ok(ServerFacts { product: self.product.to_owned(), ..ServerFacts::default() });
+        };
+        let facts = dyno_database::endpoint_facts(endpoint)?;
+        Ok(ServerFacts {
+            product: facts.product,
+            version: facts.version,
+            transport: facts.transport.to_owned(),
+            tls: facts.tls,
+            settings: facts.settings,
+            durability: facts.durability,
+        })
     }
 
     /// The probes.
     pub(super) fn watched(&self, clock: &Arc<dyn Clock>) -> Watched {
+        let listing = ThreadListing::default();
         let spec = HostSpec {
             server_pids: self.pid.into_iter().collect(),
-            data: None,
+            data: self.data.clone(),
             threads: Some(dyno_database::thread_group),
+            listing: listing.clone(),
         };
-        let probes = self.endpoint.as_ref().map(endpoint_probes).unwrap_or_default();
+        let wanted = self.pid.is_some().then_some(&listing);
+        let probes = self.endpoint.as_ref().map(|endpoint| endpoint_probes(endpoint, wanted));
+        let probes = probes.unwrap_or_default();
         probes.into_iter().fold(Watched::host(&spec, clock), Watched::with)
     }
 
@@ -83,20 +111,14 @@ fn process_name(pid: i32) -> String {
     format!("process {pid} {}", name.trim()).trim_end().to_owned()
 }
 
-fn try_connect(endpoint: &Endpoint) -> anyhow::Result<()> {
+/// Connects, and finds what of the server is on this host.
+fn look(endpoint: &Endpoint) -> anyhow::Result<Option<LocalServer>> {
     let connector = match endpoint.protocol {
         Protocol::MySql => dyno_database::mysql::connector(endpoint.clone()),
         Protocol::PostgreSql => dyno_database::postgresql::connector(endpoint.clone()),
     };
-    connector().map(|_| ()).with_context(|| format!("{endpoint} cannot be watched"))
-}
-
-/// The process at the other end of a Unix socket.
-fn peer(endpoint: &Endpoint) -> Option<i32> {
-    let Address::Unix(path) = &endpoint.address else { return None };
-    let stream = UnixStream::connect(path).ok()?;
-    let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
-    Some(peer.pid.as_raw_nonzero().get())
+    let mut connection = connector().with_context(|| format!("{endpoint} cannot be watched"))?;
+    Ok(LocalServer::find(endpoint, connection.as_mut()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is shown while something is watched: a table with curves at a terminal, plain lines
 //! elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_host::{ReadingLegend, find_legend};
 use dyno_lab::observe::Sample;
@@ -21,11 +21,14 @@ const ROWS: &[&str] = &[
     "pg.sessions_active",
     "pgbouncer.transactions_per_s",
     "pgbouncer.clients_waiting",
+    "pgbouncer.wait_longest_s",
     "server.cpu_s_per_s",
     "server.foreground.cpu_s_per_s",
     "server.background.cpu_s_per_s",
+    "server.thread.probe.cpu_s_per_s",
     "rest.cpu_s_per_s",
     "cpu.busy_pct",
+    "cpu.busiest_pct",
     "cpu.iowait_pct",
     "cpu.steal_pct",
     "cpu.running",
@@ -37,7 +40,18 @@ const ROWS: &[&str] = &[
     "innodb.dirty_pages_percent",
     "innodb.checkpoint_age_percent",
     "innodb.pool_hit_percent",
+    "innodb.pool_misses_per_s",
+    "innodb.redo_bytes_per_s",
+    "innodb.os_fsyncs_per_s",
+    "innodb.row_lock_waiting",
+    "rocksdb.pending_compaction_bytes",
+    "rocksdb.stalled_s_per_s",
+    "rocksdb.tombstones",
+    "pg.block_hit_percent",
+    "pg.wal_bytes_per_s",
+    "pg.lock_waits",
     "pg.dead_tuples",
+    "pg.vacuum.running",
     "pg.horizon_age",
     "pg.checkpoint_distance_bytes",
     "server.rss_bytes",
@@ -51,6 +65,14 @@ const ROWS: &[&str] = &[
     "disk.flushes_per_s",
     "disk.queue",
     "disk.busy_pct",
+    "data_disk.read_await_ms",
+    "data_disk.write_await_ms",
+    "data_disk.flush_await_ms",
+    "data_disk.saturation",
+    "data.bytes",
+    "filesystem.used_pct",
+    "cgroup.server.throttled_s_per_s",
+    "cpu.frequency_mhz_mean",
     "memory.available_bytes",
     "memory.dirty_bytes",
     "psi.cpu.some_pct",
@@ -59,19 +81,23 @@ const ROWS: &[&str] = &[
 ];
 
 /// Readings of a plain line, with the words that stand for them.
-const PLAIN: &[(&str, &str)] = &[
-    ("mysql.statements_per_s", "statements/s"),
-    ("mysql.threads_running", "running"),
-    ("pg.commits_per_s", "commits/s"),
-    ("pg.sessions_active", "active"),
-    ("pgbouncer.transactions_per_s", "transactions/s"),
-    ("cpu.busy_pct", "CPU %"),
-    ("disk.reads_per_s", "reads/s"),
-    ("disk.writes_per_s", "writes/s"),
-    ("disk.queue", "queue"),
-    ("server.rss_bytes", "RSS"),
-    ("responsiveness.process_ms", "process ms"),
+const PLAIN: &[(&str, &str, &str)] = &[
+    ("mysql.statements_per_s", "statements", "/s"),
+    ("mysql.threads_running", "running", ""),
+    ("pg.commits_per_s", "commits", "/s"),
+    ("pg.sessions_active", "active", ""),
+    ("pgbouncer.transactions_per_s", "transactions", "/s"),
+    ("pgbouncer.clients_waiting", "waiting in the pooler", ""),
+    ("cpu.busy_pct", "CPU", " %"),
+    ("disk.reads_per_s", "reads", "/s"),
+    ("disk.writes_per_s", "writes", "/s"),
+    ("disk.queue", "disk queue", ""),
+    ("server.rss_bytes", "RSS", "B"),
+    ("responsiveness.process_ms", "small process", " ms"),
 ];
+
+/// Readings over which the way of the debt is judged.
+const SLOPE_READINGS: usize = 30;
 
 /// Characters of a curve, and of a row without it and without its meaning.
 const CURVE: usize = 40;
@@ -86,12 +112,20 @@ pub(super) struct View {
     panel: Panel,
     curves: BTreeMap<String, Curve>,
     latest: BTreeMap<String, f64>,
+    /// Time between two readings.
+    every: Nanoseconds,
+    /// What was noted already: several probes may have the same trouble.
+    noted: BTreeSet<String>,
+    has_server: bool,
 }
 
 impl View {
-    pub(super) fn new(target: &Target, legend: &[ReadingLegend]) -> View {
+    pub(super) fn new(target: &Target, legend: &[ReadingLegend], every: Nanoseconds) -> View {
         View {
             name: target.name.clone(),
+            every,
+            noted: BTreeSet::new(),
+            has_server: target.is_server(),
             legend: legend.to_vec(),
             is_table: terminal::out_is_terminal() && terminal::is_interactive(),
             n_cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
@@ -104,7 +138,7 @@ impl View {
     /// Takes what was read.
     pub(super) fn push(&mut self, sample: &Sample) {
         for (name, value) in &sample.values {
-            if self.is_table && ROWS.contains(&name.as_str()) {
+            if ROWS.contains(&name.as_str()) {
                 self.curves.entry(name.clone()).or_default().push(*value);
             }
             self.latest.insert(name.clone(), *value);
@@ -113,8 +147,10 @@ impl View {
 
     /// Tells something that stays.
     pub(super) fn note(&mut self, text: &str) {
-        self.panel.wipe();
-        terminal::say(text);
+        if self.noted.insert(text.to_owned()) {
+            self.panel.wipe();
+            terminal::say(text);
+        }
     }
 
     /// Shows the latest.
@@ -141,32 +177,60 @@ impl View {
             self.name,
             date(unix_ms)
         )];
-        lines.extend(processes(&self.latest, self.n_cpus).map(|text| format!("CPU   {text}")));
-        lines.extend(debt(&self.latest).map(|text| format!("debt  {text}")));
+        lines.extend(self.cpu().map(|text| format!("CPU   {text}")));
+        lines.extend(self.debt().map(|text| format!("debt  {text}")));
         let height = terminal::height().saturating_sub(lines.len() + 1);
-        let rows = ROWS.iter().filter_map(|name| self.row(name));
-        lines.extend(rows.take(height));
+        lines.extend(self.shown(height).into_iter().filter_map(|name| self.row(name)));
         lines
+    }
+
+    /// The readings that have room, in their order: what has been zero all the time goes first, and
+    /// then what is last.
+    fn shown(&self, height: usize) -> Vec<&'static str> {
+        let mut names: Vec<&str> =
+            ROWS.iter().copied().filter(|name| self.curves.contains_key(*name)).collect();
+        let mut n_over = names.len().saturating_sub(height);
+        let is_still = |name: &str| self.curves.get(name).is_some_and(Curve::is_zero);
+        for idx in (0..names.len()).rev() {
+            if n_over > 0 && is_still(names[idx]) {
+                names.remove(idx);
+                n_over -= 1;
+            }
+        }
+        names.truncate(height);
+        names
+    }
+
+    /// CPU time by process, each called what it is here: there is no generator without load.
+    fn cpu(&self) -> Option<String> {
+        let server = if self.has_server { "server" } else { "process" };
+        let names = [("server", server), ("generator", "dyno"), ("rest", "rest")];
+        processes(&self.latest, &names, self.n_cpus)
+    }
+
+    fn debt(&self) -> Option<String> {
+        let slope = self.curves.get("debt.gauge").and_then(|curve| curve.slope(SLOPE_READINGS));
+        debt(&self.latest, slope.map(|slope| slope / self.every.as_secs_f64()))
     }
 
     fn row(&self, name: &str) -> Option<String> {
         let curve = self.curves.get(name)?;
         let unit = find_legend(&self.legend, name).map_or("", |legend| legend.unit);
-        let unit = if unit == "1" { "" } else { unit };
+        let unit = if unit == "1" { String::new() } else { unit.replace("bytes", "B") };
         let value = short(curve.latest()?);
         let curve = curve.drawn(CURVE);
         let meaning = find_legend(&self.legend, name).map_or("", |legend| legend.meaning);
-        Some(format!("{name:<NAME$} {value:>8} {unit:<8} {curve:<CURVE$} {meaning}"))
+        Some(format!("{name:<NAME$} {value:>8} {unit:<12} {curve:<CURVE$} {meaning}"))
     }
 
     /// One line of the latest values.
     fn plain(&self, elapsed: Nanoseconds) -> String {
         let mut parts: Vec<String> = vec![format!("{elapsed}")];
-        parts.extend(processes(&self.latest, self.n_cpus));
-        parts.extend(PLAIN.iter().filter_map(|(name, words)| {
-            Some(format!("{words} {}", short(*self.latest.get(*name)?)))
+        parts.extend(self.cpu());
+        parts.extend(PLAIN.iter().filter_map(|(name, words, unit)| {
+            Some(format!("{words} {}{unit}", short(*self.latest.get(*name)?)))
         }));
-        parts.extend(debt(&self.latest).map(|text| format!("debt {text}")));
+        parts.extend(self.debt().map(|text| format!("debt {text}")));
         parts.join(" · ")
     }
 }
@@ -185,6 +249,9 @@ mod tests {
             panel: Panel::default(),
             curves: BTreeMap::new(),
             latest: BTreeMap::new(),
+            every: Nanoseconds::SECOND,
+            noted: BTreeSet::new(),
+            has_server: true,
         }
     }
 
@@ -196,7 +263,7 @@ mod tests {
     #[test]
     fn what_is_shown_has_a_meaning() {
         let view = view(true);
-        for name in ROWS.iter().copied().chain(PLAIN.iter().map(|(name, _)| *name)) {
+        for name in ROWS.iter().copied().chain(PLAIN.iter().map(|(name, ..)| *name)) {
             assert!(find_legend(&view.legend, name).is_some(), "{name} is no reading");
         }
     }
@@ -207,7 +274,19 @@ mod tests {
         push(&mut view, &[("cpu.busy_pct", 12.0), ("server.cpu_s_per_s", 0.5)]);
         push(&mut view, &[("cpu.busy_pct", 34.0), ("unheard.of", 1.0)]);
         let elapsed = Nanoseconds::from_secs(3);
-        assert_eq!(view.plain(elapsed), "3 s · server 0.50 of 2 CPUs · CPU % 34");
+        assert_eq!(view.plain(elapsed), "3 s · server 0.50 of 2 CPUs · CPU 34 %");
+    }
+
+    #[test]
+    fn what_stays_zero_makes_room() {
+        let mut view = view(true);
+        let told = [("cpu.busy_pct", 1.0), ("cpu.steal_pct", 0.0), ("cpu.running", 2.0)];
+        push(&mut view, &told);
+        assert_eq!(view.shown(9), ["cpu.busy_pct", "cpu.steal_pct", "cpu.running"]);
+        assert_eq!(view.shown(2), ["cpu.busy_pct", "cpu.running"]);
+        assert_eq!(view.shown(1), ["cpu.busy_pct"]);
+        push(&mut view, &[("cpu.steal_pct", 3.0)]);
+        assert_eq!(view.shown(2), ["cpu.busy_pct", "cpu.steal_pct"]);
     }
 
     #[test]
