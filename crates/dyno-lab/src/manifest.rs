@@ -29,6 +29,9 @@ pub fn fingerprint(plan: &Plan, study: &Study) -> String {
     if !study.probes.is_empty() {
         text += &format!(" {:?}", study.probes);
     }
+    if !design.probes_off.is_empty() {
+        text += &format!(" without {:?}", design.probes_off);
+    }
     let text = dyno_study::redact_urls(&text);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {

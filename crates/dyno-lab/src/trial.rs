@@ -210,6 +210,12 @@ impl<'s> Stage<'s, '_> {
             // Again, because a copy of data that is kept was populated by another workload.
             workload.check(server.dialect()).map_err(TrialError::new)?;
         }
+        if workload.needs_rows() && !site.with_tables().is_some_and(|server| server.stores_data()) {
+            return Err(TrialError::new(
+                "the workload goes on with rows that it reads, and this server stores none; take a \
+                 database, or the simulated one with store = \"sqlite\"",
+            ));
+        }
         for step in 0..self.order.plan.steps.len() {
             if step > 0 {
                 self.rest(site)?;

@@ -29,7 +29,7 @@ pub use summary::{
     AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
     RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
-pub use times::{SecondOfTimes, read_times, read_times_line};
+pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
 
 /// The version of the format that this crate writes, and the newest that it reads.

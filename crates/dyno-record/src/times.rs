@@ -32,22 +32,37 @@ pub struct SecondOfTimes<'a> {
     pub counts: &'a [(u64, u64)],
 }
 
+/// What became of the log that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEnd {
+    /// It was read to its end.
+    Whole,
+    /// It is cut or damaged, and was read as far as it goes.
+    Cut,
+    /// There is none.
+    Missing,
+}
+
 /// Reads the response times of a trial, second by second and kind by kind, and hands each to `hear`.
-/// Service times are left out. A trial without a log (none was kept) has none; a log that was cut
-/// short by a kill is read as far as it goes.
+/// Service times are left out. A trial without a log has none; a log that was cut short by a kill is
+/// read as far as it goes.
+///
+/// # Errors
+///
+/// The log cannot be opened.
 pub fn read_times(
     run: &Path,
     trial: u32,
     hear: &mut dyn FnMut(&SecondOfTimes<'_>),
-) -> Result<(), ReadError> {
+) -> Result<LogEnd, ReadError> {
     let Some((_, folder)) = trial_folders(run).into_iter().find(|(number, _)| *number == trial)
     else {
-        return Ok(());
+        return Ok(LogEnd::Missing);
     };
     let (packed, plain) = (folder.join("intervals.hlog.gz"), folder.join("intervals.hlog"));
     let path = if packed.exists() { packed } else { plain };
     if !path.exists() {
-        return Ok(());
+        return Ok(LogEnd::Missing);
     }
     let file = File::open(&path).map_err(|error| ReadError::new(&path, error))?;
     let bytes: Box<dyn Read> = match path.extension().is_some_and(|end| end == "gz") {
@@ -56,8 +71,17 @@ pub fn read_times(
     };
     let mut bytes = BufReader::with_capacity(1 << 16, bytes);
     let (mut line, mut room, mut counts) = (Vec::new(), Room::new(), Vec::new());
+    let mut end = LogEnd::Whole;
     // Where a kill cut the log, what is whole before it counts.
-    while bytes.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+    loop {
+        match bytes.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) if line.ends_with(b"\n") => {}
+            Ok(_) | Err(_) => {
+                end = LogEnd::Cut;
+                break;
+            }
+        }
         if line.starts_with(RESPONSE.as_bytes())
             && let Ok(text) = std::str::from_utf8(line.trim_ascii_end())
         {
@@ -65,7 +89,7 @@ pub fn read_times(
         }
         line.clear();
     }
-    Ok(())
+    Ok(end)
 }
 
 /// Reads one line of an interval log, as it is being written: hands the second to `hear` if it is
@@ -285,6 +309,35 @@ mod tests {
             packed.extend(bytes);
             let _ = EncodedHistogram(STANDARD.encode(packed)).walk(&mut |_, _| {});
         }
+    }
+
+    #[test]
+    fn logs_that_are_cut_or_missing_are_told() {
+        use std::io::Write;
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join("trials/001-a-1");
+        std::fs::create_dir_all(&folder).unwrap();
+        let read = || {
+            let mut n = 0;
+            (read_times(run.path(), 1, &mut |_| n += 1).unwrap(), n)
+        };
+        assert_eq!(read(), (LogEnd::Missing, 0));
+        let mut histogram = new_histogram();
+        histogram.record(1_000).unwrap();
+        let text = EncodedHistogram::encode(&histogram).0;
+        let lines: String = (0..200)
+            .map(|i| format!("Tag=response/read/step0/measure,{i}.000,1.000,0.001,{text}\n"))
+            .collect();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(lines.as_bytes()).unwrap();
+        let packed = packed.finish().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+        write("intervals.hlog", &lines.as_bytes()[..lines.len() - 3]);
+        assert_eq!(read(), (LogEnd::Cut, 199));
+        write("intervals.hlog.gz", &packed);
+        assert_eq!(read(), (LogEnd::Whole, 200));
+        write("intervals.hlog.gz", &packed[..packed.len() / 2]);
+        assert_eq!(read().0, LogEnd::Cut);
     }
 
     #[test]

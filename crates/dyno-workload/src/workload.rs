@@ -28,6 +28,12 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
+    /// Whether its transactions go on with what they read: on a server that stores nothing they
+    /// would all fail.
+    fn needs_rows(&self) -> bool {
+        false
+    }
+
     /// Whether it can run under such a load with its options: open, where a rate tells when
     /// transactions begin, or closed. If not, why not and what to do.
     fn check_load(&self, is_open: bool) -> Result<(), String> {

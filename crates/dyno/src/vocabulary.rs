@@ -96,7 +96,20 @@ impl WorkloadRules for Rules {
             Endpoint::from_url(url).map_err(|error| error.0)?;
         }
         match dialect(product) {
-            Some(dialect) => self.make(options)?.check(dialect),
+            Some(dialect) => {
+                let workload = self.make(options)?;
+                if workload.needs_rows()
+                    && let Product::Private(name) = product
+                    && name.starts_with("null-")
+                {
+                    return Err(format!(
+                        "`{}` goes on with rows that it reads, and a null server stores none; take \
+                         another workload or database",
+                        self.workload
+                    ));
+                }
+                workload.check(dialect)
+            }
             // Simulated, or a URL of which the environment tells a part.
             None => Ok(()),
         }

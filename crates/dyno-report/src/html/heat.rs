@@ -44,7 +44,19 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
             format::seconds(length)
         ),
     );
-    out.raw("</p><div class=\"charts small\">");
+    out.raw("</p>");
+    let lacking = times.lacking_in_words();
+    if !lacking.is_empty() {
+        out.classed(
+            "p",
+            "quiet",
+            format!(
+                "Not all seconds are here: the interval log of trial {lacking} is cut or missing. \
+                 Estimates do not rest on it."
+            ),
+        );
+    }
+    out.raw("<div class=\"charts small\">");
     for (variant, grid) in grids {
         map(out, view, (variant, step, kind), grid, &common);
     }

@@ -85,6 +85,22 @@ fn every_report_is_well_formed() {
 }
 
 #[test]
+fn seconds_that_are_not_all_there_are_told() {
+    let (findings, runs) = fixture::three_variants();
+    assert!(!render(&findings, &runs, MADE).contains("is cut or missing"));
+    let mut times = Times::new(&findings, &runs);
+    fixture::times(&runs, &mut |run, trial, second| times.add(run, trial, second));
+    let is_finished =
+        |trial: &&dyno_record::TrialSummary| trial.outcome == dyno_record::TrialOutcome::Finished;
+    let trial = runs[0].trials.iter().find(is_finished).unwrap().number;
+    times.lacks(0, trial);
+    // No trial of this record.
+    times.lacks(0, 9_999);
+    let html = super::render(&findings, &runs, &times, MADE);
+    assert!(html.contains(&format!("the interval log of trial {trial} is cut or missing")));
+}
+
+#[test]
 fn no_report_asks_the_network_for_anything() {
     for (name, html) in reports() {
         for forbidden in ["http://", "https://", "url(", "@import", "src=\"", "//cdn", "<link"] {

@@ -7,7 +7,7 @@
 mod grid;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dyno_analysis::Findings;
 use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
@@ -57,6 +57,8 @@ pub struct Times {
     targets: HashMap<(usize, u32, usize), Target>,
     /// The second that is being added.
     second: grid::Buckets,
+    /// Finished trials, by run and number, whose seconds are not all there.
+    lacking: BTreeSet<(usize, u32)>,
 }
 
 /// Where the seconds of one step of one trial go.
@@ -167,11 +169,30 @@ impl Times {
     /// Adds the seconds that were added to a copy of these times, of other trials: so that several
     /// threads can read a record, each with a copy of the empty plan.
     pub fn absorb(&mut self, other: &Times) {
+        self.lacking.extend(&other.lacking);
         for (key, grid) in &mut self.grids {
             if let Some(more) = other.grids.get(key) {
                 grid.absorb(more);
             }
         }
+    }
+
+    /// Notes that a trial's log is cut or not there. Trials that did not finish have no seconds here
+    /// in any case.
+    pub fn lacks(&mut self, run: usize, trial: u32) {
+        if self.targets.keys().any(|(r, t, _)| (*r, *t) == (run, trial)) {
+            self.lacking.insert((run, trial));
+        }
+    }
+
+    /// Which trials' seconds are not all there, in words; empty where all are.
+    pub(crate) fn lacking_in_words(&self) -> String {
+        let is_one_run = self.lacking.iter().all(|(run, _)| *run == 0);
+        let name = |(run, trial): &(usize, u32)| match is_one_run {
+            true => trial.to_string(),
+            false => format!("{trial} of run {}", run + 1),
+        };
+        self.lacking.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
     /// The same with columns so long that the page stays small. How many bytes a column takes is

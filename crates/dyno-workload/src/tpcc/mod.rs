@@ -177,12 +177,21 @@ impl Workload for TpcC {
         }
     }
 
+    fn needs_rows(&self) -> bool {
+        true
+    }
+
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         match (self.settings.mode, is_open) {
             (Mode::Paced, true) => {
                 Err("tpcc in mode `paced` does not go with a rate: its clients \
                                         key and think, and begin when they have; leave out the \
                                         rate or the mode"
+                    .to_owned())
+            }
+            (Mode::Unpaced, true) => {
+                Err("tpcc in mode `unpaced` does not go with a rate: under a rate its mode is \
+                     `open`, and named so; say mode = \"open\", or leave out the rate"
                     .to_owned())
             }
             (Mode::Open, false) => {

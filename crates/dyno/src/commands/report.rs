@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse};
-use dyno_record::{Run, read_run, read_times};
+use dyno_record::{LogEnd, Run, read_run, read_times};
 use dyno_report::export;
 use dyno_report::times::Times;
 
@@ -124,7 +124,10 @@ fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
     let next = AtomicUsize::new(0);
     let read = |mut times: Times| -> anyhow::Result<Times> {
         while let Some((i, run, trial)) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
-            read_times(&run.folder, *trial, &mut |second| times.add(*i, *trial, second))?;
+            let end = read_times(&run.folder, *trial, &mut |second| times.add(*i, *trial, second))?;
+            if end != LogEnd::Whole {
+                times.lacks(*i, *trial);
+            }
         }
         Ok(times)
     };

@@ -61,6 +61,19 @@ fn settings_of_null_servers_are_refused_in_words() {
 }
 
 #[test]
+fn workloads_that_go_on_with_what_they_read_are_refused() {
+    let bench = Workbench::new();
+    let check = |product: &str, expected: &str| {
+        let answer = bench.dyno(&["bench", "tpcc", "--on", product, "--out", product]);
+        assert_ne!(answer.code, 0, "{product}");
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    };
+    check("null-mysql", "`tpcc` goes on with rows that it reads, and a null server stores none");
+    check("null-postgresql", "a null server stores none");
+    check("simulated", "or the simulated one with store = \"sqlite\"");
+}
+
+#[test]
 fn a_delay_is_in_the_service_time_of_every_statement() {
     let bench = Workbench::new();
     for product in ["null-mysql", "null-postgresql"] {

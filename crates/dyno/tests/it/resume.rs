@@ -99,9 +99,11 @@ fn a_run_goes_on_with_the_studys_own_probes_or_not_at_all() {
     bench.write("one.toml", &study(&probe("SELECT 1 AS a")));
     bench.write("two.toml", &study(&probe("SELECT 2 AS a")));
     bench.write("none.toml", &study(""));
+    let off = format!("probes_off = [\"responsiveness\"]\n{}", probe("SELECT 1 AS a"));
+    bench.write("off.toml", &study(&off));
     bench.dyno_good(&["run", "one.toml", "--out", "here"]);
     bench.dyno_good(&["run", "one.toml", "--out", "here"]);
-    for other in ["two.toml", "none.toml"] {
+    for other in ["two.toml", "none.toml", "off.toml"] {
         let answer = bench.dyno(&["run", other, "--out", "here"]);
         assert_eq!(answer.code, 1, "{other}");
         assert!(answer.err.contains("another study"), "{}", answer.err);

@@ -125,7 +125,7 @@ fn logs_that_grow_are_no_data() {
         run.trials[0].data.bytes_after = run.trials[0].data.bytes;
     };
     let caveat = only(CaveatKind::DataChangedSize, |run| with_logs(run, 20_000_000));
-    contains(&caveat.message, "b went from 90.0 MB to 120 MB, logs left out");
+    contains(&caveat.message, "b went from 90 MB to 120 MB, logs left out");
     let mut run = sound();
     with_logs(&mut run, 50_000_000);
     assert_eq!(caveats_of(run), []);
