@@ -75,6 +75,7 @@ fn times_are_what_the_texts_say() {
     check("connections/bench-top.toml", 3 * 60, 4 * 60);
     check("connections/full.toml", 7 * 3600, 9 * 3600);
     check("aa/bench-top.toml", 7 * 60, 9 * 60);
+    check("aa/full.toml", 5 * 1800, 7 * 1800);
     check("pgbench/bench-top.toml", 150, 4 * 60);
     check("pgbench/full.toml", 5 * 3600, 7 * 3600);
     check("cpu-shootout/full.toml", 11 * 3600, 13 * 3600);
