@@ -1,4 +1,4 @@
-//! The border table of ARCHITECTURE.md, checked against what Cargo says the crates depend on.
+//! What Cargo says of the workspace: against the border table of ARCHITECTURE.md, and the README.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
 }
 
-/// Direct dependencies (not those of tests) by crate of the workspace.
-fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+/// What Cargo says of the workspace.
+fn metadata() -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--locked"])
         .current_dir(root())
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+/// Direct dependencies (not those of tests) by crate of the workspace.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = metadata();
     let packages = metadata["packages"].as_array().expect("there are packages");
     packages
         .iter()
@@ -82,6 +86,23 @@ fn every_crate_is_in_the_table_and_keeps_its_borders() {
         let broken: Vec<&String> = must_not.intersection(&known).collect();
         assert!(broken.is_empty(), "{name} must not know {broken:?}");
     }
+}
+
+/// The README's first command is `cargo run`, which runs the one program of the default members.
+#[test]
+fn cargo_runs_dyno() {
+    let metadata = metadata();
+    let default = metadata["workspace_default_members"].as_array().expect("it has members");
+    let packages = metadata["packages"].as_array().expect("there are packages");
+    let is_program = |target: &&serde_json::Value| target["kind"][0] == "bin";
+    let programs: Vec<&str> = packages
+        .iter()
+        .filter(|package| default.contains(&package["id"]))
+        .flat_map(|package| package["targets"].as_array().expect("a package has targets"))
+        .filter(is_program)
+        .filter_map(|target| target["name"].as_str())
+        .collect();
+    assert_eq!(programs, ["dyno"]);
 }
 
 #[test]

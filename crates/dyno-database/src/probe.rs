@@ -14,7 +14,6 @@ mod table;
 pub(crate) use asker::{Asker, cell, named_numbers, number, numbers_by_name};
 pub(crate) use debts::DebtProbe;
 pub(crate) use marked::marked;
-pub(crate) use sql::spelt;
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, gauge, legends, rate};
 

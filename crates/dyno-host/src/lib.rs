@@ -24,9 +24,9 @@ pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
 pub use listener::{is_loopback, listener_of_port, listener_of_socket};
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
-    CommandProbe, DataFiles, FileKind, HostSpec, ListedThread, Probe, ProcessGroup, ReadingLegend,
-    Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_LEGEND, find_legend,
-    reading_legend, reading_name, readings_legend, server_cpu_total,
+    CommandProbe, DataFiles, Failures, FileKind, HostSpec, ListedThread, Probe, ProcessGroup,
+    ReadingLegend, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_LEGEND,
+    find_legend, reading_legend, reading_name, readings_legend, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};

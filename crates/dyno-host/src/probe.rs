@@ -35,7 +35,7 @@ pub use processes::{
     ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
 };
 pub use spec::HostSpec;
-pub use user::{CommandProbe, USER_LEGEND, reading_name};
+pub use user::{CommandProbe, Failures, USER_LEGEND, reading_name};
 
 /// Readings of one moment, by name. A reading that could not be had is not in it.
 pub type Readings = BTreeMap<String, f64>;

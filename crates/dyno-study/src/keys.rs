@@ -79,7 +79,7 @@ pub(crate) enum Shape {
 }
 
 /// Most clients of one load level.
-pub(crate) const CLIENTS_MAX: u64 = 1_000_000;
+pub const CLIENTS_MAX: u64 = 1_000_000;
 
 const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
     Key { name, shape, default: None, help }

@@ -17,7 +17,7 @@ mod study;
 mod vocabulary;
 
 pub use diagnostic::Diagnostic;
-pub use keys::PROBES;
+pub use keys::{CLIENTS_MAX, PROBES};
 pub use parse::parse;
 #[doc(inline)]
 pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};

@@ -105,10 +105,8 @@ impl Progress {
             EventKind::KindsTold { .. } => {}
             EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
-                let ending = match broken_by {
-                    None => "held".to_owned(),
-                    Some(why) => format!("broke: {why}"),
-                };
+                let ending =
+                    broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
                 self.permanent(&format!(
                     "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}"
                 ));

@@ -2,7 +2,7 @@
 //!
 //! One that fails costs its own readings; it is told once, and counted.
 
-use dyno_host::{Probe, ReadingLegend, Readings, USER_LEGEND};
+use dyno_host::{Failures, Probe, ReadingLegend, Readings, USER_LEGEND, reading_name};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connector, NamedRows};
 
@@ -24,8 +24,7 @@ pub fn sql_probe(
         name: format!("probe.{name}"),
         sql: sql.to_owned(),
         every,
-        n_failed: 0,
-        notes: Vec::new(),
+        failures: Failures::default(),
     })
 }
 
@@ -34,19 +33,21 @@ struct SqlProbe {
     name: String,
     sql: String,
     every: Nanoseconds,
-    n_failed: u64,
-    notes: Vec<String>,
+    failures: Failures,
 }
 
 impl SqlProbe {
-    /// The numbers that the server answers at `now`, by their names; at least one.
+    /// The readings that the server answers at `now`; at least one.
     fn ask(&mut self, now: Nanoseconds) -> Result<Vec<(String, f64)>, String> {
         let found = numbers(&self.asker.answer(now, &self.sql)?);
         if found.is_empty() {
             let reason = "the answer is neither rows of a name and a number nor one row of numbers";
             return Err(reason.to_owned());
         }
-        Ok(found)
+        Ok(found
+            .into_iter()
+            .map(|(name, value)| (reading_name(&self.name, &name), value))
+            .collect())
     }
 }
 
@@ -56,20 +57,8 @@ impl Probe for SqlProbe {
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        match self.ask(now) {
-            Ok(found) => {
-                for (name, value) in found {
-                    readings.insert(format!("{}.{}", self.name, spelt(&name)), value);
-                }
-            }
-            Err(reason) => {
-                if self.n_failed == 0 {
-                    self.notes.push(format!("{} cannot be read: {reason}", self.name));
-                }
-                self.n_failed += 1;
-            }
-        }
-        readings.insert(format!("{}.failures", self.name), self.n_failed as f64);
+        let found = self.ask(now);
+        self.failures.add(&self.name, found, readings);
     }
 
     fn name(&self) -> &str {
@@ -82,7 +71,7 @@ impl Probe for SqlProbe {
 
     fn take_notes(&mut self) -> Vec<String> {
         // The first failure says why; what the connection would tell is that again.
-        std::mem::take(&mut self.notes)
+        self.failures.take_notes()
     }
 }
 
@@ -102,10 +91,4 @@ pub(super) fn numbers(answer: &NamedRows) -> Vec<(String, f64)> {
         return named_numbers(answer).into_iter().collect();
     }
     Vec::new()
-}
-
-/// A name as a reading has it: no blanks, nothing that a pattern or a query would trip over.
-pub(crate) fn spelt(name: &str) -> String {
-    let keep = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
-    name.trim().chars().map(keep).collect()
 }

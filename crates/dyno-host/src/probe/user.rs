@@ -30,6 +30,40 @@ pub fn reading_name(probe: &str, name: &str) -> String {
     format!("{probe}.{}", name.collect::<String>())
 }
 
+/// How often a user's own probe could not be read: counted, and why it was the first time.
+#[derive(Debug, Default)]
+pub struct Failures {
+    n: u64,
+    notes: Vec<String>,
+}
+
+impl Failures {
+    /// Adds to `readings` what the probe called `probe` found, or notes why it found nothing; and how
+    /// often that has been so.
+    pub fn add(
+        &mut self,
+        probe: &str,
+        found: Result<impl IntoIterator<Item = (String, f64)>, String>,
+        readings: &mut Readings,
+    ) {
+        match found {
+            Ok(found) => readings.extend(found),
+            Err(reason) => {
+                if self.n == 0 {
+                    self.notes.push(format!("{probe} cannot be read: {reason}"));
+                }
+                self.n += 1;
+            }
+        }
+        readings.insert(format!("{probe}.failures"), self.n as f64);
+    }
+
+    /// Takes what is to be told.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
 /// Runs a command and reads what it prints.
 pub struct CommandProbe {
     name: String,
@@ -37,8 +71,7 @@ pub struct CommandProbe {
     every: Nanoseconds,
     limit: Nanoseconds,
     clock: Arc<dyn Clock>,
-    n_failed: u64,
-    notes: Vec<String>,
+    failures: Failures,
 }
 
 impl CommandProbe {
@@ -51,7 +84,7 @@ impl CommandProbe {
         clock: Arc<dyn Clock>,
     ) -> CommandProbe {
         let (name, command) = (format!("probe.{name}"), command.to_vec());
-        CommandProbe { name, command, every, limit, clock, n_failed: 0, notes: Vec::new() }
+        CommandProbe { name, command, every, limit, clock, failures: Failures::default() }
     }
 
     fn run(&self) -> Result<String, String> {
@@ -162,16 +195,7 @@ impl Probe for CommandProbe {
             let is_empty = found.is_empty();
             if is_empty { Err("no line holds a name and a number".to_owned()) } else { Ok(found) }
         });
-        match found {
-            Ok(found) => readings.extend(found),
-            Err(reason) => {
-                if self.n_failed == 0 {
-                    self.notes.push(format!("{} cannot be read: {reason}", self.name));
-                }
-                self.n_failed += 1;
-            }
-        }
-        readings.insert(format!("{}.failures", self.name), self.n_failed as f64);
+        self.failures.add(&self.name, found, readings);
     }
 
     fn name(&self) -> &str {
@@ -183,7 +207,7 @@ impl Probe for CommandProbe {
     }
 
     fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
+        self.failures.take_notes()
     }
 }
 

@@ -13,8 +13,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
 use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary, read_run};
 use dyno_study::{
-    Arrivals, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search, Sought, Study,
-    WorkloadChoice,
+    Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search,
+    Sought, Study, WorkloadChoice,
 };
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
 use dyno_workload::catalog::WorkloadSpec;
@@ -24,9 +24,6 @@ use crate::commands::report;
 use crate::metrics::Metrics;
 use crate::progress::{self, Progress};
 use crate::{End, lab, secrets, terminal, vocabulary};
-
-/// Most clients, as in a study.
-const CLIENTS_MOST: u64 = 1_000_000;
 
 /// The subcommand, with a subcommand of its own for each workload, so that `--help` tells the
 /// workload's options.
@@ -348,8 +345,8 @@ fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
     let clients = parsed::<u64>(matches, "clients")?;
     match clients {
         Some(0) => bail!("--clients: at least one client is needed"),
-        Some(clients) if clients > CLIENTS_MOST => {
-            bail!("--clients: {clients} are more than {CLIENTS_MOST}")
+        Some(clients) if clients > CLIENTS_MAX => {
+            bail!("--clients: {clients} are more than {CLIENTS_MAX}")
         }
         _ => {}
     }

@@ -95,8 +95,8 @@ impl ReplyReader {
         self.state != State::Done
     }
 
-    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, its
-    /// columns are known, and its rows are not kept. None for any other; then nothing was read.
+    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, it is one
+    /// result, its columns are known, and its rows are not kept. None for any other; then nothing was read.
     #[inline]
     pub(crate) fn plain_rows(&mut self, bytes: &[u8]) -> Option<Reply> {
         // A column count of one byte, and the byte that says that no definitions follow.
@@ -107,7 +107,9 @@ impl ReplyReader {
             && sequence == self.sequence
             && self.negotiated == PLAIN
             && !self.keeper.wants()
-            && self.refused_file.is_none();
+            && self.refused_file.is_none()
+            // What another result before it told would be lost.
+            && self.reply == Reply::default();
         if !is_plain {
             return None;
         }

@@ -2,14 +2,12 @@
 
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, ReadingLegend, Readings, reading_name};
 use dyno_units::Nanoseconds;
 use dyno_workload::Connector;
 
 use super::Version;
-use crate::probe::{
-    Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate, spelt,
-};
+use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate};
 
 const TOTALS: &[Item] = &[
     gauge("live", "pg.live_tuples", "1", "live row versions, as the server estimates them"),
@@ -138,10 +136,11 @@ impl Probe for TablesProbe {
         }
         if self.worst_due.is_due(now) {
             for row in self.asker.rows(now, ASK_WORST).unwrap_or_default() {
-                let Some(table) = cell(&row, 0).map(spelt) else { continue };
+                let Some(table) = cell(&row, 0) else { continue };
+                let table = reading_name("pg.table", table);
                 for (column, what) in [(1, "dead_tuples"), (2, "bytes")] {
                     if let Some(value) = cell(&row, column).and_then(number) {
-                        readings.insert(format!("pg.table.{table}.{what}"), value);
+                        readings.insert(format!("{table}.{what}"), value);
                     }
                 }
             }

@@ -116,6 +116,16 @@ fn the_short_way_is_for_whole_replies_with_known_columns() {
     check(CACHED, &[&[1, 0], b"\xff\xbd\x04#40001Deadlock"], 0, None);
     check(NEW, &[&[1], DEFINITION, row, &end], 0, None);
     check(CACHED, &[], 0, None);
+    // Behind another result of the same reply, whose rows count, too.
+    let first = [&[1, 0][..], row, &ok(0xfe, 0, 0x0a, 0)];
+    let bytes = stream(&[&first[..], &[&[1, 0], row, &end]].concat());
+    let n_first = stream(&first).len();
+    let mut reader = ReplyReader::new(CACHED);
+    reader.begin(1, None);
+    assert_eq!(reader.advance(&bytes[..n_first]), (n_first, Progress::Partial));
+    assert_eq!(reader.plain_rows(&bytes[n_first..]), None);
+    let (_, progress) = reader.advance(&bytes[n_first..]);
+    assert_eq!(progress, Progress::Complete(Ok(Reply { rows: 2, affected: 0, warnings: 4 })));
 }
 
 #[test]
