@@ -140,13 +140,14 @@ const REST_LEGEND: &[ReadingLegend] = &[
     legend(
         "rest.cpu_s_per_s",
         "CPU s/s",
-        "CPU time of everything else: the machine's busy time without the server and the generator",
+        "CPU time of everything else, interrupts and switches included: the machine's busy time \
+         without the server and the generator",
     ),
-    legend("rest.cpu_user_s_per_s", "CPU s/s", "the part of it in programs"),
+    legend("rest.cpu_user_s_per_s", "CPU s/s", "the part of it in programs, as far as sampled"),
     legend(
         "rest.cpu_system_s_per_s",
         "CPU s/s",
-        "the part of it in the kernel, interrupts included",
+        "the part of it in the kernel, interrupts included, as far as sampled",
     ),
 ];
 

@@ -136,8 +136,8 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         |v: f64| format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0));
     let others = |v: f64| format!("other processes used {v:.2} CPUs");
     for (text, of) in [
-        over(&places, findings, ("cpu.steal_pct", STEAL_PCT), stolen),
-        over(&places, findings, ("rest.cpu_s_per_s", others_most), others),
+        over(&places, findings, |s| mean_rate(s, "cpu.steal_pct").ok(), STEAL_PCT, stolen),
+        over(&places, findings, used_by_others, others_most, others),
     ]
     .into_iter()
     .flatten()
@@ -157,16 +157,24 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     })
 }
 
-/// Where the mean of a reading is above what it may be: the worst in words, and all variants.
+/// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's
+/// own, its interrupts and switches.
+fn used_by_others(summary: &StepSummary) -> Option<f64> {
+    let rest = mean_rate(summary, "rest.cpu_s_per_s").ok()?;
+    Some(rest - mean_rate(summary, "cpu.unsampled_s_per_s").unwrap_or(0.0))
+}
+
+/// Where a mean is above what it may be: the worst in words, and all variants.
 fn over(
     places: &[Place<'_>],
     findings: &Findings,
-    (reading, most): (&str, f64),
+    mean: impl Fn(&StepSummary) -> Option<f64>,
+    most: f64,
     words: impl Fn(f64) -> String,
 ) -> Option<(String, Vec<usize>)> {
     let over: Vec<(f64, usize, usize)> = places
         .iter()
-        .filter_map(|p| Some((mean_rate(p.summary, reading).ok()?, p.variant, p.step)))
+        .filter_map(|p| Some((mean(p.summary)?, p.variant, p.step)))
         .filter(|(value, ..)| *value > most)
         .collect();
     let (value, variant, step) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;

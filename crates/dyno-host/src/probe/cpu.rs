@@ -1,4 +1,12 @@
 //! How the CPUs spend their time, from `/proc/stat` (proc_stat(5)).
+//!
+//! Idle time and waiting for a disk are measured by Linux with a clock (where CPUs without work have
+//! no ticks, which is usual: `CONFIG_NO_HZ_COMMON`), the busy modes are samples: whatever runs at a
+//! tick of the timer gets it. Threads that run for less than a tick between two waits are missed
+//! more often than they are hit, and a busy CPU that was idle at its last tick is not seen at all:
+//! beside small transactions that wait for a disk a fifth of the work was in no mode. So busy time
+//! is what was neither idle, nor waiting, nor stolen, of all the time that went by; what the modes
+//! lack of it has a reading of its own.
 
 use std::path::Path;
 
@@ -15,7 +23,21 @@ const STEAL: usize = 7;
 
 pub(super) const LEGEND: &[ReadingLegend] = &[
     legend("cpu.busy_pct", "%", "share of all CPUs that did work: not idle, waiting or stolen"),
-    legend("cpu.busy_s_per_s", "CPU s/s", "CPU time spent on work, of all CPUs together"),
+    legend(
+        "cpu.busy_s_per_s",
+        "CPU s/s",
+        "CPU time spent on work, of all CPUs together: all time but idle, waiting and stolen",
+    ),
+    legend(
+        "cpu.unsampled_pct",
+        "%",
+        "share of all CPUs that was busy, but between the ticks by which the kernel knows with what",
+    ),
+    legend(
+        "cpu.unsampled_s_per_s",
+        "CPU s/s",
+        "CPU time that was busy, but between the ticks by which the kernel knows with what",
+    ),
     legend("cpu.busiest_pct", "%", "share of time that the busiest single CPU did work"),
     legend("cpu.user_pct", "%", "share of all CPUs spent in programs"),
     legend("cpu.user_s_per_s", "CPU s/s", "CPU time spent in programs"),
@@ -45,8 +67,8 @@ pub(super) const LEGEND: &[ReadingLegend] = &[
 pub(crate) struct CpuCounters {
     /// Ticks per mode, of all CPUs together.
     pub(crate) modes: [u64; MODES.len()],
-    /// Busy ticks and all ticks of each single CPU.
-    each: Vec<(u64, u64)>,
+    /// Ticks without work of each single CPU.
+    each: Vec<u64>,
     context_switches: Option<u64>,
     interrupts: Option<u64>,
     forks: Option<u64>,
@@ -73,8 +95,7 @@ impl CpuCounters {
                 "procs_running" => found.running = first(),
                 "procs_blocked" => found.blocked = first(),
                 _ if key.starts_with("cpu") => {
-                    let modes = parse_modes(rest);
-                    found.each.push((busy(&modes), sum(&modes)));
+                    found.each.push(without_work(&parse_modes(rest)));
                 }
                 _ => {}
             }
@@ -99,8 +120,12 @@ impl CpuCounters {
 
 /// Ticks of work: all modes but idle, waiting for a disk, and stolen.
 pub(crate) fn busy(modes: &[u64; MODES.len()]) -> u64 {
-    sum(modes)
-        .saturating_sub(modes[IDLE].saturating_add(modes[IOWAIT]).saturating_add(modes[STEAL]))
+    sum(modes).saturating_sub(without_work(modes))
+}
+
+/// Ticks that are no work: idle, waiting for a disk, stolen.
+fn without_work(modes: &[u64; MODES.len()]) -> u64 {
+    modes[IDLE].saturating_add(modes[IOWAIT]).saturating_add(modes[STEAL])
 }
 
 /// Ticks stolen by the hypervisor.
@@ -125,6 +150,8 @@ pub(super) struct CpuProbe {
     source: Source,
     ticks_per_s: f64,
     before: Option<(Nanoseconds, CpuCounters)>,
+    /// Ticks by which the modes have exceeded the busy time so far: samples scatter.
+    oversampled: f64,
 }
 
 impl CpuProbe {
@@ -133,6 +160,38 @@ impl CpuProbe {
             source: Source::new(proc_root.join("stat")),
             ticks_per_s: rustix::param::clock_ticks_per_second() as f64,
             before: None,
+            oversampled: 0.0,
+        }
+    }
+
+    /// Adds what the CPUs did over some time, in ticks.
+    fn add_modes(
+        &mut self,
+        before: &CpuCounters,
+        now: &CpuCounters,
+        ticks: f64,
+        readings: &mut Readings,
+    ) {
+        let grown = now.since(before);
+        let capacity = ticks * now.n_cpus() as f64;
+        // Without CPUs of their own the sum says nothing of the time, a CPU that was switched on or
+        // off has only a part of it, and some virtual hosts show a file of zeros.
+        let is_known = capacity > 0.0 && before.n_cpus() == now.n_cpus() && sum(&grown) > 0;
+        let mut add = |name: &str, spent: f64| {
+            readings.insert(format!("cpu.{name}_s_per_s"), spent / ticks);
+            if is_known {
+                readings.insert(format!("cpu.{name}_pct"), 100.0 * spent / capacity);
+            }
+        };
+        for (name, grown) in MODES.iter().copied().zip(grown) {
+            add(name, grown as f64);
+        }
+        if is_known {
+            let spent = (capacity - without_work(&grown) as f64).max(0.0);
+            add("busy", spent);
+            let unsampled = spent - busy(&grown) as f64 - self.oversampled;
+            self.oversampled = (-unsampled).max(0.0);
+            add("unsampled", unsampled.max(0.0));
         }
     }
 }
@@ -152,37 +211,25 @@ impl Probe for CpuProbe {
                 readings.insert(format!("cpu.{name}"), value as f64);
             }
         }
-        if let Some((at, before)) = &self.before
-            && let Some(seconds) = seconds_since(Some(*at), now)
+        if let Some((at, before)) = self.before.take()
+            && let Some(seconds) = seconds_since(Some(at), now)
         {
-            add_modes(before, &counters, seconds * self.ticks_per_s, readings);
-            add_busiest(before, &counters, readings);
-            add_events(before, &counters, seconds, readings);
+            let ticks = seconds * self.ticks_per_s;
+            self.add_modes(&before, &counters, ticks, readings);
+            add_busiest(&before, &counters, ticks, readings);
+            add_events(&before, &counters, seconds, readings);
         }
         self.before = Some((now, counters));
     }
 }
 
-fn add_modes(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &mut Readings) {
-    let grown = now.since(before);
-    let all = sum(&grown) as f64;
-    let busy = busy(&grown);
-    for (name, grown) in MODES.iter().copied().zip(grown).chain([("busy", busy)]) {
-        readings.insert(format!("cpu.{name}_s_per_s"), grown as f64 / ticks);
-        if all > 0.0 {
-            readings.insert(format!("cpu.{name}_pct"), 100.0 * grown as f64 / all);
-        }
-    }
-}
-
-fn add_busiest(before: &CpuCounters, now: &CpuCounters, readings: &mut Readings) {
+fn add_busiest(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &mut Readings) {
     // A CPU that was switched on or off shifts the list.
-    if before.each.len() != now.each.len() {
+    if before.each.len() != now.each.len() || sum(&now.since(before)) == 0 {
         return;
     }
-    let shares = before.each.iter().zip(&now.each).filter_map(|(before, now)| {
-        let all = growth(before.1, now.1);
-        (all > 0.0).then(|| (100.0 * growth(before.0, now.0) / all).min(100.0))
+    let shares = before.each.iter().zip(&now.each).map(|(before, now)| {
+        (100.0 * (ticks - growth(*before, *now)) / ticks).clamp(0.0, 100.0)
     });
     if let Some(busiest) = shares.reduce(f64::max) {
         readings.insert("cpu.busiest_pct".into(), busiest);
@@ -218,7 +265,7 @@ mod tests {
         let found = CpuCounters::parse(TEXT).expect("counters");
         assert_eq!(found.modes, [25_379, 10, 8_925, 282_729, 906, 5, 87, 26]);
         assert_eq!(found.each.len(), 2);
-        assert_eq!(found.each[0], (12_279 + 3_463 + 17, 159_018));
+        assert_eq!(found.each[0], 143_055 + 194 + 10);
         assert_eq!(busy(&found.modes), 25_379 + 10 + 8_925 + 5 + 87);
         assert_eq!(
             [found.context_switches, found.interrupts, found.forks, found.running, found.blocked],
@@ -261,6 +308,31 @@ mod tests {
         check("cpu.steal_pct", 12.5);
         check("cpu.busiest_pct", 75.0);
         check("cpu.context_switches_per_s", 75.0);
+    }
+
+    #[test]
+    fn work_between_ticks_is_busy_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut probe = CpuProbe { ticks_per_s: 100.0, ..CpuProbe::new(folder.path()) };
+        let mut second = 0;
+        let mut check = |(user, idle): (u64, u64), expected: Option<(f64, f64)>| {
+            let text = format!("cpu {user} 0 0 {idle}\ncpu0 {user} 0 0 {idle}\n");
+            std::fs::write(folder.path().join("stat"), text).expect("written");
+            let mut readings = Readings::new();
+            second += 1;
+            probe.read(Nanoseconds::from_secs(second), &mut readings);
+            let both = [readings.get("cpu.busy_s_per_s"), readings.get("cpu.unsampled_s_per_s")];
+            let round = |value: f64| (value * 1e6).round() / 1e6;
+            let found = both[0].zip(both[1]).map(|(a, b)| (round(*a), round(*b)));
+            assert_eq!(found, expected, "{user} {idle}");
+        };
+        check((0, 0), None);
+        check((20, 50), Some((0.5, 0.3)));
+        // More samples than time: taken off what the next second lacks.
+        check((90, 90), Some((0.6, 0.0)));
+        check((110, 140), Some((0.5, 0.2)));
+        // A host that shows nothing is not a host whose CPUs were busy.
+        check((110, 140), None);
     }
 
     proptest::proptest! {

@@ -14,11 +14,11 @@ fn write_proc(folder: &TempDir, n: u64) {
         fs::write(path, text).expect("written");
     };
     let t = n * rustix::param::clock_ticks_per_second();
-    let cpu = format!("{t} 0 {t} {t} 0 0 0 0 0 0");
     write(
         "stat",
         format!(
-            "cpu  {cpu}\ncpu0 {cpu}\nintr {n} 5\nctxt {n}\nprocesses {n}\nprocs_running 1\nprocs_blocked 0\n"
+            "cpu  {t} 0 {t} {t} 0\ncpu0 {t} 0 0 0 0\ncpu1 0 0 {t} 0 0\ncpu2 0 0 0 {t} 0\n\
+             intr {n} 5\nctxt {n}\nprocesses {n}\nprocs_running 1\nprocs_blocked 0\n"
         ),
     );
     write("loadavg", "0.13 0.21 0.18 1/96 13793\n".into());

@@ -43,7 +43,7 @@ pub(crate) struct Reading {
 }
 
 /// Readings with a place of their own: name, topic, title, and whether they are always shown.
-const KNOWN: [(&str, Topic, &str, bool); 38] = [
+const KNOWN: [(&str, Topic, &str, bool); 39] = [
     ("cpu.user_pct", Topic::CpuMode, "user", true),
     ("cpu.system_pct", Topic::CpuMode, "system", true),
     ("cpu.iowait_pct", Topic::CpuMode, "waiting for disk", true),
@@ -52,6 +52,7 @@ const KNOWN: [(&str, Topic, &str, bool); 38] = [
     ("cpu.softirq_pct", Topic::CpuMode, "deferred interrupts", false),
     ("cpu.irq_pct", Topic::CpuMode, "interrupts", false),
     ("cpu.nice_pct", Topic::CpuMode, "low priority", false),
+    ("cpu.unsampled_pct", Topic::CpuMode, "busy between the kernel's samples", false),
     ("server.cpu_s_per_s", Topic::CpuGroup, "server", true),
     ("generator.cpu_s_per_s", Topic::CpuGroup, "load generator", true),
     ("rest.cpu_s_per_s", Topic::CpuGroup, "everything else", true),

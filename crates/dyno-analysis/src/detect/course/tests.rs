@@ -75,6 +75,9 @@ fn stolen_time_and_other_processes() {
         set(&mut run.trials[1].steps[0], "rest.cpu_s_per_s", |_| 1.5);
         // Less than a tenth of four CPUs is ordinary.
         set(&mut run.trials[2].steps[0], "rest.cpu_s_per_s", |_| 0.3);
+        // So are the interrupts of the load itself.
+        set(&mut run.trials[3].steps[0], "rest.cpu_s_per_s", |_| 0.9);
+        set(&mut run.trials[3].steps[0], "cpu.unsampled_s_per_s", |_| 0.6);
     });
     contains(&caveat.message, "gave 7 % of the CPU time to others (a at 4 clients)");
     contains(&caveat.message, "other processes used 1.50 CPUs (b at 4 clients)");
