@@ -228,9 +228,10 @@ fn add_busiest(before: &CpuCounters, now: &CpuCounters, ticks: f64, readings: &m
     if before.each.len() != now.each.len() || sum(&now.since(before)) == 0 {
         return;
     }
-    let shares = before.each.iter().zip(&now.each).map(|(before, now)| {
-        (100.0 * (ticks - growth(*before, *now)) / ticks).clamp(0.0, 100.0)
-    });
+    let shares =
+        before.each.iter().zip(&now.each).map(|(before, now)| {
+            (100.0 * (ticks - growth(*before, *now)) / ticks).clamp(0.0, 100.0)
+        });
     if let Some(busiest) = shares.reduce(f64::max) {
         readings.insert("cpu.busiest_pct".into(), busiest);
     }
