@@ -22,7 +22,8 @@ pub(crate) fn measure(
     let mut server = None;
     for script in ["oltp_point_select", "oltp_read_only"] {
         for clients in [1, 16, 64, 256] {
-            let name = format!("{script}, MariaDB, {clients} clients");
+            let s = if clients == 1 { "" } else { "s" };
+            let name = format!("{script}, MariaDB, {clients} client{s}");
             if !is_wanted(&name) {
                 continue;
             }

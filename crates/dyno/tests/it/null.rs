@@ -130,7 +130,7 @@ fn a_calibration_is_kept_and_every_run_tells_its_share() {
     let why = before["generator"]["share_of_calibrated_absent_because"].as_str();
     assert!(why.is_some_and(|why| why.contains("dyno calibrate")), "{why:?}");
 
-    let answer = bench.dyno_good(&["calibrate", "--duration", "300ms", "--json"]);
+    let answer = bench.dyno_good(&["calibrate", "--duration", "1s", "--json"]);
     let calibrated: Value = serde_json::from_str(&answer.out).expect("it prints JSON");
     assert_eq!(calibrated, bench.json("state/dyno/calibration.json"));
     assert!(number(&calibrated, "/clock/resolution_ns") >= 1.0);
