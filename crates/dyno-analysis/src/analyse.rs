@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use dyno_record::{Run, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
-use crate::answer::{answer, is_watched};
+use crate::answer::{Ranker, answer, is_watched};
 use crate::attribution::attribution;
 use crate::cells::{cells, measure_all};
 use crate::compare::{comparisons, concurrency};
 use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
+use crate::gate::judge;
 use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Kinship};
 use crate::kinds::{kind_comparisons, kinds};
@@ -45,10 +46,11 @@ impl Default for Options {
 
 /// Analyses runs of one study together.
 ///
-/// Variants that are the same thing on the same machine (name, levels, product, version, workload,
-/// options, settings asked for) are one variant with the repetitions of all runs. Others of the
-/// same name get a further level that tells them apart (`machine`, `version` or `run`), and a
-/// baseline among them is compared with its namesake in the first run that has one.
+/// Variants that are the same thing (name, levels, product, version, workload, options, settings
+/// asked for) under the same conditions (machine, storage, CPUs, times) are one variant with the
+/// repetitions of all runs. Others of the same name get further levels that tell them apart
+/// (`machine`, `version`, `filesystem` …, or `run`), and a baseline among them is compared with its
+/// namesake in the first run that has one, unless their workloads are not alike.
 pub fn analyse(runs: &[Run], options: &Options) -> Findings {
     analyse_joined(runs, options, Kinship::Join)
 }
@@ -111,8 +113,26 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         // Nothing was measured that more repetitions or a longer time would make surer.
         findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
     }
-    findings.answer = answer(&findings);
+    let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
+    findings.answer = answer(&findings, &ranker);
+    if let (Kinship::Against, Some(first)) = (kinship, first) {
+        tell_gate(&mut findings, &joined, first.variants.len());
+    }
     findings
+}
+
+/// Adds what the gate says of the second of two runs; where nothing of it could be compared, that is
+/// the answer.
+fn tell_gate(findings: &mut Findings, joined: &Joined<'_>, n_first: usize) {
+    let gate = judge(joined, findings, n_first);
+    let is_compared = findings.comparisons.iter().any(|c| c.variant >= n_first);
+    if !is_compared && !findings.cells.is_empty() {
+        let told = std::mem::take(&mut findings.answer.headline);
+        findings.answer.details.insert(0, told);
+        findings.answer.headline =
+            format!("Nothing of the two runs could be compared: {}.", gate.reasons());
+    }
+    findings.gate = Some(gate);
 }
 
 fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
@@ -201,12 +221,17 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
 
 /// Trials that are missing because their variant was settled without them are not needed.
 fn tell_unneeded(findings: &mut Findings, joined: &Joined<'_>, runs: &[Run]) {
-    let [run] = runs else { return };
-    let settled = stopping::decide(run).settled;
-    for (facts, trial) in findings.trials.iter_mut().zip(&joined.trials) {
-        let is_settled = settled.iter().any(|(variant, _)| *variant == trial.variant);
-        if trial.summary.is_none() && is_settled {
-            facts.state = "not needed".to_owned();
+    let mut all = findings.trials.iter_mut().zip(&joined.trials);
+    for run in runs {
+        let settled = stopping::decide(run).settled;
+        let n_variants = run.manifest.variants.len();
+        // Joining leaves out trials of variants that are not there.
+        for plan in run.manifest.trials.iter().filter(|plan| plan.variant < n_variants) {
+            let Some((facts, trial)) = all.next() else { return };
+            let is_settled = settled.iter().any(|(variant, _)| *variant == plan.variant);
+            if trial.summary.is_none() && is_settled {
+                facts.state = "not needed".to_owned();
+            }
         }
     }
 }

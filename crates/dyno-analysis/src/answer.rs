@@ -3,20 +3,25 @@
 //! A sentence says no more than its verdict. "Highest" and "lowest" are said of means that were
 //! observed; "better" and "worse" only of comparisons that were decided.
 
+mod best;
 mod compared;
+mod field;
+mod price;
+mod ranking;
 mod watched;
 
+pub(crate) use ranking::Ranker;
 pub(crate) use watched::is_watched;
 
 use crate::words::{bounds, count, list, quantity, share};
-use crate::{Answer, Cell, Comparison, Findings, Metric, StepSearch};
+use crate::{Answer, CaveatKind, Cell, Comparison, Findings, Metric, StepSearch};
 
 /// Most sentences about variants; what is beyond is in the tables.
 const DETAILS_MOST: usize = 8;
 
 /// The answer to the study's question.
-pub(crate) fn answer(findings: &Findings) -> Answer {
-    let teller = Teller { findings };
+pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
+    let teller = Teller { findings, ranker };
     if findings.cells.is_empty() {
         return teller.nothing_measured();
     }
@@ -24,18 +29,20 @@ pub(crate) fn answer(findings: &Findings) -> Answer {
         return answer;
     }
     let headline = match teller.compared_variants().as_slice() {
-        [] => return teller.described(),
+        [] => return teller.with_field_words(teller.described()),
         [only] => teller.one_against_its_baseline(*only),
+        _ if teller.is_unlike() => teller.unlike(),
         _ => teller.best_of_several(),
     };
     let mut details = teller.comparisons_told();
     details.extend(teller.unmeasured());
     details.extend(teller.unpaired());
-    Answer { headline, details }
+    teller.with_field_words(Answer { headline, details })
 }
 
 struct Teller<'a> {
     findings: &'a Findings,
+    ranker: &'a Ranker<'a>,
 }
 
 impl Teller<'_> {
@@ -51,6 +58,21 @@ impl Teller<'_> {
         }
         let is_offered = if facts.rate.is_some() { " offered" } else { "" };
         format!("{}{is_offered}", facts.name)
+    }
+
+    /// Whether runs were joined that did not do the same work at the same steps.
+    fn is_unlike(&self) -> bool {
+        let unlike = [CaveatKind::UnlikeWorkload, CaveatKind::UnlikeSteps];
+        self.findings.caveats.iter().any(|caveat| unlike.contains(&caveat.kind))
+    }
+
+    /// The headline of such runs: no variant is the best of what others did not do.
+    fn unlike(&self) -> String {
+        format!(
+            "The runs did not all do the same work at the same steps, so none of their {} is the \
+             best of all; each is compared with its own baseline below.",
+            count(self.findings.variants.len() as u64, "variant"),
+        )
     }
 
     fn bounds(&self, estimate: &crate::Estimate, text: impl Fn(f64) -> String) -> String {
@@ -102,6 +124,14 @@ impl Teller<'_> {
         Answer { headline, details: Vec::new() }
     }
 
+    /// With what the field asks first: the mode of TPC-C, its new-orders, and the price of the work.
+    fn with_field_words(&self, answer: Answer) -> Answer {
+        let mut details = self.cheapest();
+        details.extend(self.new_orders());
+        details.extend(answer.details);
+        Answer { headline: format!("{}{}", self.tpcc_modes(), answer.headline), details }
+    }
+
     // Descriptions: without comparisons.
 
     /// The answer where nothing is compared: what each variant did.
@@ -124,9 +154,10 @@ impl Teller<'_> {
             sentences.remove(0)
         };
         details.append(&mut sentences);
-        for cell in self.findings.cells.iter().filter(|_| self.findings.steps.len() > 1) {
-            details.push(self.cell_sentence(cell));
-        }
+        // Steps of the workload's own have been told one by one.
+        let is_told = |cell: &&Cell| self.findings.steps[cell.step].own.is_some();
+        let several = self.findings.cells.iter().filter(|_| self.findings.steps.len() > 1);
+        details.extend(several.filter(|cell| !is_told(cell)).map(|cell| self.cell_sentence(cell)));
         shorten(&mut details, "sentence");
         details.extend(self.unmeasured());
         Answer { headline, details }
@@ -134,6 +165,9 @@ impl Teller<'_> {
 
     /// One variant alone: its peak under closed load, or what it made of the offered rates.
     fn description(&self, variant: usize) -> String {
+        if let Some(told) = self.own_steps_told(variant) {
+            return told;
+        }
         let cells: Vec<&Cell> =
             self.findings.cells.iter().filter(|cell| cell.variant == variant).collect();
         let throughput =
@@ -162,8 +196,8 @@ impl Teller<'_> {
             .iter()
             .filter(|cell| cell.metrics.contains_key(&Metric::ResponseP95))
             .map(|cell| {
-                let (value, _) = self.value_and_bounds(cell, Metric::ResponseP95);
-                format!("{value} at {}", self.step(cell.step))
+                let (value, rest) = self.value_and_bounds(cell, Metric::ResponseP95);
+                format!("{value} at {} ({rest})", self.step(cell.step))
             })
             .collect();
         if told.is_empty() {

@@ -73,6 +73,13 @@ pub enum CaveatKind {
     DebtUnpaid,
     /// A run with sequential stopping ended with verdicts that are open.
     NotSettled,
+    /// The Universal Scalability Law misses loads by more than their bounds.
+    LawMisses,
+    /// Namesakes of two runs do not run the same workload with the same options: they are not
+    /// compared.
+    UnlikeWorkload,
+    /// Variants of joined runs do not have the same steps.
+    UnlikeSteps,
     /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,
 }

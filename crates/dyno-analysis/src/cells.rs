@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::{EncodedHistogram, OwnStepRecord, SearchRecord, StepSummary, new_histogram};
 use hdrhistogram::Histogram;
 
-use crate::compare::Levels;
+use crate::compare::{Levels, resolution};
 use crate::join::{Joined, JoinedTrial};
 use crate::searches;
 use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean};
@@ -254,8 +254,19 @@ fn disk_bytes(summary: &StepSummary, reading: &str, committed: u64) -> Result<f6
 /// that are told of them. Where a value is zero there is no logarithm: then the arithmetic mean, with
 /// its lower bound cut at zero.
 pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
+    estimate_resolved(values, unit, confidence, 0.0)
+}
+
+/// As [`estimate`], of values that the instrument tells no finer than `resolution`, a standard
+/// deviation of their logarithms: the bounds are not narrower than it makes them.
+pub(crate) fn estimate_resolved(
+    values: Vec<f64>,
+    unit: &str,
+    confidence: f64,
+    resolution: f64,
+) -> Estimate {
     let (value, bounds) = match geometric_mean(&values) {
-        Some(value) => (value, bounds_of_geometric_mean(&values, confidence)),
+        Some(value) => (value, bounds_of_geometric_mean(&values, confidence, resolution)),
         None => {
             let bounds = bounds_of_mean(&values, confidence);
             (mean(&values), bounds.map(|(low, high)| (low.max(0.0), high)))
@@ -326,7 +337,10 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
             let reason = here.iter().find_map(|m| m.values.get(&metric)?.as_ref().err());
             cell.absent.insert(metric, reason.cloned().unwrap_or_default());
         } else {
-            cell.metrics.insert(metric, estimate(values, metric.unit(), rule.confidence));
+            let typical = geometric_mean(&values).unwrap_or(0.0);
+            let resolution = resolution(metric, &joined.steps[step], typical);
+            let told = estimate_resolved(values, metric.unit(), rule.confidence, resolution);
+            cell.metrics.insert(metric, told);
         }
     }
     let trials = joined.trials.iter().filter(|trial| trial.variant == variant);

@@ -325,10 +325,6 @@ pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comp
         comparison.verdict = verdict(comparison.metric, decision);
         comparison.p_value_of_verdict = decision.p_value;
         comparison.repetitions_needed = decision.repetitions_needed;
-        if draft.effect.is_none() && comparison.relative.n >= 3 {
-            // A value of zero, not too few repetitions, is why there are no bounds.
-            comparison.repetitions_needed = None;
-        }
         if draft.is_total_loss {
             let more_is_better = comparison.metric.more_is_better();
             comparison.verdict = if more_is_better { Verdict::Worse } else { Verdict::Better };

@@ -2,6 +2,11 @@
 
 mod alike;
 mod course;
+mod joined;
+mod law;
+mod missed;
+
+pub(crate) use alike::is_cached_unlike;
 
 use std::collections::BTreeMap;
 
@@ -21,11 +26,12 @@ const CALIBRATED_MOST: f64 = 0.7;
 /// Workers that wait for a CPU more than this share of the time delay what they measure.
 const RUN_QUEUE_MOST: f64 = 0.05;
 /// Transient errors below this share of attempts are part of ordinary operation.
-const TRANSIENT_MOST: f64 = 0.001;
+pub(crate) const TRANSIENT_MOST: f64 = 0.001;
 /// Outcomes that a retry may mend, and those that a workload with random keys produces by itself.
-const TRANSIENT: [&str; 4] = ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
+pub(crate) const TRANSIENT: [&str; 4] =
+    ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
 /// Outcomes that are no failures.
-const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
+pub(crate) const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
 /// Fewest observations beyond a quantile that make it an estimate and not an anecdote.
 const BEYOND_LEAST: f64 = 20.0;
 
@@ -39,7 +45,7 @@ pub(crate) fn caveats(
     caveats.extend(too_few_repetitions(joined, findings));
     caveats.extend(generator_limit(joined, findings));
     caveats.extend(errors(joined, findings));
-    caveats.extend(missed_arrivals(joined, findings));
+    caveats.extend(missed::missed_arrivals(joined, findings));
     caveats.extend(unlike_durability(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
@@ -48,6 +54,8 @@ pub(crate) fn caveats(
     caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(alike::caveats(joined, findings));
     caveats.extend(course::caveats(joined, measured, findings));
+    caveats.extend(law::law_misses(findings));
+    caveats.extend(joined::caveats(joined, findings));
     caveats.extend(simulated(joined));
     caveats.extend(null_server(joined));
     caveats
@@ -116,27 +124,42 @@ fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Cavea
     })
 }
 
+/// How long its workers waited for a CPU, as a share of their time.
+fn queue_share(place: &Place<'_>) -> f64 {
+    let generator = &place.summary.generator;
+    let time = f64::from(generator.workers.max(1)) * place.summary.measured_s;
+    generator.run_queue_s.map_or(0.0, |waited| waited / time)
+}
+
+/// How much of a CPU its busiest worker used.
+fn busy(place: &Place<'_>) -> f64 {
+    place.summary.generator.busiest_worker
+}
+
+/// How much of what they can do its workers did.
+fn used(place: &Place<'_>) -> f64 {
+    place.summary.generator.share_of_calibrated.unwrap_or(0.0)
+}
+
+/// Whether the load generator may have been a limit. In the generator's own process the workers'
+/// time is the database's time, too: no limit of the generator can be told from one of the database.
+fn is_limited(place: &Place<'_>) -> bool {
+    !matches!(place.trial.server.transport.as_str(), "in process" | "simulated")
+        && (busy(place) > BUSY_MOST
+            || used(place) > CALIBRATED_MOST
+            || queue_share(place) > RUN_QUEUE_MOST)
+}
+
+/// The share of a variant's finished trials in which the generator may have been a limit at a step.
+pub(crate) fn limited_share(joined: &Joined<'_>, variant: usize, step: usize) -> f64 {
+    let places = places(joined);
+    let own = places.iter().filter(|place| (place.variant, place.step) == (variant, step));
+    let limited: Vec<bool> = own.map(is_limited).collect();
+    limited.iter().filter(|is| **is).count() as f64 / limited.len().max(1) as f64
+}
+
 fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let queue_share = |place: &Place<'_>| {
-        let generator = &place.summary.generator;
-        let time = f64::from(generator.workers.max(1)) * place.summary.measured_s;
-        generator.run_queue_s.map_or(0.0, |waited| waited / time)
-    };
-    let busy = |place: &Place<'_>| place.summary.generator.busiest_worker;
-    let used = |place: &Place<'_>| place.summary.generator.share_of_calibrated.unwrap_or(0.0);
-    // In the generator's own process the workers' time is the database's time, too: no limit of
-    // the generator can be told from a limit of the database.
-    let limited: Vec<Place<'_>> = places(joined)
-        .into_iter()
-        .filter(|place| {
-            !matches!(place.trial.server.transport.as_str(), "in process" | "simulated")
-        })
-        .filter(|place| {
-            busy(place) > BUSY_MOST
-                || used(place) > CALIBRATED_MOST
-                || queue_share(place) > RUN_QUEUE_MOST
-        })
-        .collect();
+    let limited: Vec<Place<'_>> = places(joined).into_iter().filter(is_limited).collect();
     let worst = |of: &dyn Fn(&Place<'_>) -> f64| {
         let most = limited.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
         Some((of(most), place_name(findings, most.variant, most.step)))
@@ -248,36 +271,8 @@ fn errors_advice(outcomes: &[&str]) -> String {
     advice.to_owned()
 }
 
-fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let mut by_place: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
-    for place in places(joined) {
-        let (missed, due) = by_place.entry((place.variant, place.step)).or_default();
-        *missed += place.summary.missed;
-        *due += place.summary.due;
-    }
-    by_place.retain(|_, (missed, _)| *missed > 0);
-    let part = |(missed, due): &(u64, u64)| *missed as f64 / (*due).max(*missed) as f64;
-    let (worst, counts) = by_place.iter().max_by(|(_, a), (_, b)| part(a).total_cmp(&part(b)))?;
-    Some(Caveat {
-        kind: CaveatKind::MissedArrivals,
-        message: format!(
-            "Arrivals were due and never sent, at most {} of them ({}: {} of {}). They have no \
-             response time, so quantiles look better than they were.",
-            share(part(counts)),
-            place_name(findings, worst.0, worst.1),
-            counts.0,
-            counts.1,
-        ),
-        advice: "The offered rate is more than this variant can serve with so many clients: \
-                 lower the rate, or raise `clients` if the server still had room."
-            .to_owned(),
-        variants: sorted(by_place.keys().map(|(variant, _)| *variant)),
-        steps: sorted(by_place.keys().map(|(_, step)| *step)),
-    })
-}
-
 /// Settings that decide what a commit survives.
-const DURABILITY_SETTINGS: [&str; 12] = [
+pub(crate) const DURABILITY_SETTINGS: [&str; 12] = [
     "synchronous",
     "journal_mode",
     "fullfsync",

@@ -9,6 +9,7 @@ use crate::Caveat;
 use crate::attribution::AttributionFacts;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
+use crate::gate::Gate;
 use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::scaling::{ScalingFacts, UnderLimit};
@@ -76,6 +77,9 @@ pub struct Findings {
     /// What sequential stopping did, where the study asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingFacts>,
+    /// What a gate says, where one run is compared with another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
     /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
     /// Every trial of the plan and what became of it.

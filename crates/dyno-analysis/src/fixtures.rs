@@ -57,6 +57,7 @@ pub(crate) fn run(
             memory_bytes: 8 << 30,
             facts: BTreeMap::new(),
         },
+        design: BTreeMap::new(),
         study_source: String::new(),
     };
     Run { folder: PathBuf::from("runs/first"), manifest, trials }
@@ -86,6 +87,7 @@ fn closed_step(clients: u64) -> StepRecord {
         arrivals: "closed".to_owned(),
         warm_up_s: 2.0,
         duration_s: MEASURED_S,
+        until_steady_s: None,
         stepped: None,
         search: None,
     }

@@ -2,12 +2,19 @@
 //!
 //! What is the same thing in two runs becomes one variant with the repetitions of both. What has
 //! the same name and is not the same thing keeps apart under a further level, which says in what
-//! it differs.
+//! it differs. Variants of unlike workloads are never compared.
+
+mod kin;
+mod order;
+#[cfg(test)]
+mod tests;
 
 use dyno_record::{
-    LevelRecord, Manifest, Meaning, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome,
-    TrialPlan, TrialSummary, VariantRecord,
+    Manifest, Meaning, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    TrialSummary, VariantRecord,
 };
+
+use kin::{Difference, Kin, level, telling_levels};
 
 /// All runs together.
 pub(crate) struct Joined<'a> {
@@ -24,6 +31,20 @@ pub(crate) struct Joined<'a> {
     pub(crate) cpus: Vec<u32>,
     /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
+    /// Variants of later runs whose workload no earlier run has.
+    pub(crate) unlike: Vec<Unlike>,
+    /// How many runs there are.
+    pub(crate) n_runs: usize,
+}
+
+/// A variant whose workload is not that of an earlier run.
+pub(crate) struct Unlike {
+    /// Index of the variant.
+    pub(crate) variant: usize,
+    /// Index of its namesake in an earlier run, or of any variant there if it has none.
+    pub(crate) other: usize,
+    /// In what, with the namesake's level first: `workload oltp_read_only and oltp_point_select`.
+    pub(crate) what: Vec<String>,
 }
 
 /// A trial of a plan and, if it has ended, what came of it.
@@ -46,6 +67,11 @@ impl<'a> JoinedTrial<'a> {
     /// The summary, if all its steps were done.
     pub(crate) fn finished(&self) -> Option<&'a TrialSummary> {
         self.summary.filter(|summary| summary.outcome == TrialOutcome::Finished)
+    }
+
+    /// Whether its run planned a step.
+    pub(crate) fn has_step(&self, step: usize) -> bool {
+        self.step_indexes.contains(&step)
     }
 
     /// What it measured at a step; none where it failed, is missing, or measured no time.
@@ -74,12 +100,17 @@ impl<'a> Joined<'a> {
             machines: Vec::new(),
             cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
+            unlike: Vec::new(),
+            n_runs: runs.len(),
         };
-        let mut sources: Vec<(usize, usize)> = Vec::new();
+        let mut sources: Vec<Source> = Vec::new();
         for (run_idx, run) in runs.iter().enumerate() {
             let variants = joined.take_variants(runs, run_idx, kinship, &mut sources);
             let steps = joined.take_steps(&run.manifest);
             joined.take_trials(run, &variants, &steps);
+        }
+        if runs.first().is_some_and(|first| first.manifest.steps.len() < joined.steps.len()) {
+            joined.order_steps();
         }
         joined
     }
@@ -103,43 +134,25 @@ impl<'a> Joined<'a> {
         runs: &[Run],
         run_idx: usize,
         kinship: Kinship,
-        sources: &mut Vec<(usize, usize)>,
+        sources: &mut Vec<Source>,
     ) -> Vec<usize> {
-        let run = &runs[run_idx];
+        let manifest = &runs[run_idx].manifest;
         let mut indexes = Vec::new();
-        for (own_idx, variant) in run.manifest.variants.iter().enumerate() {
-            let is_same = |&(other_run, other_idx): &(usize, usize)| {
-                other_run < run_idx
-                    && kinship == Kinship::Join
-                    && is_same_thing(&runs[other_run], other_idx, run, own_idx)
-            };
-            if let Some(same) = sources.iter().position(is_same) {
-                indexes.push(same);
+        for own_idx in 0..manifest.variants.len() {
+            let ours = Kin { run: &runs[run_idx], own_idx };
+            let earlier = sources.iter().enumerate().filter(|(_, source)| source.0 < run_idx);
+            let earlier: Vec<(usize, Kin<'_>)> = earlier
+                .map(|(idx, &(run, own_idx))| (idx, Kin { run: &runs[run], own_idx }))
+                .collect();
+            let same = earlier.iter().find(|(_, kin)| ours.is_same_thing(*kin));
+            if let (Some((same, _)), Kinship::Join) = (same, kinship) {
+                indexes.push(*same);
                 continue;
             }
-            let namesake = sources.iter().position(|&(other_run, other_idx)| {
-                other_run < run_idx
-                    && runs[other_run].manifest.variants[other_idx].name == variant.name
-            });
-            let mut taken = variant.clone();
-            if let Some(namesake) = namesake {
-                let (other_run, other_idx) = sources[namesake];
-                let level = telling_level(&runs[other_run], other_idx, run, own_idx);
-                taken.name = self.free_name(&format!("{}, {}", variant.name, level.level));
-                taken.levels.push(level);
-            }
             sources.push((run_idx, own_idx));
-            indexes.push(self.variants.len());
-            self.variants.push(taken);
-            self.machines.push(run.manifest.environment.machine.clone());
-            self.cpus.push(run.manifest.environment.cpus);
-            // Its own baseline is set below, when all of the run's variants have an index.
-            if let Some(last) = self.variants.last_mut() {
-                let compared = kinship == Kinship::Against || variant.baseline.is_none();
-                last.baseline = namesake.filter(|_| compared);
-            }
+            indexes.push(self.take_variant(ours, &earlier, kinship));
         }
-        for (own_idx, variant) in run.manifest.variants.iter().enumerate() {
+        for (own_idx, variant) in manifest.variants.iter().enumerate() {
             let is_new = sources[indexes[own_idx]] == (run_idx, own_idx);
             let taken = &mut self.variants[indexes[own_idx]];
             if is_new && taken.baseline.is_none() && (kinship == Kinship::Join || run_idx == 0) {
@@ -148,6 +161,51 @@ impl<'a> Joined<'a> {
             }
         }
         indexes
+    }
+
+    /// Takes over one variant that is not the same thing as any of `earlier` runs; returns its index.
+    fn take_variant(
+        &mut self,
+        ours: Kin<'_>,
+        earlier: &[(usize, Kin<'_>)],
+        kinship: Kinship,
+    ) -> usize {
+        let is_namesake = |(_, kin): &&(usize, Kin<'_>)| kin.variant().name == ours.variant().name;
+        let is_alike = |(_, kin): &&(usize, Kin<'_>)| ours.workload_unlike(*kin).is_empty();
+        let namesakes = || earlier.iter().filter(is_namesake);
+        let namesake = namesakes().find(is_alike).or_else(|| namesakes().next());
+        let nearest = namesake.or_else(|| earlier.iter().find(is_alike)).or(earlier.first());
+        let index = self.variants.len();
+        if let Some((other, theirs)) = nearest {
+            let what = ours.workload_unlike(*theirs).iter().map(Difference::of_both).collect();
+            self.unlike.push(Unlike { variant: index, other: *other, what });
+            self.unlike.retain(|unlike| !unlike.what.is_empty());
+        }
+        let mut taken = ours.variant().clone();
+        // Its own baseline is set when all of the run's variants have an index.
+        let is_compared = kinship == Kinship::Against || taken.baseline.is_none();
+        taken.baseline = namesake.filter(|it| is_compared && is_alike(it)).map(|(idx, _)| *idx);
+        if let Some((namesake, theirs)) = namesake {
+            let (differences, words) = telling_levels(ours, *theirs, kinship);
+            taken.name = self.free_name(&format!("{}, {words}", taken.name));
+            for difference in differences {
+                taken.levels.push(level(&difference.factor, &difference.ours));
+                self.add_level(*namesake, &difference.factor, &difference.theirs);
+            }
+        }
+        let environment = &ours.run.manifest.environment;
+        self.machines.push(environment.machine.clone());
+        self.cpus.push(environment.cpus);
+        self.variants.push(taken);
+        index
+    }
+
+    /// Tells a variant's level of a factor that another one has brought in.
+    fn add_level(&mut self, variant: usize, factor: &str, theirs: &str) {
+        let levels = &mut self.variants[variant].levels;
+        if !theirs.is_empty() && levels.iter().all(|level| level.factor != factor) {
+            levels.push(level(factor, theirs));
+        }
     }
 
     fn free_name(&self, wanted: &str) -> String {
@@ -164,15 +222,9 @@ impl<'a> Joined<'a> {
     fn take_steps(&mut self, manifest: &Manifest) -> Vec<usize> {
         let mut indexes = Vec::new();
         for step in &manifest.steps {
-            let is_same = |other: &StepRecord| {
-                (other.clients, other.rate, &other.arrivals)
-                    == (step.clients, step.rate, &step.arrivals)
-                    && (&other.name, &other.search, plain(&other.own), &other.stepped)
-                        == (&step.name, &step.search, plain(&step.own), &step.stepped)
-            };
             // Two steps of one plan may be the same load twice: those stay two.
             let found = (0..self.steps.len())
-                .find(|&idx| is_same(&self.steps[idx]) && !indexes.contains(&idx));
+                .find(|&idx| is_same_step(&self.steps[idx], step) && !indexes.contains(&idx));
             indexes.push(found.unwrap_or_else(|| {
                 self.steps.push(step.clone());
                 self.steps.len() - 1
@@ -206,6 +258,31 @@ impl<'a> Joined<'a> {
     }
 }
 
+/// Two of these runs that are one and the same, read twice or from a copy of its folder: their
+/// indexes. Its trials would count twice.
+pub fn same_runs(runs: &[Run]) -> Option<(usize, usize)> {
+    let identity = |run: &Run| {
+        let manifest = &run.manifest;
+        let began = (manifest.created_unix_ms, manifest.environment.machine.clone());
+        (began, manifest.fingerprint.clone(), manifest.seed)
+    };
+    let of = |second: usize| {
+        let first = runs[..second].iter().position(|r| identity(r) == identity(&runs[second]))?;
+        Some((first, second))
+    };
+    (0..runs.len()).find_map(of)
+}
+
+/// Run and index within it.
+type Source = (usize, usize);
+
+/// Whether two steps are the same load. How long it lasts is a condition of the variants.
+fn is_same_step(a: &StepRecord, b: &StepRecord) -> bool {
+    (a.clients, a.rate, &a.arrivals) == (b.clients, b.rate, &b.arrivals)
+        && (&a.name, &a.search, plain(&a.own), &a.stepped)
+            == (&b.name, &b.search, plain(&b.own), &b.stepped)
+}
+
 /// What a workload says of its step, without the kinds of roles: older records do not tell those.
 fn plain(own: &Option<OwnStepRecord>) -> Option<OwnStepRecord> {
     let mut own = own.clone()?;
@@ -215,52 +292,4 @@ fn plain(own: &Option<OwnStepRecord>) -> Option<OwnStepRecord> {
 
 fn summary_of<'a>(run: &'a Run, plan: &TrialPlan) -> Option<&'a TrialSummary> {
     run.trials.iter().find(|summary| summary.number == plan.number)
-}
-
-/// Whether two variants of two runs are the same thing, measured on the same machine.
-fn is_same_thing(a: &Run, a_idx: usize, b: &Run, b_idx: usize) -> bool {
-    let (x, y) = (&a.manifest.variants[a_idx], &b.manifest.variants[b_idx]);
-    let asked = |variant: &VariantRecord| {
-        (
-            variant.name.clone(),
-            variant.levels.clone(),
-            variant.product.clone(),
-            variant.workload.clone(),
-            variant.settings.clone(),
-            variant.options.clone(),
-        )
-    };
-    let (ours, theirs) = (version_of(a, a_idx), version_of(b, b_idx));
-    a.manifest.environment.machine == b.manifest.environment.machine
-        && asked(x) == asked(y)
-        && (ours == theirs || ours.is_none() || theirs.is_none())
-}
-
-/// Product and version as a server of this variant told them.
-fn version_of(run: &Run, variant: usize) -> Option<String> {
-    let facts = run.trials.iter().filter(|trial| trial.variant == variant).map(|t| &t.server);
-    facts
-        .filter(|server| !server.version.is_empty())
-        .map(|server| format!("{} {}", server.product, server.version))
-        .next()
-}
-
-/// The level that tells two namesakes of different runs apart.
-fn telling_level(a: &Run, a_idx: usize, b: &Run, b_idx: usize) -> LevelRecord {
-    let (here, there) = (&b.manifest.environment.machine, &a.manifest.environment.machine);
-    let level = |factor: &str, level: String| LevelRecord { factor: factor.to_owned(), level };
-    if here != there && !here.is_empty() {
-        return level("machine", here.clone());
-    }
-    match (version_of(a, a_idx), version_of(b, b_idx)) {
-        (Some(theirs), Some(ours)) if theirs != ours => level("version", ours),
-        _ => level("run", run_name(b)),
-    }
-}
-
-/// A short name of a run: its folder's.
-fn run_name(run: &Run) -> String {
-    run.folder
-        .file_name()
-        .map_or_else(|| "other run".to_owned(), |name| name.to_string_lossy().into_owned())
 }

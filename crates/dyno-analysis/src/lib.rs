@@ -16,6 +16,7 @@ mod detect;
 pub mod findings;
 #[cfg(test)]
 mod fixtures;
+mod gate;
 pub mod insert_benchmark;
 mod join;
 pub mod kinds;
@@ -26,6 +27,7 @@ pub mod stalls;
 pub mod statistics;
 pub mod stopping;
 pub mod time;
+pub mod tpcc;
 mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
@@ -35,4 +37,6 @@ pub use findings::{
     ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch, VariantFacts,
     Verdict,
 };
+pub use gate::Gate;
+pub use join::same_runs;
 pub use stalls::{Moved, StallFacts};

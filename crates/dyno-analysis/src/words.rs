@@ -125,7 +125,11 @@ pub(crate) fn share(fraction: f64) -> String {
 
 /// A ratio told from its effect in percent: +131 becomes `2.31 ×`.
 pub(crate) fn ratio(relative_percent: f64) -> String {
-    format!("{} ×", significant(1.0 + relative_percent / 100.0, 3))
+    let ratio = 1.0 + relative_percent / 100.0;
+    // From a thousand on, no more than three digits are told either.
+    let ten = 10_f64.powi((ratio.abs().max(1.0).log10().floor() as i32 - 2).max(0));
+    let ratio = if ten > 1.0 { (ratio / ten).round() * ten } else { ratio };
+    format!("{} ×", significant(ratio, 3))
 }
 
 impl Estimate {
@@ -142,6 +146,19 @@ impl Estimate {
 /// How a relative effect and its bounds are written: as ratios, or in percent.
 pub(crate) fn effect_text(relative: &Estimate) -> fn(f64) -> String {
     if relative.is_told_as_ratio() { ratio } else { percent }
+}
+
+/// How several relative effects are written in one sentence: all as ratios where one is.
+pub(crate) fn common_text<'a>(
+    mut relatives: impl Iterator<Item = &'a Estimate>,
+) -> fn(f64) -> String {
+    if relatives.any(Estimate::is_told_as_ratio) { ratio } else { percent }
+}
+
+/// The bounds of an estimate alone: `+124 % … +139 %`; none where there are none.
+pub(crate) fn short_range(estimate: &Estimate, text: impl Fn(f64) -> String) -> Option<String> {
+    let (low, high) = estimate.low.zip(estimate.high)?;
+    Some(format!("{} … {}", text(low), text(high)))
 }
 
 /// A relative effect: `2.31 ×`, `−12.3 %`.
@@ -231,6 +248,7 @@ mod tests {
         check(ratio(-57.3), "0.427 ×");
         check(ratio(0.0), "1 ×");
         check(ratio(1_131.0), "12.3 ×");
+        check(ratio(150_250.0), "1,500 ×");
         check(share(0.95), "95 %");
         check(share(0.0005), "0.05 %");
         check(share(0.999), "99.9 %");

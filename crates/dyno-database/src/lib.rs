@@ -34,3 +34,4 @@ pub use server::{
     DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,
     thread_group,
 };
+pub use transport::stop_waiting;

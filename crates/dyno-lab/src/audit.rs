@@ -63,8 +63,8 @@ fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextRows>, Strin
 }
 
 fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow { name, expected, measured, pass } = row;
-    AuditRow { name, expected, measured, pass }
+    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided } = row;
+    AuditRow { name, expected, measured, pass, is_undecided }
 }
 
 /// A demand that is not met, in words.

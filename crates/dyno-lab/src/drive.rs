@@ -59,8 +59,10 @@ pub(crate) struct Drive<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
     pub(crate) warm_up: Nanoseconds,
-    /// Measured time; the longest one of a step that ends when something is done.
+    /// Measured time; the longest one of a step that ends when something is done, or is steady.
     pub(crate) duration: Nanoseconds,
+    /// How long throughput has to be steady before the step ends, where that ends it.
+    pub(crate) until_steady: Option<Nanoseconds>,
 }
 
 /// What a step came to.
@@ -196,6 +198,7 @@ impl Drive<'_> {
             },
             warm_up: self.length.warm_up,
             duration: self.length.duration,
+            until_steady: self.length.until_steady,
             statement_timeout: design.statement_timeout,
             retries: design.retries,
             workers: workers.clamp(1, load.clients().max(1)),
@@ -316,7 +319,9 @@ fn ended_by(ended: EndedBy) -> &'static str {
     match ended {
         EndedBy::Time => "time",
         EndedBy::Quota => "quota",
+        EndedBy::Steady => "steady",
         EndedBy::Limit => "limit",
+        EndedBy::Unsteady => "unsteady",
     }
 }
 

@@ -7,9 +7,10 @@ use dyno_record::{
     StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
-    Arrivals, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Study, Variant,
+    Arrivals, Design, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Study,
+    Variant,
 };
-use dyno_units::{ByteCount, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed};
 use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
 
 /// Digest of what decides whether a run may be resumed: plan, seed, what the trials are run with,
@@ -96,8 +97,26 @@ pub fn make_manifest(
             })
             .collect(),
         environment: environment.clone(),
+        design: design_record(design),
         study_source: dyno_study::redact_urls(source),
     })
+}
+
+/// What all trials are run with and neither variants nor steps tell.
+fn design_record(design: &Design) -> BTreeMap<String, String> {
+    let cpus = |cpus: &[u32]| match cpus {
+        [] => "all".to_owned(),
+        some => some.iter().map(u32::to_string).collect::<Vec<String>>().join(","),
+    };
+    let workers = design.workers.map_or_else(|| "auto".to_owned(), |workers| workers.to_string());
+    let told = [
+        ("statement_timeout", design.statement_timeout.to_string()),
+        ("retries", design.retries.to_string()),
+        ("workers", workers),
+        ("generator_cpus", cpus(&design.generator_cpus)),
+        ("server_cpus", cpus(&design.server_cpus)),
+    ];
+    told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn variant_record(
@@ -212,6 +231,7 @@ fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
         arrivals: arrivals.to_owned(),
         warm_up_s: step.warm_up.as_secs_f64(),
         duration_s: step.duration.as_secs_f64(),
+        until_steady_s: step.until_steady.map(Nanoseconds::as_secs_f64),
         search,
     }
 }

@@ -132,7 +132,12 @@ pub(crate) fn run(
     let mut progress = Progress::default();
     let own = Vec::new();
     let mut stage = Stage { lab, order, trial, variant, own, telling, writer: &mut writer };
-    let result = stage.bracket(&mut progress);
+    let result = match stage.bracket(&mut progress) {
+        Err(TrialError::Record(error)) => Err(TrialError::Record(error)),
+        // What was cut off by the user fails for no other reason.
+        Err(_) if lab.abort.is_raised() => Err(TrialError::Abandoned),
+        result => result,
+    };
     let (outcome, end) = match result {
         Ok(()) => (TrialOutcome::Finished, TrialEnd::Finished),
         Err(TrialError::Record(error)) => return Err(error),
@@ -312,9 +317,15 @@ impl<'s> Stage<'s, '_> {
         let has_begun = Cell::new(false);
         let block = self.trial.block;
         let planned = &self.order.plan.steps[step];
+        // A variant's own step may have quotas where that of the plan has none.
+        let own = self.own.get(step);
+        let until_steady = planned.until_steady.filter(|_| !own.is_some_and(OwnStep::has_quota));
         // The plan has the longest time of all variants.
-        let duration = self.own.get(step).map_or(planned.duration, |own| own.limit);
-        let length = Length { warm_up: planned.warm_up, duration };
+        let duration = match own {
+            Some(own) if until_steady.is_none() => own.limit,
+            _ => planned.duration,
+        };
+        let length = Length { warm_up: planned.warm_up, duration, until_steady };
         Drive {
             lab: self.lab,
             order: self.order,
@@ -343,7 +354,7 @@ impl<'s> Stage<'s, '_> {
         let began = self.lab.clock.now();
         let rows = audit(&server.connector(), server.dialect(), workload, &progress.did);
         let kind = EventKind::Audited {
-            n_passed: rows.iter().filter(|row| row.pass).count(),
+            n_passed: rows.iter().filter(|row| row.pass && !row.is_undecided).count(),
             failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
         };

@@ -11,6 +11,7 @@ use crate::counted::Counted;
 use crate::engine::StepEvent;
 use crate::finish::Finish;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
+use crate::steady::Steadiness;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
 
@@ -20,8 +21,11 @@ const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// Puts the workers' intervals together.
 pub(crate) struct Collector {
     timeline: Timeline,
-    // None where no client has a quota.
+    // None where the step lasts for a time that is known.
     finish: Option<Arc<Finish>>,
+    // None where throughput need not become steady.
+    steadiness: Option<Steadiness>,
+    is_steady: bool,
     n_workers: usize,
     n_kinds: usize,
     // Intervals that some workers have told and others not yet, oldest first.
@@ -47,6 +51,14 @@ pub(crate) struct Collector {
     gone_for: Nanoseconds,
 }
 
+/// What ends a step before its longest time.
+pub(crate) struct Until {
+    /// When it ends, told by quotas or by the collector.
+    pub(crate) finish: Option<Arc<Finish>>,
+    /// How long its throughput has to be steady.
+    pub(crate) steady_for: Option<Nanoseconds>,
+}
+
 struct Partial {
     counted: Counted,
     n_told: usize,
@@ -57,7 +69,7 @@ struct Partial {
 impl Collector {
     pub(crate) fn new(
         timeline: Timeline,
-        finish: Option<Arc<Finish>>,
+        until: Until,
         n_kinds: usize,
         returns: Vec<Sender<WorkerInterval>>,
         stop: AbortFlag,
@@ -67,7 +79,9 @@ impl Collector {
         measured.start = timeline.measure_began;
         Collector {
             timeline,
-            finish,
+            finish: until.finish,
+            steadiness: until.steady_for.map(Steadiness::new),
+            is_steady: false,
             n_workers: returns.len(),
             n_kinds,
             partial: VecDeque::new(),
@@ -162,7 +176,7 @@ impl Collector {
         let _ = self.returns[told.worker_idx].send(told);
     }
 
-    /// When all quotas were done, if they were.
+    /// When all quotas were done, or throughput was found steady, if that is known.
     fn finished_at(&self) -> Option<Nanoseconds> {
         self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
     }
@@ -210,10 +224,30 @@ impl Collector {
                 self.measured.add(interval);
                 self.measure_ended = interval.start + interval.length;
             }
+            self.watch_throughput(&partial.counted);
             self.watch_server(&partial);
             let mut spare = partial.counted;
             spare.clear();
             self.spare.push(spare);
+        }
+    }
+
+    /// Ends a step that was to become steady when it has: with the second that has begun meanwhile.
+    fn watch_throughput(&mut self, counted: &Counted) {
+        let (Some(finish), Some(steadiness)) = (&self.finish, &mut self.steadiness) else { return };
+        // The last interval of a phase may be shorter: too short to be a rate like the others.
+        if self.is_steady
+            || counted.phase != Phase::Measure
+            || counted.length != Nanoseconds::SECOND
+            || !steadiness.push(counted.committed() as f64)
+        {
+            return;
+        }
+        // Some workers may have told of later intervals already; nobody is in one after those.
+        let running = self.next_idx + self.partial.len() as u64;
+        if let Some(span) = self.timeline.span(running) {
+            self.is_steady = true;
+            finish.end_at(span.end);
         }
     }
 
@@ -295,7 +329,9 @@ impl Collector {
             aborted: self.measure_ended < planned_end,
             ended_by: match (&self.finish, finished_at) {
                 (None, _) => EndedBy::Time,
+                (Some(_), Some(_)) if self.is_steady => EndedBy::Steady,
                 (Some(_), Some(_)) => EndedBy::Quota,
+                (Some(_), None) if self.steadiness.is_some() => EndedBy::Unsteady,
                 (Some(_), None) => EndedBy::Limit,
             },
             roles: self.end.roles,

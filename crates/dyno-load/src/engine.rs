@@ -8,7 +8,7 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connector, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Until};
 use crate::finish::Finish;
 use crate::load::check;
 use crate::reactor::EpollReactor;
@@ -61,7 +61,8 @@ pub enum StepEvent<'a> {
 /// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
 /// attempts in flight for the statement's time limit (five seconds where there is none), and
 /// closes all connections. Where clients have quotas, the measure phase ends with the last of them,
-/// or with the step's duration; a worker that has nothing to do just then learns of it within a
+/// where throughput has to become steady, at the end of the second in which that is found, or else
+/// with the step's duration; a worker that has nothing to do just then learns of it within a
 /// tenth of a second, and what it does meanwhile counts as done at the end.
 ///
 /// # Errors
@@ -98,6 +99,7 @@ struct Crew<'scope> {
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     stop: AbortFlag,
     finish: Option<Arc<Finish>>,
+    steady_for: Option<Nanoseconds>,
 }
 
 impl<'scope> Crew<'scope> {
@@ -113,7 +115,8 @@ impl<'scope> Crew<'scope> {
             returns: Vec::new(),
             threads: Vec::new(),
             stop: AbortFlag::new(),
-            finish: Finish::of(&spec.load),
+            finish: Finish::of(spec),
+            steady_for: spec.until_steady,
         };
         for index in 0..spec.workers {
             let (order, ordered) = channel();
@@ -165,7 +168,8 @@ impl<'scope> Crew<'scope> {
     ) -> Result<StepTotals, LoadError> {
         let n_kinds = job.workload.kinds().len();
         let stop = self.stop.clone();
-        let mut collector = Collector::new(timeline, self.finish, n_kinds, self.returns, stop);
+        let until = Until { finish: self.finish, steady_for: self.steady_for };
+        let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
         for order in &self.orders {
             // One that cannot take its order has failed, and has told so.
             let _ = order.send(timeline);

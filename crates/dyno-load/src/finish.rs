@@ -1,14 +1,14 @@
-//! The end of a step that ends when something is done: how many clients are still at it, and when
-//! the last of them was through.
+//! The end of a step that ends before its longest time: how many clients still have something to
+//! do, and when the last of them was through; or when its throughput had become steady.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use dyno_units::Nanoseconds;
 
-use crate::Load;
+use crate::StepSpec;
 
-/// When the last quota of a step was done; shared by its workers.
+/// When a step ends, once that is known; shared by its workers.
 #[derive(Debug)]
 pub(crate) struct Finish {
     n_left: AtomicUsize,
@@ -19,15 +19,20 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// The finish of a step with this load; none where nobody has a quota.
-    pub(crate) fn of(load: &Load) -> Option<Arc<Finish>> {
-        let n_left = load.n_with_quota();
+    /// The finish of such a step; none where it lasts for a time that is known.
+    pub(crate) fn of(spec: &StepSpec) -> Option<Arc<Finish>> {
+        let n_left = spec.load.n_with_quota();
         let finish = Finish {
             n_left: AtomicUsize::new(n_left),
             latest: AtomicU64::new(0),
             at: AtomicU64::new(u64::MAX),
         };
-        (n_left > 0).then(|| Arc::new(finish))
+        (n_left > 0 || spec.until_steady.is_some()).then(|| Arc::new(finish))
+    }
+
+    /// Ends the step at `at`, unless it ends before.
+    pub(crate) fn end_at(&self, at: Nanoseconds) {
+        self.at.fetch_min(at.0, Ordering::AcqRel);
     }
 
     /// One client's quota is done, since `now`. To be called once for each.
@@ -35,11 +40,12 @@ impl Finish {
         self.latest.fetch_max(now.0, Ordering::AcqRel);
         // Clients may come here in another order than they were done in.
         if self.n_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.at.store(self.latest.load(Ordering::Acquire), Ordering::Release);
+            self.at.fetch_min(self.latest.load(Ordering::Acquire), Ordering::AcqRel);
         }
     }
 
-    /// When all quotas were done: the end of the measure phase. The end of time until then.
+    /// The end of the measure phase: when all quotas were done, or throughput was found steady.
+    /// The end of time until then.
     #[inline]
     pub(crate) fn at(&self) -> Nanoseconds {
         Nanoseconds(self.at.load(Ordering::Acquire))
@@ -48,17 +54,18 @@ impl Finish {
 
 #[cfg(test)]
 mod tests {
-    use dyno_workload::{Pacing, Role};
+    use dyno_workload::Pacing;
 
     use super::*;
+    use crate::fixture::{closed, role, roles};
 
-    fn load(clients: usize, quota: Option<u64>) -> Load {
-        Load::Roles(vec![Role { name: "r", clients, pacing: Pacing::Closed, quota }])
+    fn with_quota(clients: usize, quota: Option<u64>) -> StepSpec {
+        roles(vec![role("r", clients, Pacing::Closed, quota)], 1)
     }
 
     #[test]
     fn the_finish_is_when_the_last_was_done_in_whatever_order_they_tell() {
-        let finish = Finish::of(&load(3, Some(1))).expect("there are quotas");
+        let finish = Finish::of(&with_quota(3, Some(1))).expect("there are quotas");
         for now in [5, 9, 7] {
             assert_eq!(finish.at(), Nanoseconds(u64::MAX));
             finish.client_done(Nanoseconds(now));
@@ -68,8 +75,19 @@ mod tests {
 
     #[test]
     fn without_quotas_there_is_none() {
-        assert!(Finish::of(&load(3, None)).is_none());
-        assert!(Finish::of(&load(0, Some(1))).is_none());
-        assert!(Finish::of(&Load::Closed { clients: 1 }).is_none());
+        assert!(Finish::of(&with_quota(3, None)).is_none());
+        assert!(Finish::of(&with_quota(0, Some(1))).is_none());
+        assert!(Finish::of(&closed(1, 1)).is_none());
+    }
+
+    #[test]
+    fn what_is_to_become_steady_ends_when_it_is_said_to() {
+        let steady = Some(Nanoseconds::from_secs(10));
+        let spec = StepSpec { until_steady: steady, ..closed(1, 60) };
+        let finish = Finish::of(&spec).expect("it may end before its time");
+        assert_eq!(finish.at(), Nanoseconds(u64::MAX));
+        finish.end_at(Nanoseconds(7));
+        finish.end_at(Nanoseconds(9));
+        assert_eq!(finish.at(), Nanoseconds(7));
     }
 }

@@ -129,6 +129,7 @@ pub(crate) fn closed(clients: usize, seconds: u64) -> StepSpec {
         step: 0,
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
+        until_steady: None,
         statement_timeout: Nanoseconds::ZERO,
         retries: 0,
         workers: 1,

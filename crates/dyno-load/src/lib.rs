@@ -37,6 +37,7 @@ mod reactor;
 mod recorder;
 pub mod schedule;
 pub mod simulation;
+mod steady;
 mod step;
 mod timeline;
 mod times;

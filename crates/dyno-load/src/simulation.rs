@@ -17,7 +17,7 @@ use std::sync::mpsc::channel;
 use dyno_units::{Clock, ManualClock};
 use dyno_workload::Workload;
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Until};
 use crate::finish::Finish;
 use crate::load::check;
 use crate::recorder::{Outlet, Recorder};
@@ -59,14 +59,15 @@ pub fn run_simulated_step(
     };
     let shared: Arc<dyn Clock> = Arc::clone(clock) as _;
     let recorder = Recorder::new(n_kinds, outlet);
-    let finish = Finish::of(&spec.load);
+    let finish = Finish::of(spec);
     let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
     let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, ends));
     let range = ClientRange { first: 0, step: 1, total: clients };
     worker.recruit(&Recruiting { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
-    let mut collector = Collector::new(timeline, finish, n_kinds, vec![give_back], stop);
+    let until = Until { finish, steady_for: spec.until_steady };
+    let mut collector = Collector::new(timeline, until, n_kinds, vec![give_back], stop);
     worker.begin(timeline, spec, Slice::WHOLE);
     loop {
         let goes_on = worker.turn()?;

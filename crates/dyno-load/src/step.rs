@@ -17,8 +17,12 @@ pub struct StepSpec {
     pub step: usize,
     /// Warm-up: recorded apart. What clients with a quota commit in it counts for the quota.
     pub warm_up: Nanoseconds,
-    /// Measured time; where clients have quotas, the longest.
+    /// Measured time; where clients have quotas or throughput has to become steady, the longest.
     pub duration: Nanoseconds,
+    /// How long throughput has to be steady before the step ends, in whole seconds and at least
+    /// five; none where it ends by time or by quotas alone. The rule: the means of the fifths of that
+    /// time are not more than 20 % apart, and the line through them climbs or falls by 10 % at most.
+    pub until_steady: Option<Nanoseconds>,
     /// Time limit of a statement; zero for none.
     pub statement_timeout: Nanoseconds,
     /// Retries of a transaction that failed for a transient reason.
@@ -163,8 +167,12 @@ pub enum EndedBy {
     Time,
     /// All quotas were done.
     Quota,
+    /// Its throughput had become steady.
+    Steady,
     /// Its duration was over, and quotas were not done: [`StepTotals::roles`] says whose.
     Limit,
+    /// Its duration was over, and throughput had not become steady.
+    Unsteady,
 }
 
 /// What the clients of one role did, warm-up included.

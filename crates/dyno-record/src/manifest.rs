@@ -34,6 +34,10 @@ pub struct Manifest {
     pub stopping: Option<StoppingRecord>,
     /// Where it ran.
     pub environment: Environment,
+    /// What the design gives to all trials alike and no step tells, by its key in the study file:
+    /// `server_cpus`, `workers` … Empty in records that do not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub design: BTreeMap<String, String>,
     /// The study file, with passwords in URLs replaced by `***`.
     pub study_source: String,
 }
@@ -113,8 +117,12 @@ pub struct StepRecord {
     pub arrivals: String,
     /// Warm-up, in seconds.
     pub warm_up_s: f64,
-    /// Measured time, in seconds.
+    /// Measured time, in seconds; the longest where the step ends when it is steady.
     pub duration_s: f64,
+    /// How long throughput has to be steady before the step ends, in seconds; none where it ends
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_steady_s: Option<f64>,
     /// What is searched, if the step is a search. Then `clients` is the most it may use, there is no
     /// `rate`, and the times are those of each of its load probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,9 +212,52 @@ pub struct Environment {
     pub facts: BTreeMap<String, String>,
 }
 
+/// Facts that tell on what servers keep their data, the most telling first.
+const STORAGE: [&str; 3] = ["filesystem", "filesystem.device", "filesystem.options"];
+
+impl Environment {
+    /// The first fact in which the storage of servers' data differs from that of another
+    /// environment: ours and theirs. None where one of both does not tell it.
+    pub fn storage_unlike(&self, other: &Environment) -> Option<(String, String)> {
+        let fact = |environment: &Environment, name: &str| {
+            environment.facts.get(name).map(|value| without_folders(value))
+        };
+        let both = |name: &&str| Some((fact(self, name)?, fact(other, name)?));
+        STORAGE.iter().filter_map(both).find(|(ours, theirs)| ours != theirs)
+    }
+}
+
+/// Mount options without those that name folders: an overlay has other ones in each container.
+fn without_folders(options: &str) -> String {
+    let is_told = |option: &&str| !option.contains("dir=");
+    options.split(',').filter(is_told).collect::<Vec<&str>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn storage_is_told_apart_by_its_most_telling_fact() {
+        let check = |ours: [&str; 3], theirs: [&str; 3], expected: Option<(&str, &str)>| {
+            let environment = |values: [&str; 3]| {
+                let facts = STORAGE.iter().zip(values).filter(|(_, value)| !value.is_empty());
+                let facts = facts.map(|(name, value)| ((*name).to_owned(), value.to_owned()));
+                Environment { facts: facts.collect(), ..Environment::default() }
+            };
+            let found = environment(ours).storage_unlike(&environment(theirs));
+            let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned()));
+            assert_eq!(found, expected, "{ours:?} {theirs:?}");
+        };
+        let disk = ["ext4", "/dev/vda", "rw"];
+        check(disk, disk, None);
+        check(disk, ["tmpfs", "tmpfs", "rw,size=1g"], Some(("ext4", "tmpfs")));
+        check(disk, ["ext4", "/dev/vdb", "rw"], Some(("/dev/vda", "/dev/vdb")));
+        check(disk, ["ext4", "/dev/vda", "rw,noatime"], Some(("rw", "rw,noatime")));
+        check(disk, ["", "", ""], None);
+        let overlay = |folder| ["overlay", "overlay", folder];
+        check(overlay("rw,lowerdir=/a"), overlay("rw,lowerdir=/b"), None);
+    }
 
     #[test]
     fn a_variant_has_its_own_steps_where_they_differ_from_the_first_ones() {

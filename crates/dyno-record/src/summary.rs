@@ -122,8 +122,11 @@ pub struct AuditRow {
     pub expected: String,
     /// What was found.
     pub measured: String,
-    /// Whether that is as it should be.
+    /// Whether nothing speaks against it.
     pub pass: bool,
+    /// Whether the sample was too small to tell: nothing speaks against it, and nothing could have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_undecided: bool,
 }
 
 /// How a trial ended.

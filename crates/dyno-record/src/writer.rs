@@ -48,6 +48,10 @@ impl WriteError {
     }
 }
 
+/// What to do where a run cannot be gone on with.
+const BEGIN_ANOTHER: &str =
+    "begin another run with `dyno run --new`, or choose another folder with --out";
+
 /// Writes one run.
 pub struct RunWriter {
     folder: PathBuf,
@@ -102,7 +106,8 @@ impl RunWriter {
         RunWriter::open(folder)
     }
 
-    /// Goes on with a run: the folder's manifest must have the same fingerprint.
+    /// Goes on with a run: the folder's manifest must have the same fingerprint, and servers must
+    /// keep their data on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
@@ -111,8 +116,18 @@ impl RunWriter {
                 folder,
                 format!(
                     "the folder holds a run of another study or another version of it (`{}`); \
-                     choose another folder with --out, or delete this one",
+                     {BEGIN_ANOTHER}, or delete this one",
                     there.title
+                ),
+            ));
+        }
+        if let Some((was, is)) = there.environment.storage_unlike(&manifest.environment) {
+            return Err(WriteError::new(
+                folder,
+                format!(
+                    "servers of this run kept their data on {was}, and now would on {is}: trials \
+                     on both are no repetitions of each other. Give the same --data-folder as \
+                     before; or {BEGIN_ANOTHER}"
                 ),
             ));
         }

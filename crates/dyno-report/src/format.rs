@@ -221,6 +221,14 @@ pub(crate) fn with_bounds(estimate: &Estimate) -> String {
     if spread.is_empty() { value } else { format!("{value} {spread}") }
 }
 
+/// As [`with_bounds`], and that there are none: `41.2k/s, no bounds`.
+pub(crate) fn told(estimate: &Estimate) -> String {
+    match estimate.low.zip(estimate.high) {
+        Some(_) => with_bounds(estimate),
+        None => format!("{}, no bounds", value(estimate)),
+    }
+}
+
 /// The two parts of [`with_bounds`]; no spread where there are no bounds.
 pub(crate) fn value_and_spread(estimate: &Estimate) -> (String, String) {
     let unit = Unit::of(estimate);
@@ -234,7 +242,9 @@ pub(crate) fn value_and_spread(estimate: &Estimate) -> (String, String) {
     }
     let reach = below.max(above);
     let is_symmetric = (above - below).abs() <= SYMMETRIC_WITHIN * reach;
-    let spread = if is_symmetric && !estimate.is_told_as_ratio() {
+    // Bounds that two digits cannot tell apart are no range: `20 … 20` says nothing.
+    let is_narrow = two_digits(low, &COUNTS) == two_digits(high, &COUNTS);
+    let spread = if (is_symmetric || is_narrow) && !estimate.is_told_as_ratio() {
         reach_text(reach, &unit)
     } else {
         format!("({})", range_text(estimate, (low, high), &unit))
@@ -295,14 +305,13 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A whole number with groups of three digits: `1 250 000`.
+/// A whole number with groups of three digits, as the answer's sentences have them: `1,250,000`.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            // A narrow no-break space.
-            out.push('\u{202f}');
+            out.push(',');
         }
         out.push(c);
     }
@@ -430,11 +439,9 @@ mod tests {
         let small = estimate(-92.4, Some(-99.4), Some(-7.9), "%");
         check(small, "0.076 × (0.006 … 0.921)", Some("0.006 … 0.921 ×"));
         let huge = estimate(312_400.0, Some(99_900.0), Some(999_900.0), "%");
-        check(
-            huge,
-            "3\u{202f}130 × (1\u{202f}000 … 10\u{202f}000)",
-            None.or(Some("1\u{202f}000 … 10\u{202f}000 ×")),
-        );
+        check(huge, "3,130 × (1,000 … 10,000)", Some("1,000 … 10,000 ×"));
+        let narrow = estimate(20.0, Some(19.998), Some(20.01), "");
+        check(narrow, "20 ± 0.01", Some("20.0 … 20.0"));
         let time = estimate(1_234.0, Some(1_200.0), Some(1_300.0), "µs");
         check(time, "1.23 ms (1.2 … 1.3 ms)", Some("1.20 … 1.30 ms"));
         let time = estimate(1_034.0, Some(900.0), Some(1_300.0), "µs");
@@ -448,7 +455,7 @@ mod tests {
         check(seconds(-5.0), "−5 s");
         check(seconds(90.0), "1 min 30 s");
         check(seconds(5400.0), "1 h 30 min");
-        check(grouped(1_250_000), "1\u{202f}250\u{202f}000");
+        check(grouped(1_250_000), "1,250,000");
         check(grouped(12), "12");
         check(date(0), "1970-01-01 00:00:00 UTC");
         check(date(1_709_210_096_000), "2024-02-29 12:34:56 UTC");

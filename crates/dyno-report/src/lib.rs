@@ -5,6 +5,7 @@
 
 mod chart;
 pub mod export;
+mod field;
 mod format;
 pub mod html;
 pub mod json;

@@ -2,6 +2,7 @@
 
 use dyno_analysis::{Findings, Metric};
 
+use crate::field;
 use crate::format::{self, Unit};
 use crate::view::View;
 use crate::words;
@@ -24,6 +25,7 @@ pub fn render(findings: &Findings) -> String {
     }
     caveats(&mut out, &view);
     comparisons(&mut out, &view);
+    field_tables(&mut out, &view);
     for metric in
         [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
     {
@@ -118,7 +120,7 @@ fn comparisons(out: &mut String, view: &View<'_>) {
         let effect = |c: Option<&dyno_analysis::Comparison>| match c {
             Some(c) => [
                 format::effect_of(&c.relative),
-                format::bounds(&c.relative).unwrap_or_else(|| "none".to_owned()),
+                format::bounds(&c.relative).unwrap_or_else(|| "no bounds".to_owned()),
                 format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict)),
                 c.relative.n.to_string(),
             ],
@@ -130,18 +132,38 @@ fn comparisons(out: &mut String, view: &View<'_>) {
     out.push('\n');
 }
 
+/// The figures that the field asks for, and what the work cost.
+fn field_tables(out: &mut String, view: &View<'_>) {
+    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    for table in field::tables(view) {
+        *out += &format!("{}, with {confidence} bounds:\n\n", escape(&table.title));
+        head(out, &table.head.iter().map(|text| escape(text)).collect::<Vec<_>>(), 2);
+        for cells in &table.rows {
+            row(out, &cells.iter().map(|text| escape(text)).collect::<Vec<_>>());
+        }
+        out.push('\n');
+    }
+}
+
 fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
     if !view.has(metric) {
         return;
     }
-    let mut titles = vec![words::metric(metric).to_owned()];
+    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    let mut titles = vec![format!("{}, with {confidence} bounds", field::main_head(view, metric))];
     titles.extend(view.findings.steps.iter().map(|s| escape(&s.name)));
     head(out, &titles, 1);
     for variant in 0..view.findings.variants.len() {
         let mut cells = vec![escape(view.variant(variant))];
-        cells.extend((0..view.findings.steps.len()).map(|step| {
-            view.estimate(variant, step, metric).map_or("–".to_owned(), format::with_bounds)
-        }));
+        let is_rate = matches!(metric, Metric::Throughput | Metric::RateAtLimit);
+        let told = |step: usize| {
+            let Some(estimate) = view.estimate(variant, step, metric) else {
+                return "–".to_owned();
+            };
+            let mode = if is_rate { field::mode(view, (variant, step)) } else { String::new() };
+            format!("{}{mode} (n = {})", format::told(estimate), estimate.n)
+        };
+        cells.extend((0..view.findings.steps.len()).map(told));
         row(out, &cells);
     }
     out.push('\n');

@@ -2,6 +2,7 @@
 
 use dyno_analysis::{Findings, Metric, Verdict};
 
+use crate::field;
 use crate::format::{self, Unit};
 use crate::view::View;
 use crate::words;
@@ -25,7 +26,7 @@ pub fn render(findings: &Findings, width: usize, colour: bool) -> String {
         page.paragraph(&mut out, detail, "  ", Ink::Plain);
     }
     out.push('\n');
-    table(&mut out, &view, &page);
+    tables(&mut out, &view, &page);
     caveats(&mut out, &view, &page);
     trials(&mut out, findings, &page);
     out
@@ -115,57 +116,96 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A row of the table: its cells as text, and the ink of the last.
+/// A row of a table: its cells as text, and the verdict that the last tells, if it is one.
 struct Row {
     cells: Vec<String>,
     verdict: Option<Verdict>,
 }
 
-fn table(out: &mut String, view: &View<'_>, page: &Page) {
-    let is_compared = !view.findings.comparisons.is_empty();
-    let mut head = vec!["variant", "step", words::metric(view.main_metric()), "p95"];
-    if is_compared {
-        head.extend(["effect", "verdict"]);
+impl Row {
+    fn plain(cells: Vec<String>) -> Row {
+        Row { cells: cells.iter().map(|cell| clean(cell)).collect(), verdict: None }
     }
-    let head = Row { cells: head.into_iter().map(str::to_owned).collect(), verdict: None };
-    let mut rows = vec![head];
-    let mut before = None;
-    for (variant, step) in view.places() {
-        let Some(row) = row(view, (variant, step), is_compared, before == Some(variant)) else {
-            continue;
-        };
-        before = Some(variant);
-        rows.push(row);
-    }
-    if rows.len() == 1 {
+}
+
+/// The table of estimates and effects, with p95 beside them where there is room, else below.
+fn tables(out: &mut String, view: &View<'_>, page: &Page) {
+    let wide = rows(view, true);
+    if wide.len() == 1 {
         page.paragraph(out, "Nothing was measured.", "", Ink::Plain);
         return;
     }
-    let widths = widths(&rows, page.width);
+    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    let legend = format!("n: repetitions; ± and ( … ): {confidence} bounds");
+    page.paragraph(out, &legend, "", Ink::Quiet);
+    if width_of(&wide) <= page.width {
+        table(out, &wide, page);
+    } else {
+        table(out, &rows(view, false), page);
+        out.push('\n');
+        table(out, &p95_rows(view), page);
+    }
+    for field in field::tables(view) {
+        out.push('\n');
+        page.paragraph(out, &field.title, "", Ink::Plain);
+        let rows = [field.head].into_iter().chain(field.rows).map(Row::plain).collect();
+        table(out, &without_repeated(rows), page);
+    }
+}
+
+fn table(out: &mut String, rows: &[Row], page: &Page) {
+    let widths = widths(rows, page.width);
     for (i, row) in rows.iter().enumerate() {
         let ink = if i == 0 { Ink::Quiet } else { Ink::Plain };
         line(out, page, row, &widths, ink);
     }
 }
 
-fn row(view: &View<'_>, at: (usize, usize), is_compared: bool, is_same: bool) -> Option<Row> {
+/// A variant's name is told in the first of its rows alone.
+fn without_repeated(mut rows: Vec<Row>) -> Vec<Row> {
+    for idx in (1..rows.len()).rev() {
+        if rows[idx].cells[0] == rows[idx - 1].cells[0] {
+            rows[idx].cells[0].clear();
+        }
+    }
+    rows
+}
+
+fn rows(view: &View<'_>, with_p95: bool) -> Vec<Row> {
+    let is_compared = !view.findings.comparisons.is_empty();
+    let mut head = vec!["variant", "step", "n", field::main_head(view, view.main_metric())];
+    if with_p95 {
+        head.push("p95");
+    }
+    if is_compared {
+        head.extend(["effect", "verdict"]);
+    }
+    let mut rows = vec![Row::plain(head.into_iter().map(str::to_owned).collect())];
+    let own = view.places().filter_map(|place| row(view, place, (is_compared, with_p95)));
+    rows.extend(own);
+    without_repeated(rows)
+}
+
+fn row(view: &View<'_>, at: (usize, usize), (is_compared, with_p95): (bool, bool)) -> Option<Row> {
     let (variant, step) = at;
     view.cell(variant, step)?;
-    let show = |metric| view.estimate(variant, step, metric).map(format::with_bounds);
-    let value = |metric| view.estimate(variant, step, metric).map(|e| Unit::of(e).show(e.value));
+    let main = view.estimate(variant, step, view.main_metric());
     let absent = || "–".to_owned();
-    let name = if is_same { String::new() } else { clean(view.variant(variant)) };
     let mut cells = vec![
-        name,
+        clean(view.variant(variant)),
         clean(view.step(step)),
-        show(view.main_metric()).unwrap_or_else(absent),
-        value(Metric::ResponseP95).unwrap_or_else(absent),
+        main.map_or_else(absent, |estimate| estimate.n.to_string()),
+        main.map_or_else(absent, |e| format!("{}{}", format::told(e), field::mode(view, at))),
     ];
+    if with_p95 {
+        let p95 = view.estimate(variant, step, Metric::ResponseP95);
+        cells.push(p95.map_or_else(absent, format::told));
+    }
     let comparison = view.comparison(variant, step, view.main_metric());
     if is_compared {
         match comparison {
             Some(c) => {
-                cells.push(format::with_bounds(&c.relative));
+                cells.push(format::told(&c.relative));
                 let sign = words::verdict_sign(c.verdict);
                 cells.push(format!("{sign} {}", words::verdict(c.verdict)));
             }
@@ -175,13 +215,33 @@ fn row(view: &View<'_>, at: (usize, usize), is_compared: bool, is_same: bool) ->
     Some(Row { cells, verdict: comparison.map(|c| c.verdict) })
 }
 
+fn p95_rows(view: &View<'_>) -> Vec<Row> {
+    let head = ["variant", "step", "n", words::metric(Metric::ResponseP95)];
+    let row = |(variant, step): (usize, usize)| {
+        let p95 = view.estimate(variant, step, Metric::ResponseP95)?;
+        let place = [view.variant(variant), view.step(step)].map(str::to_owned);
+        let numbers = [p95.n.to_string(), format::told(p95)];
+        Some(Row::plain([place, numbers].concat()))
+    };
+    let head = Row::plain(head.map(str::to_owned).to_vec());
+    without_repeated([head].into_iter().chain(view.places().filter_map(row)).collect())
+}
+
+/// Widths of the columns as they need them.
+fn needed(rows: &[Row]) -> Vec<usize> {
+    let of = |i: usize| rows.iter().map(|r| r.cells[i].chars().count()).max().unwrap_or(0);
+    (0..rows[0].cells.len()).map(of).collect()
+}
+
+/// The width of the whole table.
+fn width_of(rows: &[Row]) -> usize {
+    let widths = needed(rows);
+    widths.iter().sum::<usize>() + 2 * (widths.len() - 1)
+}
+
 /// Widths of the columns: what they need, the first one shortened until the table fits.
 fn widths(rows: &[Row], width: usize) -> Vec<usize> {
-    let n = rows[0].cells.len();
-    let mut widths: Vec<usize> = (0..n)
-        .map(|i| rows.iter().map(|r| r.cells[i].chars().count()).max().unwrap_or(0))
-        .collect();
-    let total: usize = widths.iter().sum::<usize>() + 2 * (n - 1);
+    let (mut widths, total) = (needed(rows), width_of(rows));
     if total > width {
         widths[0] = widths[0].saturating_sub(total - width).max(8);
     }
@@ -194,8 +254,8 @@ fn line(out: &mut String, page: &Page, row: &Row, widths: &[usize], ink: Ink) {
     for (i, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
         let cell = shorten(cell, *width);
         let padding = " ".repeat(width - cell.chars().count());
-        let is_number = (2..=4).contains(&i);
         let is_verdict = i == last && row.verdict.is_some();
+        let is_number = i >= 2 && !is_verdict && !is_head_of_verdicts(&cell);
         let shown = match row.verdict {
             Some(verdict) if is_verdict => page.paint(&cell, verdict_ink(verdict)),
             _ => page.paint(&cell, ink),
@@ -205,6 +265,10 @@ fn line(out: &mut String, page: &Page, row: &Row, widths: &[usize], ink: Ink) {
     }
     out.push_str(text.trim_end());
     out.push('\n');
+}
+
+fn is_head_of_verdicts(cell: &str) -> bool {
+    cell == "verdict"
 }
 
 fn verdict_ink(verdict: Verdict) -> Ink {

@@ -86,6 +86,9 @@ pub(crate) fn caveat(kind: CaveatKind) -> String {
         CaveatKind::UnfinishedQuota => "unfinished step".to_owned(),
         CaveatKind::DebtUnpaid => "debt not paid".to_owned(),
         CaveatKind::NotSettled => "not settled".to_owned(),
+        CaveatKind::LawMisses => "the fitted law misses".to_owned(),
+        CaveatKind::UnlikeWorkload => "unlike workloads".to_owned(),
+        CaveatKind::UnlikeSteps => "unlike steps".to_owned(),
         CaveatKind::Simulated => "simulated".to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use annotate_snippets::{
     AnnotationKind, Element, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 
-use crate::redact::mask_urls;
+use crate::redact::{mask_urls, redact_urls};
 
 /// One problem, pointing at a stretch of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +70,18 @@ fn render_by(
 fn render_one(renderer: &Renderer, file_name: &str, masked: &str, one: &Diagnostic) -> String {
     let annotation = AnnotationKind::Primary
         .span(clamp(masked, &one.span))
-        .label((!one.label.is_empty()).then(|| normalize_untrusted_str(&one.label)));
+        .label((!one.label.is_empty()).then(|| told(&one.label)));
     let snippet = Snippet::source(masked).path(file_name).annotation(annotation);
-    let mut group = Level::ERROR
-        .primary_title(normalize_untrusted_str(&one.message))
-        .element(Element::from(snippet));
+    let mut group = Level::ERROR.primary_title(told(&one.message)).element(Element::from(snippet));
     if let Some(help) = &one.help {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+        group = group.element(Level::HELP.message(told(help)));
     }
     renderer.render(&[group])
+}
+
+/// A text that may quote what somebody has written, without control characters and passwords.
+fn told(text: &str) -> String {
+    redact_urls(&normalize_untrusted_str(text))
 }
 
 /// A span inside the text and on the borders of characters, whatever was asked for.
@@ -99,6 +102,15 @@ mod tests {
     #[track_caller]
     fn check(source: &str, diagnostic: Diagnostic, expected: Expect) {
         expected.assert_eq(&render("study.toml", source, &[diagnostic]));
+    }
+
+    #[test]
+    fn no_message_shows_what_may_be_a_password() {
+        let diagnostic = Diagnostic::new(10..19, "there is no product `me:pw@h`")
+            .with_label("not `me:pw@h`")
+            .with_help("did you mean `mysql://me:pw@h`?");
+        let text = render("study.toml", "product = \"me:pw@h\"\n", &[diagnostic]);
+        assert!(!text.contains("pw") && text.contains("`me:***@h`"), "{text}");
     }
 
     #[test]

@@ -256,6 +256,12 @@ pub(crate) const DESIGN: &[Key] = &[
     key("seed", Shape::Integer(0, i64::MAX as u64), "Fixes everything random in the run."),
     with_default("warm_up", Shape::Duration, "\"5s\"", "Load before each step, not measured."),
     with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step."),
+    key(
+        "until_steady",
+        Shape::PositiveDuration,
+        "Each step that ends by time goes on until its throughput has been steady for `duration`, at \
+         most this long.",
+    ),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
     key(
         "run_off",

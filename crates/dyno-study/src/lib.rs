@@ -13,6 +13,7 @@ pub mod plan;
 mod redact;
 pub mod schema;
 mod search;
+mod steady;
 mod study;
 mod vocabulary;
 
@@ -21,8 +22,9 @@ pub use keys::{CLIENTS_MAX, PROBES};
 pub use parse::parse;
 #[doc(inline)]
 pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
-pub use redact::redact_urls;
+pub use redact::{redact_url, redact_urls};
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
+pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{
     Arrivals, Database, Design, Factor, LoadLevel, Order, OwnLoad, Price, ProbeSource, Product,
     Study, UserProbe, WorkloadChoice, setting_text,

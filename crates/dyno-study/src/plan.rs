@@ -66,8 +66,10 @@ pub struct PlannedStep {
     pub load: LoadLevel,
     /// Warm-up before it.
     pub warm_up: Nanoseconds,
-    /// Measured time.
+    /// Measured time; the longest where it is known only when the step has ended.
     pub duration: Nanoseconds,
+    /// How long its throughput has to be steady before it ends; none where it ends otherwise.
+    pub until_steady: Option<Nanoseconds>,
 }
 
 impl PlannedStep {
@@ -81,6 +83,10 @@ impl PlannedStep {
 
     /// Whether its length is known only when it has ended: what is planned is its longest time.
     pub fn is_open_ended(&self) -> bool {
+        self.until_steady.is_some() || self.ends_by_quota()
+    }
+
+    fn ends_by_quota(&self) -> bool {
         matches!(&self.load, LoadLevel::Own(own) if own.outline.ends_by_quota())
     }
 
@@ -92,9 +98,25 @@ impl PlannedStep {
         }
     }
 
-    /// Warm-up and measured time that is known beforehand: none of a step that ends by quota.
+    /// Warm-up and measured time that is known beforehand: of a step that ends by quota, what its
+    /// rates tell.
     fn time_least(&self, rest: Nanoseconds) -> Nanoseconds {
-        if self.is_open_ended() { Nanoseconds::ZERO } else { self.loaded_time(rest) }
+        match self.until_steady {
+            Some(window) => self.warm_up + window,
+            None if self.ends_by_quota() => self.quota_time(),
+            None => self.loaded_time(rest),
+        }
+    }
+
+    /// The time that quotas take at least, because their transactions have a rate.
+    fn quota_time(&self) -> Nanoseconds {
+        let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
+        let least = own.outline.roles.iter().filter_map(|role| {
+            // The first one is due at once; how far apart random ones are is not known.
+            Some((role.quota?.saturating_sub(1)) as f64 / role.rate.filter(|rate| *rate > 0.0)?)
+        });
+        let seconds = least.fold(0.0, f64::max).floor();
+        Nanoseconds::from_secs(seconds as u64).min(self.duration)
     }
 
     /// Longest wait for the engine's debt, warm-up and measured time; for a search the expected
@@ -379,7 +401,14 @@ fn steps(design: &Design) -> Vec<PlannedStep> {
             _ => (design.warm_up, design.duration),
         };
         let name = step_name(load, is_clients_varied);
-        PlannedStep { name, load: load.clone(), warm_up, duration }
+        let planned =
+            PlannedStep { name, load: load.clone(), warm_up, duration, until_steady: None };
+        match design.until_steady {
+            Some(longest) if !planned.is_open_ended() => {
+                PlannedStep { until_steady: Some(duration), duration: longest, ..planned }
+            }
+            _ => planned,
+        }
     };
     design.loads.iter().map(step).collect()
 }

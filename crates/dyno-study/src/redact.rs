@@ -13,15 +13,30 @@ pub fn redact_urls(text: &str) -> String {
     replace_secrets(text, |_| "***".to_owned())
 }
 
+/// One word that somebody gave as a URL, whatever it is, with the password that it may hold
+/// replaced by `***`: all between the first `:` behind a possible user and the last `@`.
+pub fn redact_url(word: &str) -> String {
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let authority = match word.find("://") {
+        Some(at) if word[..at].bytes().all(is_scheme) => at + 3,
+        _ => 0,
+    };
+    replace(word, secrets_of_url(word, authority, word.len()), |_| "***".to_owned())
+}
+
 /// The text with every byte of a password in a URL replaced by `*`; as long as `text` in bytes.
 pub(crate) fn mask_urls(text: &str) -> String {
     replace_secrets(text, |secret| "*".repeat(secret.len()))
 }
 
 fn replace_secrets(text: &str, mask: impl Fn(&str) -> String) -> String {
+    replace(text, secrets(text), mask)
+}
+
+fn replace(text: &str, secrets: Vec<Range<usize>>, mask: impl Fn(&str) -> String) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut done = 0;
-    for secret in secrets(text) {
+    for secret in secrets {
         // Spans are sorted; one that begins inside another is cut at its end.
         let start = secret.start.max(done);
         if start < secret.end {
@@ -44,6 +59,9 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
         let end = url_end(text, start, start);
         let authority = text[start..end].find("//").map_or(start, |at| start + at + 2);
         found.extend(secrets_of_url(text, authority, end));
+    }
+    for start in suspect_strings(text) {
+        found.extend(secrets_of_url(text, start, url_end(text, start, start)));
     }
     found.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
     found
@@ -133,9 +151,46 @@ fn url_values(text: &str) -> Vec<usize> {
     starts.collect()
 }
 
+/// Where quoted strings begin that may be a URL without its scheme: `me:password@host`. White space
+/// before the `@` says that they are text.
+fn suspect_strings(text: &str) -> Vec<usize> {
+    let starts = text.match_indices(['"', '\'', '`']).map(|(at, quote)| at + quote.len());
+    let is_suspect = |start: &usize| {
+        let word = text[*start..].split(|c: char| c.is_whitespace() || "\"'`/".contains(c)).next();
+        word.and_then(|word| word.split_once(':')).is_some_and(|(user, rest)| {
+            !user.is_empty() && !user.contains('@') && rest.contains('@')
+        })
+    };
+    starts.filter(is_suspect).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_word_given_as_a_url_is_masked() {
+        let check = |word: &str, expected: &str| assert_eq!(redact_url(word), expected);
+        check("me:pw@127.0.0.1", "me:***@127.0.0.1");
+        check("mysql:me:pw@127.0.0.1", "mysql:***@127.0.0.1");
+        check("mysql:/me:pw@h", "mysql:***@h");
+        check("me:p/w@h", "me:***@h");
+        check("me:p@mysql://h", "me:***@mysql://h");
+        check("mysql://me:p w@h/c", "mysql://me:***@h/c");
+        check("mysql://me:${X}@h/c", "mysql://me:***@h/c");
+        check("me:pw", "me:***");
+        check("mysql://me@h:3306/c", "mysql://me@h:3306/c");
+        check("sqlite", "sqlite");
+        check("127.0.0.1:3306", "127.0.0.1:3306");
+    }
+
+    #[test]
+    fn strings_that_may_be_a_url_without_scheme_are_masked() {
+        check("product = \"me:pw@h\" # x", "product = \"me:***@h\" # x");
+        check("there is no product `me:pw@h`", "there is no product `me:***@h`");
+        check("title = \"at 10:30 @ home\"", "title = \"at 10:30 @ home\"");
+        check("title = 'me@x: y'", "title = 'me@x: y'");
+    }
 
     #[track_caller]
     fn check(text: &str, expected: &str) {

@@ -130,8 +130,11 @@ pub struct Design {
     pub seed: Option<Seed>,
     /// Warm-up before each step.
     pub warm_up: Nanoseconds,
-    /// Measured time of each step.
+    /// Measured time of each step; with `until_steady` how long its throughput has to be steady.
     pub duration: Nanoseconds,
+    /// Longest measured time of steps that go on until they are steady; none where steps end by
+    /// time.
+    pub until_steady: Option<Nanoseconds>,
     /// Rest between steps, and between trials.
     pub rest: Nanoseconds,
     /// Longest time that a trial watches, after its last step and without load, how the engine pays

@@ -76,8 +76,10 @@ pub struct AuditRow {
     pub expected: String,
     /// What was found.
     pub measured: String,
-    /// Whether that is as it should be.
+    /// Whether nothing speaks against it.
     pub pass: bool,
+    /// The sample was too small to tell: nothing speaks against it, and nothing that could have.
+    pub is_undecided: bool,
 }
 
 impl AuditRow {
@@ -93,7 +95,15 @@ impl AuditRow {
             expected: expected.to_string(),
             measured: measured.to_string(),
             pass,
+            is_undecided: false,
         }
+    }
+
+    /// The same demand where the sample is `too_small` to tell. What even a small sample refutes
+    /// stays refuted.
+    #[must_use]
+    pub fn undecided_if(self, too_small: bool) -> AuditRow {
+        AuditRow { is_undecided: self.pass && too_small, ..self }
     }
 
     /// Demands `expected`. A number that the server did not give meets no demand.
@@ -111,7 +121,7 @@ impl AuditRow {
         let expected = if low == high { low.to_string() } else { format!("{low} to {high}") };
         let pass = measured.is_some_and(|measured| (low..=high).contains(&measured));
         let measured = measured.map_or("no number".to_owned(), |measured| measured.to_string());
-        AuditRow { name: name.into(), expected, measured, pass }
+        AuditRow::judged(name, expected, measured, pass)
     }
 
     /// Demands that each transaction sent `per_transaction` statements: exact where all attempts
@@ -152,6 +162,16 @@ mod tests {
         check(AuditRow::between("x", (-1, 2), Some(-1)), "-1 to 2", "-1", true);
         check(AuditRow::between("x", (-1, 2), Some(2)), "-1 to 2", "2", true);
         check(AuditRow::between("x", (-1, 2), Some(3)), "-1 to 2", "3", false);
+    }
+
+    #[test]
+    fn a_small_sample_can_refute_and_cannot_prove() {
+        let states = [true, false].map(|pass| {
+            let row = AuditRow::judged("x", 1, 1, pass).undecided_if(true);
+            (row.pass, row.is_undecided)
+        });
+        assert_eq!(states, [(true, true), (false, false)]);
+        assert!(!AuditRow::equal("x", 1, Some(1)).undecided_if(false).is_undecided);
     }
 
     #[test]

@@ -96,8 +96,9 @@ pub trait Connection: Send {
     /// `poll_reply` return pending.
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
 
-    /// Bounds each read of the cold calls from here on (0: no bound, as at first). One that runs out
-    /// of it fails, and the connection is lost. Cold.
+    /// Bounds each `query` and each `prepare` from here on, as a whole (0: no bound but the one that
+    /// a connection gives `prepare` by itself, as at first). One that runs out of it fails, and the
+    /// connection is lost. Cold.
     fn set_cold_limit(&mut self, limit_ns: u64) {
         let _ = limit_ns;
     }

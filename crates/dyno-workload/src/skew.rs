@@ -21,6 +21,9 @@ const BINS_FEW: u64 = 64;
 /// normal distribution beyond 4.5 standard deviations.
 const LN_TWO_PER_ALPHA: f64 = 12.59;
 
+/// Distance below which draws have to stay to tell anything: a skew that is gone is further away.
+const KS_LIMIT_MOST: f64 = 0.25;
+
 /// Counters of one client. It alone adds to them, without waiting for anybody; others may read
 /// them at any time.
 #[derive(Debug)]
@@ -189,17 +192,21 @@ impl DrawnKeys {
 
     /// Demands that the keys were drawn as meant.
     pub fn audit_row(&self, name: &str) -> AuditRow {
-        let counts = self.counts.sums();
-        let n: u64 = counts.iter().sum();
-        let distance = ks_distance(&counts, &self.bins.meant);
-        let limit = ks_limit(n);
-        AuditRow::judged(
-            format!("{name}: distance from the distribution that is meant (Kolmogorov–Smirnov)"),
-            format!("at most {limit:.4} for {n} draws"),
-            format!("{distance:.4}"),
-            distance <= limit,
-        )
+        distance_row(name, &self.counts.sums(), &self.bins.meant)
     }
+}
+
+/// Demands that draws fell into bins as they were meant to.
+pub fn distance_row(name: &str, counts: &[u64], meant: &[f64]) -> AuditRow {
+    let n: u64 = counts.iter().sum();
+    let (distance, limit) = (ks_distance(counts, meant), ks_limit(n));
+    AuditRow::judged(
+        format!("{name}: distance from the distribution that is meant (Kolmogorov–Smirnov)"),
+        format!("at most {limit:.4} for {n} draws"),
+        format!("{distance:.4}"),
+        distance <= limit,
+    )
+    .undecided_if(limit > KS_LIMIT_MOST)
 }
 
 /// The largest difference between the cumulated shares of `counts` and those of `meant`, from 0
@@ -241,7 +248,8 @@ pub fn sum_tolerance(n: u64, variance: f64, reach: f64) -> f64 {
 }
 
 /// Demands that `hits` of `n` tries are a share of `p`, as exactly as so many tries can tell.
-/// `unknown` hits more or fewer are allowed on top.
+/// `unknown` hits more or fewer are allowed on top. Where no hit at all could be chance, nothing is
+/// decided.
 pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> AuditRow {
     let (low, high) = if p <= 0.0 {
         (0.0, 0.0)
@@ -257,6 +265,7 @@ pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> Aud
         format!("{:.2} %", percent(hits as f64)),
         (low..=high).contains(&(hits as f64)),
     )
+    .undecided_if(p > 0.0 && low <= 0.0)
 }
 
 #[cfg(test)]
@@ -297,11 +306,23 @@ mod tests {
         assert!(!passes(0.01, 1_200, 100_000, 0) && passes(0.01, 1_200, 100_000, 100));
         assert!(passes(0.0, 0, 10, 0) && !passes(0.0, 1, 100, 5));
         assert!(passes(1.0, 50, 50, 0) && !passes(1.0, 30, 50, 0));
+        // Where never once would be chance too, nothing is decided; where too often is not, it is.
+        let undecided = |p, hits, n| share_row("x", p, (hits, n), 0).is_undecided;
+        assert!(undecided(0.01, 0, 2000) && undecided(0.01, 20, 2000));
+        assert!(!undecided(0.01, 900, 2000) && !undecided(0.01, 40, 4000));
+        assert!(!undecided(0.0, 0, 10) && undecided(0.45, 0, 0));
         let row = share_row("x", 0.6, (615, 1000), 0);
         assert_eq!(
             (&*row.expected, &*row.measured),
             ("60.00 % (51.80 to 68.20 of 1000)", "61.50 %")
         );
+    }
+
+    #[test]
+    fn few_draws_tell_nothing() {
+        let undecided = |n| distance_row("x", &[n, n], &[0.5, 0.5]).is_undecided;
+        assert!(undecided(0) && undecided(50) && !undecided(51));
+        assert!(!distance_row("x", &[90, 0], &[0.5, 0.5]).pass);
     }
 
     fn row_of(bins: KeyBins, n: u64, mut draw: impl FnMut() -> u64) -> AuditRow {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{Nanoseconds, Seed};
 
-use crate::End;
 use crate::commands::{
     bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, plan, report,
     run, schema, serve, sql, watch,
 };
+use crate::{End, terminal};
 
 /// A laboratory for database performance: a question goes in as one file, an answer with its
 /// evidence comes out.
@@ -134,15 +134,16 @@ pub(crate) struct ReportOptions {
     /// Folders of runs; several are joined
     #[arg(required = true)]
     pub(crate) runs: Vec<PathBuf>,
-    /// What to print; without it, the run's folder gets report.html, report.md and findings.json.
-    /// Tables (csv, jsonl, parquet) are files in the run's folder `tables`
+    /// What to print; without it, report.html, report.md and findings.json are written: into the
+    /// folder of the one run, of several into one beside the first that names them all. Tables (csv,
+    /// jsonl, parquet) are files in a folder `tables` there
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// The file to write instead of printing; for tables the folder
-    #[arg(long, value_name = "FILE", requires = "format")]
+    /// The file to write instead of printing; the folder for tables, and where no format is given
+    #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Smallest effect that matters, instead of the study's own: 3%
-    #[arg(long, value_parser = percentage)]
+    #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
 }
 
@@ -167,7 +168,7 @@ pub(crate) struct CompareOptions {
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: PathBuf,
     /// Smallest effect that matters, instead of the baseline's own: 3%
-    #[arg(long, value_parser = percentage)]
+    #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// Exit with 0 if nothing is worse, 1 if throughput or p95 response time is worse anywhere, 2
     /// if the data do not decide or cannot be compared
@@ -202,7 +203,7 @@ pub(crate) enum ReportFormat {
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<End> {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| refuse(&error));
     if let Some(("bench", matches)) = matches.subcommand() {
         return bench::run(matches);
     }
@@ -225,13 +226,35 @@ pub(crate) fn run() -> anyhow::Result<End> {
     }
 }
 
+/// Ends with what clap says: help, or what is wrong with the options, where no word may show a
+/// password.
+fn refuse(error: &clap::Error) -> ! {
+    let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let given: Vec<String> = given.collect();
+    if !error.use_stderr() || !given.iter().any(|word| word.contains('@')) {
+        error.exit();
+    }
+    terminal::say(without_passwords(&error.to_string(), &given).trim_end());
+    std::process::exit(error.exit_code());
+}
+
+/// The text, in which words that were given are masked where they may hold a password.
+fn without_passwords(text: &str, given: &[String]) -> String {
+    let values = given.iter().map(|word| match word.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => value,
+        _ => word,
+    });
+    let suspect = values.filter(|word| word.contains('@'));
+    suspect.fold(text.to_owned(), |text, word| text.replace(word, &dyno_study::redact_url(word)))
+}
+
 /// The whole command line. `bench` has a subcommand for each workload of the catalog.
 pub(crate) fn command() -> clap::Command {
     Cli::command().subcommand(bench::command())
 }
 
 fn seed(text: &str) -> Result<Seed, String> {
-    text.parse().map(Seed).map_err(|_| "a seed is a whole number".to_owned())
+    text.parse().map(Seed).map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 fn duration(text: &str) -> Result<Nanoseconds, String> {
@@ -240,16 +263,44 @@ fn duration(text: &str) -> Result<Nanoseconds, String> {
     is_enough.then_some(duration).ok_or_else(|| "measure for at least 100ms".to_owned())
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
-    dyno_units::parse_percentage(text)
-        .map(|percent| percent / 100.0)
-        .map_err(|error| error.to_string())
+/// A threshold as studies take it: a percentage below 100.
+fn threshold(text: &str) -> Result<f64, String> {
+    match dyno_units::parse_percentage(text) {
+        Ok(percent) if percent < 100.0 => Ok(percent / 100.0),
+        Ok(_) => Err("it must be below 100%".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
+    fn a_threshold_is_a_percentage_below_a_hundred() {
+        let check = |text: &str, expected: Option<f64>| {
+            assert_eq!(super::threshold(text).ok(), expected, "{text}");
+        };
+        check("3%", Some(0.03));
+        check("100%", None);
+        check("300%", None);
+        check("3", None);
+    }
+
+    #[test]
     fn the_command_line_is_consistent() {
         super::command().debug_assert();
+    }
+
+    #[test]
+    fn words_that_may_hold_a_password_are_masked_in_refusals() {
+        let check = |word: &str, text: &str, expected: &str| {
+            assert_eq!(super::without_passwords(text, &[word.to_owned()]), expected);
+        };
+        check(
+            "me:pw@h",
+            "unexpected argument 'me:pw@h' found",
+            "unexpected argument 'me:***@h' found",
+        );
+        check("--bogus=me:pw@h", "--bogus 'me:pw@h'", "--bogus 'me:***@h'");
+        check("127.0.0.1:x", "invalid '127.0.0.1:x'", "invalid '127.0.0.1:x'");
     }
 }

@@ -83,6 +83,8 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
                 }
                 terminal::say("\nstopping: the trial is abandoned, servers are being stopped …");
                 abort.raise();
+                // Whoever waits for a server that is silent does not look at the flag.
+                dyno_database::stop_waiting();
             }
         })
         .context("cannot listen for Ctrl-C")?;

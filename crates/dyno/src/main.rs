@@ -35,14 +35,60 @@ fn main() -> ExitCode {
         terminal::error(&error);
         return ExitCode::from(1);
     }
-    match cli::run() {
-        Ok(End::Good) => ExitCode::SUCCESS,
-        Ok(End::Bad) => ExitCode::from(1),
-        Ok(End::Misused | End::CannotSay) => ExitCode::from(2),
-        Ok(End::Interrupted) => ExitCode::from(130),
-        Err(error) => {
-            terminal::error(&error);
-            ExitCode::from(1)
-        }
+    let end = cli::run().unwrap_or_else(|error| {
+        terminal::error(&error);
+        if error.is::<Misuse>() { End::Misused } else { End::Bad }
+    });
+    let printed = terminal::check_output();
+    if let Err(error) = &printed {
+        terminal::error(error);
+    }
+    exit_code(&end, printed.is_ok())
+}
+
+/// 2 where what was asked is wrong, and nothing was done; 1 where it was done and failed, or its
+/// result could not be printed.
+fn exit_code(end: &End, is_printed: bool) -> ExitCode {
+    match end {
+        End::Good if is_printed => ExitCode::SUCCESS,
+        End::Good | End::Bad => ExitCode::from(1),
+        End::Misused | End::CannotSay => ExitCode::from(2),
+        End::Interrupted => ExitCode::from(130),
+    }
+}
+
+/// An error in what was asked: an option, or a study. Nothing was done.
+#[derive(Debug)]
+pub(crate) struct Misuse(anyhow::Error);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// Says that an error is in what was asked.
+pub(crate) fn misuse(error: anyhow::Error) -> anyhow::Error {
+    anyhow::Error::new(Misuse(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_documents() {
+        let check = |end: End, is_printed: bool, expected: u8| {
+            let expected = ExitCode::from(expected);
+            assert_eq!(format!("{:?}", exit_code(&end, is_printed)), format!("{expected:?}"));
+        };
+        check(End::Good, true, 0);
+        check(End::Good, false, 1);
+        check(End::Bad, true, 1);
+        check(End::Misused, true, 2);
+        check(End::CannotSay, false, 2);
+        check(End::Interrupted, true, 130);
     }
 }

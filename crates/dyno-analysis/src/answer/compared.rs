@@ -1,12 +1,12 @@
-//! Sentences about comparisons: the headline, and one detail for each variant.
+//! Sentences about comparisons: the headline of two variants, and one detail for each variant.
 
 use super::{Teller, shorten};
-use crate::statistics::{REPETITIONS_CAP, geometric_mean};
-use crate::words::{count, effect, effect_text, list, percent, share, spoken};
-use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, Verdict};
+use crate::statistics::REPETITIONS_CAP;
+use crate::words::{common_text, effect, effect_text, list, percent, share, short_range, spoken};
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
 
 /// The metrics that are always told, and those told where something was decided.
-const ALWAYS_TOLD: [Metric; 4] =
+pub(super) const ALWAYS_TOLD: [Metric; 4] =
     [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
 const TOLD_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
 
@@ -14,7 +14,7 @@ const TOLD_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
 const STEPS_NAMED: usize = 3;
 
 /// Verdicts in the order in which they are told.
-const VERDICTS: [Verdict; 4] =
+pub(super) const VERDICTS: [Verdict; 4] =
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive];
 
 impl Teller<'_> {
@@ -31,13 +31,13 @@ impl Teller<'_> {
                 self.name(several[0].baseline),
                 several[0].metric.name(),
                 self.by_verdict(several, false),
-                n_of(several),
+                self.n_of(several),
             ),
         }
     }
 
     /// The comparisons of a variant in the first main metric that it has any of.
-    fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
+    pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
         for metric in ALWAYS_TOLD {
             let mut comparisons = self.comparisons_of(variant, metric);
             comparisons.retain(|c| self.main_metric(c.step) == metric);
@@ -56,7 +56,7 @@ impl Teller<'_> {
         let (told, bounds) = (effect(&c.relative), self.bounds_of(c));
         match c.verdict {
             Verdict::Better | Verdict::Worse => {
-                format!("{}: {} ({bounds}).", self.claim(c), self.both_values(c))
+                format!("{} ({bounds}): {}.", self.claim(c), self.both_values(c))
             }
             Verdict::NoDifference => format!(
                 "No difference that matters between {ours} and {theirs}: {} {told} at {} \
@@ -102,124 +102,22 @@ impl Teller<'_> {
         }
     }
 
-    /// `1,501 against 1,001 transactions/s at 4 clients`.
+    /// `1,501 (1,480 … 1,522) against 1,001 (982 … 1,021) transactions/s at 4 clients`.
     fn both_values(&self, c: &Comparison) -> String {
+        let unit = match c.metric {
+            Metric::Throughput | Metric::RateAtLimit => " transactions/s",
+            _ => "",
+        };
+        let bare = |value: f64| spoken(c.metric, value).trim_end_matches(unit).to_owned();
         let value = |variant: usize| {
             let estimate = self.cell(variant, c.step)?.metrics.get(&c.metric)?;
-            Some(spoken(c.metric, estimate.value))
+            let range = short_range(estimate, bare).unwrap_or_else(|| "no bounds".to_owned());
+            Some(format!("{} ({range})", bare(estimate.value)))
         };
         let at = format!("at {}", self.step(c.step));
         match (value(c.variant), value(c.baseline)) {
-            (Some(ours), Some(theirs)) => {
-                let ours = ours.trim_end_matches(" transactions/s");
-                format!("{ours} against {theirs} {at}")
-            }
+            (Some(ours), Some(theirs)) => format!("{ours} against {theirs}{unit} {at}"),
             _ => at,
-        }
-    }
-
-    /// The headline of a study with several: the variant with the best mean, and what is known of
-    /// it.
-    pub(super) fn best_of_several(&self) -> String {
-        let mains = (0..self.findings.steps.len()).map(|step| self.main_metric(step));
-        let mains: Vec<Metric> = mains.collect();
-        let metric = ALWAYS_TOLD.into_iter().find(|metric| mains.contains(metric));
-        let metric = metric.unwrap_or(Metric::Throughput);
-        let steps: Vec<usize> = (0..self.findings.steps.len())
-            .filter(|&step| self.main_metric(step) == metric)
-            .collect();
-        let mut ranked = self.ranked(metric, &steps);
-        ranked.sort_by(
-            |(_, a), (_, b)| {
-                if metric.more_is_better() { b.total_cmp(a) } else { a.total_cmp(b) }
-            },
-        );
-        let Some(&(best, value)) = ranked.first() else {
-            return "No variant has committed transactions at every step; the details tell what \
-                    can be said."
-                .to_owned();
-        };
-        let place = match steps.as_slice() {
-            [only] => format!("at {}", self.step(*only)),
-            _ => format!("as the geometric mean over {}", all_steps(steps.len())),
-        };
-        let comparisons = self.main_comparisons(best);
-        let is_decided =
-            !comparisons.is_empty() && comparisons.iter().all(|c| c.verdict == Verdict::Better);
-        let observed = match (metric, is_decided) {
-            (Metric::Throughput, true) => "is fastest".to_owned(),
-            (Metric::Throughput, false) => "had the highest throughput".to_owned(),
-            (metric, _) if metric.more_is_better() => format!("had the highest {}", metric.name()),
-            _ => format!("had the lowest {}", metric.name()),
-        };
-        let known = if self.findings.variants[best].baseline.is_some() {
-            self.known_of_best(&comparisons)
-        } else {
-            self.standing_of_baseline(best)
-        };
-        format!("{} {observed}: {} {place}{known}.", self.name(best), spoken(metric, value))
-    }
-
-    /// What is known of the best, to be read behind its value.
-    fn known_of_best(&self, comparisons: &[&Comparison]) -> String {
-        let c = match comparisons {
-            [] => return ", and cannot be compared with its baseline".to_owned(),
-            [only] => only,
-            [first, ..] => {
-                let theirs = self.name(first.baseline);
-                let told = self.by_verdict(comparisons, false);
-                return format!("; against {theirs}, {told} ({})", n_of(comparisons));
-            }
-        };
-        let theirs = self.name(c.baseline);
-        let against = if c.relative.is_told_as_ratio() { "" } else { "against " };
-        let told = format!(", {} {against}{theirs} ({})", effect(&c.relative), self.bounds_of(c));
-        match c.verdict {
-            Verdict::Better => told,
-            Verdict::Worse => format!("{told}: worse"),
-            Verdict::NoDifference => format!("{told}: no difference that matters"),
-            Verdict::Inconclusive => format!("{told}: inconclusive{}", self.why_undecided(c)),
-        }
-    }
-
-    /// Variants that have a value at all of these steps, with its geometric mean.
-    fn ranked(&self, metric: Metric, steps: &[usize]) -> Vec<(usize, f64)> {
-        let value = |variant: usize, step: &usize| {
-            Some(self.cell(variant, *step)?.metrics.get(&metric)?.value)
-        };
-        let of_variant = |variant: usize| {
-            let values: Option<Vec<f64>> = steps.iter().map(|step| value(variant, step)).collect();
-            Some((variant, geometric_mean(&values?)?))
-        };
-        (0..self.findings.variants.len()).filter_map(of_variant).collect()
-    }
-
-    /// What the others are against a baseline that has the best mean.
-    fn standing_of_baseline(&self, baseline: usize) -> String {
-        let comparisons: Vec<&Comparison> = self
-            .compared_variants()
-            .into_iter()
-            .flat_map(|variant| self.main_comparisons(variant))
-            .filter(|c| c.baseline == baseline)
-            .collect();
-        let told: Vec<String> = VERDICTS
-            .into_iter()
-            .map(|verdict| (comparisons.iter().filter(|c| c.verdict == verdict).count(), verdict))
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, verdict)| format!("{n} {}", short_word(verdict)))
-            .collect();
-        let n = comparisons.len();
-        match (n, told.as_slice()) {
-            (0, _) => "; it is a baseline".to_owned(),
-            (_, [_]) => {
-                let word = short_word(comparisons[0].verdict);
-                let all = if n == 2 { "both".to_owned() } else { format!("all {n}") };
-                format!("; {all} comparisons with it came out {word}")
-            }
-            (_, told) => {
-                let n = count(n as u64, "comparison");
-                format!("; of {n} with it came out {}", list(told))
-            }
         }
     }
 
@@ -269,7 +167,7 @@ impl Teller<'_> {
                 [only] if self.findings.steps.len() == 1 => self.one(only, place),
                 several => {
                     let before = place.map_or(first.relative.n, |place| place.relative.n);
-                    format!("{}{}", self.by_verdict(several, true), changed_n(several, before))
+                    format!("{}{}", self.by_verdict(several, true), self.changed_n(several, before))
                 }
             };
             place = place.or(Some(first));
@@ -278,7 +176,7 @@ impl Teller<'_> {
         let first = place?;
         let at = match self.findings.steps.len() {
             1 => format!(" at {}", self.step(first.step)),
-            _ => format!(" (n = {})", first.relative.n),
+            _ => format!(" ({})", self.n_told(first.relative.n, first.relative.n)),
         };
         Some(format!(
             "{} against {}{at}: {}.",
@@ -295,7 +193,7 @@ impl Teller<'_> {
             return format!("none committed in any of {} repetitions, worse", c.relative.n);
         }
         let is_same = told_before.is_some_and(|before| before.relative.n == c.relative.n);
-        let bounds = match short_bounds(&c.relative) {
+        let bounds = match short_range(&c.relative, effect_text(&c.relative)) {
             Some(bounds) if is_same => bounds,
             _ => self.bounds_of(c),
         };
@@ -309,20 +207,26 @@ impl Teller<'_> {
         }
     }
 
-    /// Comparisons of one variant in one metric by verdict: `better at 4 clients (+49.5 %), worse
-    /// at 16 clients (−40.3 %)`. With bounds where few share a verdict.
-    fn by_verdict(&self, comparisons: &[&Comparison], with_bounds: bool) -> String {
+    /// Comparisons of one variant in one metric by verdict: `better at 4 clients (+49.5 %: +47.1 % …
+    /// +52 %), worse at 16 clients (−40.3 %: …)`. In full, each step is told where few share a verdict.
+    pub(super) fn by_verdict(&self, comparisons: &[&Comparison], in_full: bool) -> String {
+        let text = common_text(comparisons.iter().map(|c| &c.relative));
         let mut parts = Vec::new();
         for verdict in VERDICTS {
             let group: Vec<&Comparison> =
                 comparisons.iter().filter(|c| c.verdict == verdict).copied().collect();
             if !group.is_empty() {
-                parts.push(self.same_verdict(&group, comparisons.len(), with_bounds));
+                parts.push(self.same_verdict(&group, comparisons.len(), in_full, text));
             }
         }
-        let chance = if with_bounds { self.chance_among(comparisons) } else { String::new() };
+        let chance = if in_full { self.chance_among(comparisons) } else { String::new() };
         let more = comparisons.iter().filter_map(|c| c.repetitions_needed).max();
-        let more = more.map_or(String::new(), |n| format!("; {}", would_decide(n)));
+        let is_single = comparisons.iter().all(|c| c.relative.n < 2);
+        let more = match more {
+            Some(n) => format!("; {}", would_decide(n)),
+            None if is_single => format!("; {NO_SPREAD}"),
+            None => String::new(),
+        };
         format!("{}{chance}{more}", list(&parts))
     }
 
@@ -346,7 +250,13 @@ impl Teller<'_> {
     }
 
     /// Comparisons that share their verdict.
-    fn same_verdict(&self, group: &[&Comparison], n_all: usize, with_bounds: bool) -> String {
+    fn same_verdict(
+        &self,
+        group: &[&Comparison],
+        n_all: usize,
+        in_full: bool,
+        text: fn(f64) -> String,
+    ) -> String {
         let word = short_word(group[0].verdict);
         if matches!(group[0].verdict, Verdict::NoDifference | Verdict::Inconclusive) {
             let steps: Vec<String> = group.iter().map(|c| self.step(c.step)).collect();
@@ -358,22 +268,26 @@ impl Teller<'_> {
         }
         let by_effect =
             |a: &&&Comparison, b: &&&Comparison| a.relative.value.total_cmp(&b.relative.value);
-        let at = |c: &Comparison| format!("{} at {}", effect(&c.relative), self.step(c.step));
+        let at = |c: &Comparison| {
+            let bounds = short_range(&c.relative, text);
+            let bounds = bounds.map_or(String::new(), |bounds| format!(" ({bounds})"));
+            format!("{}{bounds} at {}", text(c.relative.value), self.step(c.step))
+        };
         let least = group.iter().min_by(by_effect).map_or_else(String::new, |c| at(c));
         let most = group.iter().max_by(by_effect).map_or_else(String::new, |c| at(c));
         let n = group.len();
-        if n > STEPS_NAMED || (n == n_all && n > 1 && !with_bounds) {
+        if n > STEPS_NAMED || (n == n_all && n > 1 && !in_full) {
             let where_ = if n == n_all { all_steps(n) } else { format!("{n} of {n_all} steps") };
             return format!("{word} at {where_}, from {least} to {most}");
         }
         let told: Vec<String> = group
             .iter()
-            .map(|c| match short_bounds(&c.relative) {
+            .map(|c| match short_range(&c.relative, text) {
                 _ if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
-                Some(bounds) if with_bounds => {
-                    format!("{} ({}: {bounds})", self.step(c.step), effect(&c.relative))
+                Some(bounds) => {
+                    format!("{} ({}: {bounds})", self.step(c.step), text(c.relative.value))
                 }
-                _ => format!("{} ({})", self.step(c.step), effect(&c.relative)),
+                None => format!("{} ({})", self.step(c.step), text(c.relative.value)),
             })
             .collect();
         format!("{word} at {}", list(&told))
@@ -384,6 +298,7 @@ impl Teller<'_> {
         let groups: Vec<&GroupComparison> =
             self.findings.concurrency.iter().filter(|g| g.variant == variant).collect();
         let first = groups.first()?;
+        let text = common_text(groups.iter().map(|group| &group.relative));
         let told: Vec<String> = groups
             .iter()
             .map(|group| {
@@ -391,15 +306,17 @@ impl Teller<'_> {
                     ConcurrencyGroup::Low => "no more clients than CPUs",
                     ConcurrencyGroup::High => "more clients than CPUs",
                 };
-                let bounds = short_bounds(&group.relative)
+                let bounds = short_range(&group.relative, text)
                     .map_or(String::new(), |bounds| format!(" ({bounds})"));
-                format!("{steps} {}{bounds}, {}", effect(&group.relative), long_word(group.verdict))
+                let told = text(group.relative.value);
+                format!("{steps} {told}{bounds}, {}", long_word(group.verdict))
             })
             .collect();
         Some(format!(
-            "{} against {} by concurrency, throughput as the geometric mean over steps: {}.",
+            "{} against {} by concurrency, throughput as the geometric mean over steps ({}): {}.",
             self.name(variant),
             self.name(first.baseline),
+            self.n_told(first.relative.n, first.relative.n),
             told.join("; "),
         ))
     }
@@ -426,7 +343,7 @@ impl Teller<'_> {
     }
 
     /// `95 % bounds +124 % … +139 %, n = 3`, or why there are none.
-    fn bounds_of(&self, c: &Comparison) -> String {
+    pub(super) fn bounds_of(&self, c: &Comparison) -> String {
         if c.relative.low.is_none() && c.relative.n >= 2 {
             let n = c.relative.n;
             return format!("n = {n}, no bounds because some repetition committed nothing");
@@ -435,7 +352,7 @@ impl Teller<'_> {
     }
 
     /// Why it is undecided where that is not plain, and what would decide it.
-    fn why_undecided(&self, c: &Comparison) -> String {
+    pub(super) fn why_undecided(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
         let chance = if excludes_zero(c) && n_family > 1 {
             format!(": among {n_family} comparisons one such may be chance")
@@ -443,11 +360,31 @@ impl Teller<'_> {
             String::new()
         };
         match c.repetitions_needed {
-            Some(_) if c.relative.n < 2 => {
-                format!("{chance}; at least 3 repetitions are needed")
-            }
             Some(n) => format!("{chance}; {}", would_decide(n)),
+            None if c.relative.n < 2 => format!("{chance}; {NO_SPREAD}"),
             None => chance,
+        }
+    }
+
+    /// ` (n = 2 to 3)` where it is not what was told before.
+    fn changed_n(&self, comparisons: &[&Comparison], before: u32) -> String {
+        let is_told = comparisons.iter().all(|c| c.relative.n == before);
+        if is_told { String::new() } else { format!(" ({})", self.n_of(comparisons)) }
+    }
+
+    /// `95 % bounds, n = 3`, or `n = 2 to 3` where steps differ.
+    pub(super) fn n_of(&self, comparisons: &[&Comparison]) -> String {
+        let ns = comparisons.iter().map(|c| c.relative.n);
+        self.n_told(ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0))
+    }
+
+    /// The same of the least and the most repetitions.
+    pub(super) fn n_told(&self, least: u32, most: u32) -> String {
+        let confidence = share(self.findings.confidence);
+        match (least, most) {
+            (_, 0 | 1) => format!("n = {most}, so no bounds"),
+            (least, most) if least == most => format!("{confidence} bounds, n = {least}"),
+            (least, most) => format!("{confidence} bounds, n = {least} to {most}"),
         }
     }
 }
@@ -462,19 +399,6 @@ fn excludes_zero(c: &Comparison) -> bool {
     bounds.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
 }
 
-/// `+124 % … +139 %`.
-fn short_bounds(relative: &Estimate) -> Option<String> {
-    let text = effect_text(relative);
-    let (low, high) = relative.low.zip(relative.high)?;
-    Some(format!("{} … {}", text(low), text(high)))
-}
-
-/// ` (n = 2 to 3)` where it is not what was told before.
-fn changed_n(comparisons: &[&Comparison], before: u32) -> String {
-    let is_told = comparisons.iter().all(|c| c.relative.n == before);
-    if is_told { String::new() } else { format!(" ({})", n_of(comparisons)) }
-}
-
 fn long_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NoDifference => "no difference that matters",
@@ -482,7 +406,7 @@ fn long_word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn short_word(verdict: Verdict) -> &'static str {
+pub(super) fn short_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
@@ -490,6 +414,9 @@ fn short_word(verdict: Verdict) -> &'static str {
         Verdict::Inconclusive => "inconclusive",
     }
 }
+
+/// Why one repetition does not even tell how many would decide.
+const NO_SPREAD: &str = "one repetition has no spread, so how many would decide is not known";
 
 fn would_decide(n: u32) -> String {
     if n >= REPETITIONS_CAP {
@@ -499,15 +426,6 @@ fn would_decide(n: u32) -> String {
 }
 
 /// `both steps`, `all 3 steps`.
-fn all_steps(n: usize) -> String {
+pub(super) fn all_steps(n: usize) -> String {
     if n == 2 { "both steps".to_owned() } else { format!("all {n} steps") }
-}
-
-/// `n = 3`, or `n = 2 to 3` where steps differ.
-fn n_of(comparisons: &[&Comparison]) -> String {
-    let ns = comparisons.iter().map(|c| c.relative.n);
-    match (ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0)) {
-        (least, most) if least == most => format!("n = {least}"),
-        (least, most) => format!("n = {least} to {most}"),
-    }
 }

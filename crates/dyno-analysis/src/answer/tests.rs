@@ -18,6 +18,12 @@ fn check(run: &Run, expected: &Expect) {
     expected.assert_eq(&text);
 }
 
+/// The headline alone.
+#[track_caller]
+fn check_headline(run: &Run, expected: &Expect) {
+    expected.assert_eq(&analyse(std::slice::from_ref(run), &Options::default()).answer.headline);
+}
+
 /// A run in which each variant has this throughput at each step, give or take 1 %.
 fn noisy(names: &[&str], clients: &[u64], repetitions: u32, rates: &[&[f64]]) -> Run {
     run(names, clients, repetitions, |variant, step, repetition| {
@@ -83,7 +89,7 @@ fn two_variants_at_one_step() {
     check(
         &noisy(&["delete-full", "wal-normal"], &[4], 3, &[&[1000.0], &[2310.0]]),
         &expect![[r#"
-            wal-normal is 2.31 × as fast as delete-full: 2,308 against 1,001 transactions/s at 4 clients (95 % bounds 2.23 × … 2.38 ×, n = 3).
+            wal-normal is 2.31 × as fast as delete-full (95 % bounds 2.23 × … 2.38 ×, n = 3): 2,308 (2,260 … 2,357) against 1,001 (982 … 1,021) transactions/s at 4 clients.
             - wal-normal against delete-full at 4 clients: p95 response time 0.435 × (95 % bounds 0.423 × … 0.447 ×, n = 3), better; server CPU per transaction 0.434 × (0.42 × … 0.448 ×), better."#]],
     );
 }
@@ -115,8 +121,8 @@ fn one_repetition() {
     check(
         &noisy(&["a", "b"], &[4], 1, &[&[1000.0], &[2000.0]]),
         &expect![[r#"
-            The data do not decide between b and a: throughput 2.02 × at 4 clients (n = 1, so no bounds); at least 3 repetitions are needed.
-            - b against a at 4 clients: p95 response time 0.499 × (n = 1, so no bounds), inconclusive; at least 3 repetitions are needed."#]],
+            The data do not decide between b and a: throughput 2.02 × at 4 clients (n = 1, so no bounds); one repetition has no spread, so how many would decide is not known.
+            - b against a at 4 clients: p95 response time 0.499 × (n = 1, so no bounds), inconclusive; one repetition has no spread, so how many would decide is not known."#]],
     );
 }
 
@@ -126,9 +132,9 @@ fn two_variants_with_different_verdicts_by_step() {
     check(
         &noisy(&["a", "b"], &[1, 4, 16], 5, &rates),
         &expect![[r#"
-            b against a: throughput better at 4 clients (+49.5 %), worse at 16 clients (−40.3 %) and no difference at 1 client (n = 5).
-            - b against a (n = 5): throughput better at 4 clients (+49.5 %: +47.1 % … +52 %), worse at 16 clients (−40.3 %: −41.2 % … −39.3 %) and no difference at 1 client; p95 response time better at 4 clients (−33.3 %: −34.7 % … −31.9 %), worse at 16 clients (+67.4 %: +64.7 % … +70.1 %) and no difference at 1 client; server CPU per transaction better at 4 clients (−33.1 %: −34.2 % … −32 %) and worse at 16 clients (+67.4 %: +64.8 % … +70 %).
-            - b against a by concurrency, throughput as the geometric mean over steps: no more clients than CPUs +22.2 % (+20.3 % … +24.2 %), better; more clients than CPUs −40.3 % (−41.2 % … −39.3 %), worse."#]],
+            b against a: throughput better at 4 clients (+49.5 %: +47.1 % … +52 %), worse at 16 clients (−40.3 %: −41.2 % … −39.3 %) and no difference at 1 client (95 % bounds, n = 5).
+            - b against a (95 % bounds, n = 5): throughput better at 4 clients (+49.5 %: +47.1 % … +52 %), worse at 16 clients (−40.3 %: −41.2 % … −39.3 %) and no difference at 1 client; p95 response time better at 4 clients (−33.3 %: −34.7 % … −31.9 %), worse at 16 clients (+67.4 %: +64.7 % … +70.1 %) and no difference at 1 client; server CPU per transaction better at 4 clients (−33.1 %: −34.2 % … −32 %) and worse at 16 clients (+67.4 %: +64.8 % … +70 %).
+            - b against a by concurrency, throughput as the geometric mean over steps (95 % bounds, n = 5): no more clients than CPUs +22.2 % (+20.3 % … +24.2 %), better; more clients than CPUs −40.3 % (−41.2 % … −39.3 %), worse."#]],
     );
 }
 
@@ -138,8 +144,8 @@ fn better_at_every_step() {
     check(
         &noisy(&["a", "b"], &[1, 4], 5, &rates),
         &expect![[r#"
-            b against a: throughput better at both steps, from +49.9 % at 1 client to +99.4 % at 4 clients (n = 5).
-            - b against a (n = 5): throughput better at 1 client (+49.9 %: +47.4 % … +52.5 %) and 4 clients (+99.4 %: +96.1 % … +103 %); p95 response time better at 1 client (−33.2 %: −34.2 % … −32.1 %) and 4 clients (−49.8 %: −50.7 % … −48.9 %); server CPU per transaction better at 1 client (−33.3 %: −34.4 % … −32.1 %) and 4 clients (−49.8 %: −50.7 % … −49 %)."#]],
+            b against a: throughput better at both steps, from +49.9 % (+47.4 % … +52.5 %) at 1 client to +99.4 % (+96.1 % … +103 %) at 4 clients (95 % bounds, n = 5).
+            - b against a (95 % bounds, n = 5): throughput better at 1 client (+49.9 %: +47.4 % … +52.5 %) and 4 clients (+99.4 %: +96.1 % … +103 %); p95 response time better at 1 client (−33.2 %: −34.2 % … −32.1 %) and 4 clients (−49.8 %: −50.7 % … −48.9 %); server CPU per transaction better at 1 client (−33.3 %: −34.4 % … −32.1 %) and 4 clients (−49.8 %: −50.7 % … −49 %)."#]],
     );
 }
 
@@ -149,10 +155,125 @@ fn the_best_of_several() {
     check(
         &noisy(&["a", "b", "c"], &[4], 5, &rates),
         &expect![[r#"
-            b is fastest: 1,501 transactions/s at 4 clients, +49.9 % against a (95 % bounds +47.4 % … +52.5 %, n = 5).
+            b is fastest: 1,501 transactions/s (95 % bounds 1,487 … 1,516, n = 5) at 4 clients, +49.9 % against a (95 % bounds +47.4 % … +52.5 %, n = 5).
             - b against a at 4 clients: throughput +49.9 % (95 % bounds +47.4 % … +52.5 %, n = 5), better; p95 response time −33.2 % (−34.2 % … −32.1 %), better; server CPU per transaction −33.3 % (−34.4 % … −32.1 %), better.
             - c against a at 4 clients: throughput −10.3 % (95 % bounds −11.8 % … −8.92 %, n = 5), worse; p95 response time +11.8 % (+9.82 % … +13.7 %), worse; server CPU per transaction +11.6 % (+9.79 % … +13.3 %), worse."#]],
     );
+}
+
+#[test]
+fn variants_that_are_not_told_apart_are_not_fastest() {
+    // The second is as fast as the third, and both are faster than the baseline.
+    let rates: [&[f64]; 3] = [&[500.0], &[1000.0], &[1000.0]];
+    check_headline(
+        &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
+        &expect![
+            "twin1 and twin2 are fastest, and not told apart: 1,001 transactions/s (95 % bounds 991 … 1,011, n = 5) and 998 transactions/s (95 % bounds 988 … 1,007, n = 5) at 4 clients; twin1 +99.9 % against slow (95 % bounds +96.5 % … +103 %, n = 5)."
+        ],
+    );
+    // Nothing is told apart.
+    let rates: [&[f64]; 3] = [&[1000.0], &[1003.0], &[1001.0]];
+    check_headline(
+        &noisy(&["a", "b", "c"], &[4], 3, &rates),
+        &expect![
+            "No variant is told to be fastest: b had the highest throughput, 1,002 transactions/s (95 % bounds 981 … 1,023, n = 3) at 4 clients, +0.1 % against a (95 % bounds −3.18 % … +3.49 %, n = 3): inconclusive; about 4 repetitions would probably decide; a and c are not told from it."
+        ],
+    );
+    // Nor is it by one repetition.
+    let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[500.0]];
+    check_headline(
+        &noisy(&["a", "b", "c"], &[4], 1, &rates),
+        &expect![
+            "No variant is told to be fastest: b had the highest throughput, 2,017 transactions/s (n = 1, so no bounds) at 4 clients, 2.02 × a (n = 1, so no bounds): inconclusive; one repetition has no spread, so how many would decide is not known; a and c are not told from it."
+        ],
+    );
+    // Three of four, over several steps.
+    let rates: [&[f64]; 4] = [&[100.0, 90.0], &[1000.0, 900.0], &[1001.0, 901.0], &[999.0, 901.0]];
+    check_headline(
+        &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
+        &expect![
+            "d had the best mean, 951 transactions/s (95 % bounds 942 … 959, n = 5) as the geometric mean over both steps; against a, better at 1 client (9.99 ×: 9.99 × … 10 ×) and 4 clients (10 ×: 10 × … 10 ×) (95 % bounds, n = 5); b and c are not told from it, and all others are behind."
+        ],
+    );
+}
+
+#[test]
+fn one_sentence_has_one_scale() {
+    let rates: [&[f64]; 2] = [&[1000.0, 1000.0, 1000.0, 1000.0], &[768.0, 600.0, 500.0, 383.0]];
+    check_headline(
+        &noisy(&["a", "b"], &[1, 4, 8, 32], 5, &rates),
+        &expect![
+            "b against a: throughput worse at all 4 steps, from 0.382 × (0.376 × … 0.388 ×) at 32 clients to 0.768 × (0.755 × … 0.781 ×) at 1 client (95 % bounds, n = 5)."
+        ],
+    );
+}
+
+#[test]
+fn steps_that_are_unlike_work_have_no_mean() {
+    let rates: [&[f64]; 3] = [&[1000.0, 10.0], &[1500.0, 10.0], &[900.0, 10.0]];
+    let mut several = noisy(&["a", "b", "c"], &[4, 8], 5, &rates);
+    make_own(&mut several);
+    check_headline(
+        &several,
+        &expect![
+            "Step by step, as steps are unlike work: b is fastest at 4 clients (1,501 transactions/s: 1,487 … 1,516); no variant is told to be fastest at 8 clients (95 % bounds, n = 5)."
+        ],
+    );
+    let mut alone = noisy(&["a"], &[4, 8], 3, &[&[1000.0, 10.0]]);
+    make_own(&mut alone);
+    check_headline(
+        &alone,
+        &expect![
+            "a, step by step, as steps are unlike work: 1,001 transactions/s (982 … 1,021) at 4 clients and 10 transactions/s (9.75 … 10.3) at 8 clients (95 % bounds, n = 3)."
+        ],
+    );
+}
+
+/// Makes all steps the workload's own.
+fn make_own(run: &mut Run) {
+    for step in &mut run.manifest.steps {
+        let roles = Vec::new();
+        step.own = Some(dyno_record::OwnStepRecord { roles, ends_by_quota: false, settle_s: 0.0 });
+    }
+}
+
+#[test]
+fn tpcc_is_told_with_its_mode_and_its_new_orders() {
+    let mut run = noisy(&["a", "b"], &[10], 3, &[&[100.0], &[150.0]]);
+    for variant in &mut run.manifest.variants {
+        variant.workload = crate::tpcc::WORKLOAD.to_owned();
+    }
+    for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        let mut other = step.kinds[0].clone();
+        step.kinds[0].name = "new_order".to_owned();
+        other.name = "payment".to_owned();
+        step.kinds.push(other);
+    }
+    check(
+        &run,
+        &expect![[r#"
+        TPC-C, unpaced: b is 49.7 % faster than a (95 % bounds +45 % … +54.6 %, n = 3): 300 (294 … 306) against 200 (196 … 204) transactions/s at 10 clients.
+        - New-orders of a: 6,006 a minute at 10 clients (NOPM, unpaced; 95 % bounds 5,894 … 6,119, n = 3).
+        - New-orders of b: 8,992 a minute at 10 clients (NOPM, unpaced; 95 % bounds 8,805 … 9,182, n = 3).
+        - b against a at 10 clients: p95 response time −33 % (95 % bounds −34.8 % … −31.2 %, n = 3), better; server CPU per transaction −33.2 % (−35.3 % … −31 %), better."#]],
+    );
+}
+
+#[test]
+fn the_cheapest_is_told() {
+    let priced = |names: &[&str], rates: &[&[f64]], prices: &[f64], repetitions: u32| {
+        let mut run = noisy(names, &[1, 4], repetitions, rates);
+        for (variant, amount) in run.manifest.variants.iter_mut().zip(prices) {
+            let currency = "EUR".to_owned();
+            variant.price_per_hour = Some(dyno_record::Price { amount: *amount, currency });
+        }
+        analyse(&[run], &Options::default()).answer.details.swap_remove(0)
+    };
+    let rates: [&[f64]; 3] = [&[1000.0, 2000.0], &[1500.0, 2500.0], &[900.0, 3000.0]];
+    expect!["a is cheapest for its work: a million transactions cost 0.0694 EUR at 4 clients (95 % bounds 0.0679 … 0.071, n = 3) on a, 0.0925 EUR at 4 clients (95 % bounds 0.0905 … 0.0947, n = 3) on c and 0.111 EUR at 4 clients (95 % bounds 0.109 … 0.113, n = 3) on b."].assert_eq(&priced(&["a", "b", "c"], &rates, &[0.5, 1.0, 1.0], 3));
+    expect!["a and b are cheapest, and not told apart: a million transactions cost 0.0694 EUR at 4 clients (95 % bounds 0.0679 … 0.071, n = 3) on a, 0.0695 EUR at 4 clients (95 % bounds 0.0682 … 0.0709, n = 3) on b and 0.0925 EUR at 4 clients (95 % bounds 0.0905 … 0.0947, n = 3) on c."].assert_eq(&priced(&["a", "b", "c"], &rates, &[0.5, 0.625, 1.0], 3));
+    expect!["No variant is told to be cheapest for its work; a cost least: a million transactions cost 0.069 EUR at 4 clients (n = 1, so no bounds) on a, 0.111 EUR at 4 clients (n = 1, so no bounds) on b."].assert_eq(&priced(&["a", "b"], &rates[..2], &[0.5, 1.0], 1));
+    expect!["On a a million transactions cost 0.0694 EUR at 4 clients (95 % bounds 0.0679 … 0.071, n = 3)."].assert_eq(&priced(&["a"], &rates[..1], &[0.5], 3));
 }
 
 #[test]
@@ -161,11 +282,11 @@ fn the_baseline_is_the_best_of_several() {
     check(
         &noisy(&["a", "b", "c"], &[4, 8], 3, &rates),
         &expect![[r#"
-            a had the highest throughput: 2,452 transactions/s as the geometric mean over both steps; all 4 comparisons with it came out worse.
-            - b against a (n = 3): throughput worse at 4 clients (−25.1 %: −27.6 % … −22.6 %) and 8 clients (−3.51 %: −6.83 % … −0.07 %); p95 response time worse at 4 clients (+34 %: +30.4 % … +37.6 %) and 8 clients (+3.62 %: +0.07 % … +7.29 %); server CPU per transaction worse at 4 clients (+33.6 %: +29.2 % … +38.1 %) and 8 clients (+3.63 %: +0.07 % … +7.33 %).
-            - c against a (n = 3): throughput worse at 4 clients (0.449 ×: 0.433 × … 0.466 ×) and 8 clients (0.4 ×: 0.384 × … 0.417 ×); p95 response time worse at 4 clients (2.23 ×: 2.14 × … 2.33 ×) and 8 clients (2.49 ×: 2.37 × … 2.62 ×); server CPU per transaction worse at 4 clients (2.23 ×: 2.14 × … 2.31 ×) and 8 clients (2.5 ×: 2.4 × … 2.6 ×).
-            - b against a by concurrency, throughput as the geometric mean over steps: no more clients than CPUs −25.1 % (−27.6 % … −22.6 %), worse; more clients than CPUs −3.51 % (−6.83 % … −0.07 %), worse.
-            - c against a by concurrency, throughput as the geometric mean over steps: no more clients than CPUs 0.449 × (0.433 × … 0.466 ×), worse; more clients than CPUs 0.4 × (0.384 × … 0.417 ×), worse."#]],
+            a is fastest: 2,452 transactions/s (95 % bounds 2,404 … 2,500, n = 3) as the geometric mean over both steps; all 4 comparisons with it came out worse.
+            - b against a (95 % bounds, n = 3): throughput worse at 4 clients (−25.1 %: −27.6 % … −22.6 %) and 8 clients (−3.51 %: −6.83 % … −0.07 %); p95 response time worse at 4 clients (+34 %: +30.4 % … +37.6 %) and 8 clients (+3.62 %: +0.07 % … +7.29 %); server CPU per transaction worse at 4 clients (+33.6 %: +29.2 % … +38.1 %) and 8 clients (+3.63 %: +0.07 % … +7.33 %).
+            - c against a (95 % bounds, n = 3): throughput worse at 4 clients (0.449 ×: 0.433 × … 0.466 ×) and 8 clients (0.4 ×: 0.384 × … 0.417 ×); p95 response time worse at 4 clients (2.23 ×: 2.14 × … 2.33 ×) and 8 clients (2.49 ×: 2.37 × … 2.62 ×); server CPU per transaction worse at 4 clients (2.23 ×: 2.14 × … 2.31 ×) and 8 clients (2.5 ×: 2.4 × … 2.6 ×).
+            - b against a by concurrency, throughput as the geometric mean over steps (95 % bounds, n = 3): no more clients than CPUs −25.1 % (−27.6 % … −22.6 %), worse; more clients than CPUs −3.51 % (−6.83 % … −0.07 %), worse.
+            - c against a by concurrency, throughput as the geometric mean over steps (95 % bounds, n = 3): no more clients than CPUs 0.449 × (0.433 × … 0.466 ×), worse; more clients than CPUs 0.4 × (0.384 × … 0.417 ×), worse."#]],
     );
 }
 
@@ -194,7 +315,7 @@ fn open_load_is_judged_by_response_time() {
     check(
         &alone,
         &expect![[r#"
-            a had a p95 response time of 19.3 ms at 100/s offered and 19.3 ms at 200/s offered.
+            a had a p95 response time of 19.3 ms at 100/s offered (95 % bounds 18.9 ms … 19.7 ms, n = 3) and 19.3 ms at 200/s offered (95 % bounds 19.1 ms … 19.6 ms, n = 3).
             - a had a throughput of 100/s at 100/s offered (95 % bounds 98.2/s … 102/s, n = 3); its p95 response time there was 19.3 ms (95 % bounds 18.9 ms … 19.7 ms, n = 3).
             - a had a throughput of 200/s at 200/s offered (95 % bounds 196/s … 205/s, n = 3); its p95 response time there was 19.3 ms (95 % bounds 19.1 ms … 19.6 ms, n = 3)."#]],
     );
@@ -203,7 +324,7 @@ fn open_load_is_judged_by_response_time() {
     check(
         &two,
         &expect![[r#"
-            The p95 response time of b is 50 % shorter than that of a: 9.68 ms against 19.3 ms at 400/s offered (95 % bounds −51 % … −49 %, n = 5).
+            The p95 response time of b is 50 % shorter than that of a (95 % bounds −51 % … −49 %, n = 5): 9.68 ms (9.55 ms … 9.8 ms) against 19.3 ms (19.1 ms … 19.5 ms) at 400/s offered.
             - b against a at 400/s offered: throughput +99.9 % (95 % bounds +96.5 % … +103 %, n = 5), better; server CPU per transaction −50 % (−50.8 % … −49.1 %), better."#]],
     );
 }
@@ -271,7 +392,7 @@ fn trials_that_were_not_interleaved() {
     check(
         &run,
         &expect![[r#"
-            b is 99.9 % faster than a: 2,002 against 1,001 transactions/s at 4 clients (95 % bounds +97.6 % … +102 %, n = 5).
+            b is 99.9 % faster than a (95 % bounds +97.6 % … +102 %, n = 5): 2,002 (1,982 … 2,021) against 1,001 (992 … 1,011) transactions/s at 4 clients.
             - b against a at 4 clients: p95 response time −50 % (95 % bounds −50.7 % … −49.3 %, n = 5), better; server CPU per transaction −50 % (−50.5 % … −49.4 %), better.
             - Some comparisons are not paired by block, because their trials were not interleaved or too few blocks have both: there, a drift of the machine between the variants cannot be told from an effect."#]],
     );
@@ -288,5 +409,5 @@ fn one_comparison_among_many() {
     });
     let answer = analyse(&[run], &Options::default()).answer;
     let throughput = answer.details.iter().find(|d| d.starts_with("b against a ("));
-    expect!["b against a (n = 3): throughput inconclusive at both steps (at 4 clients the bounds exclude zero, but among 10 comparisons one such may be chance); about 6 repetitions would probably decide; p95 response time inconclusive at both steps (at 4 clients the bounds exclude zero, but among 10 comparisons one such may be chance); about 6 repetitions would probably decide."].assert_eq(throughput.expect("b is compared"));
+    expect!["b against a (95 % bounds, n = 3): throughput inconclusive at both steps (at 4 clients the bounds exclude zero, but among 10 comparisons one such may be chance); about 6 repetitions would probably decide; p95 response time inconclusive at both steps (at 4 clients the bounds exclude zero, but among 10 comparisons one such may be chance); about 6 repetitions would probably decide."].assert_eq(throughput.expect("b is compared"));
 }

@@ -37,7 +37,7 @@ pub struct AttributionFacts {
 pub struct Use {
     /// Which: `cpu.server`, `cpu.generator`, `cpu.rest`, `cpu.machine`, `cpu.server.NAME`,
     /// `context_switches`, `reads`, `read_bytes`, `writes`, `written_bytes`, `fsyncs`,
-    /// `network_received_bytes`, `network_sent_bytes`, `round_trips`.
+    /// `network_received_bytes`, `network_sent_bytes`, `statements`.
     pub name: String,
     /// In words: `CPU of the server`.
     pub title: String,
@@ -49,7 +49,7 @@ pub struct Use {
     pub per_second: Option<Estimate>,
     /// Per committed transaction.
     pub per_transaction: Option<Estimate>,
-    /// Per statement: one round trip.
+    /// Per statement.
     pub per_statement: Option<Estimate>,
     /// Per inserted row, where kinds of transactions tell how many there were.
     pub per_inserted_row: Option<Estimate>,

@@ -61,7 +61,7 @@ fn cpu_is_shared_out_and_adds_up() {
     let statement = of(&facts, "cpu.server").per_statement.as_ref().unwrap().value;
     assert!((statement - 306.0).abs() < 0.5, "{statement}");
     assert_eq!(of(&facts, "cpu.server").per_inserted_row, None);
-    let trips = of(&facts, "round_trips").per_transaction.as_ref().unwrap().value;
+    let trips = of(&facts, "statements").per_transaction.as_ref().unwrap().value;
     assert!((trips - 2.0).abs() < 1e-9);
 }
 

@@ -121,7 +121,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
         "B",
         Origin::All("network.*.sent_bytes_per_s"),
     ),
-    ("round_trips", "round trips: statements and their replies", "", Origin::Statements),
+    ("statements", "statements, each with its reply", "", Origin::Statements),
 ];
 
 /// The resources of some steps: those that always are, and each kind of thread that they tell of.
@@ -208,7 +208,8 @@ impl Resource {
     }
 }
 
-/// Statements of the measure phase: each is one round trip.
+/// Statements of the measure phase. Several that are sent together share one round trip, which no
+/// record counts.
 pub(super) fn statements(summary: &StepSummary) -> u64 {
     summary.reads + summary.writes + summary.others
 }

@@ -251,20 +251,37 @@ fn reads(findings: &Findings, variant: usize, step: usize) -> Option<f64> {
     of_server.or_else(|| per_transaction("reads"))
 }
 
+/// Where the data are in memory on one side only: which side, the other one, and how often that one
+/// reads the disks per transaction.
+fn cached_unlike(
+    findings: &Findings,
+    (a, b): (usize, usize),
+    step: usize,
+) -> Option<(usize, usize, f64)> {
+    let (ours, theirs) = (reads(findings, a, step)?, reads(findings, b, step)?);
+    let (least, most) = (ours.min(theirs), ours.max(theirs));
+    let is_unlike = least <= READS_INSIDE && most >= READS_OUTSIDE;
+    let (inside, outside) = if ours < theirs { (a, b) } else { (b, a) };
+    is_unlike.then_some((inside, outside, most))
+}
+
+/// Whether the data are in memory on one side only, and no setting of memory that the study varies
+/// makes it so.
+pub(crate) fn is_cached_unlike(
+    joined: &Joined<'_>,
+    findings: &Findings,
+    pair: (usize, usize),
+    step: usize,
+) -> bool {
+    cached_unlike(findings, pair, step).is_some() && !is_varied(joined, pair, &MEMORY_SETTINGS)
+}
+
 /// Data in memory on one side of a comparison only.
 fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
     let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for (idx, baseline) in pairs(findings) {
         for step in 0..findings.steps.len() {
-            let (Some(ours), Some(theirs)) =
-                (reads(findings, idx, step), reads(findings, baseline, step))
-            else {
-                continue;
-            };
-            let (least, most) = (ours.min(theirs), ours.max(theirs));
-            if least <= READS_INSIDE && most >= READS_OUTSIDE {
-                let (inside, outside) =
-                    if ours < theirs { (idx, baseline) } else { (baseline, idx) };
+            if let Some((inside, outside, most)) = cached_unlike(findings, (idx, baseline), step) {
                 told.push(format!(
                     "{} read the disks {most:.2} times a transaction, {} hardly ever",
                     place_name(findings, outside, step),

@@ -38,6 +38,7 @@ pub(super) fn caveats(
         noisy_host(joined, findings),
         server_restarted(joined, findings),
         unfinished_quota(findings),
+        unsteady_end(findings),
         debt_unpaid(findings),
         not_settled(findings),
     ]
@@ -195,7 +196,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "a small fixed piece of work took {} beside trial {number} ({}), and {} else",
+        "a small fixed piece of work, timed before and after each trial, took {} at trial {number} \
+         ({}), against a median of {} over the run",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),
@@ -262,6 +264,31 @@ fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
             "Allow the step more time, or give it less to do. The rate of such a step is that of \
                  the part that was done; it has no time to compare."
                 .to_owned(),
+        variants: sorted(cells.iter().map(|cell| cell.variant)),
+        steps: sorted(cells.iter().map(|cell| cell.step)),
+    })
+}
+
+/// Steps that were to become steady, and did not in their longest time.
+fn unsteady_end(findings: &Findings) -> Option<Caveat> {
+    let count = |cell: &crate::Cell| cell.ended_by.get("unsteady").copied().unwrap_or(0);
+    let cells: Vec<&crate::Cell> = findings.cells.iter().filter(|cell| count(cell) > 0).collect();
+    let place = |cell: &&crate::Cell| {
+        let all: u32 = cell.ended_by.values().sum();
+        let place = place_name(findings, cell.variant, cell.step);
+        format!("{place} ({} of {all})", count(cell))
+    };
+    let places: Vec<String> = cells.iter().map(place).collect();
+    (!cells.is_empty()).then(|| Caveat {
+        kind: CaveatKind::UnfinishedQuota,
+        message: format!(
+            "Steps that end when their throughput is steady ran out of their longest time before it \
+             was: {}.",
+            list(&places)
+        ),
+        advice: "Raise `until_steady`, or look at what keeps moving: a cache that fills, debt that \
+                 grows, a period longer than `duration`."
+            .to_owned(),
         variants: sorted(cells.iter().map(|cell| cell.variant)),
         steps: sorted(cells.iter().map(|cell| cell.step)),
     })

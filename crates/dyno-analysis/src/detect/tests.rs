@@ -129,7 +129,34 @@ fn missed_arrivals_are_told() {
         run.trials[3].steps[0].missed = 15_000;
     });
     contains(&caveat.message, "at most 10 % of them (b at 4 clients: 15000 of 150000)");
+    contains(&caveat.advice, "They are 1 % or more of the arrivals, and what 3 s of this rate");
+    contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
+}
+
+#[test]
+fn a_few_arrivals_missed_at_the_end_are_no_overload() {
+    let caveat = only(CaveatKind::MissedArrivals, |run| {
+        let step = &mut run.trials[3].steps[0];
+        step.missed = 5;
+        step.intervals.missed = vec![0.0; step.intervals.start_s.len()];
+        *step.intervals.missed.last_mut().unwrap() = 5.0;
+    });
+    contains(&caveat.message, "5 of 150000, all of them as measuring ended");
+    contains(&caveat.advice, "They are what 1 ms of this rate bring, and less than 1 % of all");
+    contains(&caveat.advice, "no sign that the rate is more than it can serve");
+    // A stall explains what is missed behind it, and not what is long after.
+    for (at, explains) in [(1, false), (8, true)] {
+        let mut run = sound();
+        let step = &mut run.trials[3].steps[0];
+        step.missed = 4_000;
+        step.intervals.missed = vec![0.0; step.intervals.start_s.len()];
+        *step.intervals.missed.last_mut().unwrap() = 4_000.0;
+        step.intervals.throughput[2 + at] = 0.0;
+        let caveats = caveats_of(run);
+        let missed = caveats.iter().find(|c| c.kind == CaveatKind::MissedArrivals).unwrap();
+        assert_eq!(missed.advice.starts_with("Its stalls"), explains, "{missed:?}");
+    }
 }
 
 fn forget_durability(run: &mut Run) {
@@ -199,6 +226,7 @@ fn tables_that_are_not_as_they_should_be() {
         expected: "50000".to_owned(),
         measured: measured.to_owned(),
         pass: measured == "50000",
+        is_undecided: false,
     };
     let caveat = only(CaveatKind::AuditFailed, |run| {
         for trial in &mut run.trials {

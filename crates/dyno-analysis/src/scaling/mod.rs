@@ -13,7 +13,7 @@ pub use usl::Usl;
 
 use crate::cells::{Measured, estimate};
 use crate::compare::Levels;
-use crate::statistics::Rule;
+use crate::statistics::{Rule, mean};
 use crate::{Cell, Estimate, Metric, StepFacts};
 
 /// Fewest loads of which something is told.
@@ -67,6 +67,28 @@ pub struct ScalingLaw {
     pub coherency: Estimate,
     /// Clients at the highest throughput; none where some repetition has no peak.
     pub peak_clients: Option<Estimate>,
+    /// R²: the share of the variance between the loads' throughputs that the law with these values
+    /// explains, at most 1; below 0 where their mean alone would be nearer. None where all loads
+    /// have the same throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_squared: Option<f64>,
+    /// The loads that it misses: the law lies outside the bounds of what was measured, by more than
+    /// the threshold. Bounds of the law's values are then not to be trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<LawMiss>,
+}
+
+/// A load that the law does not tell right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LawMiss {
+    /// Index of the step.
+    pub step: usize,
+    /// Clients.
+    pub clients: u64,
+    /// The throughput that was measured.
+    pub measured: Estimate,
+    /// The throughput that the law gives, per second.
+    pub law: f64,
 }
 
 impl ScalingLaw {
@@ -77,6 +99,33 @@ impl ScalingLaw {
             contention: self.contention.value,
             coherency: self.coherency.value,
         }
+    }
+
+    /// With its goodness of fit to the loads' throughputs.
+    fn judged(mut self, loads: &[(&ScalingLoad, &Estimate)], rule: &Rule) -> ScalingLaw {
+        let usl = self.usl();
+        let values: Vec<f64> = loads.iter().map(|(_, measured)| measured.value).collect();
+        let center = mean(&values);
+        let off = |(load, measured): &(&ScalingLoad, &Estimate)| {
+            measured.value - usl.throughput(load.clients as f64)
+        };
+        let left: f64 = loads.iter().map(|load| off(load).powi(2)).sum();
+        let all: f64 = values.iter().map(|value| (value - center).powi(2)).sum();
+        self.r_squared = (all > 0.0).then(|| 1.0 - left / all);
+        let miss = |(load, measured): &(&ScalingLoad, &Estimate)| {
+            let law = usl.throughput(load.clients as f64);
+            let is_outside = measured.low.is_none_or(|low| law < low)
+                || measured.high.is_none_or(|high| law > high);
+            let is_far = (law / measured.value).ln().abs() > rule.band();
+            (is_outside && is_far).then(|| LawMiss {
+                step: load.step,
+                clients: load.clients,
+                measured: (*measured).clone(),
+                law,
+            })
+        };
+        self.misses = loads.iter().filter_map(miss).collect();
+        self
     }
 }
 
@@ -133,7 +182,14 @@ fn of_variant(
         saturation_estimate: multiple(*step, Metric::ResponseMean),
     };
     let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
-    let law = law(variant, &loads, measured, rule);
+    let law = law(variant, &loads, measured, rule).map(|law| {
+        let throughput = |step: usize| {
+            let cell = cells.iter().find(|c| (c.variant, c.step) == (variant, step))?;
+            cell.metrics.get(&Metric::Throughput)
+        };
+        let told = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
+        law.judged(&told.collect::<Vec<_>>(), rule)
+    });
     Some(ScalingFacts { variant, turns_at: turns_at(&loads), loads, law })
 }
 
@@ -195,6 +251,8 @@ fn law(
         contention: of(|law| law.contention, ""),
         coherency: of(|law| law.coherency, ""),
         peak_clients: peaks.map(|peaks| estimate(peaks, "clients", rule.confidence)),
+        r_squared: None,
+        misses: Vec::new(),
     })
 }
 
@@ -251,6 +309,27 @@ mod tests {
         assert!((fitted.contention.value - 0.05).abs() < 0.001, "{fitted:?}");
         let peak = fitted.peak_clients.as_ref().expect("it falls");
         assert!((peak.value - law.peak_clients().unwrap()).abs() < 0.5, "{peak:?}");
+    }
+
+    #[test]
+    fn the_law_tells_how_well_it_fits() {
+        // A plateau, which is no law: one client comes out too fast.
+        let points = [(1, 50.0), (2, 100.0), (4, 200.0), (8, 400.0), (16, 400.0), (32, 400.0)];
+        let findings = found(&points, 3);
+        let law = findings.scaling[0].law.as_ref().expect("six loads");
+        assert!(law.r_squared.unwrap() < 0.97, "{law:?}");
+        let first = law.misses.iter().find(|miss| miss.clients == 1).expect("it is missed");
+        assert!((first.measured.value - 50.0).abs() < 0.1 && first.law > 60.0, "{first:?}");
+        let caveat = findings.caveats.iter().find(|c| c.kind == crate::CaveatKind::LawMisses);
+        let message = &caveat.expect("it is a caveat").message;
+        assert!(message.contains("at 1 client it gives "), "{message}");
+        // What is a law has none.
+        let law = super::Usl { one_client: 1000.0, contention: 0.05, coherency: 0.001 };
+        let points = [1, 2, 4, 8, 16].map(|n| (n, law.throughput(n as f64)));
+        let findings = found(&points, 3);
+        let law = findings.scaling[0].law.as_ref().expect("five loads");
+        assert!(law.misses.is_empty() && law.r_squared.unwrap() > 0.999, "{law:?}");
+        assert!(findings.caveats.iter().all(|c| c.kind != crate::CaveatKind::LawMisses));
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn the_most_clients_are_compared_with_their_throughput() {
     assert_eq!(compared[0].0, Metric::Throughput);
     assert_eq!(compared[2], (Metric::ClientsAtLimit, Verdict::Worse));
     let headline = &found.answer.headline;
-    assert!(headline.contains("20 clients against 40 clients"), "{headline}");
+    assert!(headline.contains("20 clients (19.7 clients … 20.4 clients) against 40"), "{headline}");
 }
 
 #[test]
@@ -83,7 +83,17 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
         Some(1000.0 * (variant as f64 + 1.0) * wobble(variant, 0, repetition))
     }));
     let headline = &found.answer.headline;
-    assert!(headline.starts_with("c had the highest sustained rate"), "{headline}");
+    assert!(headline.starts_with("c has the highest sustained rate: "), "{headline}");
+}
+
+#[test]
+fn a_cell_of_levels_on_the_same_grid_is_not_certain_either() {
+    let found = findings(searched("rate", &["a"], 3, |_, _| Some(1396.0)));
+    let estimate = &found.cells[0].metrics[&Metric::RateAtLimit];
+    // t(2) = 4.30 times ln 1.05 / √12 / √3: 3.6 %.
+    let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
+    assert!((high / 1396.0 - 1.036).abs() < 0.001, "{estimate:?}");
+    assert!((low * high / 1396.0_f64.powi(2) - 1.0).abs() < 1e-9, "{estimate:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub struct Decision {
     /// rest on. None of an effect without bounds.
     pub p_value: Option<f64>,
     /// Repetitions that would probably decide it, at most [`REPETITIONS_CAP`]; none where it is
-    /// decided.
+    /// decided, and where no spread is known (one repetition, a value of zero).
     pub repetitions_needed: Option<u32>,
 }
 
@@ -84,11 +84,8 @@ pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision
     let decide_one = |(effect, level): &(Option<Effect>, f64)| {
         let own = Rule { confidence: 1.0 - level, ..*rule };
         let Some(effect) = effect else {
-            return Decision {
-                call: Call::Undecided,
-                p_value: None,
-                repetitions_needed: Some(REPETITIONS_LEAST),
-            };
+            // Without a spread nobody knows how many would decide.
+            return Decision { call: Call::Undecided, p_value: None, repetitions_needed: None };
         };
         let p = corrected.next().expect("one corrected value for each known effect");
         let call = if is_inside(effect, &own) {

@@ -67,13 +67,24 @@ pub fn bounds_of_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
 /// Bounds of the geometric mean: [`bounds_of_mean`] of the logarithms, turned back. Both are above
 /// zero, and equally far from the geometric mean as ratios. None of fewer than two values and where
 /// a value is not above zero.
-pub fn bounds_of_geometric_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
-    if values.iter().any(|&value| value <= 0.0) {
+///
+/// `resolution` is the standard deviation that the measuring instrument alone gives to the logarithm
+/// of one value: their spread is not taken to be less. Else values that fall into the same class of
+/// a histogram, or on the same point of a search, would seem to be known exactly.
+pub fn bounds_of_geometric_mean(
+    values: &[f64],
+    confidence: f64,
+    resolution: f64,
+) -> Option<(f64, f64)> {
+    if values.len() < 2 || values.iter().any(|&value| value <= 0.0) {
         return None;
     }
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (low, high) = bounds_of_mean(&logs, confidence)?;
-    Some((low.exp(), high.exp()))
+    let n = logs.len() as f64;
+    let deviation = variance(&logs).max(resolution * resolution).sqrt();
+    let half_width = t_quantile(0.5 + confidence / 2.0, n - 1.0) * deviation / n.sqrt();
+    let center = mean(&logs);
+    Some(((center - half_width).exp(), (center + half_width).exp()))
 }
 
 #[cfg(test)]
@@ -104,12 +115,13 @@ mod tests {
     #[test]
     fn bounds_of_a_geometric_mean_are_ratios() {
         // ln 1, ln 10, ln 100: mean ln 10, s = ln 10, t(2) = 4.3027: 10^(1 ± 4.3027 / √3).
-        let (low, high) = bounds_of_geometric_mean(&[1.0, 10.0, 100.0], 0.95).expect("positive");
+        let (low, high) =
+            bounds_of_geometric_mean(&[1.0, 10.0, 100.0], 0.95, 0.0).expect("positive");
         let reach = 10_f64.powf(4.302_653 / 3_f64.sqrt());
         assert!((high / 10.0 / reach - 1.0).abs() < 1e-5, "{high}");
         assert!((10.0 / low / reach - 1.0).abs() < 1e-5, "{low}");
-        assert_eq!(bounds_of_geometric_mean(&[1.0, 0.0, 2.0], 0.95), None);
-        assert_eq!(bounds_of_geometric_mean(&[1.0], 0.95), None);
+        assert_eq!(bounds_of_geometric_mean(&[1.0, 0.0, 2.0], 0.95, 0.0), None);
+        assert_eq!(bounds_of_geometric_mean(&[1.0], 0.95, 0.0), None);
     }
 
     proptest! {
@@ -117,7 +129,7 @@ mod tests {
         fn the_geometric_mean_is_inside_its_bounds(
             values in prop::collection::vec(1e-3..1e6_f64, 2..20),
         ) {
-            let (low, high) = bounds_of_geometric_mean(&values, 0.95).expect("two values");
+            let (low, high) = bounds_of_geometric_mean(&values, 0.95, 0.0).expect("two values");
             let center = geometric_mean(&values).expect("positive");
             prop_assert!(0.0 < low && low <= center * (1.0 + 1e-9) && center <= high * (1.0 + 1e-9));
         }

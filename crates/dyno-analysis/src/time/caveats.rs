@@ -100,6 +100,7 @@ fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
     let among = format!("in {} of {}", trials.len(), cell.time.len());
     match trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
         Some(trend) => format!("{} from begin to end {among}", crate::words::percent(trend)),
+        None if n_changes == 0 => format!("what a stall left undone was made up for {among}"),
         None => format!("{} of level {among}", count(n_changes as u64, "change")),
     }
 }
@@ -137,9 +138,10 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
         let rate = quantity(Metric::Throughput, missing);
         let told = format!(
-            "{} of {} together; about {} transactions missing, {}",
+            "{} of {} together{}; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),
             seconds(length),
+            of_kinds(cell, &all),
             rate.trim_end_matches("/s"),
             share(missing / (done + missing).max(1.0)),
         );
@@ -151,6 +153,21 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
             .to_owned();
     let what = "Now and then hardly anything was done";
     caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
+}
+
+/// Which kinds stalled where others went on: ` (of the kind insert alone)`.
+fn of_kinds(cell: &Cell, stalls: &[&StallFacts]) -> String {
+    let mut kinds: Vec<&str> =
+        stalls.iter().flat_map(|stall| &stall.kinds).map(String::as_str).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let ran = cell.kinds.values().filter(|n| **n > 0).count();
+    let noun = if kinds.len() == 1 { "kind" } else { "kinds" };
+    match kinds.len() {
+        0 => String::new(),
+        n if n >= ran => String::new(),
+        _ => format!(" (of the {noun} {} alone, while others went on)", list(&kinds)),
+    }
 }
 
 #[cfg(test)]
@@ -213,6 +230,23 @@ mod tests {
         let steps = |_: u32, i: usize| if i < 40 { 1000.0 } else { 800.0 } + wobble(i);
         let caveats = found(CaveatKind::NotSteady, steps);
         assert!(caveats[0].message.contains("1 change of level in 3 of 3"), "{caveats:?}");
+    }
+
+    #[test]
+    fn a_stall_of_one_kind_is_told_as_that() {
+        let of = |kinds: &[(&str, u64)], stalled: &[&str]| {
+            let cell = crate::Cell {
+                kinds: kinds.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+                ..crate::Cell::default()
+            };
+            let kinds = stalled.iter().map(|kind| (*kind).to_owned()).collect();
+            let stall = crate::StallFacts { kinds, ..crate::StallFacts::default() };
+            super::of_kinds(&cell, &[&stall])
+        };
+        let kinds = [("insert", 40), ("market", 31_000), ("delete", 0)];
+        assert_eq!(of(&kinds, &["insert"]), " (of the kind insert alone, while others went on)");
+        assert_eq!(of(&kinds, &["insert", "market"]), "");
+        assert_eq!(of(&kinds[..1], &["insert"]), "");
     }
 
     #[test]

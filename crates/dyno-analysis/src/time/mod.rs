@@ -134,7 +134,7 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
         (None, None, []) => Steadiness::Steady,
         _ => Steadiness::Changes,
     };
-    facts.steady_from_s = steady_from(&facts, throughput.len());
+    facts.steady_from_s = steady_from(&facts, throughput);
     facts.period = period::period(throughput, &found.residuals);
     facts
 }
@@ -145,12 +145,33 @@ fn warm_up(changes: &[Change], seconds: usize) -> Option<f64> {
     (last.at_s <= seconds as f64 / 3.0).then_some(last.at_s)
 }
 
-/// The second from which the level was kept: none with a trend, and where the level still changed in
-/// the last third.
-fn steady_from(facts: &TimeFacts, seconds: usize) -> Option<f64> {
+/// The second from which the level was kept: none with a trend, and where the level still changed, or
+/// a stall was still made up for, in the last third.
+fn steady_from(facts: &TimeFacts, throughput: &[f64]) -> Option<f64> {
     let last = facts.changes.last().map_or(0.0, |change| change.at_s);
-    let is_early = last <= seconds as f64 * 2.0 / 3.0;
+    let last = last.max(caught_up_at(&facts.stalls, throughput));
+    let is_early = last <= throughput.len() as f64 * 2.0 / 3.0;
     (facts.steadiness != Steadiness::Trend && is_early).then_some(last)
+}
+
+/// The second at which what the stalls left undone had been made up for: behind the last seconds
+/// after a stall that are all above the ordinary. 0 where none was, or no longer than the one second
+/// that is set aside with each stall.
+fn caught_up_at(stalls: &[Stall], throughput: &[f64]) -> f64 {
+    let (middle, room) = ordinary(throughput);
+    let end = |stall: &Stall| {
+        let from = (stall.at_s as usize + stall.seconds as usize).min(throughput.len());
+        let above = throughput[from..].iter().take_while(|v| **v - middle > room).count();
+        (above > 1).then_some((from + above) as f64)
+    };
+    stalls.iter().filter_map(end).fold(0.0, f64::max)
+}
+
+/// The median second, and how far from it an ordinary second may be: a tenth, or two standard
+/// deviations of a count so small.
+fn ordinary(throughput: &[f64]) -> (f64, f64) {
+    let middle = crate::statistics::median(throughput);
+    (middle, (0.1 * middle).max(2.0 * middle.max(0.0).sqrt()))
 }
 
 /// The share of seconds near the median second.
@@ -158,8 +179,7 @@ fn score(throughput: &[f64]) -> f64 {
     if throughput.is_empty() {
         return 0.0;
     }
-    let middle = crate::statistics::median(throughput);
-    let room = (0.1 * middle).max(2.0 * middle.max(0.0).sqrt());
+    let (middle, room) = ordinary(throughput);
     let near = throughput.iter().filter(|v| (**v - middle).abs() <= room && **v > 0.0).count();
     near as f64 / throughput.len() as f64
 }

@@ -57,6 +57,20 @@ fn a_beginning_that_is_slower_is_warm_up() {
 }
 
 #[test]
+fn a_stall_that_is_made_up_for_is_not_steady_before_it_was() {
+    // An open load of 3500 a second on what does at most 4000, stopped for a second.
+    let mut values: Vec<f64> = (0..20).map(|i| 3500.0 + 20.0 * f64::from(i % 3)).collect();
+    values[5] = 0.0;
+    values[6..13].fill(4000.0);
+    let facts = judged(&values);
+    assert_eq!((facts.stalls.len(), facts.steady_from_s), (1, Some(13.0)), "{facts:?}");
+    assert!(facts.score < 0.7, "{facts:?}");
+    // A second is enough where there is room.
+    values[7..13].fill(3500.0);
+    assert_eq!(judged(&values).steady_from_s, Some(0.0));
+}
+
+#[test]
 fn a_slope_is_a_trend_and_no_steps() {
     for seed in 0..20 {
         let mut values = noise(seed, 120, 0.3, 30.0);

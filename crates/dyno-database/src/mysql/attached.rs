@@ -5,6 +5,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::{MySqlConnection, thread_group};
 use crate::catalog::{claim_catalog, drop_claimed_tables};
+use crate::transport::{CATALOG_LIMIT, SET_UP_LIMIT};
 use crate::{DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.
@@ -43,7 +44,9 @@ fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, 
         Err(error) if error.code == UNKNOWN_CATALOG => {}
         Err(error) => return Err(error),
     }
+    connection.set_cold_limit(CATALOG_LIMIT.0);
     connection.query(&format!("CREATE DATABASE {quoted}"))?;
+    connection.set_cold_limit(SET_UP_LIMIT.0);
     connection.query(&format!("USE {quoted}"))?;
     Ok(true)
 }
@@ -114,6 +117,7 @@ impl Server for AttachedServer {
         };
         let mut connection =
             super::connect(&self.endpoint).map_err(|error| told(error.to_string()))?;
+        connection.set_cold_limit(CATALOG_LIMIT.0);
         drop_claimed_tables(&mut connection).map_err(|error| told(error.to_string()))?;
         if self.made_catalog {
             drop_catalog(&mut connection, &self.endpoint.catalog)

@@ -78,9 +78,6 @@ impl Channel {
             match self.transport.read_some(&mut self.buffer) {
                 Ok(0) => return Err(closed()),
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(lost("the server does not answer"));
-                }
                 Err(error) => return Err(lost(&error.to_string())),
             }
         }
@@ -92,7 +89,7 @@ impl Channel {
             match self.transport.write_some(bytes) {
                 Ok(0) if !bytes.is_empty() => return Err(lost("the socket takes no bytes")),
                 Ok(n_taken) => bytes = &bytes[n_taken..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(lost("the server does not read what it is sent"));
                 }
                 Err(error) => return Err(self.last_words(lost(&error.to_string()))),

@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
+use dyno_units::Nanoseconds;
 use dyno_workload::{
     ConnectError, Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement,
     StatementError, TextRows, Value,
@@ -28,7 +29,7 @@ use super::protocol::{
 };
 use super::{load, login};
 use crate::Endpoint;
-use crate::transport::SHORT_READ;
+use crate::transport::{SET_UP_LIMIT, SHORT_READ};
 
 /// Room that the request buffer has from the start, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
@@ -60,8 +61,8 @@ pub struct MySqlConnection {
     kept: Option<StatementError>,
     is_blocking: bool,
     timeout_ns: u64,
-    // Of one read of a cold call; 0 for none.
-    cold_limit_ns: u64,
+    // Of a cold call; 0 for none.
+    cold_limit: Nanoseconds,
     // Why the connection is of no use any more.
     down: Option<String>,
     // Status bits of the last cold reply.
@@ -69,7 +70,8 @@ pub struct MySqlConnection {
 }
 
 impl MySqlConnection {
-    /// Connects and authenticates. Blocks.
+    /// Connects and authenticates. Blocks. Until another limit is set, cold calls are taken for
+    /// set-up work and have half a minute each.
     pub(super) fn open(
         endpoint: &Endpoint,
         catalog: Option<&str>,
@@ -97,7 +99,7 @@ impl MySqlConnection {
             kept: None,
             is_blocking: true,
             timeout_ns: 0,
-            cold_limit_ns: 0,
+            cold_limit: SET_UP_LIMIT,
             down: None,
             status: 0,
         })
@@ -329,9 +331,11 @@ impl MySqlConnection {
         }
     }
 
-    /// Runs a cold exchange with the socket blocking, and restores the mode after it.
-    pub(super) fn cold<T>(
+    /// Runs a cold exchange with the socket blocking, all of it within `limit` (0: any time), and
+    /// restores the mode after it.
+    fn cold<T>(
         &mut self,
+        limit: Nanoseconds,
         exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
     ) -> Result<T, StatementError> {
         if let Some(reason) = &self.down {
@@ -340,11 +344,11 @@ impl MySqlConnection {
         if self.n_awaited() > 0 {
             return Err(misuse("a statement is in flight already"));
         }
-        let mode = (self.is_blocking, self.timeout_ns);
-        self.set_blocking(true, self.cold_limit_ns)?;
+        let begun = self.channel.transport.begin_cold(limit);
+        begun.map_err(|error| lost(&error.to_string()))?;
         self.executing = None;
         let result = exchange(self).map_err(|error| self.failed(error));
-        self.set_blocking(mode.0, mode.1)?;
+        self.set_blocking(self.is_blocking, self.timeout_ns)?;
         result
     }
 
@@ -503,7 +507,8 @@ impl Connection for MySqlConnection {
         if statements.iter().any(|statement| statement.parses_anew) {
             return Err(misuse("there are no unnamed statements that are parsed anew each time"));
         }
-        self.cold(|connection| {
+        let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
+        self.cold(limit, |connection| {
             connection.columns.clear();
             for template in std::mem::take(&mut connection.templates) {
                 connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
@@ -631,7 +636,7 @@ impl Connection for MySqlConnection {
     }
 
     fn set_cold_limit(&mut self, limit_ns: u64) {
-        self.cold_limit_ns = limit_ns;
+        self.cold_limit = Nanoseconds(limit_ns);
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
@@ -645,7 +650,7 @@ impl Connection for MySqlConnection {
     /// Text that is not UTF-8 is shown with replacement characters. The rows of several results
     /// follow one another.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
-        self.cold(|connection| {
+        self.cold(self.cold_limit, |connection| {
             let mut rows = TextRows::new();
             connection.exchange_text(sql, &mut |row| rows.push(row))?;
             Ok(rows)
@@ -667,7 +672,9 @@ impl Connection for MySqlConnection {
         columns: &[&str],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        self.cold(|connection| load::load_rows(connection, table, columns, next_row))
+        self.cold(Nanoseconds::ZERO, |connection| {
+            load::load_rows(connection, table, columns, next_row)
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::channel::Channel;
 use super::protocol::greeting::{Answer, Greeting, wanted};
 use super::protocol::packets::{ERROR, OK, read_error};
 use super::protocol::{Fields, Negotiated, capability, not_understood};
-use crate::transport::Transport;
+use crate::transport::{SET_UP_LIMIT, Transport};
 use crate::{Address, Endpoint, Secret, TlsMode};
 
 /// First byte of a request for another plug-in.
@@ -49,6 +49,7 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
     if endpoint.tls != TlsMode::Off {
         encrypt(&mut channel, &answer, endpoint).map_err(told)?;
     }
+    channel.transport.begin_cold(SET_UP_LIMIT).map_err(|error| told(error.to_string()))?;
     let mut proof = Proof::new(endpoint, &channel, &greeting);
     let response = proof.first_response().map_err(told)?;
     answer.plugin = &proof.plugin;

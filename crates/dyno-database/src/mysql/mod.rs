@@ -20,7 +20,7 @@ mod protocol;
 
 use std::sync::Arc;
 
-use dyno_workload::{ConnectError, Connector};
+use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
 pub use connection::MySqlConnection;
@@ -34,8 +34,10 @@ use crate::{DeployError, Endpoint, ServerFacts};
 /// Opens connections to the endpoint's catalog.
 pub fn connector(endpoint: Endpoint) -> Connector {
     Arc::new(move || {
-        let connection = connect(&endpoint)?;
-        Ok(Box::new(connection) as Box<dyn dyno_workload::Connection>)
+        let mut connection = connect(&endpoint)?;
+        // What is to be done with it may take its time: to make an index, to count all rows.
+        connection.set_cold_limit(0);
+        Ok(Box::new(connection) as Box<dyn Connection>)
     })
 }
 

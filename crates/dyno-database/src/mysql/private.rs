@@ -14,6 +14,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 use super::option_file::{Install, OptionFile, data_path, log_path, socket_path};
 use super::{MySqlConnection, facts, files};
 use crate::data::move_data;
+use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
 };
@@ -341,6 +342,7 @@ fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
             connection.query(&format!("DROP USER '{}'@'{}'", quoted(user), quoted(host)))?;
         }
     }
+    connection.set_cold_limit(CATALOG_LIMIT.0);
     connection.query(&format!("CREATE DATABASE {CATALOG}"))?;
     Ok(())
 }

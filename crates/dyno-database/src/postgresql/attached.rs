@@ -9,6 +9,7 @@ use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
 use super::{connect, connector, facts, quote_name, statement_failed, thread_group};
+use crate::transport::CATALOG_LIMIT;
 use crate::{
     DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts, claim_catalog,
     drop_claimed_tables,
@@ -68,7 +69,9 @@ fn told(error: impl std::fmt::Display) -> DeployError {
 
 fn maintenance(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
     let endpoint = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
-    connect(&endpoint).map_err(told)
+    let mut connection = connect(&endpoint).map_err(told)?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    Ok(connection)
 }
 
 fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
@@ -76,6 +79,13 @@ fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
     let what = format!("make the catalog `{}`", endpoint.catalog);
     maintenance(endpoint)?.query(&sql).map_err(|error| statement_failed(&what, error))?;
     Ok(())
+}
+
+/// Whether nobody has put relations of his own into the catalog.
+fn is_empty(connection: &mut PgConnection) -> Result<bool, dyno_workload::StatementError> {
+    let sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+               WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' LIMIT 1";
+    Ok(connection.query(sql)?.is_empty())
 }
 
 /// Drops the catalog that Dyno made, and ends connections to it that were left open.
@@ -166,8 +176,10 @@ impl Server for AttachedServer {
         if guard.lost().is_some() {
             guard = connect(&endpoint).map_err(told)?;
         }
+        guard.set_cold_limit(CATALOG_LIMIT.0);
         drop_claimed_tables(&mut guard).map_err(told)?;
+        let is_ours = made_catalog && is_empty(&mut guard).map_err(told)?;
         drop(guard);
-        if made_catalog { drop_catalog(&endpoint) } else { Ok(()) }
+        if is_ours { drop_catalog(&endpoint) } else { Ok(()) }
     }
 }

@@ -12,12 +12,13 @@ use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
 use bytes::BytesMut;
+use dyno_units::Nanoseconds;
 use dyno_workload::{
     Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement, StatementError,
     TextRows, Value,
 };
 
-use crate::transport::SHORT_READ;
+use crate::transport::{SET_UP_LIMIT, SHORT_READ};
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
@@ -73,12 +74,14 @@ pub struct PgConnection {
     lost: Option<String>,
     is_blocking: bool,
     timeout_ns: u64,
-    // Of one read of a cold call; 0 for none.
-    cold_limit_ns: u64,
+    // Of a cold call; 0 for none.
+    cold_limit: Nanoseconds,
 }
 
 impl PgConnection {
-    /// Takes over a wire on which the server is ready. It does not block its thread from here on.
+    /// Takes over a wire on which the server is ready. It does not block its thread from here on,
+    /// but in cold calls: until another limit is set, those are taken for set-up work and have half
+    /// a minute each.
     pub(super) fn new(wire: Wire, scanner: ReplyScanner) -> io::Result<PgConnection> {
         let mut connection = PgConnection {
             wire,
@@ -96,7 +99,7 @@ impl PgConnection {
             lost: None,
             is_blocking: false,
             timeout_ns: 0,
-            cold_limit_ns: 0,
+            cold_limit: SET_UP_LIMIT,
         };
         connection.wire.transport.set_blocking(false, 0)?;
         Ok(connection)
@@ -127,7 +130,6 @@ impl PgConnection {
     /// Reads what came without having been asked for, and whether the server says goodbye.
     fn look(&mut self) -> Result<(), WireError> {
         let read = self.wire.read_now();
-        self.wire.transport.set_blocking(self.is_blocking, self.timeout_ns)?;
         match self.take_asides()? {
             Some(failure) => Err(WireError(failure.to_line())),
             None => read,
@@ -305,15 +307,16 @@ impl PgConnection {
         WireError(reason).into()
     }
 
-    /// Does cold work with a transport that blocks, without limit unless there is one.
+    /// Does cold work with a transport that blocks, all of it within `limit` (0: any time).
     fn blocking<T>(
         &mut self,
+        limit: Nanoseconds,
         work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
     ) -> Result<T, StatementError> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
-        self.wire.transport.set_blocking(true, self.cold_limit_ns).map_err(WireError::from)?;
+        self.wire.transport.begin_cold(limit).map_err(WireError::from)?;
         let result = work(self);
         // What was sent is no statement in flight.
         self.out.clear();
@@ -446,7 +449,6 @@ impl PgConnection {
     /// Whether the server has failed in the middle of a COPY: then more rows are of no use.
     fn has_failed(&mut self) -> Result<bool, WireError> {
         self.wire.read_now()?;
-        self.wire.transport.set_blocking(true, 0)?;
         Ok(self.take_asides()?.is_some())
     }
 }
@@ -483,7 +485,8 @@ impl Connection for PgConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        self.blocking(|connection| {
+        let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
+        self.blocking(limit, |connection| {
             if !connection.prepared.is_empty() {
                 connection.prepared.clear();
                 connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
@@ -614,7 +617,7 @@ impl Connection for PgConnection {
     }
 
     fn set_cold_limit(&mut self, limit_ns: u64) {
-        self.cold_limit_ns = limit_ns;
+        self.cold_limit = Nanoseconds(limit_ns);
     }
 
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError> {
@@ -630,7 +633,7 @@ impl Connection for PgConnection {
 
     fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
         let mut answer = NamedRows::default();
-        self.blocking(|connection| {
+        self.blocking(self.cold_limit, |connection| {
             connection.simple(sql, &mut |tag, body| {
                 match tag {
                     b'D' => answer.rows.push(row_texts(body)?),
@@ -650,7 +653,7 @@ impl Connection for PgConnection {
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
-        self.blocking(|connection| {
+        self.blocking(Nanoseconds::ZERO, |connection| {
             // What makes the tables durable is the commit of whatever is done last: waiting for the
             // disk after each piece of a fill would buy nothing.
             connection.simple("BEGIN; SET LOCAL synchronous_commit = off", &mut |_, _| Ok(()))?;

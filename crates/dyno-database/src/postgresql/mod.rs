@@ -39,7 +39,11 @@ pub fn connect(endpoint: &Endpoint) -> Result<PgConnection, ConnectError> {
 pub fn connector(endpoint: Endpoint) -> Connector {
     let cache = ScramCache::default();
     Arc::new(move || match startup::open(&endpoint, &cache) {
-        Ok(connection) => Ok(Box::new(connection) as Box<dyn Connection>),
+        Ok(mut connection) => {
+            // What is to be done with it may take its time: to make an index, to count all rows.
+            connection.set_cold_limit(0);
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        }
         Err(failure) => Err(failure.error),
     })
 }

@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, files, settings, statement_failed};
 use crate::data::move_data;
+use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
 };
@@ -220,6 +221,7 @@ impl Birth<'_> {
             )));
         }
         if self.data.is_none() {
+            connection.set_cold_limit(CATALOG_LIMIT.0);
             connection
                 .query(&format!("CREATE DATABASE {CATALOG}"))
                 .map_err(|error| statement_failed("make its catalog", error))?;

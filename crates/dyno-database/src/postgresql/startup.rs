@@ -11,7 +11,7 @@ use super::protocol::{
     endpoint_hash,
 };
 use super::wire::{Wire, WireError};
-use crate::transport::Transport;
+use crate::transport::{SET_UP_LIMIT, Transport};
 use crate::{Address, Endpoint, TlsMode};
 
 /// SQLSTATE `too_many_connections`.
@@ -48,7 +48,8 @@ impl From<std::io::Error> for Refusal {
     }
 }
 
-/// Opens a connection; blocks, and gives up where the server is silent for ten seconds.
+/// Opens a connection; blocks, and gives up where the server has not let it in within half a
+/// minute, whatever it sends meanwhile.
 pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
     begin(endpoint, cache).map_err(|refusal| {
         let (reason, code) = match refusal {
@@ -68,6 +69,7 @@ fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusa
     if endpoint.tls != TlsMode::Off {
         start_tls(&mut wire, endpoint)?;
     }
+    wire.transport.begin_cold(SET_UP_LIMIT)?;
     let mut out = BytesMut::new();
     let parameters = [
         ("user", endpoint.user.as_str()),
@@ -146,8 +148,25 @@ fn authenticate(
                 wire.finish_message();
                 return Ok(scanner);
             }
-            tag => return Err(ProtocolError::unexpected(tag).into()),
+            tag => {
+                return Err(Refusal::Other(format!(
+                    "{}; {}",
+                    ProtocolError::unexpected(tag),
+                    who_answers(wire.received.unread())
+                )));
+            }
         }
+    }
+}
+
+/// Who it may be that answers with these bytes, and what to do.
+fn who_answers(bytes: &[u8]) -> &'static str {
+    match bytes {
+        // A packet's length, its number 0, and protocol version 10: the greeting.
+        [_, _, 0, 0, 10, ..] => {
+            "MariaDB or MySQL seems to answer there: write mysql://…, or another port"
+        }
+        _ => "is it a PostgreSQL server that listens there?",
     }
 }
 
@@ -246,5 +265,19 @@ fn choose_binding(mut offered: &[u8], wire: &Wire) -> Result<Binding, Refusal> {
         Some(_) if has_plain => Ok(Binding::NotOffered),
         None if has_plain => Ok(Binding::Unsupported),
         _ => Err(Refusal::Other("the server offers no SCRAM-SHA-256".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::who_answers;
+
+    #[test]
+    fn a_greeting_of_mysql_is_known() {
+        let check = |bytes: &[u8], expected: &str| {
+            assert!(who_answers(bytes).contains(expected), "{bytes:?}");
+        };
+        check(b"d\0\0\0\x0a5.5.5-10.11.6-MariaDB\0", "MariaDB or MySQL");
+        check(b"HTTP/1.1 400", "is it a PostgreSQL server");
     }
 }

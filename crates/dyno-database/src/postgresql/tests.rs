@@ -109,6 +109,36 @@ fn broken_replies_lose_the_connection() {
     assert_eq!(reply_of(&fine.concat()), Ok(Reply { rows: 1, ..Reply::default() }));
 }
 
+/// What counts is the whole time, not that since the last byte.
+#[test]
+fn notices_without_end_are_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&welcome()).unwrap();
+        let notices = message(b'N', b"SNOTICE\0Mstill here\0\0").repeat(1000);
+        // Until the other side is gone.
+        while stream.write_all(&notices).is_ok() {}
+    });
+    let endpoint = Endpoint {
+        protocol: Protocol::PostgreSql,
+        address: Address::Unix(path),
+        user: "u".to_owned(),
+        password: None,
+        catalog: "c".to_owned(),
+        tls: TlsMode::Off,
+    };
+    let mut connection = connect(&endpoint).unwrap();
+    connection.set_cold_limit(20_000_000);
+    let error = connection.query("SELECT 1").unwrap_err();
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert!(error.message.contains("not finished its answer within 20 ms"), "{error}");
+    drop(connection);
+    server.join().unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

@@ -22,10 +22,7 @@ pub(super) struct WireError(pub(super) String);
 
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> WireError {
-        WireError(match error.kind() {
-            io::ErrorKind::WouldBlock => "the server does not answer".to_owned(),
-            _ => error.to_string(),
-        })
+        WireError(error.to_string())
     }
 }
 
@@ -105,11 +102,9 @@ impl Wire {
         }
     }
 
-    /// Takes in bytes that are there already, without waiting. The transport blocks afterwards
-    /// only if the caller says so.
+    /// Takes in bytes that are there already, without waiting.
     pub(super) fn read_now(&mut self) -> Result<(), WireError> {
-        self.transport.set_blocking(false, 0)?;
-        match self.transport.read_some(&mut self.received) {
+        match self.transport.read_now(&mut self.received) {
             Ok(0) => Err(closed()),
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error.into()),
             _ => Ok(()),

@@ -4,6 +4,7 @@
 //! [`ReadBuffer`].
 
 mod buffer;
+mod patience;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 pub(crate) use buffer::ReadBuffer;
+use dyno_units::Nanoseconds;
+pub use patience::stop_waiting;
+pub(crate) use patience::{CATALOG_LIMIT, SET_UP_LIMIT};
+use patience::{Patience, Patient};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket::Socket;
@@ -31,23 +36,29 @@ pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
     is_blocking: bool,
+    // Of the cold work that goes on.
+    patience: Option<Patience>,
 }
 
 impl Transport {
     /// Opens a plain stream, blocking, TCP_NODELAY set. Gives up after ten seconds.
     ///
-    /// Reads and writes of the new stream give up after ten seconds too (with `WouldBlock`), so
-    /// that a silent server cannot hold up a handshake, until `set_blocking` says otherwise.
+    /// What is read and written then has ten seconds in all, so that no server can hold up a
+    /// handshake, until [`Transport::begin_cold`] or [`Transport::set_blocking`] says otherwise.
     pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Transport> {
         let socket = Socket::open(&endpoint.address)?;
-        socket.set_blocking(true, socket::OPEN_LIMIT_NS)?;
-        Ok(Transport { socket, tls: None, is_blocking: true })
+        let mut transport = Transport { socket, tls: None, is_blocking: true, patience: None };
+        transport.begin_cold(socket::OPEN_LIMIT)?;
+        Ok(transport)
     }
 
-    /// Wraps the stream in TLS and finishes the handshake; blocks. `host` is the name to verify.
+    /// Wraps the stream in TLS and finishes the handshake; blocks, for ten seconds at most. `host`
+    /// is the name to verify.
     pub(crate) fn start_tls(&mut self, mode: &TlsMode, host: &str) -> io::Result<()> {
-        self.set_blocking(true, socket::OPEN_LIMIT_NS)?;
-        if let Some(tls) = TlsStream::handshake(mode, host, &mut self.socket)? {
+        self.begin_cold(socket::OPEN_LIMIT)?;
+        let patience = self.patience.as_mut().expect("it has just begun");
+        let mut socket = Patient { socket: &mut self.socket, patience };
+        if let Some(tls) = TlsStream::handshake(mode, host, &mut socket)? {
             self.tls = Some(Box::new(tls));
         }
         Ok(())
@@ -69,15 +80,30 @@ impl Transport {
     }
 
     /// Blocking or not; a blocking read or write gives up after `timeout_ns` (0: never) with
-    /// `WouldBlock`.
+    /// `WouldBlock`. Ends cold work.
     pub(crate) fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> io::Result<()> {
+        self.patience = None;
         self.is_blocking = blocking;
         self.socket.set_blocking(blocking, timeout_ns)
+    }
+
+    /// Begins cold work: reads and writes block, all of them together no longer than `limit` (0:
+    /// any time), and end when the user stops. A limit that is over is an error of kind `TimedOut`.
+    pub(crate) fn begin_cold(&mut self, limit: Nanoseconds) -> io::Result<()> {
+        self.is_blocking = true;
+        let is_short = Nanoseconds::ZERO < limit && limit < patience::SLICE;
+        let slice = if is_short { limit } else { patience::SLICE };
+        self.socket.set_blocking(true, slice.0)?;
+        self.patience = Some(Patience::begin(limit));
+        Ok(())
     }
 
     /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
     /// `WouldBlock` where a record is incomplete (a blocking stream waits for the rest of it).
     pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
+        if self.patience.is_some() {
+            return self.read_patiently(buffer);
+        }
         if let Some(tls) = &mut self.tls {
             return tls.read_some(&mut self.socket, buffer, self.is_blocking);
         }
@@ -86,13 +112,51 @@ impl Transport {
         Ok(n_read)
     }
 
+    #[cold]
+    fn read_patiently(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
+        let patience = self.patience.as_mut().expect("cold work goes on");
+        let mut socket = Patient { socket: &mut self.socket, patience };
+        if let Some(tls) = &mut self.tls {
+            return tls.read_some(&mut socket, buffer, true);
+        }
+        let n_read = socket.read(buffer.room(READ_ROOM))?;
+        buffer.filled(n_read);
+        Ok(n_read)
+    }
+
+    /// Reads what is there already without waiting for it, whatever the stream's mode.
+    pub(crate) fn read_now(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
+        let (patience, was_blocking) = (self.patience.take(), self.is_blocking);
+        self.socket.set_waiting(false)?;
+        self.is_blocking = false;
+        let result = self.read_some(buffer);
+        self.is_blocking = was_blocking;
+        self.patience = patience;
+        self.socket.set_waiting(was_blocking)?;
+        result
+    }
+
     /// Writes as much as it can and returns how much was taken. With TLS and no bytes: writes
     /// encrypted bytes that wait inside.
     pub(crate) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.patience.is_some() {
+            return self.write_patiently(bytes);
+        }
         match &mut self.tls {
             Some(tls) => tls.write_some(&mut self.socket, bytes),
             None if bytes.is_empty() => Ok(0),
             None => self.socket.write(bytes),
+        }
+    }
+
+    #[cold]
+    fn write_patiently(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let patience = self.patience.as_mut().expect("cold work goes on");
+        let mut socket = Patient { socket: &mut self.socket, patience };
+        match &mut self.tls {
+            Some(tls) => tls.write_some(&mut socket, bytes),
+            None if bytes.is_empty() => Ok(0),
+            None => socket.write(bytes),
         }
     }
 

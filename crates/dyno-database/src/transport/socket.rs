@@ -7,13 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use dyno_units::Nanoseconds;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::Address;
 
-/// How long opening a stream may take, in ns, all addresses of a host together.
-pub(super) const OPEN_LIMIT_NS: u64 = 10_000_000_000;
+/// How long opening a stream may take, all addresses of a host together.
+pub(super) const OPEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// A plain stream socket.
 pub(super) enum Socket {
@@ -22,7 +23,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Connects within [`OPEN_LIMIT_NS`].
+    /// Connects within [`OPEN_LIMIT`].
     pub(super) fn open(address: &Address) -> io::Result<Socket> {
         match address {
             Address::Unix(path) => open_unix(path).map(Socket::Unix),
@@ -32,13 +33,18 @@ impl Socket {
 
     /// Blocking with a limit for one read or write (0: none), or not blocking.
     pub(super) fn set_blocking(&self, blocking: bool, timeout_ns: u64) -> io::Result<()> {
-        rustix::io::ioctl_fionbio(self, !blocking)?;
+        self.set_waiting(blocking)?;
         if blocking {
             let limit = kernel_limit(timeout_ns);
             sockopt::set_socket_timeout(self, Timeout::Recv, limit)?;
             sockopt::set_socket_timeout(self, Timeout::Send, limit)?;
         }
         Ok(())
+    }
+
+    /// Whether reads and writes wait; their limits stay as they are.
+    pub(super) fn set_waiting(&self, waits: bool) -> io::Result<()> {
+        Ok(rustix::io::ioctl_fionbio(self, !waits)?)
     }
 }
 
@@ -89,7 +95,7 @@ fn open_unix(path: &Path) -> io::Result<UnixStream> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    sockopt::set_socket_timeout(&socket, Timeout::Send, kernel_limit(OPEN_LIMIT_NS))?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, kernel_limit(OPEN_LIMIT.0))?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(UnixStream::from(socket))
 }
@@ -103,7 +109,7 @@ fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
             format!("the host name `{host}` has no address"),
         ));
     };
-    let limit = Duration::from_nanos(OPEN_LIMIT_NS / n_addresses);
+    let limit = Duration::from_nanos(OPEN_LIMIT.0 / n_addresses);
     let mut failure = None;
     for address in addresses {
         match TcpStream::connect_timeout(&address, limit) {

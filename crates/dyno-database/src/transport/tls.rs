@@ -17,7 +17,6 @@ use rustls::{
 };
 
 use super::ReadBuffer;
-use super::socket::Socket;
 use crate::TlsMode;
 
 /// A TLS session whose handshake is done.
@@ -32,7 +31,7 @@ impl TlsStream {
     pub(super) fn handshake(
         mode: &TlsMode,
         host: &str,
-        socket: &mut Socket,
+        socket: &mut (impl Read + Write),
     ) -> io::Result<Option<TlsStream>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match mode {
@@ -72,10 +71,11 @@ impl TlsStream {
     }
 
     /// Reads encrypted bytes and appends all that can be decrypted. Where that is nothing yet, a
-    /// blocking socket is read again: only its own time limit ends the wait.
+    /// blocking socket is read again: only its own time limit, or the patience of cold work, ends
+    /// the wait.
     pub(super) fn read_some(
         &mut self,
-        socket: &mut Socket,
+        socket: &mut (impl Read + Write),
         buffer: &mut ReadBuffer,
         is_blocking: bool,
     ) -> io::Result<usize> {
@@ -100,7 +100,7 @@ impl TlsStream {
     }
 
     /// Reads encrypted bytes once, and decrypts what is complete.
-    fn decrypt(&mut self, socket: &mut Socket) -> io::Result<()> {
+    fn decrypt(&mut self, socket: &mut (impl Read + Write)) -> io::Result<()> {
         self.session.read_tls(socket)?;
         let state = self.session.process_new_packets().map_err(|error| {
             // An alert tells the peer why; that it may not arrive changes nothing.
@@ -112,7 +112,11 @@ impl TlsStream {
     }
 
     /// Encrypts what the session has room for, and writes as much as the socket takes.
-    pub(super) fn write_some(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write_some(
+        &mut self,
+        socket: &mut (impl Read + Write),
+        bytes: &[u8],
+    ) -> io::Result<usize> {
         let n_taken = self.session.writer().write(bytes)?;
         while self.session.wants_write() {
             match self.session.write_tls(socket) {
@@ -129,8 +133,8 @@ impl TlsStream {
 /// A handshake error in words that fit after "cannot connect to …:".
 fn told(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::WouldBlock => {
-            io::Error::new(io::ErrorKind::TimedOut, "the server did not finish the TLS handshake")
+        io::ErrorKind::TimedOut => {
+            io::Error::new(error.kind(), "the server did not finish the TLS handshake")
         }
         kind => io::Error::new(kind, format!("the TLS handshake failed: {error}")),
     }

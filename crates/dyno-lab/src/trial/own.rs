@@ -1,7 +1,6 @@
 //! Steps that the workload itself defines.
 
 use dyno_record::{EventKind, StepSummary};
-use dyno_units::Nanoseconds;
 use dyno_workload::{OwnStep, Workload};
 
 use super::{Stage, TrialError};
@@ -23,21 +22,28 @@ impl Stage<'_, '_> {
         Ok(steps)
     }
 
-    /// Tells that a step ran out of its longest time before all was done.
+    /// Tells that a step ran out of its longest time before all was done, or it was steady.
     pub(super) fn tell_unfinished(
         &mut self,
         step: usize,
         summary: &StepSummary,
     ) -> Result<(), TrialError> {
-        if summary.ended_by.as_deref() != Some("limit") {
-            return Ok(());
-        }
-        let name = &self.order.plan.steps[step].name;
-        let limit = self.own.get(step).map_or(Nanoseconds::ZERO, |own| own.limit);
-        let message = format!(
-            "step {name} was ended after its longest time, {limit}, before all was done: what it \
-             leaves behind is not what the workload means, and its length is no result"
-        );
+        let planned = &self.order.plan.steps[step];
+        let name = &planned.name;
+        let message = match summary.ended_by.as_deref() {
+            Some("limit") => {
+                let limit = self.own.get(step).map_or(planned.duration, |own| own.limit);
+                format!(
+                    "step {name} was ended after its longest time, {limit}, before all was done: what \
+                     it leaves behind is not what the workload means, and its length is no result"
+                )
+            }
+            Some("unsteady") => format!(
+                "step {name} was ended after its longest time, {}, before its throughput was steady",
+                planned.duration
+            ),
+            _ => return Ok(()),
+        };
         Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
     }
 }

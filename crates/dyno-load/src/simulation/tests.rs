@@ -11,6 +11,7 @@ use crate::{Arrivals, Interval, OUTCOMES, Outcomes, Phase};
 mod pauses;
 mod roles;
 mod rows;
+mod steady;
 
 const MS: Nanoseconds = Nanoseconds::from_millis(1);
 

@@ -38,11 +38,13 @@ fn manifest(fingerprint: &str) -> Manifest {
             arrivals: "closed".into(),
             warm_up_s: 1.0,
             duration_s: 2.0,
+            until_steady_s: None,
             stepped: None,
             search: None,
         }],
         trials: vec![trial(1), trial(2)],
         environment: Environment::default(),
+        design: BTreeMap::new(),
         study_source: String::new(),
     }
 }

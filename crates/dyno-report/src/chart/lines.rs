@@ -7,7 +7,7 @@
 use super::picture::Picture;
 use super::reduce::{Point, reduce};
 use super::scale::{Kind, Scale, nice_log_range, nice_range, time_ticks};
-use super::{Frame, open_svg, text, y_axis};
+use super::{Frame, open_svg, text, x_labels, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -251,15 +251,9 @@ impl LinesChart {
         let (from, to) = self.across.range();
         let x = Scale::linear(from, to, self.frame.left, self.frame.right);
         out.raw("<g class=\"xt\">");
-        let mut free_from = f64::NEG_INFINITY;
-        for (value, label) in self.across.ticks() {
-            let at = x.at(value);
-            let reach = label.chars().count() as f64 * 3.3 + 4.0;
-            if at - reach >= free_from {
-                text(out, at, self.frame.bottom + 18.0, "a m", &label);
-                free_from = at + reach;
-            }
-        }
+        let labels: Vec<(f64, String)> =
+            self.across.ticks().into_iter().map(|(value, label)| (x.at(value), label)).collect();
+        x_labels(out, &self.frame, &labels, 4.0);
         out.raw("</g>");
     }
 

@@ -4,7 +4,7 @@
 //! what a pointer over it tells, without and with a script.
 
 use super::scale::{Scale, nice_log_range, nice_range};
-use super::{Frame, open_svg, text, variant_class, y_axis};
+use super::{Frame, open_svg, variant_class, x_labels, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -104,7 +104,12 @@ impl MarksChart {
     fn y_scale(&self) -> Scale {
         let frame = &self.frame;
         let marks: Vec<&Mark> = self.marks.iter().collect();
-        let values = in_sight(&marks, self.is_log);
+        let mut values = in_sight(&marks, self.is_log);
+        // A fitted line is above what was measured where it does not fit.
+        let fitted =
+            self.curves.iter().flat_map(|(_, curve)| curve.iter().map(|(_, value)| *value));
+        let most = values.iter().copied().fold(0.0, f64::max) * REACH;
+        values.extend(fitted.filter(|value| *value > 0.0 && *value <= most));
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if self.is_log {
             let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
@@ -119,7 +124,7 @@ impl MarksChart {
         let (band_low, band_high) = self.band.unwrap_or((0.0, 0.0));
         let (low, high) = (low.min(band_low * 1.5), high.max(band_high * 1.5).max(0.0));
         let (low, high) = nice_range(low, high, 5);
-        Scale::linear(low, high, frame.bottom, frame.top)
+        Scale::linear(least(low, &self.unit), high, frame.bottom, frame.top)
     }
 
     /// The x coordinate of each step's middle.
@@ -166,16 +171,11 @@ impl MarksChart {
         self.step_labels(out, centres);
     }
 
-    /// Labels below the axis; those that would touch their neighbour at the left are left out.
+    /// Labels below the axis.
     fn step_labels(&self, out: &mut Markup, centres: &[f64]) {
-        let mut free_from = f64::NEG_INFINITY;
-        for (x, label) in centres.iter().zip(&self.steps) {
-            let reach = label.chars().count() as f64 * 3.3 + 3.0;
-            if x - reach >= free_from {
-                text(out, *x, self.frame.bottom + 18.0, "a m", label);
-                free_from = x + reach;
-            }
-        }
+        let labels: Vec<(f64, String)> =
+            centres.iter().copied().zip(self.steps.iter().cloned()).collect();
+        x_labels(out, &self.frame, &labels, 3.0);
     }
 
     /// Distance between neighbouring marks of one step, and that of the first from the middle.
@@ -308,6 +308,11 @@ pub(crate) fn in_sight(marks: &[&Mark], is_log: bool) -> Vec<f64> {
     let bounds = marks.iter().filter_map(|m| m.bounds).flat_map(|(low, high)| [low, high]);
     values.extend(bounds.filter(|v| v.is_finite()).map(|v| v.max(least).min(most)));
     values
+}
+
+/// Where an axis begins that would begin at `low`: an effect below −100 % is no effect.
+pub(crate) fn least(low: f64, unit: &Unit) -> f64 {
+    if *unit == Unit::Effect { low.max(-100.0) } else { low }
 }
 
 /// Whether an end of bounds lies on the axis; one beyond it has no cap: its bar runs on.
@@ -469,6 +474,29 @@ mod tests {
         let svg = chart.svg();
         assert!(svg.contains("<path d=\"M84 110L164 10\" class=\"l fit\"/>"), "{svg}");
         assert_eq!(svg.matches(" fit").count(), 1);
+    }
+
+    #[test]
+    fn a_fitted_line_is_not_cut_where_it_is_above_what_was_measured() {
+        let mut chart = chart(Style::Lines);
+        let top = |chart: &MarksChart| chart.y_scale().high;
+        assert_eq!(top(&chart), 100.0);
+        chart.curves = vec![(1, vec![(0.0, 10.0), (1.0, 104.6)])];
+        assert_eq!(top(&chart), 150.0);
+        // A wild one does not press the rest flat.
+        chart.curves = vec![(1, vec![(0.0, 10.0), (1.0, 1e9)])];
+        assert_eq!(top(&chart), 100.0);
+    }
+
+    #[test]
+    fn an_axis_of_effects_ends_at_nothing() {
+        let mut chart = chart(Style::Effects);
+        chart.unit = Unit::Effect;
+        chart.marks[0].value = 250.0;
+        chart.marks[0].bounds = Some((-99.0, 900.0));
+        assert_eq!(chart.y_scale().low, -100.0);
+        chart.unit = Unit::PerSecond;
+        assert_eq!(chart.y_scale().low, -200.0);
     }
 
     #[test]

@@ -49,10 +49,20 @@ impl Frame {
     }
 }
 
+/// From this width on a drawing is shrunk on a narrow screen, where its texts are then set larger.
+const BIG_FROM: f64 = 500.0;
+
+/// How many times as large, at most; the style sheet's sizes are made for it.
+const NARROW_TEXT: f64 = 1.4;
+
+/// Half of the width of a letter of a label, about.
+const HALF_LETTER: f64 = 3.3;
+
 /// Opens an SVG element. `attributes` are markup.
 pub(crate) fn open_svg(out: &mut Markup, frame: &Frame, label: &str, attributes: &str) {
+    let big = if frame.width >= BIG_FROM { " big" } else { "" };
     out.raw(format_args!(
-        "<svg viewBox=\"0 0 {} {}\" class=\"ch\" role=\"img\" aria-label=\"{}\"{attributes}>",
+        "<svg viewBox=\"0 0 {} {}\" class=\"ch{big}\" role=\"img\" aria-label=\"{}\"{attributes}>",
         coordinate(frame.width),
         coordinate(frame.height),
         escape(label),
@@ -74,6 +84,27 @@ pub(crate) fn y_axis(out: &mut Markup, frame: &Frame, ticks: &[(f64, String)]) {
     }
 }
 
+/// Draws labels below the x axis; those that would touch their neighbour at the left are left out,
+/// and those that would on a narrow screen have a class by which they are hidden there. `apart` is
+/// half of the distance between two labels.
+pub(crate) fn x_labels(out: &mut Markup, frame: &Frame, labels: &[(f64, String)], apart: f64) {
+    let (mut free_from, mut free_narrow) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for (x, label) in labels {
+        let half = label.chars().count() as f64 * HALF_LETTER;
+        if x - half - apart < free_from {
+            continue;
+        }
+        free_from = x + half + apart;
+        let narrow = half * NARROW_TEXT + apart;
+        let is_wide_only = frame.width >= BIG_FROM && x - narrow < free_narrow;
+        if !is_wide_only {
+            free_narrow = x + narrow;
+        }
+        let class = if is_wide_only { "a m wd" } else { "a m" };
+        text(out, *x, frame.bottom + 18.0, class, label);
+    }
+}
+
 /// Draws a text.
 pub(crate) fn text(out: &mut Markup, x: f64, y: f64, class: &str, content: &str) {
     out.raw(format_args!(
@@ -90,5 +121,29 @@ pub(crate) fn variant_class(variant: usize) -> String {
     match variant / 8 {
         0 => format!("v{variant} c{colour}"),
         round => format!("v{variant} c{colour} d{}", (round - 1) % 3 + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_touch_are_left_out_or_hidden_on_a_narrow_screen() {
+        let check = |width: f64, apart_by: f64, expected: &[&str]| {
+            let labels: Vec<(f64, String)> =
+                (0..4).map(|i| (f64::from(i) * apart_by, format!("{i}0 s"))).collect();
+            let mut out = Markup::new();
+            x_labels(&mut out, &Frame::new(width, 100.0), &labels, 4.0);
+            let svg = out.finish();
+            let classes: Vec<&str> =
+                svg.split("class=\"").skip(1).filter_map(|t| t.split('"').next()).collect();
+            assert_eq!(classes, expected, "{svg}");
+        };
+        check(560.0, 60.0, &["a m", "a m", "a m", "a m"]);
+        // 34.4 apart is enough at the ordinary size, 45 at the larger one.
+        check(560.0, 36.0, &["a m", "a m wd", "a m", "a m wd"]);
+        check(370.0, 36.0, &["a m", "a m", "a m", "a m"]);
+        check(560.0, 20.0, &["a m", "a m wd"]);
     }
 }

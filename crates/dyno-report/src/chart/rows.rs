@@ -1,9 +1,9 @@
 //! Charts of a single step: a row for each variant, its value as a dot on a horizontal axis with
 //! its bounds and repetitions.
 
-use super::marks::{Mark, has_cap, in_sight};
+use super::marks::{Mark, has_cap, in_sight, least};
 use super::scale::{Scale, nice_log_range, nice_range};
-use super::{Frame, open_svg, text, variant_class};
+use super::{Frame, open_svg, text, variant_class, x_labels};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
@@ -79,7 +79,7 @@ impl RowsChart {
         }
         let low = values.iter().copied().fold(0.0, f64::min);
         let (low, high) = nice_range(low, high.max(0.0), 5);
-        Scale::linear(low, high, frame.left, frame.right)
+        Scale::linear(least(low, &self.unit), high, frame.left, frame.right)
     }
 
     fn background(&self, out: &mut Markup, frame: &Frame, x: &Scale) {
@@ -93,17 +93,12 @@ impl RowsChart {
             ));
         }
         let mut grid = String::new();
-        let mut free_from = f64::NEG_INFINITY;
-        for value in x.ticks(5) {
-            let at = x.at(value);
-            grid += &format!("M{} {top}V{bottom}", coordinate(at));
-            let label = self.unit.tick(value);
-            let reach = label.chars().count() as f64 * 3.3 + 5.0;
-            if at - reach >= free_from {
-                text(out, at, frame.bottom + 18.0, "a m", &label);
-                free_from = at + reach;
-            }
+        let ticks: Vec<(f64, String)> =
+            x.ticks(5).into_iter().map(|value| (x.at(value), self.unit.tick(value))).collect();
+        for (at, _) in &ticks {
+            grid += &format!("M{} {top}V{bottom}", coordinate(*at));
         }
+        x_labels(out, frame, &ticks, 5.0);
         out.raw(format_args!("<path d=\"{grid}\" class=\"g\"/>"));
         // Zero, or for ratios one.
         let origin = if self.is_log { self.band.map(|_| 1.0) } else { Some(0.0) };

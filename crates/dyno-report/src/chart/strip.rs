@@ -22,12 +22,24 @@ pub(crate) struct Ruler {
 impl Ruler {
     /// A scale for these effects: up to the largest bound, but never more than four times the
     /// largest value, so that one wild bound does not press all others flat. Logarithmic where an
-    /// effect is told as a ratio.
+    /// effect is told as a ratio, and where the scale would go below −100 %, which nothing can be.
     pub(crate) fn new<'a>(
         effects: impl Iterator<Item = &'a Estimate> + Clone,
         threshold: f64,
     ) -> Ruler {
         let is_log = effects.clone().any(Estimate::is_told_as_ratio);
+        let ruler = Ruler::of_kind(effects.clone(), threshold, is_log);
+        if ruler.is_log || ruler.reach < 100.0 {
+            return ruler;
+        }
+        Ruler::of_kind(effects, threshold, true)
+    }
+
+    fn of_kind<'a>(
+        effects: impl Iterator<Item = &'a Estimate>,
+        threshold: f64,
+        is_log: bool,
+    ) -> Ruler {
         let mut ruler = Ruler { reach: 1.0, is_log };
         let least = ruler.place(threshold * 2.0);
         let (mut values, mut ends) = (least, least);
@@ -131,6 +143,18 @@ mod tests {
         let ruler = Ruler::new(small.iter(), 3.0);
         assert!(!ruler.is_log && (ruler.reach - 32.0 * 1.05).abs() < 1e-9, "{ruler:?}");
         assert_eq!(ruler.ends(), ("−34 %".to_owned(), "+34 %".to_owned()));
+    }
+
+    #[test]
+    fn no_end_of_a_scale_is_below_nothing() {
+        let check = |effect: Estimate, low: &str, high: &str| {
+            let ends = Ruler::new([effect].iter(), 3.0).ends();
+            assert_eq!(ends, (low.to_owned(), high.to_owned()));
+        };
+        check(estimate(20.0, -15.0, 66.0), "−69 %", "+69 %");
+        // Four times the value is beyond −100 %.
+        check(estimate(40.0, -30.0, 180.0), "0.34 ×", "2.9 ×");
+        check(estimate(-45.0, -70.0, 1.0), "−74 %", "+74 %");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_analysis::{Comparison, Estimate, Findings};
 use dyno_record::{IntervalColumns, KindSummary, Run, StepSummary, TrialOutcome, TrialSummary};
+use serde::Serialize;
 
 use super::{Column, Table, Values};
 use crate::html::Distribution;
@@ -92,6 +93,14 @@ const TEXT: Cell = Cell::Text(None);
 const NUMBER: Cell = Cell::Number(None);
 const WHOLE: Cell = Cell::Whole(None);
 
+/// A word as findings.json and the other tables have it: `response_p95`, `no_difference`.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
 fn name(names: Option<&String>) -> Cell {
     Cell::Text(names.cloned())
 }
@@ -131,18 +140,18 @@ pub(super) fn estimates(findings: &Findings) -> Table {
     };
     for cell in &findings.cells {
         for (metric, estimate) in &cell.metrics {
-            add((cell.variant, cell.step), "all", metric.name(), estimate);
+            add((cell.variant, cell.step), "all", &word(metric), estimate);
         }
     }
     for kind in &findings.kinds {
         for (metric, estimate) in &kind.metrics {
-            add((kind.variant, kind.step), &kind.kind, metric.name(), estimate);
+            add((kind.variant, kind.step), &kind.kind, &word(metric), estimate);
         }
     }
     for facts in &findings.attribution {
         for resource in &facts.uses {
             if let Some(estimate) = &resource.per_transaction {
-                let metric = format!("{} per transaction", resource.name);
+                let metric = format!("{}_per_transaction", resource.name);
                 add((facts.variant, facts.step), "all", &metric, estimate);
             }
         }
@@ -183,7 +192,7 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
             of(c.baseline),
             name(findings.steps.get(c.step).map(|s| &s.name)),
             kind.into(),
-            c.metric.name().into(),
+            word(&c.metric).as_str().into(),
             c.relative.value.into(),
             c.relative.low.into(),
             c.relative.high.into(),
@@ -193,7 +202,7 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
             c.absolute.unit.as_str().into(),
             c.relative.n.into(),
             c.p_value_of_verdict.into(),
-            crate::words::verdict(c.verdict).into(),
+            word(&c.verdict).as_str().into(),
             Cell::Whole(c.repetitions_needed.map(i64::from)),
         ]);
     }

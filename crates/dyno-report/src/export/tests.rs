@@ -88,3 +88,21 @@ fn what_is_no_number_is_missing() {
     assert!(values.iter().all(Option::is_none));
     assert!(!csv(table).contains("NaN"));
 }
+
+#[test]
+fn words_are_those_of_the_findings() {
+    let (findings, runs) = fixture::three_variants();
+    let all = tables(&findings, &runs);
+    let words = |table: usize, name: &str| match &column(&all[table], name).values {
+        Values::Text(words) => words.iter().flatten().cloned().collect::<Vec<String>>(),
+        _ => panic!("{name} is text"),
+    };
+    let document: serde_json::Value =
+        serde_json::from_str(&crate::json::render(&findings)).expect("it is JSON");
+    let told = |name: &str| document["comparisons"][0][name].as_str().expect("a word").to_owned();
+    assert_eq!(words(1, "metric")[0], told("metric"));
+    assert_eq!(words(1, "verdict")[0], told("verdict"));
+    let is_one_word = |word: &String| !word.is_empty() && !word.contains(' ');
+    assert!(words(0, "metric").iter().all(is_one_word));
+    assert!(words(0, "metric").contains(&"response_p95".to_owned()));
+}

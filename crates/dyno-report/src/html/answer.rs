@@ -3,12 +3,15 @@
 use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
 
-use super::parts;
+use super::{parts, price};
 use crate::chart::strip::{self, Ruler};
 use crate::format;
 use crate::markup::{Markup, escape, kept_together};
 use crate::view::View;
 use crate::words;
+
+/// Letters of a headline that is set in the largest size.
+const HEADLINE_LARGE: usize = 130;
 
 /// Rows of verdicts that are shown without being asked for.
 const ROWS_OPEN: usize = 40;
@@ -20,7 +23,9 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     out.classed("p", "eyebrow", summary(view));
     out.element("h1", &findings.title);
     let headline = kept_together(&findings.answer.headline);
-    out.raw("<p class=\"headline\">").prose(&headline).raw("</p>");
+    // A long answer in the largest letters would fill the first screen by itself.
+    let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
+    out.raw(format_args!("<p class=\"headline{long}\">")).prose(&headline).raw("</p>");
     if !findings.answer.details.is_empty() {
         out.raw("<ul class=\"details\">");
         for detail in &findings.answer.details {
@@ -29,6 +34,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         out.raw("</ul>");
     }
     verdicts(out, view);
+    price::beneath(out, view);
     caveats(out, view);
     out.raw("</section>");
 }
@@ -112,9 +118,9 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         let first = if is_first { " first" } else { "" };
         out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
         verdict_row(out, view, row, is_first);
-        effect(out, row.throughput, &rulers.0, threshold);
+        effect(out, (&main, row.throughput), &rulers.0, threshold);
         if has_p95 {
-            effect(out, row.p95, &rulers.1, threshold);
+            effect(out, ("p95 response time", row.p95), &rulers.1, threshold);
         }
         out.raw("</tr>");
     }
@@ -179,8 +185,14 @@ fn tally(rows: &[Row<'_>]) -> String {
         .join(", ")
 }
 
-/// Three cells: the effect in numbers, as a drawing, and the verdict.
-fn effect(out: &mut Markup, comparison: Option<&Comparison>, ruler: &Ruler, threshold: f64) {
+/// Three cells: the effect in numbers, as a drawing, and the verdict. `of` is the metric's name, which
+/// a narrow screen shows in place of the table's head.
+fn effect(
+    out: &mut Markup,
+    (of, comparison): (&str, Option<&Comparison>),
+    ruler: &Ruler,
+    threshold: f64,
+) {
     let Some(comparison) = comparison else {
         out.raw("<td class=\"n\">–</td><td></td><td></td>");
         return;
@@ -188,7 +200,9 @@ fn effect(out: &mut Markup, comparison: Option<&Comparison>, ruler: &Ruler, thre
     let relative = &comparison.relative;
     let class = words::verdict_class(comparison.verdict);
     out.raw(format_args!(
-        "<td class=\"n\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td><td class=\"v\">{}",
+        "<td class=\"n\" data-of=\"{}\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td>\
+         <td class=\"v\">{}",
+        escape(of),
         format::effect_of(relative),
         escape(&spread(relative)),
         strip::effect(relative, ruler, threshold, class),

@@ -69,7 +69,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
         }
     }
     if per == PER[0].0 && !missing.is_empty() {
-        out.raw("<details class=\"fold\"><summary>What is not known, and why</summary>");
+        out.raw("<details class=\"fold aside\"><summary>What is not known, and why</summary>");
         for (why, titles) in &missing {
             out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
             out.prose(&parts::sentence(why)).raw("</p>");
@@ -129,13 +129,14 @@ fn value(out: &mut Markup, variant: usize, estimate: &Estimate) {
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }
+    out.element("small", parts::below(estimate, None));
     out.raw("</td>");
 }
 
 /// The same figures under the names of the field, as a legend.
 fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     let Some(first) = own.iter().find(|f| !f.field_names.is_empty()) else { return };
-    out.raw("<details class=\"fold\"><summary>The same under the names of the field: ");
+    out.raw("<details class=\"fold aside\"><summary>The same under the names of the field: ");
     let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
     head(out, view, own, &["Name", "Formula", "Ours"]);

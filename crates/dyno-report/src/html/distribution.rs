@@ -76,8 +76,9 @@ impl Distribution {
         out
     }
 
-    /// Shares in percent by the logarithm to base 10 of the microseconds; a bucket is the fourth
-    /// part of a doubling. Empty buckets between others are zero.
+    /// Shares in percent by the logarithm to base 10 of the microseconds, as stairs: both edges of
+    /// each bucket, which is the fourth part of a doubling wide. Empty buckets between others are
+    /// zero.
     pub(crate) fn shares(&self) -> Vec<Point> {
         let mut buckets: BTreeMap<i64, u64> = BTreeMap::new();
         for (ns, n) in &self.counts {
@@ -90,8 +91,9 @@ impl Distribution {
             return Vec::new();
         };
         let share = |b: i64| buckets.get(&b).map_or(0.0, |n| *n as f64 / self.n as f64 * 100.0);
-        let place = |b: i64| ((b as f64 + 0.5) / PER_DOUBLING * 2_f64.log10()) - 3.0;
-        (first - 1..=last + 1).map(|b| (place(b), Some(share(b)))).collect()
+        let place = |b: i64| (b as f64 / PER_DOUBLING * 2_f64.log10()) - 3.0;
+        let edges = |b: i64| [(place(b), Some(share(b))), (place(b + 1), Some(share(b)))];
+        (first - 1..=last + 1).flat_map(edges).collect()
     }
 }
 
@@ -221,11 +223,12 @@ mod tests {
         all.merge(&more);
         assert_eq!(all.spectrum(), [(0.0, 1.024), (0.75, 4.096), (1.0, 4.096)]);
         let shares = all.shares();
-        // Eight quarters of doublings apart, and an empty one at either end.
-        assert_eq!(shares.len(), 11);
+        // Eight quarters of doublings apart, and an empty one at either end; two edges of each.
+        assert_eq!(shares.len(), 22);
         let values: Vec<f64> = shares.iter().filter_map(|p| p.1).filter(|v| *v > 0.0).collect();
-        assert_eq!(values, [75.0, 25.0]);
-        assert!((shares[1].0 - (1.024 * 2_f64.powf(0.125)).log10()).abs() < 1e-9);
+        assert_eq!(values, [75.0, 75.0, 25.0, 25.0]);
+        assert!((shares[2].0 - 1.024_f64.log10()).abs() < 1e-9, "its lower edge");
+        assert!((shares[3].0 - (1.024 * 2_f64.powf(0.25)).log10()).abs() < 1e-9, "its upper edge");
         assert!(Distribution::default().shares().is_empty());
     }
 }

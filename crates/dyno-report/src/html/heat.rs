@@ -39,8 +39,8 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
         "span",
         "quiet",
         format!(
-            "stronger: more transactions, on a log scale that all maps share · a column is {}, a \
-             row the fourth part of a doubling · repetitions merged",
+            "stronger: more transactions, on a log scale that all maps share · a column is {}, \
+             from edge to edge of a row times grow by 19 % · repetitions merged",
             format::seconds(length)
         ),
     );

@@ -1,7 +1,7 @@
 //! Kinds of transactions apart: a table for each step that has several, and charts by step.
 
 use dyno_analysis::kinds::KindCell;
-use dyno_analysis::{Comparison, Estimate, Metric};
+use dyno_analysis::{Comparison, Estimate, Metric, tpcc};
 
 use super::parts;
 use crate::format::{self, Unit};
@@ -99,25 +99,26 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
     out.raw("</tbody></table></div>");
 }
 
-/// The throughput of TPC-C's new-orders under the name that the field has for it: only terminals that
-/// wait, on warehouses of full size, measure what the specification calls tpmC.
+/// The throughput of TPC-C's new-orders under the name that the field has for it, and the mode.
 fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
     let variant = view.findings.variants.get(kind.variant)?;
-    if variant.workload != "tpcc" || kind.kind != "new_order" {
+    if variant.workload != tpcc::WORKLOAD || kind.kind != "new_order" {
         return None;
     }
     let throughput = kind.metrics.get(&Metric::Throughput)?;
-    let has = |name: &str, word: &str| variant.options.get(name).is_some_and(|is| is == word);
-    let name = match has("mode", "paced") && !has("size", "small") {
-        true => "tpmC, in no audit of the TPC",
-        false => "NOPM",
+    let step = view.findings.steps.get(kind.step)?;
+    let is_open = step.rate.is_some();
+    let name = match tpcc::new_orders_name(&variant.options, step.clients, is_open) {
+        "tpmC" => "tpmC, in no audit of the TPC",
+        other => other,
     };
+    let mode = tpcc::mode(&variant.options, is_open);
     let a_minute = |rate: f64| format::grouped((rate * 60.0).round().max(0.0) as u64);
     let bounds = match throughput.low.zip(throughput.high) {
         Some((low, high)) => format!(" ({} … {})", a_minute(low), a_minute(high)),
-        None => String::new(),
+        None => format!(" (no bounds, n = {})", throughput.n),
     };
-    Some(format!("{}{bounds} a minute: {name}", a_minute(throughput.value)))
+    Some(format!("{}{bounds} a minute: {name}, {mode}", a_minute(throughput.value)))
 }
 
 fn comparison<'a>(
@@ -144,9 +145,7 @@ fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Compari
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }
-    if let Some(compared) = compared {
-        out.element("small", format::effect_of(&compared.relative));
-    }
+    out.element("small", parts::below(estimate, compared));
     out.raw("</td>");
 }
 

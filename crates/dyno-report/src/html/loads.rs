@@ -434,7 +434,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         out.element("td", words::group(group.group));
         let bounds = format::bounds(&group.relative).unwrap_or_else(|| "no bounds".to_owned());
         out.raw(format_args!(
-            "<td class=\"n\"><b>{}</b><small>{}, n = {}</small></td><td class=\"strip\">{}</td>\
+            "<td class=\"n\" data-of=\"Throughput\"><b>{}</b><small>{}, n = {}</small></td><td class=\"strip\">{}</td>\
              <td>{}</td></tr>",
             format::effect_of(&group.relative),
             escape(&bounds),

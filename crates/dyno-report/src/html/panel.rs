@@ -60,7 +60,10 @@ pub(crate) struct Quantity {
 impl Quantity {
     /// Whether stalls and changes of level are marked: where clients saw them.
     fn is_marked(&self) -> bool {
-        ["Throughput", "p95 response time", "Longest response time"].contains(&self.title.as_str())
+        matches!(
+            self.title.as_str(),
+            "Throughput" | "p95 response time" | "p99 response time" | "Longest response time"
+        )
     }
 }
 

@@ -111,6 +111,20 @@ pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
     format!("{name} · {step}: {value}{bounds}, n = {}", estimate.n)
 }
 
+/// A value as it stands alone in a text: with its bounds, or that there are none, and its
+/// repetitions.
+pub(crate) fn told(estimate: &Estimate) -> String {
+    format!("{}, n = {}", format::told(estimate), estimate.n)
+}
+
+/// What stands below a value in a table of estimates: its effect, and that it has no bounds; empty
+/// where it is a value with bounds that is not compared.
+pub(crate) fn below(estimate: &Estimate, comparison: Option<&Comparison>) -> String {
+    let effect = comparison.map(|comparison| format::effect_of(&comparison.relative));
+    let naked = (estimate.n == 1).then(|| "n = 1, no bounds".to_owned());
+    [effect, naked].into_iter().flatten().collect::<Vec<String>>().join(", ")
+}
+
 /// How a cell is coloured: only what was decided to be better or worse, so that a table's colours
 /// claim no more than its verdicts; by the effect against 30 %, in percent of the full colour.
 pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
@@ -159,6 +173,22 @@ pub(crate) fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn no_value_is_told_without_its_bounds_or_that_there_are_none() {
+        let (findings, _) = fixture::three_variants();
+        let metrics = &findings.cells[0].metrics;
+        let mut estimate = metrics[&dyno_analysis::Metric::Throughput].clone();
+        let comparison = &findings.comparisons[0];
+        let effect = format::effect_of(&comparison.relative);
+        assert!(told(&estimate).ends_with(", n = 3") && !told(&estimate).contains("no bounds"));
+        assert_eq!(below(&estimate, Some(comparison)), effect);
+        assert_eq!(below(&estimate, None), "");
+        (estimate.low, estimate.high, estimate.n) = (None, None, 1);
+        assert!(told(&estimate).ends_with(", no bounds, n = 1"));
+        assert_eq!(below(&estimate, Some(comparison)), format!("{effect}, n = 1, no bounds"));
+        assert_eq!(below(&estimate, None), "n = 1, no bounds");
+    }
 
     #[test]
     fn only_what_was_decided_is_coloured() {

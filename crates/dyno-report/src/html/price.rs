@@ -45,6 +45,70 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     out.raw("</section>");
 }
 
+/// Writes what the work costs, to stand beneath the effects: money where the study gives prices, and
+/// CPU time of the server where it is known. A row for each variant, a column for each step. Nothing
+/// where neither is known.
+pub(crate) fn beneath(out: &mut Markup, view: &View<'_>) {
+    let n = view.findings.variants.len();
+    let known = |c: &&CostFacts| c.variant < n && c.step < view.findings.steps.len();
+    let has = |pick: CostPick| view.findings.cost.iter().filter(known).any(|c| pick(c).is_some());
+    let shown: Vec<(&str, CostPick)> = COSTS.into_iter().filter(|(_, pick)| has(*pick)).collect();
+    if shown.is_empty() {
+        return;
+    }
+    let n_steps = view.findings.steps.len();
+    let dense = if n_steps > 6 { " dense" } else { "" };
+    for (title, pick) in shown {
+        out.raw(format_args!(
+            "<div class=\"scroll\"><table class=\"heat{dense}\"><caption>{title}"
+        ));
+        out.raw("</caption><thead><tr><th>Variant</th>");
+        for step in &view.findings.steps {
+            out.raw(format_args!("<th class=\"n\" scope=\"col\">{}</th>", escape(&step.name)));
+        }
+        out.raw("</tr></thead><tbody>");
+        for variant in 0..n {
+            out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+            out.raw(parts::name(view, variant)).raw("</th>");
+            for step in 0..n_steps {
+                let is_it = |c: &&CostFacts| (c.variant, c.step) == (variant, step);
+                worth(out, view.findings.cost.iter().find(is_it).and_then(pick));
+            }
+            out.raw("</tr>");
+        }
+        out.raw("</tbody></table></div>");
+    }
+}
+
+/// A cost out of what is known of a variant at a step.
+type CostPick = fn(&CostFacts) -> Option<&Estimate>;
+
+/// What stands beneath the effects.
+const COSTS: [(&str, CostPick); 2] = [
+    (
+        "What a million transactions cost <span>less is better: price of an hour ÷ throughput</span>",
+        |cost| cost.money_per_million.as_ref(),
+    ),
+    ("Transactions for a CPU second of the server <span>more is better</span>", |cost| {
+        cost.work_per_cpu_s.as_ref()
+    }),
+];
+
+/// A cell with a cost and its bounds.
+fn worth(out: &mut Markup, estimate: Option<&Estimate>) {
+    let Some(estimate) = estimate else {
+        out.raw("<td class=\"n none\">–</td>");
+        return;
+    };
+    let (value, spread) = format::value_and_spread(estimate);
+    out.raw("<td class=\"n\">").element("b", value);
+    if !spread.is_empty() {
+        out.raw(" ").element("i", spread);
+    }
+    let bounds = if format::bounds(estimate).is_some() { "" } else { ", no bounds" };
+    out.element("small", format!("n = {}{bounds}", estimate.n)).raw("</td>");
+}
+
 /// Throughput by price, the frontier joined.
 fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) {
     let mut currencies: Vec<&str> = Vec::new();
@@ -103,8 +167,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool)
     for cost in own {
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", cost.variant));
         out.raw(parts::name(view, cost.variant)).raw("</th>");
-        let shown =
-            |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), format::with_bounds);
+        let shown = |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), parts::told);
         if has_price {
             let price = cost.price_per_hour.as_ref();
             let hour = price.map_or("–".to_owned(), |p| format!("{} {}", p.amount, p.currency));

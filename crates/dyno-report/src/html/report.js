@@ -70,7 +70,7 @@
   // At an axis there is room for a short unit only.
   const isLong = unit => !["us", "B/s", "1/s"].includes(unit) && unit.length > 3;
   const atAxis = (v, unit) => show(v, isLong(unit) ? "" : unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
-  const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const time = s => {
     const sign = s < 0 ? "−" : "", t = Math.abs(Math.round(s));
     if (t < 60) return `${sign}${t} s`;
@@ -385,7 +385,8 @@
       `${(chart.from - chart.x0) * chart.factor} 0 ${(chart.to - chart.from) * chart.factor} 2000`);
     const labels = chart.svg.querySelector(".xt");
     labels.textContent = "";
-    const stride = strides.find(s => s >= (chart.to - chart.from) / 6) || 86400;
+    const most = chart.svg.classList.contains("big") && matchMedia("(max-width: 460px)").matches ? 4 : 6;
+    const stride = strides.find(s => s >= (chart.to - chart.from) / most) || 86400;
     for (let t = Math.ceil(chart.from / stride) * stride; t <= chart.to; t += stride) {
       const x = chart.left + (t - chart.from) / (chart.to - chart.from) * chart.width;
       labels.appendChild(make("text", { x, y: chart.top + chart.height + 18, class: "a m" }))
@@ -484,6 +485,17 @@
       readMarks(cursor, chart);
     });
     svg.addEventListener("blur", () => { cursor = null; clear(); });
+  });
+
+  // Paper has nothing to click: what is folded is printed, too.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = all("details:not([open])");
+    folded.forEach(details => { details.open = true; });
+  });
+  addEventListener("afterprint", () => {
+    folded.forEach(details => { details.open = false; });
+    folded = [];
   });
 
   // Readings of the table: each is drawn when it is chosen.

@@ -1,6 +1,6 @@
 //! Scaling: what more clients bring, as a table and as lines through the throughput chart.
 
-use dyno_analysis::scaling::{ScalingFacts, ScalingLaw, ScalingLoad, UnderLimit};
+use dyno_analysis::scaling::{LawMiss, ScalingFacts, ScalingLaw, ScalingLoad, UnderLimit};
 use dyno_analysis::{Estimate, Metric};
 
 use super::parts;
@@ -8,6 +8,7 @@ use crate::chart::marks::places;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
+use crate::words;
 
 /// Points of a fitted line between two steps.
 const POINTS: usize = 8;
@@ -76,7 +77,9 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
          root of the clients. Contention and coherency are those of the Universal Scalability Law \
          (Gunther), fitted to each repetition: the share of the work that waits for its turn, and \
          the cost of each pair of clients. A peak beyond the loads that were tried is a guess. \
-         Bounds are over repetitions.",
+         Bounds are over repetitions: they do not tell how well the law fits. R² does, and the loads \
+         that the law misses by more than their bounds and the threshold: with any, its values and \
+         their bounds say little of the variant.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
@@ -88,6 +91,7 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         "Contention",
         "Coherency",
         "Peak at",
+        "Fit",
     ] {
         out.classed("th", "n", title);
     }
@@ -98,6 +102,7 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         for cell in cells(facts) {
             out.classed("td", "n", cell);
         }
+        fit(out, facts);
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
@@ -221,28 +226,101 @@ fn limit_cell(out: &mut Markup, view: &View<'_>, limit: Option<&UnderLimit>) {
     };
     let doubt = if limit.surely { "" } else { " ?" };
     out.raw("<td class=\"n\">").element("b", format!("{}{doubt}", view.step(step)));
-    out.element("small", limit.throughput.as_ref().map_or(String::new(), format::value));
+    if let Some(throughput) = &limit.throughput {
+        out.element("small", parts::told(throughput));
+    }
+    out.raw("</td>");
+}
+
+/// How well the law fits, and by how much it misses the load that it misses most.
+fn fit(out: &mut Markup, facts: &ScalingFacts) {
+    let Some(law) = &facts.law else {
+        out.classed("td", "n none", "–");
+        return;
+    };
+    let class = if law.misses.is_empty() { "n" } else { "n bad" };
+    let r_squared = law.r_squared.map_or("–".to_owned(), |r| format!("R² = {r:.3}"));
+    out.raw(format_args!("<td class=\"{class}\">")).text(r_squared);
+    let share = |miss: &LawMiss| miss.law / miss.measured.value - 1.0;
+    let worst = law.misses.iter().max_by(|a, b| share(a).abs().total_cmp(&share(b).abs()));
+    if let Some(miss) = worst {
+        let clients = words::counted(miss.clients as usize, "client", "clients");
+        let off = Unit::Effect.show(share(miss) * 100.0);
+        let more = match law.misses.len() {
+            1 => String::new(),
+            n => format!(", and misses {} more", n - 1),
+        };
+        out.element("small", format!("{off} at {clients}{more}"));
+    }
     out.raw("</td>");
 }
 
 fn cells(facts: &ScalingFacts) -> Vec<String> {
     let (first, last) = (&facts.loads[0], &facts.loads[facts.loads.len() - 1]);
     let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up));
-    let speed_up = best.map_or(String::new(), |best| {
-        format!("{} at {}", Unit::Ratio.show(best.speed_up), best.clients)
-    });
+    let at = |load: &ScalingLoad, (value, estimate): (f64, Option<&Estimate>)| {
+        let told = match estimate {
+            // What is a multiple of itself is one for sure.
+            _ if load.clients == first.clients => Unit::Ratio.show(value),
+            Some(estimate) => parts::told(estimate),
+            None => format!("{}, no bounds", Unit::Ratio.show(value)),
+        };
+        format!("{told} at {}", load.clients)
+    };
+    let best_speed_up = best.map_or(String::new(), |best| at(best, speed_up(best)));
     let absent = || "–".to_owned();
     let law = |pick: fn(&ScalingLaw) -> Option<&Estimate>| {
         facts.law.as_ref().and_then(pick).map_or_else(absent, format::with_bounds)
     };
     vec![
         format!("{} … {}", first.clients, last.clients),
-        speed_up,
-        format!("{} at {}", Unit::Ratio.show(last.saturation), last.clients),
+        best_speed_up,
+        at(last, saturation(last)),
         facts.turns_at.map_or_else(absent, |clients| clients.to_string()),
         law(|law| Some(&law.one_client)),
         law(|law| Some(&law.contention)),
         law(|law| Some(&law.coherency)),
         law(|law| law.peak_clients.as_ref()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_law_that_misses_a_load_is_told() {
+        let (findings, _) = fixture::three_variants();
+        let mut facts = findings.scaling[0].clone();
+        let told = |facts: &ScalingFacts| {
+            let mut out = Markup::new();
+            fit(&mut out, facts);
+            out.finish()
+        };
+        let law = facts.law.as_mut().expect("it has a law");
+        (law.r_squared, law.misses) = (Some(0.9991), Vec::new());
+        assert_eq!(told(&facts), "<td class=\"n\">R² = 0.999</td>");
+        let measured = findings.cells[0].metrics[&Metric::Throughput].clone();
+        let miss = LawMiss { step: 0, clients: 1, law: measured.value * 1.4, measured };
+        facts.law.as_mut().expect("it has a law").misses = vec![miss];
+        let found = told(&facts);
+        assert!(found.contains("n bad") && found.contains("+40.0 % at 1 client<"), "{found}");
+        facts.law = None;
+        assert!(told(&facts).contains("none"));
+    }
+
+    #[test]
+    fn no_multiple_is_without_its_bounds_or_that_there_are_none() {
+        let (findings, _) = fixture::three_variants();
+        let mut facts = findings.scaling[0].clone();
+        for load in &mut facts.loads {
+            (load.speed_up_estimate, load.saturation_estimate) = (None, None);
+        }
+        let told = cells(&facts);
+        assert!(
+            told[1].contains(", no bounds at ") && told[2].contains(", no bounds at "),
+            "{told:?}"
+        );
+    }
 }

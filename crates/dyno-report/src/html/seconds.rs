@@ -55,9 +55,7 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     let grids: Vec<(usize, &str, &Grid)> =
         times.of_step(step).map(|((v, _, kind), grid)| (*v, kind.as_str(), grid)).collect();
     let Some(first) = grids.first().map(|(_, _, grid)| *grid) else {
-        let text = "The record keeps no histograms of single seconds: percentiles of a stretch of \
-                    time are not known.";
-        out.classed("p", "absent", text);
+        out.classed("p", "absent", no_stretch(view, step));
         return;
     };
     let has_kinds = grids.iter().any(|(_, kind, _)| !kind.is_empty());
@@ -105,6 +103,20 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         ),
     );
     out.raw("</div>");
+}
+
+/// Why the percentiles of a stretch of time are not known.
+fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
+    match view.findings.steps[step].search {
+        Some(_) => {
+            "A search tries one load after another, so percentiles of a stretch of time are not \
+             shown: each trial's stretches are of other loads."
+        }
+        None => {
+            "The record keeps no histograms of single seconds: percentiles of a stretch of time are \
+             not known."
+        }
+    }
 }
 
 /// What the clients saw.
@@ -212,4 +224,22 @@ fn moved(out: &mut Markup, moved: &Moved) {
     let (value, ordinary) = (unit.show(moved.value), unit.show(moved.ordinary));
     out.classed("small", "", format!("{}: {value}, ordinarily {ordinary}", moved.reading));
     out.raw("</div>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_search_does_not_say_that_there_are_no_histograms() {
+        let (mut findings, _) = fixture::three_variants();
+        assert!(no_stretch(&View::new(&findings), 0).starts_with("The record keeps no histograms"));
+        findings.steps[0].search = Some(dyno_analysis::StepSearch {
+            metric: dyno_analysis::Metric::RateAtLimit,
+            limit: "p99 ≤ 20 ms".to_owned(),
+            precision: 0.05,
+        });
+        assert!(no_stretch(&View::new(&findings), 0).starts_with("A search tries"));
+    }
 }

@@ -91,7 +91,7 @@ fn panel(
     }
     let curves = merged.iter().map(|(variant, all)| (*variant, all.shares())).collect();
     if let Some(svg) = histogram(view, &format!("Response times, {title}"), curves, frame) {
-        let note = "share of transactions in each fourth part of a doubling";
+        let note = "share of all transactions that took so long; each stair is 19 % wide";
         parts::figure(out, "", "Histogram", note, &svg);
     }
     out.raw("</div>");

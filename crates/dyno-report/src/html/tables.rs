@@ -3,10 +3,10 @@
 use dyno_analysis::{Comparison, Estimate, Metric};
 
 use super::{cost, kinds, parts, searches};
-use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
+use crate::{field, format};
 
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
@@ -106,6 +106,7 @@ fn row_head(out: &mut Markup, view: &View<'_>, variant: usize) {
     let finished = view.findings.variants[variant].finished;
     let remarks = [
         parts::is_baseline(view, variant).then(|| "baseline".to_owned()),
+        mode(view, variant),
         (!is_even).then(|| format!("n = {finished}")),
     ];
     let remarks: Vec<String> = remarks.into_iter().flatten().collect();
@@ -113,6 +114,18 @@ fn row_head(out: &mut Markup, view: &View<'_>, variant: usize) {
         out.element("small", remarks.join(", "));
     }
     out.raw("</th>");
+}
+
+/// How TPC-C's transactions follow each other, which its throughput means nothing without; none of
+/// other workloads.
+fn mode(view: &View<'_>, variant: usize) -> Option<String> {
+    let modes = (0..view.findings.steps.len()).map(|step| field::mode(view, (variant, step)));
+    let mut modes: Vec<String> = modes
+        .map(|mode| mode.trim_start_matches(", ").to_owned())
+        .filter(|m| !m.is_empty())
+        .collect();
+    modes.dedup();
+    (!modes.is_empty()).then(|| modes.join(" and "))
 }
 
 /// A metric's name with a capital.
@@ -180,12 +193,7 @@ fn estimate_text(out: &mut Markup, estimate: &Estimate, comparison: Option<&Comp
         let class = if spread.starts_with('(') { "range" } else { "" };
         out.raw(" ").classed("i", class, spread);
     }
-    let under = match comparison {
-        Some(comparison) => format::effect_of(&comparison.relative),
-        None if estimate.n == 1 => "n = 1, no bounds".to_owned(),
-        None => return,
-    };
-    out.element("small", under);
+    out.element("small", parts::below(estimate, comparison));
 }
 
 /// Says why a metric is nowhere, each reason once.

@@ -332,6 +332,7 @@ fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
         expected: "10".to_owned(),
         measured: "9".to_owned(),
         pass: false,
+        is_undecided: false,
     };
     findings.trials[3].audit.push(failed);
     let page = render(&findings, &runs, "today");

@@ -37,17 +37,37 @@ fn three_variants() {
         | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 … −5.6 % | ▼ worse | 3 | +12.4 % | +9.1 … +15.7 % | ▼ worse | 3 |
         | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 … −1.1 % | ▼ worse | 3 | +10.9 % | +2.6 … +19.3 % | ▼ worse | 3 |
 
-        | throughput | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
-        |---|---:|---:|---:|---:|---:|
-        | MariaDB 11.8 | 5.24k/s ± 94 | 16.9k/s ± 300 | 26.7k/s ± 480 | 36.7k/s ± 660 | 41.0k/s ± 740 |
-        | MariaDB 12.3 | 5.63k/s ± 100 | 18.4k/s ± 330 | 29.1k/s ± 520 | 40.2k/s ± 720 | 44.4k/s ± 800 |
-        | MariaDB 12.3, 4k pages | 4.77k/s ± 85 | 15.4k/s ± 280 | 24.3k/s ± 440 | 33.4k/s ± 600 | 37.1k/s ± 670 |
+        Cost of the work, with 95 % bounds:
 
-        | p95 response time | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        | variant | step | an hour | a million transactions | n |
+        |---|---|---:|---:|---:|
+        | MariaDB 11.8 | 1 client | 1 USD | 0.0532 USD ± 0.0013 | 3 |
+        | MariaDB 11.8 | 4 clients | 1 USD | 0.0165 USD ± 0.00039 | 3 |
+        | MariaDB 11.8 | 8 clients | 1 USD | 0.0104 USD ± 0.00025 | 3 |
+        | MariaDB 11.8 | 16 clients | 1 USD | 0.00760 USD ± 0.00018 | 3 |
+        | MariaDB 11.8 | 64 clients | 1 USD | 0.00680 USD ± 0.00016 | 3 |
+        | MariaDB 12.3 | 1 client | 1.4 USD | 0.0693 USD ± 0.0017 | 3 |
+        | MariaDB 12.3 | 4 clients | 1.4 USD | 0.0212 USD ± 0.00051 | 3 |
+        | MariaDB 12.3 | 8 clients | 1.4 USD | 0.0134 USD ± 0.00032 | 3 |
+        | MariaDB 12.3 | 16 clients | 1.4 USD | 0.00970 USD ± 0.00023 | 3 |
+        | MariaDB 12.3 | 64 clients | 1.4 USD | 0.00878 USD ± 0.00021 | 3 |
+        | MariaDB 12.3, 4k pages | 1 client | 1.8 USD | 0.105 USD ± 0.0025 | 3 |
+        | MariaDB 12.3, 4k pages | 4 clients | 1.8 USD | 0.0326 USD ± 0.00078 | 3 |
+        | MariaDB 12.3, 4k pages | 8 clients | 1.8 USD | 0.0206 USD ± 0.00049 | 3 |
+        | MariaDB 12.3, 4k pages | 16 clients | 1.8 USD | 0.0150 USD ± 0.00036 | 3 |
+        | MariaDB 12.3, 4k pages | 64 clients | 1.8 USD | 0.0135 USD ± 0.00032 | 3 |
+
+        | throughput, with 95 % bounds | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
-        | MariaDB 11.8 | 400 µs ± 15 µs | 500 µs ± 18 µs | 637 µs ± 23 µs | 906 µs ± 33 µs | 3.28 ms ± 120 µs |
-        | MariaDB 12.3 | 371 µs ± 13 µs | 460 µs ± 16 µs | 575 µs ± 21 µs | 825 µs ± 30 µs | 3.01 ms ± 110 µs |
-        | MariaDB 12.3, 4k pages | 451 µs ± 16 µs | 540 µs ± 20 µs | 688 µs ± 25 µs | 1.02 ms ± 36 µs | 3.64 ms ± 130 µs |
+        | MariaDB 11.8 | 5.24k/s ± 94 (n = 3) | 16.9k/s ± 300 (n = 3) | 26.7k/s ± 480 (n = 3) | 36.7k/s ± 660 (n = 3) | 41.0k/s ± 740 (n = 3) |
+        | MariaDB 12.3 | 5.63k/s ± 100 (n = 3) | 18.4k/s ± 330 (n = 3) | 29.1k/s ± 520 (n = 3) | 40.2k/s ± 720 (n = 3) | 44.4k/s ± 800 (n = 3) |
+        | MariaDB 12.3, 4k pages | 4.77k/s ± 85 (n = 3) | 15.4k/s ± 280 (n = 3) | 24.3k/s ± 440 (n = 3) | 33.4k/s ± 600 (n = 3) | 37.1k/s ± 670 (n = 3) |
+
+        | p95 response time, with 95 % bounds | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        |---|---:|---:|---:|---:|---:|
+        | MariaDB 11.8 | 400 µs ± 15 µs (n = 3) | 500 µs ± 18 µs (n = 3) | 637 µs ± 23 µs (n = 3) | 906 µs ± 33 µs (n = 3) | 3.28 ms ± 120 µs (n = 3) |
+        | MariaDB 12.3 | 371 µs ± 13 µs (n = 3) | 460 µs ± 16 µs (n = 3) | 575 µs ± 21 µs (n = 3) | 825 µs ± 30 µs (n = 3) | 3.01 ms ± 110 µs (n = 3) |
+        | MariaDB 12.3, 4k pages | 451 µs ± 16 µs (n = 3) | 540 µs ± 20 µs (n = 3) | 688 µs ± 25 µs (n = 3) | 1.02 ms ± 36 µs (n = 3) | 3.64 ms ± 130 µs (n = 3) |
 
         - Trial 7 (MariaDB 12.3, 4k pages, repetition 3) failed: the server ended while tables were populated
 
@@ -84,7 +104,7 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     fixture::make_large(&mut findings);
     let text = render(&findings);
     assert!(text.contains("| 122 × | 26.5 … 557 × | ▲ better | 3 |"), "{text}");
-    assert!(text.contains("| 5.63k/s (1.2k … 26k) |"), "{text}");
+    assert!(text.contains("| 5.63k/s (1.2k … 26k) (n = 3) |"), "{text}");
 }
 
 #[test]
@@ -100,13 +120,13 @@ fn one_repetition_of_one_variant() {
         >
         > **Caveat, too few repetitions.** Each variant was measured once; chance cannot be told from effect. Set \`repetitions = 3\` or more in the study.
 
-        | throughput | 8 clients |
+        | throughput, with 95 % bounds | 8 clients |
         |---|---:|
-        | PostgreSQL 18 | 27.0k/s |
+        | PostgreSQL 18 | 27.0k/s, no bounds (n = 1) |
 
-        | p95 response time | 8 clients |
+        | p95 response time, with 95 % bounds | 8 clients |
         |---|---:|
-        | PostgreSQL 18 | 647 µs |
+        | PostgreSQL 18 | 647 µs, no bounds (n = 1) |
 
         <details><summary>Environment</summary>
 

@@ -20,44 +20,80 @@ fn three_variants() {
         &fixture::three_variants().0,
         92,
         expect![[r#"
-        Is MariaDB 12.3 faster than 11.8, and do 4k pages help?
-        MariaDB 12.3 is faster than MariaDB 11.8 by 8 to 10 %; 4k pages cost more than they gain.
-          MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5
-          steps; p95 response time falls in step.
-          With 4k pages throughput is lower by about 9 % at every step that was decided.
-          64 clients are not decided: the bounds are wider than the effect. About 9 repetitions
-          would decide it.
+            Is MariaDB 12.3 faster than 11.8, and do 4k pages help?
+            MariaDB 12.3 is faster than MariaDB 11.8 by 8 to 10 %; 4k pages cost more than they gain.
+              MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5
+              steps; p95 response time falls in step.
+              With 4k pages throughput is lower by about 9 % at every step that was decided.
+              64 clients are not decided: the bounds are wider than the effect. About 9 repetitions
+              would decide it.
 
-        variant                 step           throughput      p95        effect  verdict
-        MariaDB 11.8            1 client     5.24k/s ± 94   400 µs
-                                4 clients   16.9k/s ± 300   500 µs
-                                8 clients   26.7k/s ± 480   637 µs
-                                16 clients  36.7k/s ± 660   906 µs
-                                64 clients  41.0k/s ± 740  3.28 ms
-        MariaDB 12.3            1 client    5.63k/s ± 100   371 µs  +7.6 % ± 2.4  ▲ better
-                                4 clients   18.4k/s ± 330   460 µs  +8.8 % ± 3.1  ▲ better
-                                8 clients   29.1k/s ± 520   575 µs  +9.0 % ± 3.3  ▲ better
-                                16 clients  40.2k/s ± 720   825 µs  +9.8 % ± 2.0  ▲ better
-                                64 clients  44.4k/s ± 800  3.01 ms  +8.4 % ± 8.4  ? inconclusive
-        MariaDB 12.3, 4k pages  1 client     4.77k/s ± 85   451 µs  −9.0 % ± 2.2  ▼ worse
-                                4 clients   15.4k/s ± 280   540 µs  −9.0 % ± 2.4  ▼ worse
-                                8 clients   24.3k/s ± 440   688 µs  −9.0 % ± 2.5  ▼ worse
-                                16 clients  33.4k/s ± 600  1.02 ms  −8.9 % ± 3.3  ▼ worse
-                                64 clients  37.1k/s ± 670  3.64 ms  −9.4 % ± 8.3  ▼ worse
+            n: repetitions; ± and ( … ): 95 % bounds
+            variant                 step        n     throughput        effect  verdict
+            MariaDB 11.8            1 client    3   5.24k/s ± 94
+                                    4 clients   3  16.9k/s ± 300
+                                    8 clients   3  26.7k/s ± 480
+                                    16 clients  3  36.7k/s ± 660
+                                    64 clients  3  41.0k/s ± 740
+            MariaDB 12.3            1 client    3  5.63k/s ± 100  +7.6 % ± 2.4  ▲ better
+                                    4 clients   3  18.4k/s ± 330  +8.8 % ± 3.1  ▲ better
+                                    8 clients   3  29.1k/s ± 520  +9.0 % ± 3.3  ▲ better
+                                    16 clients  3  40.2k/s ± 720  +9.8 % ± 2.0  ▲ better
+                                    64 clients  3  44.4k/s ± 800  +8.4 % ± 8.4  ? inconclusive
+            MariaDB 12.3, 4k pages  1 client    3   4.77k/s ± 85  −9.0 % ± 2.2  ▼ worse
+                                    4 clients   3  15.4k/s ± 280  −9.0 % ± 2.4  ▼ worse
+                                    8 clients   3  24.3k/s ± 440  −9.0 % ± 2.5  ▼ worse
+                                    16 clients  3  33.4k/s ± 600  −8.9 % ± 3.3  ▼ worse
+                                    64 clients  3  37.1k/s ± 670  −9.4 % ± 8.3  ▼ worse
 
-        Caveat, simulated: The server was simulated: no database was measured.
-          Use this report to see what a report looks like, and for nothing else.
+            variant                 step        n  p95 response time
+            MariaDB 11.8            1 client    3     400 µs ± 15 µs
+                                    4 clients   3     500 µs ± 18 µs
+                                    8 clients   3     637 µs ± 23 µs
+                                    16 clients  3     906 µs ± 33 µs
+                                    64 clients  3   3.28 ms ± 120 µs
+            MariaDB 12.3            1 client    3     371 µs ± 13 µs
+                                    4 clients   3     460 µs ± 16 µs
+                                    8 clients   3     575 µs ± 21 µs
+                                    16 clients  3     825 µs ± 30 µs
+                                    64 clients  3   3.01 ms ± 110 µs
+            MariaDB 12.3, 4k pages  1 client    3     451 µs ± 16 µs
+                                    4 clients   3     540 µs ± 20 µs
+                                    8 clients   3     688 µs ± 25 µs
+                                    16 clients  3    1.02 ms ± 36 µs
+                                    64 clients  3   3.64 ms ± 130 µs
 
-        Caveat, the load generator was the limit: The busiest worker of the load generator used 83 %
-        of a CPU.
-          Give the generator more CPUs, or put it on a host of its own; what is measured here may be
-          the generator.
+            Cost of the work
+            variant                 step        an hour  a million transactions  n
+            MariaDB 11.8            1 client      1 USD     0.0532 USD ± 0.0013  3
+                                    4 clients     1 USD    0.0165 USD ± 0.00039  3
+                                    8 clients     1 USD    0.0104 USD ± 0.00025  3
+                                    16 clients    1 USD   0.00760 USD ± 0.00018  3
+                                    64 clients    1 USD   0.00680 USD ± 0.00016  3
+            MariaDB 12.3            1 client    1.4 USD     0.0693 USD ± 0.0017  3
+                                    4 clients   1.4 USD    0.0212 USD ± 0.00051  3
+                                    8 clients   1.4 USD    0.0134 USD ± 0.00032  3
+                                    16 clients  1.4 USD   0.00970 USD ± 0.00023  3
+                                    64 clients  1.4 USD   0.00878 USD ± 0.00021  3
+            MariaDB 12.3, 4k pages  1 client    1.8 USD      0.105 USD ± 0.0025  3
+                                    4 clients   1.8 USD    0.0326 USD ± 0.00078  3
+                                    8 clients   1.8 USD    0.0206 USD ± 0.00049  3
+                                    16 clients  1.8 USD    0.0150 USD ± 0.00036  3
+                                    64 clients  1.8 USD    0.0135 USD ± 0.00032  3
 
-        Caveat, trials are missing: 1 of 9 trials failed.
-          `dyno run` on the same folder tries again what is missing.
+            Caveat, simulated: The server was simulated: no database was measured.
+              Use this report to see what a report looks like, and for nothing else.
 
-        Trial 7 failed: the server ended while tables were populated
-    "#]],
+            Caveat, the load generator was the limit: The busiest worker of the load generator used 83 %
+            of a CPU.
+              Give the generator more CPUs, or put it on a host of its own; what is measured here may be
+              the generator.
+
+            Caveat, trials are missing: 1 of 9 trials failed.
+              `dyno run` on the same folder tries again what is missing.
+
+            Trial 7 failed: the server ended while tables were populated
+        "#]],
     );
 }
 
@@ -67,23 +103,27 @@ fn one_repetition_of_one_variant() {
         &fixture::single().0,
         60,
         expect![[r#"
-        How fast is PostgreSQL 18 with 8 clients?
-        PostgreSQL 18 commits 26.9k transactions per second with 8
-        clients, measured once.
-          With one repetition there are no bounds.
+            How fast is PostgreSQL 18 with 8 clients?
+            PostgreSQL 18 commits 26.9k transactions per second with 8
+            clients, measured once.
+              With one repetition there are no bounds.
 
-        variant        step       throughput     p95
-        PostgreSQL 18  8 clients     27.0k/s  647 µs
+            n: repetitions; ± and ( … ): 95 % bounds
+            variant        step       n          throughput
+            PostgreSQL 18  8 clients  1  27.0k/s, no bounds
 
-        Caveat, simulated: The server was simulated: no database was
-        measured.
-          Use this report to see what a report looks like, and for
-          nothing else.
+            variant        step       n  p95 response time
+            PostgreSQL 18  8 clients  1  647 µs, no bounds
 
-        Caveat, too few repetitions: Each variant was measured once;
-        chance cannot be told from effect.
-          Set `repetitions = 3` or more in the study.
-    "#]],
+            Caveat, simulated: The server was simulated: no database was
+            measured.
+              Use this report to see what a report looks like, and for
+              nothing else.
+
+            Caveat, too few repetitions: Each variant was measured once;
+            chance cannot be told from effect.
+              Set `repetitions = 3` or more in the study.
+        "#]],
     );
 }
 

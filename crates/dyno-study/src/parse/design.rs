@@ -9,6 +9,7 @@ use super::baseline;
 use super::database::NamedDatabase;
 use super::problems::Problems;
 use super::search::{self, Asked};
+use super::steady;
 use super::stopping;
 use super::value::{self, Entry, Given, Rate, Section, integer, list, values};
 use super::vary::{Choices, ReadFactor, Varied, Vary, known_name};
@@ -57,7 +58,9 @@ pub(super) fn read(
     check_size(problems, factors.as_deref(), &scalars, &vary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
+    let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
     Some(Design {
+        until_steady,
         factors: factors?,
         database: database.name(),
         workload: workload.name(),
@@ -354,6 +357,7 @@ impl Scalars {
             seed: self.seed,
             warm_up: self.times.warm_up,
             duration: self.times.duration,
+            until_steady: None,
             rest: self.times.rest,
             run_off: self.times.run_off,
             probes_off: self.probes_off,

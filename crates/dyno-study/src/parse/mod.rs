@@ -13,6 +13,7 @@ mod own;
 mod probe;
 mod problems;
 mod search;
+mod steady;
 mod stopping;
 mod value;
 mod vary;

@@ -23,8 +23,11 @@ pub struct TableContext {
     pub budget: Option<Nanoseconds>,
     /// Size of the data of each variant, by its index; empty when it is not known.
     pub sizes: Vec<Option<VariantSize>>,
-    /// Estimated time to deploy and populate in one trial; none when there is no estimate.
+    /// Estimated time to deploy in one trial; none when there is no estimate.
     pub prepare: Option<Nanoseconds>,
+    /// Estimated time to populate in each trial, by its index: nothing where it starts on data that
+    /// an earlier one has populated. Empty when it is not known.
+    pub populate: Vec<Nanoseconds>,
 }
 
 /// Writes the plan as text: variants, steps, trials in order, totals.
@@ -45,7 +48,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
 }
 
 fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
-    let has_sizes = context.sizes.iter().any(Option::is_some);
+    let has_sizes = !context.sizes.is_empty();
     let mut rows = vec![row(["variant", "compared with"])];
     if has_sizes {
         rows[0].extend(row(["rows", "data"]));
@@ -77,7 +80,9 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
             None => time.to_string(),
         });
         let mut cells: Vec<String> = std::iter::once(step.name.clone()).chain(times).collect();
-        if step.is_open_ended() {
+        if let Some(window) = step.until_steady {
+            cells[2] = format!("until steady for {window}, at most {}", step.duration);
+        } else if step.is_open_ended() {
             cells[2] = format!("until done, at most {}", step.duration);
         }
         if let LoadLevel::Own(own) = &step.load {
@@ -103,6 +108,7 @@ fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
             least += plan.rest;
             most += plan.rest;
         }
+        let prepare = prepare + context.populate.get(index).copied().unwrap_or(Nanoseconds::ZERO);
         least += prepare + plan.trial_time_least();
         most += prepare + plan.trial_time();
         rows.push(vec![
@@ -172,16 +178,21 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
             format!("after each trial's last step, until debt is paid, at most {run_off}"),
         );
     }
-    let times = plan.time_bounds(context.prepare.unwrap_or(Nanoseconds::ZERO));
+    let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
+    let (least, most) = plan.time_bounds(context.prepare.unwrap_or(Nanoseconds::ZERO));
+    let times = (least + populate, most + populate);
     let what = match context.prepare {
-        Some(prepare) => format!("with {prepare} to deploy and populate in each trial"),
+        Some(prepare) if populate > Nanoseconds::ZERO => {
+            format!("with {prepare} to deploy in each trial, and {populate} to populate in all")
+        }
+        Some(prepare) => format!("with {prepare} to deploy in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
     line("time", format!("{} ({what})", span(times)));
     if plan.is_open_ended() {
         let known = plan.trial_time_least();
         let text =
-            "steps and waits that end when something is done take from no time to their longest";
+            "steps and waits that end when something is done may take much less than their longest";
         line("", format!("{text}; {known} of each trial are known beforehand"));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
@@ -190,6 +201,9 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     line("budget", budget_text(times, context.budget));
     if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
         line("disk", format!("about {most} for the largest variant"));
+    }
+    if context.sizes.iter().any(Option::is_none) {
+        line("disk", "not known where the workload's own steps fill its tables".to_owned());
     }
     line("seed", plan.seed.0.to_string());
     text

@@ -161,8 +161,11 @@ fn table_for_people() {
     );
     let plan = plan(&study, Seed(1));
     let size = VariantSize { rows: 40_000, bytes: ByteCount(10 << 20) };
-    let context =
-        TableContext { budget: study.design.budget, sizes: vec![Some(size), None], prepare: None };
+    let context = TableContext {
+        budget: study.design.budget,
+        sizes: vec![Some(size), None],
+        ..TableContext::default()
+    };
     expect![[r#"
         x
 
@@ -184,13 +187,19 @@ fn table_for_people() {
         time    4 min 54 s (warm-up, measured time and rest; deploying and populating come on top)
         budget  4 min: exceeded by 54 s; trials past the budget are not begun
         disk    about 10 MiB for the largest variant
+        disk    not known where the workload's own steps fill its tables
         seed    42
     "#]]
     .assert_eq(&render_table(&plan, &context));
     let context = TableContext { prepare: Some(Nanoseconds::from_secs(10)), ..context };
     let text = render_table(&plan, &context);
-    assert!(text.contains("5 min 34 s (with 10 s to deploy and populate in each trial)"), "{text}");
+    assert!(text.contains("5 min 34 s (with 10 s to deploy in each trial)"), "{text}");
     assert!(text.contains("4 min: exceeded by 1 min 34 s"), "{text}");
+    let second = Nanoseconds::from_secs;
+    let populate = vec![second(20), second(0), second(0), second(0)];
+    let text = render_table(&plan, &TableContext { populate, ..context });
+    let expected = "5 min 54 s (with 10 s to deploy in each trial, and 20 s to populate in all)";
+    assert!(text.contains(expected), "{text}");
     let text = render_table(&plan, &TableContext::default());
     assert!(text.contains("budget  none given"), "{text}");
     assert!(!text.contains("disk"), "{text}");
@@ -225,6 +234,24 @@ fn a_search_is_one_step_of_many_probes() {
         seed    1
     "#]]
     .assert_eq(&render_table(&plan, &TableContext::default()));
+}
+
+#[test]
+fn a_step_until_it_is_steady_has_a_shortest_and_a_longest_time() {
+    let study = with_design(
+        "database = 'a'\nworkload = 'oltp_insert'\nwarm_up = '1s'\nduration = '20s'\n\
+         until_steady = '5min'\nrest = '2s'\nrepetitions = 2\nvary = { clients = [1, 4] }",
+    );
+    let plan = plan(&study, Seed(1));
+    let seconds = Nanoseconds::from_secs;
+    assert_eq!(plan.steps[0].until_steady, Some(seconds(20)));
+    assert_eq!((plan.trial_time_least(), plan.trial_time()), (seconds(44), seconds(604)));
+    assert_eq!(plan.time_bounds(seconds(3)), (seconds(96), seconds(1216)));
+    let text = render_table(&plan, &TableContext::default());
+    assert!(
+        text.contains("4 clients           1 s      until steady for 20 s, at most 5 min"),
+        "{text}"
+    );
 }
 
 /// Designs of several factors, orders and sizes.

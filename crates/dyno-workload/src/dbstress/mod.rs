@@ -97,6 +97,15 @@ impl Workload for DbStress {
         Ok(())
     }
 
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        if is_open && self.settings.think_ns > 0.0 {
+            return Err("option `think_time_ms` does not go with a rate: under a rate it is the \
+                        rate that says when transactions begin; leave one of the two out"
+                .to_owned());
+        }
+        Ok(())
+    }
+
     /// None of its own; says whether there are objects for so many clients.
     fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
         self.settings.sharing.check(self.settings.objects, frame.clients as u64)?;

@@ -45,6 +45,19 @@ fn check_tallies(options: &[(&str, &str)], expected: &[(u64, u64, u64)]) {
 }
 
 #[test]
+fn pauses_do_not_go_with_a_rate() {
+    let check = |options: &[(&str, &str)]| {
+        let given: BTreeMap<String, String> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let workload = crate::catalog::find(super::NAME).unwrap().create(&given, Seed(1)).unwrap();
+        assert_eq!(workload.check_load(false), Ok(()));
+        workload.check_load(true)
+    };
+    assert_eq!(check(&[]), Ok(()));
+    assert!(check(&[("think_time_ms", "5")]).unwrap_err().contains("`think_time_ms`"));
+}
+
+#[test]
 fn a_write_follows_every_so_many_reads() {
     let (read, write) = ((2, 0, 0), (0, 3, 0));
     check_tallies(&[], &[read, write, read, write]);

@@ -2,6 +2,7 @@
 
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
+use super::counts::Counts;
 use super::transactions::Script;
 
 /// Sums of accounts, tellers, branches and history, and the rows of history; one statement, so
@@ -21,8 +22,14 @@ pub(super) fn queries(script: Script) -> Vec<String> {
 }
 
 /// Judges the answers.
-pub(super) fn judge(script: Script, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+pub(super) fn judge(
+    script: Script,
+    counts: &Counts,
+    totals: &AuditTotals,
+    answers: &[TextRows],
+) -> Vec<AuditRow> {
     let mut rows = vec![AuditRow::statements(script.n_statements(), totals), received(totals)];
+    rows.extend(counts.audit_rows(script));
     if script == Script::SelectOnly {
         return rows;
     }

@@ -16,6 +16,7 @@
 //! Where the tables depart from pgbench's is told in `schema`.
 
 mod audit;
+mod counts;
 mod schema;
 mod settings;
 mod transactions;
@@ -33,6 +34,7 @@ use crate::{
     drive,
 };
 
+use counts::Counts;
 use settings::{Protocol, Settings};
 use transactions::Client;
 
@@ -54,13 +56,15 @@ pub fn create(
     _seed: Seed,
 ) -> Result<Arc<dyn Workload>, OptionError> {
     let settings = Settings::read(&options)?;
-    Ok(Arc::new(TpcB { name, options: options.pairs(), settings }))
+    let counts = Counts::new(&settings);
+    Ok(Arc::new(TpcB { name, options: options.pairs(), settings, counts }))
 }
 
 struct TpcB {
     name: &'static str,
     options: Vec<(String, String)>,
     settings: Settings,
+    counts: Counts,
 }
 
 impl Workload for TpcB {
@@ -122,7 +126,7 @@ impl Workload for TpcB {
     }
 
     fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings), seat))
+        Box::pin(drive(Client::new(&self.settings, self.counts.client()), seat))
     }
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
@@ -130,6 +134,6 @@ impl Workload for TpcB {
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        audit::judge(self.settings.script, totals, answers)
+        audit::judge(self.settings.script, &self.counts, totals, answers)
     }
 }

@@ -348,15 +348,45 @@ fn an_audit_counts_statements_and_rows() {
         workload.audit(&totals, &[]).iter().map(|row| row.pass).collect()
     };
     assert!(workload.audit_queries(Dialect::MySql).is_empty());
-    assert_eq!(judge(50, 0, 50, 50), [true, true]);
-    assert_eq!(judge(50, 0, 50, 49), [true, false]);
-    assert_eq!(judge(50, 0, 51, 50), [false, true]);
-    assert_eq!(judge(50, 1, 51, 50), [true, true]);
+    assert_eq!(judge(50, 0, 50, 50), [true, true, true]);
+    assert_eq!(judge(50, 0, 50, 49), [true, false, true]);
+    assert_eq!(judge(50, 0, 51, 50), [false, true, true]);
+    assert_eq!(judge(50, 1, 51, 50), [true, true, true]);
 }
 
 #[test]
 fn an_audit_without_answers_fails() {
     let rows = workload(&[]).audit(&AuditTotals::default(), &[vec![]]);
-    let failed: Vec<bool> = rows.iter().map(|row| row.pass).collect();
-    assert_eq!(failed, [true, true, false, false, false, false], "{rows:?}");
+    let passed: Vec<bool> = rows.iter().map(|row| row.pass).collect();
+    assert_eq!(passed, [true, true, true, true, true, false, false, false, false], "{rows:?}");
+    assert!(rows[2..5].iter().all(|row| row.is_undecided), "nothing was drawn: {rows:?}");
+}
+
+#[test]
+fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
+    let settings = |distribution: &str| {
+        let given = BTreeMap::from([("distribution".to_owned(), distribution.to_owned())]);
+        let specs = super::option_specs();
+        let options = crate::options::Options::resolve(&specs, &given).unwrap();
+        super::settings::Settings::read(&options).unwrap()
+    };
+    let failed = |meant: &str, drawn: &str| -> Vec<String> {
+        let counts = super::counts::Counts::new(&settings(meant));
+        let drawn = settings(drawn);
+        let mut random = Seed(3).stream();
+        let client = counts.client();
+        for _ in 0..5000 {
+            client.accounts.note(drawn.accounts.draw(&mut random));
+            client.tellers.note(random.below(10));
+            client.branches.note(0);
+        }
+        let rows = counts.audit_rows(super::transactions::Script::TpcbLike);
+        assert!(rows.iter().all(|row| !row.is_undecided), "{rows:?}");
+        rows.into_iter().filter(|row| !row.pass).map(|row| row.name).collect()
+    };
+    assert!(failed("uniform", "uniform").is_empty() && failed("zipfian", "zipfian").is_empty());
+    for (meant, drawn) in [("uniform", "zipfian"), ("zipfian", "uniform")] {
+        let failed = failed(meant, drawn);
+        assert!(failed.len() == 1 && failed[0].starts_with("skew of accounts"), "{failed:?}");
+    }
 }

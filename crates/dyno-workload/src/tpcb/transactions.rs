@@ -7,6 +7,7 @@ use dyno_units::RandomStream;
 use crate::sysbench::distribution::Distribution;
 use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
 
+use super::counts::Drawing;
 use super::settings::{Protocol, Settings, TELLERS};
 
 /// Largest amount, up or down, that a transaction moves.
@@ -143,18 +144,20 @@ pub(super) struct Client {
     scale: u64,
     accounts: Distribution,
     drawn: Drawn,
+    drawing: Drawing,
     // Used again for each statement that goes as text.
     sql: String,
 }
 
 impl Client {
-    pub(super) fn new(settings: &Settings) -> Client {
+    pub(super) fn new(settings: &Settings, drawing: Drawing) -> Client {
         Client {
             script: settings.script,
             protocol: settings.protocol,
             scale: settings.scale,
             accounts: settings.accounts,
             drawn: Drawn::default(),
+            drawing,
             sql: String::with_capacity(STATEMENT_BYTES_MAX),
         }
     }
@@ -195,10 +198,15 @@ fn write_text(sql: &mut String, template: &str, values: &[i64]) {
 impl Transactions for Client {
     /// Draws all values, in pgbench's order.
     fn draw(&mut self, random: &mut RandomStream) -> usize {
-        self.drawn.aid = self.accounts.draw(random) as i64 + 1;
+        let account = self.accounts.draw(random);
+        self.drawing.accounts.note(account);
+        self.drawn.aid = account as i64 + 1;
         if self.script.has_begin() {
-            self.drawn.bid = random.below(self.scale) as i64 + 1;
-            self.drawn.tid = random.below(self.scale * TELLERS) as i64 + 1;
+            let branch = random.below(self.scale);
+            let teller = random.below(self.scale * TELLERS);
+            self.drawing.branches.note(branch);
+            self.drawing.tellers.note(teller);
+            (self.drawn.bid, self.drawn.tid) = (branch as i64 + 1, teller as i64 + 1);
             self.drawn.delta = random.below(2 * DELTA_MOST as u64 + 1) as i64 - DELTA_MOST;
         }
         0

@@ -56,6 +56,11 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
         )
         .args(load_arguments())
         .arg(option("duration", "TIME", "Measured time").default_value("10s"))
+        .arg(option(
+            "until-steady",
+            "TIME",
+            "Go on until throughput has been steady for --duration, at most this long",
+        ))
         .arg(option("warm-up", "TIME", "Warm-up before it").default_value("1s"))
         .arg(option("run-off", "TIME", "Watch the debt being paid after the load, at most so long"))
         .arg(probes_off())
@@ -125,8 +130,8 @@ fn load_arguments() -> [Arg; 3] {
 /// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let (name, matches) = matches.subcommand().context("a workload has to be named")?;
-    let study = study(name, matches)?;
-    let seed = Seed(parsed(matches, "seed")?.unwrap_or(1));
+    let study = study(name, matches).map_err(crate::misuse)?;
+    let seed = Seed(parsed(matches, "seed").map_err(crate::misuse)?.unwrap_or(1));
     let plan = dyno_study::plan(&study, seed);
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
     let manifest =
@@ -175,11 +180,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     } else {
         terminal::out(&result::told(&result));
         if record.is_named() {
-            terminal::out(&report::write_all(
-                &[record.path().to_owned()],
-                None,
-                lab.clock.unix_millis(),
-            )?);
+            terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
         }
     }
     Ok(End::Good)
@@ -237,6 +238,20 @@ fn positive(matches: &ArgMatches, name: &str) -> anyhow::Result<Nanoseconds> {
     }
 }
 
+/// The longest time of a step that is to become steady.
+fn until_steady(
+    matches: &ArgMatches,
+    load: Option<&LoadLevel>,
+) -> anyhow::Result<Option<Nanoseconds>> {
+    if text(matches, "until-steady").is_none() {
+        return Ok(None);
+    }
+    let longest = positive(matches, "until-steady")?;
+    dyno_study::check_until_steady(load, positive(matches, "duration")?, longest)
+        .map_err(|wrong| anyhow::anyhow!("--until-steady: {}; {}", wrong.why, wrong.help))?;
+    Ok(Some(longest))
+}
+
 fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
     let spec = dyno_workload::catalog::find(workload).context("there is no such workload")?;
     let mut options = BTreeMap::new();
@@ -249,6 +264,7 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
     let database = database(matches)?;
     let loads = loads(matches, workload, (&options, &database.product))?;
     let has_own_steps = matches!(loads[..], [LoadLevel::Own(_), ..]);
+    let until_steady = until_steady(matches, loads.first())?;
     let workers = parsed::<u32>(matches, "workers")?;
     if workers == Some(0) {
         bail!("--workers: at least one worker is needed");
@@ -277,6 +293,7 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
                 _ => duration(matches, "warm-up")?,
             },
             duration: positive(matches, "duration")?,
+            until_steady,
             rest: Nanoseconds::ZERO,
             run_off: text(matches, "run-off").map(|_| positive(matches, "run-off")).transpose()?,
             probes_off: off(matches),
@@ -409,6 +426,7 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         let products = dyno_lab::products();
         if !products.iter().any(|product| product.name == on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
+            let on = dyno_study::redact_url(on);
             bail!("--on: there is no product `{on}`; there are {}, or a URL", names.join(", "));
         }
         Product::Private(on.to_owned())

@@ -163,6 +163,7 @@ impl Bench<'_> {
             step: 0,
             warm_up: Nanoseconds(self.duration.0 / 4).min(WARM_UP_MOST),
             duration: self.duration,
+            until_steady: None,
             // As a bench has it: a limit has its price.
             statement_timeout: Nanoseconds::from_secs(60),
             retries: 3,

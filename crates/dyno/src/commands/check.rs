@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::commands::{StudyFile, read_study};
+use crate::commands::{StudyFile, counted, read_study};
 use crate::{End, terminal};
 
 /// Checks a study file.
@@ -11,11 +11,11 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
     let plan = dyno_study::plan(&study, seed);
     terminal::out(&format!(
-        "{}: no errors; {} variants, {} steps, {} trials",
+        "{}: no errors; {}, {}, {}",
         path.display(),
-        plan.variants.len(),
-        plan.steps.len(),
-        plan.trials.len()
+        counted(plan.variants.len(), "variant"),
+        counted(plan.steps.len(), "step"),
+        counted(plan.trials.len(), "trial")
     ));
     Ok(End::Good)
 }

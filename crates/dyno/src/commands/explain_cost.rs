@@ -13,6 +13,7 @@ use dyno_lab::Lab;
 use dyno_units::{ByteCount, Seed};
 use dyno_workload::{Connection, Row, Workload};
 
+use crate::commands::counted;
 use crate::{End, lab, secrets, terminal};
 
 /// Rows of one commit while populating.
@@ -24,7 +25,7 @@ pub(crate) struct ExplainCostOptions {
     /// The statement
     #[arg(value_name = "SQL")]
     sql: String,
-    /// sqlite, mariadb, postgresql, or the URL of a server that runs
+    /// sqlite, mariadb, postgresql, null-mysql, null-postgresql, or the URL of a server that runs
     #[arg(long, value_name = "DATABASE")]
     on: String,
     /// Runs that count; one more before them warms up
@@ -71,16 +72,17 @@ fn runs(text: &str) -> Result<u32, String> {
 pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
     if let Err(reason) = dyno_database::check_statement(&options.sql, access) {
-        bail!("{reason}{}", if options.writes { "" } else { " (--writes)" });
+        let hint = if options.writes { "" } else { " (--writes)" };
+        return Err(crate::misuse(anyhow::anyhow!("{reason}{hint}")));
     }
     let lab = lab::make(options.data_folder.as_deref())?;
     let told = if options.on.contains("://") {
-        let endpoint = Endpoint::from_url_of_server(&secrets::expand(&options.on)?)?;
+        let endpoint = endpoint_of(&options.on).map_err(crate::misuse)?;
         if options.is_private_asked() {
-            bail!(
+            return Err(crate::misuse(anyhow::anyhow!(
                 "--workload, --setup, --engine, --programs and --setting are for private servers; \
                  Dyno does not change one that runs already"
-            );
+            )));
         }
         let connector = match endpoint.protocol {
             dyno_database::Protocol::MySql => dyno_database::mysql::connector(endpoint),
@@ -88,14 +90,13 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         };
         explained(options, &lab, cost_source(&connector, access, &lab.clock))
     } else {
-        let server = dyno_database::start(&options.spec(&lab)?, &lab.keeper, &lab.clock).map_err(
-            |error| {
-                for line in &error.log {
-                    terminal::say(&format!("  server log: {line}"));
-                }
-                anyhow::Error::new(error)
-            },
-        )?;
+        let spec = options.spec(&lab).map_err(crate::misuse)?;
+        let server = dyno_database::start(&spec, &lab.keeper, &lab.clock).map_err(|error| {
+            for line in &error.log {
+                terminal::say(&format!("  server log: {line}"));
+            }
+            anyhow::Error::new(error)
+        })?;
         let told = prepare(options, server.as_ref())
             .and_then(|()| explained(options, &lab, server.cost_source(access, &lab.clock)));
         server.stop()?;
@@ -104,6 +105,10 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     let Some(told) = told? else { return Ok(End::Interrupted) };
     terminal::out(&told);
     Ok(End::Good)
+}
+
+fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
+    Ok(Endpoint::from_url_of_server(&secrets::expand(url)?)?)
 }
 
 impl ExplainCostOptions {
@@ -121,8 +126,8 @@ impl ExplainCostOptions {
         if !products.iter().any(|product| product.name == self.on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
             bail!(
-                "--on: there is no product `{}`; there are {}, or a URL",
-                self.on,
+                "--on: no statement can be explained on `{}`, but on {}, or a URL",
+                dyno_study::redact_url(&self.on),
                 names.join(", ")
             );
         }
@@ -243,12 +248,12 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
 fn table(cost: &Cost) -> String {
     let Cost { seconds, .. } = cost;
     let mut out = format!(
-        "{} runs: {} s in the middle ({} to {}); {} rows returned, {} changed\n",
-        cost.runs,
+        "{}: {} s in the middle ({} to {}); {} returned, {} changed\n",
+        counted(cost.runs as usize, "run"),
         amount(seconds.median),
         amount(seconds.low),
         amount(seconds.high),
-        cost.rows,
+        counted(cost.rows as usize, "row"),
         cost.changed,
     );
     if cost.counters.is_empty() {
@@ -312,7 +317,7 @@ mod tests {
             }],
             n_counters: 400,
         };
-        let expected = "5 runs: 0.0125 s in the middle (0.01 to 2); 1 rows returned, 0 changed\n\
+        let expected = "5 runs: 0.0125 s in the middle (0.01 to 2); 1 row returned, 0 changed\n\
              counter                a run   from         to  idle\n\
              handler_read_rnd_next  10001  10000  10002.5     0\n";
         let found = table(&cost);

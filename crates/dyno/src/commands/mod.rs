@@ -23,6 +23,11 @@ use dyno_study::{Product, Study, diagnostic};
 
 use crate::{secrets, terminal, vocabulary};
 
+/// `1 row`, `2 rows`.
+pub(crate) fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A study file that was read without an error.
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
@@ -32,13 +37,15 @@ pub(crate) struct StudyFile {
 /// Reads a study file. None when it has errors, all of which have been shown then.
 pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let source = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the study {}", path.display()))?;
+        .with_context(|| format!("cannot read the study {}", path.display()))
+        .map_err(crate::misuse)?;
     match dyno_study::parse(&source, &vocabulary::vocabulary()) {
         Ok(mut study) => {
             for database in &mut study.databases {
                 if let Product::Url(url) = &mut database.product {
                     *url = secrets::expand(url)
-                        .with_context(|| format!("database `{}`", database.name))?;
+                        .with_context(|| format!("database `{}`", database.name))
+                        .map_err(crate::misuse)?;
                 }
             }
             Ok(Some(StudyFile { study, source }))

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use dyno_lab::Lab;
-use dyno_study::Plan;
-use dyno_study::plan::{TableContext, VariantSize, render_table};
+use dyno_lab::{ExpectedData, Lab};
+use dyno_study::Product;
+use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{StudyFile, read_study};
@@ -12,6 +12,9 @@ use crate::{End, terminal};
 
 /// A cautious guess of how long a private server takes to start and stop.
 const START_TIME: Nanoseconds = Nanoseconds::from_secs(4);
+
+/// The same where there is no server to start.
+const OPEN_TIME: Nanoseconds = Nanoseconds::from_secs(1);
 
 /// A cautious guess of how fast tables are filled on a small machine, indexes included.
 const POPULATE_ROWS_PER_S: u64 = 50_000;
@@ -22,17 +25,44 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
     let data = dyno_lab::expected_disk(&plan)?;
-    let most_rows = data.iter().map(|data| data.rows).max().unwrap_or(0);
+    let is_embedded = |product: &Product| match product {
+        Product::Private(name) => matches!(name.as_str(), "sqlite" | "simulated"),
+        Product::Url(_) => true,
+    };
+    let is_quick = plan.variants.iter().all(|variant| is_embedded(&variant.database.product));
+    let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
     let context = TableContext {
         budget: study.design.budget,
-        sizes: data
-            .iter()
-            .map(|data| Some(VariantSize { rows: data.rows, bytes: ByteCount(data.bytes) }))
-            .collect(),
-        prepare: Some(START_TIME + Nanoseconds::from_secs(most_rows / POPULATE_ROWS_PER_S)),
+        sizes: data.iter().map(size).collect(),
+        prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
+        populate: populate_times(&plan, &rows, study.design.reuse),
     };
     terminal::out(&render_table(&plan, &context));
     Ok(End::Good)
+}
+
+/// The size of a variant's data; none where its tables are empty until its own steps fill them.
+fn size(data: &ExpectedData) -> Option<VariantSize> {
+    let size = VariantSize { rows: data.rows, bytes: ByteCount(data.bytes) };
+    (data.rows > 0).then_some(size)
+}
+
+/// Time to populate in each trial, `rows` by variant. A data set of a private server is populated
+/// once, as far as that is known beforehand: settings that shape its files make further ones.
+fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds> {
+    let mut kept = Vec::new();
+    let populate = |trial: &PlannedTrial| {
+        let Variant { database, workload, .. } = &plan.variants[trial.variant];
+        let data = (&database.product, &database.engine, &database.programs, workload);
+        if is_reused && kept.contains(&data) {
+            return Nanoseconds::ZERO;
+        }
+        if matches!(database.product, Product::Private(_)) {
+            kept.push(data);
+        }
+        Nanoseconds::from_secs(rows[trial.variant] / POPULATE_ROWS_PER_S)
+    };
+    plan.trials.iter().map(populate).collect()
 }
 
 /// Says before the run when the largest data set will not fit on the disk.
@@ -51,4 +81,35 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_set_is_populated_once_where_it_can_be_reused() {
+        let check = |product: &str, is_reused: bool, expected: [u64; 3]| {
+            let source = format!(
+                "title = 'x'\n[database.a]\n{product}\n[workload.oltp_insert]\n[design]\n\
+                 repetitions = 3\n"
+            );
+            let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+            let plan = dyno_study::plan(&study, Seed(1));
+            let found = populate_times(&plan, &[200_000], is_reused);
+            assert_eq!(found, expected.map(Nanoseconds::from_secs));
+        };
+        check("product = 'mariadb'", true, [4, 0, 0]);
+        check("product = 'mariadb'", false, [4, 4, 4]);
+        check("url = 'mysql://me@h/c'", true, [4, 4, 4]);
+    }
+
+    #[test]
+    fn an_empty_table_is_of_no_known_size() {
+        let check = |rows: u64, expected: Option<u64>| {
+            assert_eq!(size(&ExpectedData { rows, bytes: 7 }).map(|size| size.rows), expected);
+        };
+        check(5, Some(5));
+        check(0, None);
+    }
 }

@@ -11,21 +11,28 @@ use dyno_report::times::Times;
 
 use crate::cli::{ReportFormat, ReportOptions};
 use crate::clock::SystemClock;
+use crate::commands::counted;
 use crate::{End, terminal};
 
 /// Makes the report of runs again.
 pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     use dyno_units::Clock;
     let now = SystemClock::start().unix_millis();
-    let Some(format) = options.format else {
-        let text = write_all(&options.runs, options.threshold, now)?;
-        terminal::out(&text);
-        return Ok(End::Good);
-    };
     let runs = read(&options.runs)?;
     let findings = find(&runs, options.threshold);
+    let Some(format) = options.format else {
+        let folder = match &options.out {
+            Some(folder) => folder.clone(),
+            None => place(&runs)?,
+        };
+        terminal::out(&write_into(&folder, &findings, &runs, now)?);
+        return Ok(End::Good);
+    };
     if let Some(rows) = format.rows() {
-        let folder = options.out.clone().unwrap_or_else(|| runs[0].folder.join("tables"));
+        let folder = match &options.out {
+            Some(folder) => folder.clone(),
+            None => place(&runs)?.join("tables"),
+        };
         terminal::out(&write_tables(&findings, &runs, rows, &folder)?);
         return Ok(End::Good);
     }
@@ -96,7 +103,7 @@ pub(crate) fn write_tables(
         };
         let path = folder.join(format!("{}.{ending}", table.name));
         write(&path, &bytes)?;
-        told += &format!("{}: {} rows\n", path.display(), table.len());
+        told += &format!("{}: {}\n", path.display(), counted(table.len(), "row"));
     }
     Ok(told)
 }
@@ -146,25 +153,82 @@ fn times(findings: &Findings, runs: &[Run]) -> anyhow::Result<Times> {
     Ok(times)
 }
 
-/// Analyses runs, writes report.html, report.md and findings.json into the first one's folder, and
-/// returns the summary for the terminal.
-pub(crate) fn write_all(
-    folders: &[PathBuf],
-    threshold: Option<f64>,
-    now_unix_ms: u64,
-) -> anyhow::Result<String> {
-    let runs = read(folders)?;
-    let findings = find(&runs, threshold);
-    let folder = &runs[0].folder;
-    write(&folder.join("report.html"), html(&findings, &runs, now_unix_ms)?.as_bytes())?;
-    write(&folder.join("report.md"), dyno_report::markdown::render(&findings).as_bytes())?;
-    write(&folder.join("findings.json"), dyno_report::json::render(&findings).as_bytes())?;
-    Ok(format!("{}\nreport: {}\n", summary(&findings), folder.join("report.html").display()))
+/// Analyses a run, writes report.html, report.md and findings.json into its folder, and returns the
+/// summary for the terminal.
+pub(crate) fn write_all(folder: &Path, now_unix_ms: u64) -> anyhow::Result<String> {
+    let runs = read(&[folder.to_owned()])?;
+    write_into(folder, &find(&runs, None), &runs, now_unix_ms)
 }
 
-/// Reads runs.
+/// Writes report.html, report.md and findings.json into a folder, and returns the summary for the
+/// terminal.
+fn write_into(
+    folder: &Path,
+    findings: &Findings,
+    runs: &[Run],
+    now_unix_ms: u64,
+) -> anyhow::Result<String> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    write(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
+    write(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
+    write(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;
+    Ok(format!("{}\nreport: {}\n", summary(findings), folder.join("report.html").display()))
+}
+
+/// Where the report of runs goes if nothing else is said: of one run into its folder, of several into
+/// one beside the first that names them all. A run's own folder keeps what was said of it alone.
+fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
+    if let [only] = runs {
+        return Ok(only.folder.clone());
+    }
+    let found = |run: &Run| {
+        let folder = run.folder.canonicalize();
+        folder.with_context(|| format!("cannot find {}", run.folder.display()))
+    };
+    let folders = runs.iter().map(found).collect::<anyhow::Result<Vec<PathBuf>>>()?;
+    let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into();
+    // As the user has written it, where that names the folder: `runs/before+after`.
+    let first = if runs[0].folder.file_name().is_some() { &runs[0].folder } else { &folders[0] };
+    let names: Vec<String> = folders.iter().map(name).collect();
+    let place = first.with_file_name(joined_name(&names));
+    if place.join("manifest.json").exists() {
+        anyhow::bail!("{} is the folder of a run; choose another with --out", place.display());
+    }
+    Ok(place)
+}
+
+/// Longest name of a folder that names all runs.
+const NAME_BYTES: usize = 120;
+
+/// The name of the folder for the report of several runs.
+fn joined_name(names: &[String]) -> String {
+    let all = names.join("+");
+    if all.len() <= NAME_BYTES {
+        return all;
+    }
+    // FNV-1a, 32 bits: other runs get another folder.
+    let hash = all
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let first: String = names[0].chars().take(NAME_BYTES / 4).collect();
+    format!("{first}+{}-more-{hash:08x}", names.len() - 1)
+}
+
+/// Reads runs, each of which may be there once.
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
-    folders.iter().map(|folder| read_run(folder).context("cannot use the record")).collect()
+    let runs: Vec<Run> = folders
+        .iter()
+        .map(|folder| read_run(folder).context("cannot use the record"))
+        .collect::<anyhow::Result<_>>()?;
+    if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
+        anyhow::bail!(
+            "{} and {} hold the same run: its trials would count twice; give it once",
+            folders[first].display(),
+            folders[second].display()
+        );
+    }
+    Ok(runs)
 }
 
 /// Analyses runs.
@@ -199,7 +263,18 @@ pub(crate) fn date(unix_ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::date;
+    use super::{date, joined_name};
+
+    #[test]
+    fn several_runs_are_named_by_their_folders() {
+        let check = |names: &[&str], expected: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(joined_name(&names), expected);
+        };
+        check(&["before", "after"], "before+after");
+        let long = "a-rather-long-name-".repeat(4);
+        check(&[&long, &long], "a-rather-long-name-a-rather-lo+1-more-22600a5a");
+    }
 
     #[test]
     fn dates_are_civil() {

@@ -8,7 +8,7 @@ use dyno_study::{Plan, Study};
 use dyno_units::{Nanoseconds, Seed};
 
 use crate::cli::RunOptions;
-use crate::commands::{StudyFile, plan, read_study, report};
+use crate::commands::{StudyFile, counted, plan, read_study, report};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
@@ -33,11 +33,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
     terminal::say(&format!(
-        "{}\n{} variants × {} repetitions, {} trials, {} of load, seed {}; record in {}",
+        "{}\n{} × {}, {}, {} of load, seed {}; record in {}",
         plan.title,
-        plan.variants.len(),
-        study.design.repetitions,
-        plan.trials.len(),
+        counted(plan.variants.len(), "variant"),
+        counted(study.design.repetitions as usize, "repetition"),
+        counted(plan.trials.len(), "trial"),
         load_time(&plan),
         seed.0,
         folder.display()
@@ -60,13 +60,13 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         Ok(end) => end,
         // What was measured is kept and shown, whatever ended the run.
         Err(error) => {
-            if report::write_all(std::slice::from_ref(&folder), None, now).is_err() {
+            if report::write_all(&folder, now).is_err() {
                 terminal::say("the report could not be written either");
             }
             return Err(error);
         }
     };
-    terminal::out(&report::write_all(&[folder], None, lab.clock.unix_millis())?);
+    terminal::out(&report::write_all(&folder, lab.clock.unix_millis())?);
     Ok(tell(&end))
 }
 

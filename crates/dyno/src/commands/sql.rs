@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use dyno_record::QueryRows;
 
+use crate::commands::counted;
 use crate::{End, terminal};
 
 /// Runs a query and prints its rows.
@@ -45,7 +46,7 @@ fn table(answer: &QueryRows) -> String {
             out += &(rules.join("  ") + "\n");
         }
     }
-    out + &format!("({} rows)\n", answer.rows.len())
+    out + &format!("({})\n", counted(answer.rows.len(), "row"))
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
             columns: vec!["a".into(), "name".into()],
             rows: vec![vec![Some("10".into()), None]],
         };
-        assert_eq!(table(&answer), "a   name\n--  ----\n10  NULL\n(1 rows)\n");
+        assert_eq!(table(&answer), "a   name\n--  ----\n10  NULL\n(1 row)\n");
         assert_eq!(tsv(&answer), "a\tname\n10\t\n");
     }
 }

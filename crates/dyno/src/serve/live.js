@@ -50,9 +50,9 @@
   };
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
   source.addEventListener("state", event => {
-    const { planned, ended, trial } = JSON.parse(event.data);
+    const { planned, ended, trial, of } = JSON.parse(event.data);
     one("state").textContent = `${ended} of ${planned} trials ended`;
-    one("phase").textContent = trial ? `Trial ${trial}` : ended < planned ? "Between trials" : "All is done";
+    one("phase").textContent = trial ? of || `Trial ${trial}` : ended < planned ? "Between trials" : "All is done";
   });
   source.addEventListener("second", event => {
     const second = JSON.parse(event.data);
@@ -62,13 +62,15 @@
     later();
   });
   source.addEventListener("happened", event => {
-    const { event: what, unix_ms, at_ns, ...rest } = JSON.parse(event.data);
+    const { event: what, unix_ms, told, of, name, phase } = JSON.parse(event.data);
     const row = one("events").insertRow(0);
-    row.insertCell().textContent = new Date(unix_ms).toLocaleTimeString();
-    row.insertCell().textContent = what.replaceAll("_", " ");
-    row.insertCell().textContent = Object.entries(rest)
-      .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ");
-    if (what === "phase_began") one("phase").textContent = `${rest.name}: ${rest.phase}`;
+    const when = row.insertCell();
+    when.className = "when";
+    // As everywhere else: UTC, and no clock of the reader's.
+    when.textContent = Number.isFinite(unix_ms) ? new Date(unix_ms).toISOString().slice(0, 19).replace("T", " ") : "–";
+    row.insertCell().textContent = of || "–";
+    row.insertCell().textContent = told;
+    if (what === "phase_began") one("phase").textContent = [of, `${name}: ${phase}`].filter(Boolean).join(" · ");
   });
   source.addEventListener("error", () => {
     if (source.readyState === EventSource.CLOSED) one("state").textContent = "The server has gone away";

@@ -10,11 +10,12 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dyno_record::{SecondOfTimes, new_histogram, read_times_line};
+use dyno_record::{Event, SecondOfTimes, new_histogram, read_times_line};
 use serde_json::{Value, json};
 
 use super::http::{self, Request};
 use super::runs::{self, RunEntry};
+use super::told;
 
 /// Time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -66,19 +67,25 @@ impl Watched {
         let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
         let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
-        let state = json!({ "run": name, "planned": planned, "ended": run.ended, "trial": trial });
+        let of_folder = |folder: &String| told::trial(run.manifest.as_ref().ok()?, folder);
+        let of = trial.as_ref().and_then(of_folder);
+        let state = json!({ "run": name, "planned": planned, "ended": run.ended, "trial": trial,
+            "of": of });
         if self.state.as_ref() != Some(&state) {
             tell("state", state.clone());
             self.state = Some(state);
         }
         for line in self.lines(&folder.join("events.jsonl")) {
-            tell_event(&line, tell);
+            tell_event(&line, None, tell);
         }
         // What came last before a trial ended is in its packed files, and in the report.
         self.trial = run.open_trial.or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
+        let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
+        let manifest = run.manifest.as_ref().ok();
+        let of = folder.zip(manifest).and_then(|(folder, plan)| told::trial(plan, &folder));
         for line in self.lines(&trial.join("events.jsonl")) {
-            tell_event(&line, tell);
+            tell_event(&line, of.as_deref(), tell);
         }
         let mut seconds = Seconds::default();
         for line in self.lines(&trial.join("intervals.hlog")) {
@@ -116,10 +123,17 @@ impl Tail {
     }
 }
 
-fn tell_event(line: &str, tell: &mut dyn FnMut(&str, Value)) {
-    if let Ok(event) = serde_json::from_str::<Value>(line) {
-        tell("happened", event);
-    }
+/// Tells an event as it is in the record, with what it is in words (`told`) and the variant and trial
+/// that it is of (`of`; null where it is the run's).
+fn tell_event(line: &str, of: Option<&str>, tell: &mut dyn FnMut(&str, Value)) {
+    let Ok(mut event) = serde_json::from_str::<Value>(line) else { return };
+    // What another version of Dyno wrote has no words here: its name has to do.
+    let told = serde_json::from_str::<Event>(line).map(|known| told::in_words(&known.kind));
+    let name = || event["event"].as_str().unwrap_or_default().replace('_', " ");
+    let told = told.unwrap_or_else(|_| name());
+    event["told"] = json!(told);
+    event["of"] = json!(of);
+    tell("happened", event);
 }
 
 /// The kinds of transactions of a second, put together.
@@ -179,6 +193,25 @@ mod tests {
         assert!(tail.lines(&path).is_empty());
         std::fs::write(&path, "one\ntwo\nthree\n").unwrap();
         assert_eq!(tail.lines(&path), ["two", "three"]);
+    }
+
+    #[test]
+    fn events_are_told_in_words_with_variant_and_trial() {
+        let check = |line: &str, of: Option<&str>, expected: Option<(&str, Value)>| {
+            let mut told = None;
+            tell_event(line, of, &mut |_, event| told = Some(event));
+            let told = told.map(|event| (event["told"].clone(), event["of"].clone()));
+            assert_eq!(told, expected.map(|(words, of)| (json!(words), of)), "{line}");
+        };
+        let noted = r#"{"at_ns":1,"unix_ms":1,"event":"noted","message":"a note"}"#;
+        check(
+            noted,
+            Some("a, trial 1, repetition 1"),
+            Some(("a note", json!("a, trial 1, repetition 1"))),
+        );
+        check(noted, None, Some(("a note", Value::Null)));
+        check(r#"{"event":"not_known_yet"}"#, None, Some(("not known yet", Value::Null)));
+        check("{", None, None);
     }
 
     #[test]

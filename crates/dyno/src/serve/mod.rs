@@ -7,6 +7,7 @@ mod http;
 mod live;
 mod pages;
 mod runs;
+mod told;
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -70,7 +70,8 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
         "<tr data-run><td><input type=\"radio\" name=\"a\" value=\"{name}\" aria-label=\"Baseline: \
          {name}\"></td><td><input type=\"radio\" name=\"b\" value=\"{name}\" aria-label=\"Other: \
          {name}\"></td><th scope=\"row\">{report}<small>{name} · {} · {}</small></th>\
-         <td>{}</td><td>{}</td><td class=\"n\">{} of {planned}</td><td>{state}</td></tr>",
+         <td data-of=\"Answer\">{}</td><td class=\"when\" data-of=\"Began\">{}</td>\
+         <td class=\"n\" data-of=\"Trials\">{} of {planned}</td><td data-of=\"State\">{state}</td></tr>",
         escaped(&variants.join(", ")),
         escaped(&manifest.environment.machine),
         escaped(run.headline.as_deref().unwrap_or("–")),
@@ -94,7 +95,8 @@ pub(super) fn live(run: &RunEntry) -> String {
          <figcaption><b>p99 response time</b><span id=\"p99_us\">of each second</span></figcaption>\
          <svg viewBox=\"0 0 560 190\" class=\"ch\" role=\"img\" aria-label=\"p99 response time\" \
          data-of=\"p99_us\"></svg></figure></div><h3>What happened</h3>\
-         <div class=\"scroll tall\"><table><tbody id=\"events\"></tbody></table></div></section>",
+         <div class=\"scroll tall\"><table><thead><tr><th>UTC</th><th>Variant and trial</th>\
+         <th>What</th></tr></thead><tbody id=\"events\"></tbody></table></div></section>",
         escaped(&run.name),
         escaped(title),
     );

@@ -87,10 +87,10 @@ fn too_few_objects_are_refused_before_there_is_a_server() {
     let bench = Workbench::new();
     let arguments = ["bench", "dbstress", "--on", "mariadb", "--obj-table-size", "100"];
     let answer = bench.dyno(&[&arguments[..], &["--clients", "11", "--duration", "1s"]].concat());
-    assert_eq!(answer.code, 1);
+    assert_eq!(answer.code, 2);
     assert!(answer.err.contains("need at least 110 objects"), "{}", answer.err);
     let answer = bench.dyno(&["bench", "dbstress", "--on", "sqlite", "--for-update", "on"]);
-    assert_eq!(answer.code, 1);
+    assert_eq!(answer.code, 2);
     assert!(answer.err.contains("SQLite has no SELECT … FOR UPDATE"), "{}", answer.err);
 }
 

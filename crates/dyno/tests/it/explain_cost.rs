@@ -54,7 +54,7 @@ fn a_person_gets_a_table_and_writes_are_rolled_back() {
     assert_eq!(read.code, 0, "{}", read.err);
     assert!(read.out.contains("3 rows returned") && read.out.contains("vm_step"), "{}", read.out);
     let refused = with("DELETE FROM t", &[]);
-    assert_eq!(refused.code, 1);
+    assert_eq!(refused.code, 2);
     assert!(refused.err.contains("DELETE") && refused.err.contains("--writes"), "{}", refused.err);
     let written = with("DELETE FROM t", &["--writes"]);
     // The second run still finds what the first one deleted.

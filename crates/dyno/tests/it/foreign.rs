@@ -116,6 +116,7 @@ pub(crate) fn put_load(
         step: 0,
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
+        until_steady: None,
         statement_timeout: Nanoseconds::from_secs(30),
         retries: 10,
         workers: 1,

@@ -46,6 +46,10 @@ fn check(result: &Value, steps: &[&str], rows: u64) {
             let it = kinds.iter().find(|one| one["name"] == kind);
             it.and_then(|one| one["transactions"].as_u64()).unwrap_or(0)
         };
+        let rate = |kind: &str| step["insert_benchmark"][kind].as_f64();
+        assert_eq!(rate("rows_inserted_per_s").is_some(), of("insert") > 0, "{step:#}");
+        assert_eq!(rate("rows_indexed_per_s").is_some(), name == "l.x", "{step:#}");
+        assert_eq!(rate("queries_per_s").is_some(), name.starts_with('q'), "{step:#}");
         match name {
             "l.i0" => assert_eq!((of("insert"), of("delete")), (2 * 3000 / 100, 0)),
             "l.i1" => assert_eq!((of("insert"), of("delete")), (2 * 600 / 50, 2 * 600 / 50)),

@@ -23,6 +23,7 @@ mod report_page;
 mod resume;
 mod run_off;
 mod serve;
+mod silent;
 mod simulated;
 mod stalls;
 mod stopping;

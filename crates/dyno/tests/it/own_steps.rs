@@ -148,6 +148,6 @@ fn load_levels_are_refused_before_anything_runs() {
     check("find_rate = \"p99 <= 20ms\"", "its steps are its own");
 
     let answer = bench.dyno(&["bench", "insert-benchmark", "--on=sqlite", "--rate=5"]);
-    assert_eq!(answer.code, 1);
+    assert_eq!(answer.code, 2);
     assert!(answer.err.contains("its own: give only --clients"), "{}", answer.err);
 }

@@ -52,10 +52,15 @@ impl Browser {
         let attached = browser.ask("Target.attachToTarget", attach);
         browser.session = attached["sessionId"].as_str().expect("a session").to_owned();
         browser.ask("Page.enable", json!({}));
-        let size =
-            json!({ "width": 1280, "height": 1000, "deviceScaleFactor": 1, "mobile": false });
-        browser.ask("Emulation.setDeviceMetricsOverride", size);
+        browser.resize(1280);
         browser
+    }
+
+    /// Makes the page as wide as this, in pixels.
+    pub(crate) fn resize(&mut self, width: u32) {
+        let size =
+            json!({ "width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false });
+        self.ask("Emulation.setDeviceMetricsOverride", size);
     }
 
     /// Asks for something and waits for the answer.
@@ -216,6 +221,8 @@ fn a_reader_isolates_zooms_switches_and_reads_what_the_findings_say() {
     keeps_the_choice_in_its_address(&mut browser);
     reads_all_charts_of_a_row_by_key(&mut browser);
     switches_theme(&mut browser);
+    is_readable_on_a_phone(&mut browser);
+    prints_what_is_folded(&mut browser);
     is_whole_without_scripts(&mut browser, &url);
 }
 
@@ -311,6 +318,37 @@ fn switches_theme(browser: &mut Browser) {
     let dark = browser.text(background);
     assert!(light == "rgb(255, 255, 255)" && dark != light, "{light} {dark}");
     assert!(browser.text("location.hash").contains("theme=dark"));
+}
+
+/// At 400 px texts of charts are as large as other small texts, verdicts are in sight, and the page
+/// does not go beyond its edge.
+fn is_readable_on_a_phone(browser: &mut Browser) {
+    browser.resize(400);
+    let sizes = browser.value(
+        "[...document.querySelectorAll('svg.ch text')].filter(t => t.getClientRects().length)\
+         .map(t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)",
+    );
+    let sizes: Vec<f64> = sizes.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+    assert!(sizes.len() > 20 && sizes.iter().all(|px| *px >= 10.0), "{sizes:?}");
+    let right = browser.value(
+        "[...document.querySelectorAll('#answer .badge')].map(b => b.getBoundingClientRect().right)",
+    );
+    let right: Vec<f64> = right.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+    assert!(!right.is_empty() && right.iter().all(|x| *x <= 400.0), "{right:?}");
+    let width = browser.value("document.documentElement.scrollWidth");
+    assert!(width.as_u64() <= Some(400), "{width}");
+    browser.resize(1280);
+}
+
+/// Paper has nothing to click: what is folded is open while the page is printed.
+fn prints_what_is_folded(browser: &mut Browser) {
+    let shut = "document.querySelectorAll('details:not([open])').length";
+    let before = browser.value(shut);
+    assert!(before.as_u64() > Some(0), "{before}");
+    browser.value("dispatchEvent(new Event('beforeprint'))");
+    assert_eq!(browser.value(shut), 0);
+    browser.value("dispatchEvent(new Event('afterprint'))");
+    assert_eq!(browser.value(shut), before);
 }
 
 /// Without scripts every step is in sight, with charts and tables, and nothing that does nothing.

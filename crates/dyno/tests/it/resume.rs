@@ -77,6 +77,7 @@ fn a_folder_of_another_study_is_refused() {
     let answer = bench.dyno(&["run", "two.toml", "--out", "here"]);
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("another study"), "{}", answer.err);
+    assert!(answer.err.contains("`dyno run --new`"), "{}", answer.err);
     assert_eq!(std::fs::read(bench.path("here/manifest.json")).unwrap(), before);
 
     std::fs::create_dir(bench.path("mine")).unwrap();
@@ -108,6 +109,28 @@ fn a_run_goes_on_with_the_studys_own_probes_or_not_at_all() {
         assert_eq!(answer.code, 1, "{other}");
         assert!(answer.err.contains("another study"), "{}", answer.err);
     }
+}
+
+#[test]
+fn a_run_does_not_go_on_where_the_data_would_be_on_another_filesystem() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.oltp_point_select]\n\
+         [design]\nrepetitions = 1\nduration = \"2s\"\nwarm_up = \"0s\"\nseed = 1\n",
+    );
+    bench.dyno_good(&["run", "study.toml"]);
+    bench.dyno_good(&["run", "study.toml"]);
+    // As if it had begun elsewhere.
+    let mut manifest = bench.json("runs/study/manifest.json");
+    manifest["environment"]["facts"]["filesystem"] = "elsewhere".into();
+    bench.write("runs/study/manifest.json", &manifest.to_string());
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    for told in ["kept their data on elsewhere", "--data-folder", "`dyno run --new`", "--out"] {
+        assert!(answer.err.contains(told), "{told}: {}", answer.err);
+    }
+    bench.dyno_good(&["run", "study.toml", "--new"]);
 }
 
 #[test]

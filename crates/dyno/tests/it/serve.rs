@@ -182,7 +182,10 @@ fn a_running_study_is_told_as_it_goes() {
         panic!("the stream ended before {name} with {words}");
     };
     assert_eq!(wait("state", "")["ended"], 5);
-    wait("happened", "phase_began");
+    let phase = wait("happened", "phase_began");
+    assert!(phase["told"].as_str().unwrap().ends_with(" began"), "{phase}");
+    let of = phase["of"].as_str().unwrap();
+    assert!(of.contains(", trial 6, repetition 3"), "{of}");
     let second = wait("second", "\"measured\":true");
     assert!(second["throughput"].as_f64().unwrap() > 100.0, "{second}");
     // What is appended from now on is told, too.
@@ -191,7 +194,9 @@ fn a_running_study_is_told_as_it_goes() {
         std::fs::OpenOptions::new().append(true).open(trial.join("events.jsonl")).unwrap();
     let line = r#"{"at_ns":1,"unix_ms":1,"event":"noted","message":"appended just now"}"#;
     writeln!(events, "{line}").unwrap();
-    assert_eq!(wait("happened", "appended just now")["event"], "noted");
+    let noted = wait("happened", "appended just now");
+    assert_eq!((&noted["event"], &noted["told"]), (&"noted".into(), &"appended just now".into()));
+    assert_eq!(noted["of"], phase["of"]);
 }
 
 #[test]
@@ -218,4 +223,21 @@ fn a_browser_searches_runs_and_sees_one_live() {
     assert_eq!(drawn, 1);
     let state = browser.value("document.getElementById('state').textContent");
     assert_eq!(state, "5 of 6 trials ended");
+    let phase = browser.value("document.getElementById('phase').textContent");
+    assert!(phase.as_str().unwrap().contains(", trial 6, repetition 3"), "{phase}");
+    // Words and UTC, no fields of the record.
+    let rows = browser.value(
+        "[...document.getElementById('events').rows].map(r => [...r.cells].map(c => c.textContent))",
+    );
+    let row = rows.as_array().unwrap().last().unwrap();
+    assert!(row[0].as_str().unwrap().starts_with("20"), "{row}");
+    assert!(rows.to_string().contains("the trial began") && !rows.to_string().contains("took_s"));
+    browser.open(&format!("http://{}/", served.address));
+    browser.resize(400);
+    let heights =
+        "[...document.querySelectorAll('td.when')].map(t => t.getBoundingClientRect().height)";
+    let heights = browser.value(heights);
+    assert!(heights.as_array().unwrap().iter().all(|px| px.as_f64() < Some(30.0)), "{heights}");
+    let width = browser.value("document.documentElement.scrollWidth");
+    assert!(width.as_u64() <= Some(400), "{width}");
 }

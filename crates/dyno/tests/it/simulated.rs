@@ -169,6 +169,31 @@ fn a_stepped_rate_offers_what_it_says_second_by_second() {
 }
 
 #[test]
+fn a_step_goes_on_until_it_is_steady_or_its_time_is_over() {
+    let bench = Workbench::new();
+    let run = |settings: &[&str]| {
+        let arguments = ["oltp_point_select", "--on", "simulated", "--warm-up", "1s"];
+        let times = ["--duration", "10s", "--until-steady", "30s"];
+        bench.bench(&[&arguments[..], &times[..], settings].concat())
+    };
+    // The stall of four seconds has to leave the ten that must be steady; then one is under way.
+    let steady = run(&["--setting", "stall_at=2s", "--setting", "stall=4s"]);
+    assert_eq!(
+        (&steady["ended_by"], steady["measured_s"].as_f64()),
+        (&"steady".into(), Some(17.0))
+    );
+    let unsteady = run(&["--setting", "drift=3600"]);
+    assert_eq!(unsteady["ended_by"], "unsteady");
+    assert_eq!(unsteady["measured_s"], 30.0);
+    let caveats = unsteady["caveats"].as_array().unwrap();
+    assert!(caveats.iter().any(|caveat| caveat["kind"] == "unfinished_quota"), "{caveats:#?}");
+    let answer =
+        bench.dyno(&["bench", "oltp_point_select", "--on", "simulated", "--until-steady", "5s"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("steady for `duration`, which is 10 s"), "{}", answer.err);
+}
+
+#[test]
 fn steps_of_a_study_may_have_rates_that_change() {
     let bench = Workbench::new();
     bench.write(

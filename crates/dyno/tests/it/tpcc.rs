@@ -35,6 +35,7 @@ fn bench_on(product: &str, options: &[&str]) {
     let conditions = rows.iter().filter(|row| row["name"].as_str().unwrap().contains("condition "));
     assert_eq!(conditions.count(), 24, "twelve before and twelve after");
     assert_eq!(result["new_orders"]["name"], "NOPM", "{name}");
+    assert_eq!(result["new_orders"]["mode"], "unpaced", "{name}");
     assert!(result["new_orders"]["per_minute"].as_f64().unwrap() > 0.0, "{name}");
     let refused = result["outcomes"]["refused"].as_u64().unwrap_or_default();
     assert_eq!(refused, 0, "{name}: {}", result["errors"]);
@@ -67,6 +68,7 @@ fn paced_terminals_key_and_think_and_are_named_so() {
     let n = result["transactions"].as_u64().unwrap();
     assert!((1..=20).contains(&n), "{n}");
     assert_eq!(result["new_orders"]["name"], "tpmC");
+    assert_eq!(result["new_orders"]["mode"], "paced");
     assert_eq!(result["options"]["mode"], "paced");
     // Keying and thinking are no part of a response time.
     let median = result["response_time_us"]["p50"].as_f64().unwrap();
@@ -113,6 +115,7 @@ fn load_until(
             step: 0,
             warm_up: Nanoseconds::ZERO,
             duration: Nanoseconds::from_secs(1),
+            until_steady: None,
             statement_timeout: Nanoseconds::from_secs(30),
             retries: 10,
             workers: 1,

@@ -64,7 +64,7 @@ fn a_canary_that_was_slow() {
         }
         run.trials[3].canary = Some(Canary { before_s: 0.05, after_s: 0.11 });
     });
-    contains(&caveat.message, "took 110 ms beside trial 4 (b), and 51 ms else");
+    contains(&caveat.message, "took 110 ms at trial 4 (b), against a median of 51 ms over the run");
     assert_eq!(caveat.variants, [1]);
 }
 
@@ -115,6 +115,18 @@ fn a_quota_that_was_not_done() {
         run.trials[1].steps[0].ended_by = Some("limit".to_owned());
     });
     contains(&caveat.message, "b at 4 clients (1 of 3)");
+}
+
+#[test]
+fn a_step_that_did_not_become_steady() {
+    let caveat = only(CaveatKind::UnfinishedQuota, |run| {
+        for trial in &mut run.trials {
+            trial.steps[0].ended_by = Some("steady".to_owned());
+        }
+        run.trials[1].steps[0].ended_by = Some("unsteady".to_owned());
+    });
+    contains(&caveat.message, "b at 4 clients (1 of 3)");
+    contains(&caveat.advice, "until_steady");
 }
 
 #[test]

@@ -108,6 +108,37 @@ fn a_blocking_wait_ends_in_time() {
     assert_eq!(error_of(connection.poll_reply()).class, ErrorClass::Disconnected);
 }
 
+#[track_caller]
+fn check_ends(said: Vec<u8>, work: fn(&mut MySqlConnection) -> Option<StatementError>) {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.set_cold_limit(20_000_000);
+    let server = std::thread::spawn(move || {
+        // Again and again, until the other side is gone.
+        while !said.is_empty() && peer.write_all(&said).is_ok() {}
+        let _ = peer.read_to_end(&mut Vec::new());
+    });
+    let error = work(&mut connection).unwrap();
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert!(error.message.contains("not finished its answer within 20 ms"), "{error}");
+    assert!(connection.query("SELECT 1").is_err(), "it is lost");
+    drop(connection);
+    server.join().unwrap();
+}
+
+/// Whoever never ends an answer is as good as silent: what counts is the whole time.
+#[test]
+fn cold_calls_end_in_time() {
+    let query = |connection: &mut MySqlConnection| connection.query("SELECT 1").err();
+    check_ends(Vec::new(), query);
+    // Empty results of one statement, each of them announcing another.
+    let results = (1..=256).flat_map(|n| [7, 0, 0, n as u8, 0, 0, 0, 8, 0, 0, 0]);
+    check_ends(results.collect(), query);
+    check_ends(Vec::new(), |connection| {
+        let statement = Statement::new("SELECT ?", dyno_workload::StatementClass::Read);
+        connection.prepare(&[statement]).err()
+    });
+}
+
 #[test]
 fn a_server_that_hangs_up_is_quoted() {
     let (mut connection, mut peer, _folder) = pair();

@@ -66,7 +66,7 @@ fn the_plan_says_what_is_not_known_beforehand() {
 
         trials  2 (1 variant, 2 repetitions of each)
         time    1 min 6 s to 4 h 21 min (warm-up, measured time and rest; deploying and populating come on top)
-                steps and waits that end when something is done take from no time to their longest; 32 s of each trial are known beforehand
+                steps and waits that end when something is done may take much less than their longest; 32 s of each trial are known beforehand
         budget  none given
         seed    1
     "#]]

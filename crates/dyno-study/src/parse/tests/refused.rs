@@ -1116,6 +1116,58 @@ fn limits() {
 }
 
 #[test]
+fn steps_that_never_become_steady() {
+    check(
+        &with_design("database = 'a'\nfind_rate = 'p99 <= 20ms'\nuntil_steady = '5m'"),
+        expect![[r#"
+            error: `until_steady` does not go with a search
+              --> study.toml:10:1
+               |
+            10 | until_steady = '5m'
+               | ^^^^^^^^^^^^ a search judges loads of one length
+               |
+               = help: leave it out, or search nothing
+        "#]],
+    );
+    check(
+        &with_design("database = 'a'\nrate = '500 for 5s, 1k for 5s'\nuntil_steady = '5m'"),
+        expect![[r#"
+            error: `until_steady` does not go with a rate that changes
+              --> study.toml:10:1
+               |
+            10 | until_steady = '5m'
+               | ^^^^^^^^^^^^ the load itself is never steady
+               |
+               = help: leave it out, or offer one rate a step
+        "#]],
+    );
+    check(
+        &with_design("database = 'a'\nduration = '9s'\nuntil_steady = '5m'"),
+        expect![[r#"
+        error: too little time has to be steady
+         --> study.toml:9:12
+          |
+        9 | duration = '9s'
+          |            ^^^^ throughput has to be steady for `duration`, which is 9 s
+          |
+          = help: give at least 10s
+    "#]],
+    );
+    check(
+        &with_design("database = 'a'\nuntil_steady = '30s'"),
+        expect![[r#"
+        error: the longest time of a step is too short
+         --> study.toml:9:1
+          |
+        9 | until_steady = '30s'
+          | ^^^^^^^^^^^^ throughput has to be steady for `duration`, which is 30 s
+          |
+          = help: give a longer time, such as some times `duration`
+    "#]],
+    );
+}
+
+#[test]
 fn search_and_load() {
     check(
         &with_design(

@@ -54,7 +54,7 @@ fn the_plan_of_a_run_that_may_stop_early() {
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
         run-off after each trial's last step, until debt is paid, at most 10 min
         time    3 min 40 s to 7 h 4 min (warm-up, measured time and rest; deploying and populating come on top)
-                steps and waits that end when something is done take from no time to their longest; 35 s of each trial are known beforehand
+                steps and waits that end when something is done may take much less than their longest; 35 s of each trial are known beforehand
         budget  none given
         seed    1
     "#]].assert_eq(totals);

@@ -186,6 +186,21 @@ fn rows_that_nobody_knows_of_are_found() {
 }
 
 #[test]
+fn where_nothing_can_collide_nothing_may_differ() {
+    let more = Fault { extra_rows: 1, ..Fault::default() };
+    let whole = ["rows in HISTORY", "drift of HISTORY"];
+    for option in [("rw_ratio", "0"), ("hpk", "on")] {
+        let shared = [("ref", "random"), option];
+        check(&shared, Fault::default(), &[]);
+        check(&shared, more, &whole);
+        let one = Fault { not_whole: 1, ..Fault::default() };
+        check(&shared, one, &["objects without exactly 20"]);
+    }
+    let short = Fault { short_history: 1, ..Fault::default() };
+    check(&[("ref", "random"), ("rw_ratio", "0")], short, &["rows of SEL2"]);
+}
+
+#[test]
 fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
     let cold = Fault { cold: true, ..Fault::default() };
     check(&[("ref", "random")], cold, &["objects drawn: distance"]);

@@ -123,6 +123,30 @@ fn statements_of_unknown_outcome_leave_bounds() {
 }
 
 #[test]
+fn statements_in_flight_at_a_steps_end_leave_bounds() {
+    let with_in_flight =
+        |inserts, deletes| AuditTotals { in_flight: 2, ..totals(inserts, deletes, RIGHT) };
+    // Two INSERTs and two DELETEs ended after their step did: the clients alone know.
+    check(&books(), &with_in_flight(22, 2), &[1000, 1000, 6], &[]);
+    let name = "INSERTs confirmed, by clients and by the load generator";
+    check(&books(), &with_in_flight(21, 4), &[1000, 1000, 6], &[name]);
+    check(&books(), &with_in_flight(25, 4), &[1000, 1000, 6], &[name]);
+}
+
+#[test]
+fn few_queries_tell_nothing() {
+    let undecided = |queries: u64| {
+        let workload = asked(&[], 1);
+        let point = &workload.bench.get().unwrap().ledger.point;
+        add(&point.queries, queries);
+        add(&point.rows, 9 * queries);
+        let rows = workload.audit(&totals(0, 0, RIGHT), &answers(&[0, 3]));
+        rows.iter().find(|row| row.name == "rows of a point query").unwrap().is_undecided
+    };
+    assert!(undecided(1) && undecided(29) && !undecided(30));
+}
+
+#[test]
 fn commits_that_only_one_side_counted_are_found() {
     let name = "INSERTs confirmed, by clients and by the load generator";
     check(&books(), &totals(25, 4, RIGHT), &[1000, 1000, 6], &[name]);

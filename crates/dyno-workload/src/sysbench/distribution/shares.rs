@@ -12,7 +12,7 @@ const DIRECT: u64 = 100;
 
 impl Distribution {
     /// The share of the draws that go to the items before this one, from 0 to 1.
-    pub(in crate::sysbench) fn share_before(&self, item: u64) -> f64 {
+    pub(crate) fn share_before(&self, item: u64) -> f64 {
         if item >= self.n {
             return 1.0;
         }

@@ -115,6 +115,28 @@ fn what_is_missing_and_what_is_too_much_is_found() {
 }
 
 #[test]
+fn a_set_without_an_order_adds_nothing_and_no_answer_is_no_zero() {
+    let workload = Case::new("after").workload;
+    let queries = workload.audit_queries(crate::Dialect::MySql);
+    assert!(queries[12].contains("COALESCE(SUM(ol_quantity), 0)"), "{}", queries[12]);
+    let mut case = Case::new("after");
+    case.answers[12][0][7] = None;
+    case.check(&["quantity ordered"]);
+}
+
+#[test]
+fn rollbacks_that_never_come_are_found_where_there_are_enough_orders() {
+    let judge = |committed| {
+        let mut case = Case::new("none");
+        case.totals.kinds[0] = KindTotals { committed, ..KindTotals::default() };
+        let name = "new-orders that are rolled back";
+        let row = case.rows().into_iter().find(|row| row.name == name).unwrap();
+        (row.pass, row.is_undecided)
+    };
+    assert_eq!([judge(450), judge(5000)], [(true, true), (false, false)]);
+}
+
+#[test]
 fn what_was_in_flight_may_have_committed() {
     let mut case = Case::new("after");
     case.totals.in_flight = 1;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use dyno_analysis::CaveatKind;
+use dyno_analysis::insert_benchmark::InsertBenchmarkCell;
+use dyno_analysis::{CaveatKind, Estimate, Findings, tpcc};
 use dyno_record::{
     EncodedHistogram, Environment, KindSummary, Run, StepRecord, StepSummary, TrialSummary,
     new_histogram,
@@ -23,7 +24,8 @@ pub(super) fn of(
     environment: &Environment,
 ) -> anyhow::Result<Value> {
     let mut result = of_trial(run, trial);
-    result["caveats"] = caveats(run);
+    let findings = report::find(std::slice::from_ref(run), None);
+    result["caveats"] = caveats(&findings);
     let manifest = &run.manifest;
     let has_own_steps = manifest.steps.iter().any(|step| step.own.is_some());
     let stalls = dyno_analysis::stalls::stalls_of(run);
@@ -35,8 +37,12 @@ pub(super) fn of(
         told["generator"]["share_of_calibrated_absent_because"] =
             json!(why_no_share(trial, step, environment));
         search::add_to(&mut told, manifest, step);
-        if manifest.variants[0].workload == "tpcc" {
-            told["new_orders"] = new_orders(&told, &manifest.variants[0].options);
+        if manifest.variants[0].workload == tpcc::WORKLOAD {
+            let planned = &manifest.steps[step.step];
+            told["new_orders"] = new_orders(&told, &manifest.variants[0].options, planned);
+        }
+        if let Some(cell) = findings.insert_benchmark.iter().find(|cell| cell.step == step.step) {
+            told["insert_benchmark"] = insert_benchmark(cell);
         }
         steps.push(told);
     }
@@ -51,8 +57,7 @@ pub(super) fn of(
 }
 
 /// Why the result should be trusted less. That one trial has no bounds is said anyway.
-fn caveats(run: &Run) -> Value {
-    let findings = report::find(std::slice::from_ref(run), None);
+fn caveats(findings: &Findings) -> Value {
     let caveats = findings.caveats.iter();
     let told =
         caveats.filter(|caveat| caveat.kind != CaveatKind::TooFewRepetitions).map(|caveat| {
@@ -113,6 +118,7 @@ fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
         "rate": planned.rate,
         "stepped": planned.stepped,
         "measured_s": step.measured_s,
+        "ended_by": step.ended_by,
         "throughput_tps": transactions as f64 / seconds,
         "statements_per_s": statements as f64 / seconds,
         "response_time_us": times(&response),
@@ -141,7 +147,6 @@ fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
     if let Some(own) = &planned.own {
         told["name"] = json!(planned.name);
         told["roles"] = json!(own.roles);
-        told["ended_by"] = json!(step.ended_by);
         told["settled"] = json!(step.settled);
     }
     Ok(told)
@@ -236,7 +241,7 @@ fn caveats_told(caveats: &Value) -> String {
 /// The result of a workload with steps of its own: a line for each step.
 fn steps_told(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
-        "{} on {} (n = 1 trial, no bounds)\n{:<12} {:>14} {:>10} {:>10} {:>12}  outcomes\n",
+        "{} on {} (n = 1 trial, no bounds)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
         "step",
@@ -248,12 +253,11 @@ fn steps_told(result: &Value, steps: &[Value]) -> String {
     for step in steps {
         let number = |pointer: &str| step.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0);
         let time = |us: f64| Nanoseconds((us * 1e3) as u64).to_string();
-        let unfinished =
-            if step["ended_by"] == "limit" { ", NOT DONE within its time" } else { "" };
+        let unfinished = unfinished(step);
         lines += &format!(
-            "{:<12} {:>14} {:>10} {:>10} {:>12}  committed {}, {}{unfinished}\n",
+            "{:<12} {:>42} {:>10} {:>10} {:>12}  committed {}, {}{unfinished}\n",
             step["name"].as_str().unwrap_or_default(),
-            format!("{:.1}/s", number("/throughput_tps")),
+            throughput_of(step),
             time(number("/response_time_us/p95")),
             time(number("/response_time_us/p99")),
             format!("{:.1} s", number("/measured_s")),
@@ -262,6 +266,15 @@ fn steps_told(result: &Value, steps: &[Value]) -> String {
         );
     }
     format!("{lines}audit           {}\n", audit(&result["audit"]))
+}
+
+/// What a step that ran out of its longest time was to become.
+fn unfinished(step: &Value) -> &'static str {
+    match step["ended_by"].as_str() {
+        Some("limit") => ", NOT DONE within its time",
+        Some("unsteady") => ", NOT STEADY within its time",
+        _ => "",
+    }
 }
 
 /// The outcomes that are no commits.
@@ -288,8 +301,8 @@ fn summary(result: &Value) -> String {
     let failures = failures(&result["outcomes"]);
     format!(
         "{} on {}\n\
-         throughput      {} transactions/s, {} statements/s ({} transactions in {} s, n = 1 trial, \
-         no bounds)\n\
+         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, n = 1 \
+         trial, no bounds)\n\
          {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
@@ -298,9 +311,11 @@ fn summary(result: &Value) -> String {
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
         fixed("/throughput_tps", 1),
+        result["new_orders"]["mode"].as_str().map_or(String::new(), |mode| format!(" ({mode})")),
         fixed("/statements_per_s", 1),
         result["transactions"],
         fixed("/measured_s", 1),
+        unfinished(result),
         new_orders_line(&result["new_orders"]),
         fixed("/response_time_us/mean", 1),
         fixed("/response_time_us/p50", 1),
@@ -318,19 +333,18 @@ fn summary(result: &Value) -> String {
     )
 }
 
-/// TPC-C's throughput by the name that the field has for it: only terminals that key and think
-/// measure what the specification calls tpmC.
-fn new_orders(step: &Value, options: &BTreeMap<String, String>) -> Value {
+/// TPC-C's throughput by the name that the field has for it, with the mode without which it says
+/// little.
+fn new_orders(step: &Value, options: &BTreeMap<String, String>, planned: &StepRecord) -> Value {
     let kinds = step["kinds"].as_array().into_iter().flatten();
     let mut new_orders = kinds.filter(|kind| kind["name"] == "new_order");
     let rate = new_orders.find_map(|kind| kind["throughput_tps"].as_f64());
-    let per_minute = 60.0 * rate.unwrap_or(0.0);
-    let has = |name: &str, word: &str| options.get(name).is_some_and(|is| is == word);
-    let name = match has("mode", "paced") && !has("size", "small") {
-        true => "tpmC",
-        false => "NOPM",
-    };
-    json!({ "per_minute": per_minute, "name": name })
+    let is_open = planned.rate.is_some();
+    json!({
+        "per_minute": 60.0 * rate.unwrap_or(0.0),
+        "name": tpcc::new_orders_name(options, planned.clients, is_open),
+        "mode": tpcc::mode(options, is_open),
+    })
 }
 
 /// The same for a person; nothing for other workloads.
@@ -340,7 +354,38 @@ fn new_orders_line(new_orders: &Value) -> String {
         Some("tpmC") => "tpmC, in no audit of the TPC",
         other => other.unwrap_or_default(),
     };
-    rate.map_or(String::new(), |rate| format!("new-orders      {rate:.0} a minute ({name})\n"))
+    let mode = new_orders["mode"].as_str().unwrap_or_default();
+    rate.map_or(String::new(), |rate| {
+        format!("new-orders      {rate:.0} a minute ({name}, {mode}; n = 1 trial, no bounds)\n")
+    })
+}
+
+/// What a step of the Insert Benchmark did, each kind of work by itself.
+fn insert_benchmark(cell: &InsertBenchmarkCell) -> Value {
+    let rate = |estimate: &Option<Estimate>| estimate.as_ref().map(|estimate| estimate.value);
+    json!({
+        "rows_inserted_per_s": rate(&cell.inserts),
+        "rows_deleted_per_s": rate(&cell.deletes),
+        "rows_indexed_per_s": rate(&cell.indexed),
+        "queries_per_s": rate(&cell.queries),
+        "sla": cell.sla,
+    })
+}
+
+/// The same for a person; the transactions of all kinds for other workloads.
+fn throughput_of(step: &Value) -> String {
+    let told = &step["insert_benchmark"];
+    let rates = [
+        ("rows_inserted_per_s", "rows inserted/s"),
+        ("rows_indexed_per_s", "rows indexed/s"),
+        ("queries_per_s", "queries/s"),
+    ];
+    let rate = |(name, unit): (&str, &str)| Some(format!("{:.1} {unit}", told[name].as_f64()?));
+    let told: Vec<String> = rates.into_iter().filter_map(rate).collect();
+    if told.is_empty() {
+        return format!("{:.1} transactions/s", step["throughput_tps"].as_f64().unwrap_or(0.0));
+    }
+    told.join(", ")
 }
 
 /// The audit for a person: how many demands are met, and which are not.
@@ -358,5 +403,11 @@ fn audit(rows: &Value) -> String {
     if rows.is_empty() {
         return "nothing to check".to_owned();
     }
-    format!("{} of {} passed{}", rows.len() - failed.len(), rows.len(), failed.concat())
+    let n_undecided = rows.iter().filter(|row| row["is_undecided"] == true).count();
+    let n = rows.len() - n_undecided;
+    let undecided = match n_undecided {
+        0 => String::new(),
+        some => format!(" ({some} more: too small a sample to tell)"),
+    };
+    format!("{} of {n} passed{undecided}{}", n - failed.len(), failed.concat())
 }

@@ -113,7 +113,7 @@ impl Recording {
             canary: None,
             meanings,
         })?;
-        report::write_all(&[self.folder], None, now)
+        report::write_all(&self.folder, now)
     }
 }
 
@@ -147,6 +147,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
             arrivals: "closed".to_owned(),
             warm_up_s: 0.0,
             duration_s: length.as_secs_f64(),
+            until_steady_s: None,
             stepped: None,
             search: None,
             own: None,
@@ -154,6 +155,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
         trials: vec![TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 }],
         stopping: None,
         environment: lab::environment(Path::new("/")),
+        design: BTreeMap::new(),
         study_source: String::new(),
     }
 }

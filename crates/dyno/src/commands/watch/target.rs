@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dyno_database::{Endpoint, LocalServer, Protocol, endpoint_probes};
 use dyno_host::{DataFiles, HostSpec, ThreadListing};
 use dyno_lab::observe::Watched;
@@ -32,7 +32,7 @@ impl Target {
         if let Some(pid) = options.pid
             && !is_there(pid)
         {
-            bail!("--pid {pid}: there is no such process");
+            return Err(crate::misuse(anyhow::anyhow!("--pid {pid}: there is no such process")));
         }
         let Some(url) = &options.url else {
             let (name, product) = match options.pid {
@@ -41,8 +41,7 @@ impl Target {
             };
             return Ok(Target { name, product, endpoint: None, pid: options.pid, data: None });
         };
-        let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)
-            .with_context(|| format!("{} cannot be watched", dyno_study::redact_urls(url)))?;
+        let endpoint = read_url(url).map_err(crate::misuse)?;
         let local = look(&endpoint)?;
         let product = match endpoint.protocol {
             Protocol::MySql => "mysql",
@@ -51,8 +50,8 @@ impl Target {
         let (found, data) = local.map(|local| (local.pid, local.data)).unzip();
         let pid = options.pid.or(found);
         let name = match pid {
-            Some(pid) => format!("{} ({})", dyno_study::redact_urls(url), process_name(pid)),
-            None => dyno_study::redact_urls(url),
+            Some(pid) => format!("{} ({})", dyno_study::redact_url(url), process_name(pid)),
+            None => dyno_study::redact_url(url),
         };
         Ok(Target { name, product, endpoint: Some(endpoint), pid, data: data.flatten() })
     }
@@ -97,6 +96,11 @@ impl Target {
     pub(super) fn has_ended(&self) -> bool {
         self.pid.is_some_and(|pid| !is_there(pid))
     }
+}
+
+fn read_url(url: &str) -> anyhow::Result<Endpoint> {
+    Endpoint::from_url_of_server(&secrets::expand(url)?)
+        .with_context(|| format!("{} cannot be watched", dyno_study::redact_url(url)))
 }
 
 /// Whether a process runs; one that only waits to be collected does not.

@@ -1,0 +1,48 @@
+//! Where the Universal Scalability Law does not tell what was measured.
+
+use crate::scaling::LawMiss;
+use crate::words::{bounds, count, quantity};
+use crate::{Caveat, CaveatKind, Findings, Metric};
+
+use super::sorted;
+
+pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
+    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for scaling in &findings.scaling {
+        let Some(law) = &scaling.law else { continue };
+        let rate = |value: f64| quantity(Metric::Throughput, value);
+        let off = |miss: &LawMiss| (miss.law / miss.measured.value).ln().abs();
+        let Some(worst) = law.misses.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else {
+            continue;
+        };
+        let bounds = bounds(&worst.measured, findings.confidence, rate);
+        let load = format!(
+            "at {} it gives {}, and {} was measured ({bounds})",
+            findings.steps[worst.step].name,
+            rate(worst.law),
+            rate(worst.measured.value),
+        );
+        let more = match law.misses.len() - 1 {
+            0 => String::new(),
+            n => format!(", and {} more that it misses", count(n as u64, "load")),
+        };
+        let r_squared = law.r_squared.map_or(String::new(), |r| format!(" (R² = {r:.3})"));
+        let name = &findings.variants[scaling.variant].name;
+        told.push(format!("{name}{r_squared}: {load}{more}"));
+        variants.push(scaling.variant);
+        steps.extend(law.misses.iter().map(|miss| miss.step));
+    }
+    (!told.is_empty()).then(|| Caveat {
+        kind: CaveatKind::LawMisses,
+        message: format!(
+            "The Universal Scalability Law does not fit everywhere. {}.",
+            told.join(". ")
+        ),
+        advice: "Read what was measured, not the law's one client, contention, coherency and \
+                 peak: their bounds are about the spread of repetitions, and do not hold where the \
+                 form is wrong. A limit that cuts throughput off flat is no such law."
+            .to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: sorted(steps.into_iter()),
+    })
+}

@@ -1,0 +1,124 @@
+//! Arrivals that were due and never sent: overload, or a moment that the end of measuring cut off.
+
+use std::collections::BTreeMap;
+
+use dyno_record::StepSummary;
+
+use crate::join::Joined;
+use crate::words::{count, number, seconds, share};
+use crate::{Caveat, CaveatKind, Findings, StallFacts};
+
+use super::{Place, place_name, places, sorted};
+
+/// From this share of the arrivals on, the rate counts as more than can be served: the share that
+/// breaks a load of a search, too (METHOD 2.6).
+const OVERLOAD_LEAST: f64 = 0.01;
+
+/// Arrivals of one variant at one step, all trials together.
+#[derive(Default)]
+struct Arrivals<'a> {
+    missed: u64,
+    due: u64,
+    summaries: Vec<&'a StepSummary>,
+}
+
+impl Arrivals<'_> {
+    fn share(&self) -> f64 {
+        self.missed as f64 / self.due.max(self.missed).max(1) as f64
+    }
+}
+
+pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let all = places(joined);
+    let mut by_place: BTreeMap<(usize, usize), Arrivals<'_>> = BTreeMap::new();
+    for Place { variant, step, summary, .. } in &all {
+        let arrivals = by_place.entry((*variant, *step)).or_default();
+        arrivals.missed += summary.missed;
+        arrivals.due += summary.due;
+        arrivals.summaries.push(summary);
+    }
+    by_place.retain(|_, arrivals| arrivals.missed > 0);
+    let (&(variant, step), worst) =
+        by_place.iter().max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share()))?;
+    Some(Caveat {
+        kind: CaveatKind::MissedArrivals,
+        message: format!(
+            "Arrivals were due and never sent, at most {} of them ({}: {} of {}{}). They have no \
+             response time, so quantiles look better than they were.",
+            share(worst.share()),
+            place_name(findings, variant, step),
+            worst.missed,
+            worst.due,
+            when(&worst.summaries),
+        ),
+        advice: advice(findings, (variant, step), worst),
+        variants: sorted(by_place.keys().map(|(variant, _)| *variant)),
+        steps: sorted(by_place.keys().map(|(_, step)| *step)),
+    })
+}
+
+/// A stall can explain what was missed as measuring ended, if no more than this many times its length
+/// lie between it and the end.
+const CATCH_UP: f64 = 2.0;
+
+/// When they were given up, to be read behind their number; nothing where the record does not tell.
+fn when(summaries: &[&StepSummary]) -> String {
+    let (with, at_end, all) = seconds_with_missed(summaries);
+    match with {
+        0 => String::new(),
+        _ if with == at_end => ", all of them as measuring ended".to_owned(),
+        _ => format!(", given up in {with} of {}", count(all as u64, "second")),
+    }
+}
+
+/// Measured seconds in which arrivals were given up, those of them that were the last of their trial,
+/// and all.
+fn seconds_with_missed(summaries: &[&StepSummary]) -> (usize, usize, usize) {
+    let (mut with, mut at_end, mut all) = (0, 0, 0);
+    for summary in summaries {
+        let intervals = &summary.intervals;
+        let measured = intervals.start_s.iter().zip(&intervals.missed);
+        let measured: Vec<f64> =
+            measured.filter(|(start_s, _)| **start_s >= -1e-9).map(|(_, missed)| *missed).collect();
+        let some = measured.iter().filter(|missed| **missed > 0.0).count();
+        with += some;
+        at_end += usize::from(measured.last().is_some_and(|missed| *missed > 0.0));
+        all += measured.len();
+    }
+    (with, at_end, all)
+}
+
+/// What it was, by the share of the arrivals and by the stalls of the same trials.
+fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> String {
+    let measured_s = worst.summaries.iter().map(|summary| summary.measured_s).fold(0.0, f64::max);
+    let (with, at_end, _) = seconds_with_missed(&worst.summaries);
+    let can_explain = |stall: &&StallFacts| {
+        let left = measured_s - stall.start_s - stall.length_s;
+        (stall.variant, stall.step) == at && (with > at_end || left <= CATCH_UP * stall.length_s)
+    };
+    let stalled: f64 = findings.stalls.iter().filter(can_explain).map(|stall| stall.missing).sum();
+    let time: f64 = worst.summaries.iter().map(|summary| summary.measured_s).sum();
+    let rate = worst.due as f64 / time.max(f64::MIN_POSITIVE);
+    let worth = seconds(worst.missed as f64 / rate.max(f64::MIN_POSITIVE));
+    if stalled >= worst.missed as f64 {
+        return format!(
+            "Its stalls (about {} transactions missing) explain them: it is those that want \
+             explaining, and no sign that the rate is more than it can serve.",
+            number(stalled),
+        );
+    }
+    if worst.share() < OVERLOAD_LEAST {
+        return format!(
+            "They are what {worth} of this rate bring, and less than {} of all: a burst, or what \
+             was waiting as measuring ended, and no sign that the rate is more than it can serve. \
+             A longer `duration` makes their share smaller.",
+            share(OVERLOAD_LEAST),
+        );
+    }
+    format!(
+        "They are {} or more of the arrivals, and what {worth} of this rate bring: the offered rate \
+         is more than this variant can serve with so many clients. Lower the rate, or raise \
+         `clients` if the server still had room.",
+        share(OVERLOAD_LEAST),
+    )
+}

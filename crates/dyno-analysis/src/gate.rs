@@ -1,0 +1,266 @@
+//! The gate: one word on a candidate run, for those who must go on or stop.
+//!
+//! It is stricter than a verdict. What METHOD.md calls invalid whatever the verdict is no reason to
+//! pass, and none to call anything worse.
+
+use serde::{Deserialize, Serialize};
+
+use crate::detect::{
+    DESIGNED, DURABILITY_SETTINGS, TRANSIENT, TRANSIENT_MOST, is_cached_unlike, limited_share,
+};
+use crate::join::Joined;
+use crate::{Cell, Findings, Metric, TrialFacts, Verdict};
+
+#[cfg(test)]
+mod tests;
+
+/// From this share of arrivals on that were never sent, what is left is the easy part.
+const MISSED_LEAST: f64 = 0.01;
+/// A side on which the generator was a limit in this share of the trials was limited by it.
+const LIMITED_LEAST: f64 = 0.5;
+/// Most reasons that are named in words.
+const REASONS_NAMED: usize = 4;
+
+/// What a gate says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", content = "reasons", rename_all = "snake_case")]
+pub enum Gate {
+    /// Everything was compared soundly, and nothing is worse.
+    NoWorse,
+    /// These are worse, and their comparisons are sound.
+    Worse(Vec<String>),
+    /// Nothing is known to be worse, and these are not known or not sound.
+    CannotSay(Vec<String>),
+}
+
+impl Gate {
+    /// The first few reasons, in words.
+    pub(crate) fn reasons(&self) -> String {
+        match self {
+            Gate::NoWorse => String::new(),
+            Gate::Worse(reasons) | Gate::CannotSay(reasons) => first_of(reasons),
+        }
+    }
+}
+
+impl std::fmt::Display for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Gate::NoWorse => write!(f, "no worse"),
+            Gate::Worse(reasons) => write!(f, "worse: {}", first_of(reasons)),
+            Gate::CannotSay(reasons) => write!(f, "cannot say: {}", first_of(reasons)),
+        }
+    }
+}
+
+/// The first few reasons, and how many more there are.
+fn first_of(reasons: &[String]) -> String {
+    let named = reasons.iter().take(REASONS_NAMED).map(String::as_str).collect::<Vec<_>>();
+    match reasons.len().saturating_sub(REASONS_NAMED) {
+        0 => named.join("; "),
+        more => format!("{}; and {more} more", named.join("; ")),
+    }
+}
+
+/// Judges the variants of the second of two runs, which are listed behind the `n_first` of the
+/// first. Each must be compared soundly in each judged metric at each step of either run.
+pub(crate) fn judge(joined: &Joined<'_>, findings: &Findings, n_first: usize) -> Gate {
+    let judged = Judged { joined, findings };
+    let (mut worse, mut unknown) = (Vec::new(), judged.without_namesake(n_first));
+    for variant in n_first..findings.variants.len() {
+        let Some(baseline) = findings.variants[variant].baseline else { continue };
+        for step in 0..findings.steps.len() {
+            let doubts = judged.doubts((variant, baseline), step);
+            if doubts.is_empty() {
+                judged.verdicts((variant, step), &mut worse, &mut unknown);
+            }
+            for doubt in doubts {
+                if !unknown.contains(&doubt) {
+                    unknown.push(doubt);
+                }
+            }
+        }
+    }
+    match (worse.is_empty(), unknown.is_empty()) {
+        (false, _) => Gate::Worse(worse),
+        (true, false) => Gate::CannotSay(unknown),
+        (true, true) => Gate::NoWorse,
+    }
+}
+
+struct Judged<'a> {
+    joined: &'a Joined<'a>,
+    findings: &'a Findings,
+}
+
+impl Judged<'_> {
+    fn name(&self, variant: usize) -> &str {
+        &self.findings.variants[variant].name
+    }
+
+    fn place(&self, variant: usize, step: usize) -> String {
+        format!("{} at {}", self.name(variant), self.findings.steps[step].name)
+    }
+
+    /// Variants that are compared with nothing, or that nothing is compared with.
+    fn without_namesake(&self, n_first: usize) -> Vec<String> {
+        let variants = &self.findings.variants;
+        let second = n_first..variants.len();
+        let mut told = Vec::new();
+        if second.is_empty() {
+            told.push("the second run has no variants".to_owned());
+        }
+        let unlike = |variant: usize| {
+            let is_it = |u: &&crate::join::Unlike| u.variant == variant && self.is_namesake(u);
+            self.joined.unlike.iter().find(is_it)
+        };
+        for first in 0..n_first {
+            let is_compared = second.clone().any(|v| variants[v].baseline == Some(first));
+            let is_unlike = second.clone().filter_map(unlike).any(|u| u.other == first);
+            if !is_compared && !is_unlike {
+                told.push(format!("{} is in the first run only", self.name(first)));
+            }
+        }
+        for variant in second.filter(|&v| variants[v].baseline.is_none()) {
+            told.push(match unlike(variant) {
+                Some(unlike) => format!(
+                    "{} and {} do not do the same work ({})",
+                    self.name(unlike.other),
+                    self.name(variant),
+                    crate::words::list(&unlike.what),
+                ),
+                None => format!("{} is in the second run only", self.name(variant)),
+            });
+        }
+        told
+    }
+
+    /// Whether both have one name but for what joining has added.
+    fn is_namesake(&self, unlike: &crate::join::Unlike) -> bool {
+        self.name(unlike.variant).starts_with(&format!("{}, ", self.name(unlike.other)))
+    }
+
+    /// The metrics that are judged at a step: what was searched, or throughput and p95.
+    fn metrics(&self, step: usize) -> Vec<Metric> {
+        match &self.findings.steps[step].search {
+            Some(search) => vec![search.metric],
+            None => vec![Metric::Throughput, Metric::ResponseP95],
+        }
+    }
+
+    /// Sorts the verdicts of a sound comparison.
+    fn verdicts(
+        &self,
+        (variant, step): (usize, usize),
+        worse: &mut Vec<String>,
+        unknown: &mut Vec<String>,
+    ) {
+        for metric in self.metrics(step) {
+            let is_it =
+                |c: &&crate::Comparison| (c.variant, c.step, c.metric) == (variant, step, metric);
+            let found = self.findings.comparisons.iter().find(is_it);
+            let place = format!(
+                "{} of {} at {}",
+                metric.name(),
+                self.name(variant),
+                self.findings.steps[step].name
+            );
+            match found.map(|c| c.verdict) {
+                Some(Verdict::Better | Verdict::NoDifference) => {}
+                Some(Verdict::Worse) => worse.push(place),
+                Some(Verdict::Inconclusive) => unknown.push(format!("{place} is not decided")),
+                None => unknown.push(format!("{place} cannot be compared")),
+            }
+        }
+    }
+
+    /// Why the comparison of a variant with its baseline at a step is invalid, whatever its verdict.
+    fn doubts(&self, (variant, baseline): (usize, usize), step: usize) -> Vec<String> {
+        let mut told = Vec::new();
+        for side in [variant, baseline] {
+            told.extend(self.doubts_of_trials(side));
+            told.extend(self.doubts_of_attempts(side, step));
+        }
+        told.extend(self.one_sided((variant, baseline), step));
+        if self.is_durability_unlike(variant, baseline) {
+            told.push(format!(
+                "commits of {} and {} do not survive the same",
+                self.name(variant),
+                self.name(baseline)
+            ));
+        }
+        if is_cached_unlike(self.joined, self.findings, (variant, baseline), step) {
+            told.push(format!(
+                "the data are in memory on one side only, {}",
+                self.place(variant, step)
+            ));
+        }
+        told
+    }
+
+    fn doubts_of_trials(&self, variant: usize) -> Vec<String> {
+        let has = |is_such: &dyn Fn(&TrialFacts) -> bool| {
+            self.findings.trials.iter().any(|trial| trial.variant == variant && is_such(trial))
+        };
+        let mut told = Vec::new();
+        if has(&|trial| trial.audit.iter().any(|row| !row.pass)) {
+            told.push(format!("the audit of {} failed", self.name(variant)));
+        }
+        if has(&|trial| matches!(trial.state.as_str(), "failed" | "missing")) {
+            told.push(format!("trials of {} failed or are missing", self.name(variant)));
+        }
+        told
+    }
+
+    fn cell(&self, variant: usize, step: usize) -> Option<&Cell> {
+        self.findings.cells.iter().find(|cell| (cell.variant, cell.step) == (variant, step))
+    }
+
+    fn doubts_of_attempts(&self, variant: usize, step: usize) -> Vec<String> {
+        let Some(cell) = self.cell(variant, step) else { return Vec::new() };
+        let mut told = Vec::new();
+        let is_hard = |name: &str| !DESIGNED.contains(&name) && !TRANSIENT.contains(&name);
+        if cell.outcomes.iter().any(|(name, n)| *n > 0 && is_hard(name)) {
+            told.push(format!("attempts of {} failed", self.place(variant, step)));
+        }
+        let due = cell.outcomes.values().sum::<u64>() + cell.missed;
+        if cell.missed as f64 >= MISSED_LEAST * due.max(1) as f64 {
+            told.push(format!("arrivals of {} were never sent", self.place(variant, step)));
+        }
+        told
+    }
+
+    /// What is in order where both sides have it, and not where one has: conflicts of transactions,
+    /// and a load generator at its limit.
+    fn one_sided(&self, (variant, baseline): (usize, usize), step: usize) -> Vec<String> {
+        let conflicts = |variant: usize| {
+            self.cell(variant, step).is_some_and(|cell| {
+                let all: u64 = cell.outcomes.values().sum();
+                let own =
+                    cell.outcomes.iter().filter(|(name, _)| TRANSIENT.contains(&name.as_str()));
+                own.map(|(_, n)| *n).sum::<u64>() as f64 > TRANSIENT_MOST * all as f64
+            })
+        };
+        let limited = |variant: usize| limited_share(self.joined, variant, step);
+        let mut told = Vec::new();
+        for (side, other) in [(variant, baseline), (baseline, variant)] {
+            let place = self.place(side, step);
+            if conflicts(side) && !conflicts(other) {
+                told.push(format!("attempts of {place} ended in conflicts, and on that side only"));
+            }
+            if limited(side) >= LIMITED_LEAST && limited(other) == 0.0 {
+                told.push(format!("the load generator was a limit of {place}, and there only"));
+            }
+        }
+        told
+    }
+
+    /// Whether commits promise other things by accident: a study that varies it asks just that.
+    fn is_durability_unlike(&self, a: usize, b: usize) -> bool {
+        let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
+        let (ours, theirs) = (&self.joined.variants[a].settings, &self.joined.variants[b].settings);
+        let is_asked = DURABILITY_SETTINGS.iter().any(|name| ours.get(*name) != theirs.get(*name));
+        let is_known = !promise(a).is_empty() && !promise(b).is_empty();
+        is_known && promise(a) != promise(b) && !is_asked
+    }
+}

@@ -1,0 +1,184 @@
+//! Whether variants of two runs are the same thing, and in what they differ if they are not.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{LevelRecord, Run, StepRecord, VariantRecord};
+
+use super::{Kinship, is_same_step};
+use crate::words::seconds;
+
+/// A variant of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Kin<'a> {
+    pub(super) run: &'a Run,
+    /// Its index in its own run.
+    pub(super) own_idx: usize,
+}
+
+/// Something in which two namesakes differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// The factor that it becomes.
+    pub(super) factor: String,
+    /// The level of the namesake of the earlier run.
+    pub(super) theirs: String,
+    /// The level of the variant itself.
+    pub(super) ours: String,
+}
+
+impl Difference {
+    fn new(factor: impl Into<String>, theirs: impl Into<String>, ours: impl Into<String>) -> Self {
+        Difference { factor: factor.into(), theirs: theirs.into(), ours: ours.into() }
+    }
+
+    /// Both levels, that of the earlier run first: `workload oltp_read_only and oltp_point_select`.
+    pub(super) fn of_both(&self) -> String {
+        let factor = self.factor.trim_start_matches("option.");
+        format!("{factor} {} and {}", self.theirs, self.ours)
+    }
+
+    /// The level as a part of a name: a bare number would say nothing.
+    fn word(&self) -> String {
+        match self.factor.as_str() {
+            "machine" | "version" | "filesystem" | "workload" | "run" => self.ours.clone(),
+            factor => format!("{} {}", factor.trim_start_matches("option."), self.ours),
+        }
+    }
+}
+
+impl<'a> Kin<'a> {
+    pub(super) fn variant(self) -> &'a VariantRecord {
+        &self.run.manifest.variants[self.own_idx]
+    }
+
+    /// Whether it is the same thing as a variant of another run: asked for alike, and measured
+    /// under the same conditions.
+    pub(super) fn is_same_thing(self, other: Kin<'_>) -> bool {
+        let asked = |kin: Kin<'_>| {
+            let variant = kin.variant().clone();
+            (
+                (variant.name, variant.levels, variant.product),
+                (variant.workload, variant.settings, variant.options),
+            )
+        };
+        self.run.manifest.environment.machine == other.run.manifest.environment.machine
+            && asked(self) == asked(other)
+            && self.conditions_unlike(other).is_empty()
+    }
+
+    /// In what the workload differs: its name, or options that both runs tell and neither study
+    /// varies. Variants of unlike workloads are not compared.
+    pub(super) fn workload_unlike(self, other: Kin<'_>) -> Vec<Difference> {
+        let (ours, theirs) = (self.variant(), other.variant());
+        if ours.workload != theirs.workload {
+            return vec![Difference::new("workload", &theirs.workload, &ours.workload)];
+        }
+        let is_factor =
+            |factor: &str| ours.levels.iter().chain(&theirs.levels).any(|l| l.factor == factor);
+        let both = theirs.options.iter().filter_map(|(name, theirs)| {
+            let ours = ours.options.get(name)?;
+            Some(Difference::new(format!("option.{name}"), theirs, ours))
+        });
+        both.filter(|d| d.ours != d.theirs && !is_factor(&d.factor)).collect()
+    }
+
+    /// In which conditions both were measured that are not the same: machine, version, storage, what
+    /// the design gives to all trials, and times. What one of both does not tell is no difference.
+    pub(super) fn conditions_unlike(self, other: Kin<'_>) -> Vec<Difference> {
+        let (ours, theirs) = (&self.run.manifest, &other.run.manifest);
+        let mut found = Vec::new();
+        let (here, there) = (&ours.environment.machine, &theirs.environment.machine);
+        if here != there && !here.is_empty() {
+            found.push(Difference::new("machine", there, here));
+        }
+        if let (Some(our), Some(their)) = (self.version(), other.version())
+            && our != their
+        {
+            found.push(Difference::new("version", their, our));
+        }
+        // The storage of another machine is another one anyway, and a server that only is reached
+        // keeps its data elsewhere.
+        let is_here = here == there && !self.variant().product.contains("://");
+        if let Some((our, their)) = ours.environment.storage_unlike(&theirs.environment)
+            && is_here
+        {
+            found.push(Difference::new("filesystem", their, our));
+        }
+        found.extend(design_unlike(&ours.design, &theirs.design));
+        found.extend(times_unlike(&ours.steps, &theirs.steps));
+        found
+    }
+
+    /// Product and version as a server of this variant told them.
+    fn version(self) -> Option<String> {
+        let own = self.run.trials.iter().filter(|trial| trial.variant == self.own_idx);
+        own.map(|trial| &trial.server)
+            .find(|server| !server.version.is_empty())
+            .map(|server| format!("{} {}", server.product, server.version))
+    }
+}
+
+fn design_unlike(
+    ours: &BTreeMap<String, String>,
+    theirs: &BTreeMap<String, String>,
+) -> Vec<Difference> {
+    let both = ours.iter().filter_map(|(name, ours)| Some((name, theirs.get(name)?, ours)));
+    both.filter(|(_, theirs, ours)| theirs != ours)
+        .map(|(name, theirs, ours)| Difference::new(name, theirs, ours))
+        .collect()
+}
+
+/// A time of a step, in seconds.
+type Time = fn(&StepRecord) -> f64;
+
+/// The times of the first step that both runs have and do not give the same times.
+fn times_unlike(ours: &[StepRecord], theirs: &[StepRecord]) -> Vec<Difference> {
+    let times: [(&str, Time); 3] = [
+        ("warm_up", |step| step.warm_up_s),
+        ("duration", |step| step.duration_s),
+        ("until_steady", |step| step.until_steady_s.unwrap_or(0.0)),
+    ];
+    let pairs = || {
+        ours.iter().filter_map(|step| Some((step, theirs.iter().find(|s| is_same_step(s, step))?)))
+    };
+    let unlike = |(name, time): (&str, Time)| {
+        let (our, their) = pairs().find(|(our, their)| time(our) != time(their))?;
+        Some(Difference::new(name, seconds(time(their)), seconds(time(our))))
+    };
+    times.into_iter().filter_map(unlike).collect()
+}
+
+/// The levels that tell a variant from its namesake in an earlier run, and what its name gets.
+pub(super) fn telling_levels(
+    ours: Kin<'_>,
+    theirs: Kin<'_>,
+    kinship: Kinship,
+) -> (Vec<Difference>, String) {
+    let mut found = ours.workload_unlike(theirs);
+    found.extend(ours.conditions_unlike(theirs));
+    if found.is_empty() || (kinship == Kinship::Against && !ours.is_elsewhere(theirs)) {
+        found.insert(0, Difference::new("run", run_name(theirs.run), run_name(ours.run)));
+    }
+    let words: Vec<String> = found.iter().map(Difference::word).collect();
+    (found, words.join(", "))
+}
+
+impl Kin<'_> {
+    /// Whether machine or version tell the runs apart as well as the names of their folders do.
+    fn is_elsewhere(self, other: Kin<'_>) -> bool {
+        let telling = |d: &Difference| ["machine", "version"].contains(&d.factor.as_str());
+        self.conditions_unlike(other).iter().any(telling)
+    }
+}
+
+/// A level as a record has it.
+pub(super) fn level(factor: &str, level: &str) -> LevelRecord {
+    LevelRecord { factor: factor.to_owned(), level: level.to_owned() }
+}
+
+/// A short name of a run: its folder's.
+pub(super) fn run_name(run: &Run) -> String {
+    run.folder
+        .file_name()
+        .map_or_else(|| "other run".to_owned(), |name| name.to_string_lossy().into_owned())
+}

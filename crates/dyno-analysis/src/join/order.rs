@@ -1,0 +1,29 @@
+//! The steps of several runs in the order of their load.
+
+use dyno_record::StepRecord;
+
+use super::Joined;
+
+impl Joined<'_> {
+    /// Puts the steps in the order of their load: closed loads by clients, then offered rates, then
+    /// searches. Steps that a workload defines keep the order that it gives them.
+    pub(super) fn order_steps(&mut self) {
+        if self.steps.iter().any(|step| step.own.is_some()) {
+            return;
+        }
+        let load = |step: &StepRecord| {
+            (step.search.is_some(), step.rate.is_some(), step.rate.unwrap_or(0.0), step.clients)
+        };
+        let mut order: Vec<usize> = (0..self.steps.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (a, b) = (load(&self.steps[a]), load(&self.steps[b]));
+            a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let place = |old: usize| order.iter().position(|&idx| idx == old).unwrap_or(old);
+        let places: Vec<usize> = (0..order.len()).map(place).collect();
+        self.steps = order.iter().map(|&idx| self.steps[idx].clone()).collect();
+        for trial in &mut self.trials {
+            trial.step_indexes.iter_mut().for_each(|idx| *idx = places[*idx]);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How long cold work waits for a server, and how the user ends the wait.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dyno_units::Nanoseconds;
+
+use super::socket::Socket;
+
+/// How long set-up work may take in all, what the server sends meanwhile included: to log in, to
+/// ask for version and settings, to use the catalog, to prepare.
+pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+
+/// How long the server may take to make or to drop a catalog and its tables: files are made and
+/// removed, and some write a checkpoint first.
+pub(crate) const CATALOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+
+/// One wait of the kernel's, after which is asked whether to go on.
+pub(super) const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// What may take any time (to fill a table, to make an index) is given so long to come to its end
+/// when the user stops: a statement that is left alone goes on in the server.
+const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// How often the user has stopped Dyno: a signal is the process's, not a connection's.
+static N_STOPS: AtomicU32 = AtomicU32::new(0);
+
+/// Ends every wait for a server that goes on now: set-up work at once, other cold calls after ten
+/// more seconds. Their connections are lost. What begins after it waits as ever, so that a run can
+/// be torn down.
+pub fn stop_waiting() {
+    N_STOPS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How long one piece of cold work may still wait.
+#[derive(Debug)]
+pub(super) struct Patience {
+    // 0: any time.
+    limit: Nanoseconds,
+    began: Nanoseconds,
+    n_stops: u32,
+    // When a stop was first noticed.
+    stopped: Option<Nanoseconds>,
+}
+
+impl Patience {
+    /// Begins now; a `limit` of 0 is none.
+    pub(super) fn begin(limit: Nanoseconds) -> Patience {
+        Patience::begun(limit, now(), N_STOPS.load(Ordering::Relaxed))
+    }
+
+    fn begun(limit: Nanoseconds, began: Nanoseconds, n_stops: u32) -> Patience {
+        Patience { limit, began, n_stops, stopped: None }
+    }
+
+    /// Whether the work may go on.
+    ///
+    /// # Errors
+    ///
+    /// Why not: `TimedOut`, or `ConnectionAborted` where the user has stopped Dyno.
+    fn check(&mut self) -> io::Result<()> {
+        self.judge(now(), N_STOPS.load(Ordering::Relaxed))
+    }
+
+    fn judge(&mut self, now: Nanoseconds, n_stops: u32) -> io::Result<()> {
+        let limit = self.limit;
+        if limit > Nanoseconds::ZERO && now.saturating_sub(self.began) >= limit {
+            let reason = format!("the server has not finished its answer within {limit}");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+        }
+        if n_stops == self.n_stops {
+            return Ok(());
+        }
+        let stopped = *self.stopped.get_or_insert(now);
+        if limit > Nanoseconds::ZERO || now.saturating_sub(stopped) >= GRACE {
+            let reason = "Dyno was stopped while it waited for the server";
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason));
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's monotonic clock. Limits are of the real server on the other side, in a test too.
+fn now() -> Nanoseconds {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanoseconds(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// A socket that blocks in slices, as long as the patience lasts.
+pub(super) struct Patient<'a> {
+    pub(super) socket: &'a mut Socket,
+    pub(super) patience: &'a mut Patience,
+}
+
+impl Patient<'_> {
+    fn persist<T>(&mut self, mut work: impl FnMut(&mut Socket) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            // Before each read, so that whoever never stops sending is found out too.
+            self.patience.check()?;
+            match work(self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.persist(|socket| socket.read(room))
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.persist(|socket| socket.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work that began at 100 s with one stop before it: what becomes of it at these moments.
+    #[track_caller]
+    fn check(limit_s: u64, moments: &[(u64, u32)], expected: &[Option<io::ErrorKind>]) {
+        let seconds = Nanoseconds::from_secs;
+        let mut patience = Patience::begun(seconds(limit_s), seconds(100), 1);
+        let judged: Vec<Option<io::ErrorKind>> = moments
+            .iter()
+            .map(|&(at_s, n_stops)| {
+                patience.judge(seconds(at_s), n_stops).err().map(|error| error.kind())
+            })
+            .collect();
+        assert_eq!(judged, expected);
+    }
+
+    #[test]
+    fn a_limit_counts_from_the_beginning() {
+        check(30, &[(100, 1), (129, 1)], &[None, None]);
+        check(30, &[(130, 1)], &[Some(io::ErrorKind::TimedOut)]);
+        check(0, &[(100_000, 1)], &[None]);
+    }
+
+    #[test]
+    fn a_stop_ends_set_up_at_once_and_other_work_in_a_while() {
+        let stopped = Some(io::ErrorKind::ConnectionAborted);
+        check(30, &[(101, 1), (102, 2)], &[None, stopped]);
+        check(0, &[(101, 2), (110, 2), (111, 2)], &[None, None, stopped]);
+    }
+}

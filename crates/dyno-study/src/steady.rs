@@ -1,0 +1,63 @@
+//! Steps that go on until their throughput is steady: what such a step needs.
+
+use dyno_units::Nanoseconds;
+
+use crate::LoadLevel;
+
+/// Least time that has to be steady: what is compared are its fifths, and one of less than two
+/// seconds says little.
+const WINDOW_LEAST: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// Why steps cannot go on until they are steady.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteadyProblem {
+    /// What is wrong.
+    pub message: &'static str,
+    /// Why.
+    pub why: String,
+    /// What to do.
+    pub help: &'static str,
+    /// Whether it is the steady time that is wrong, and not the longest time or that there is one.
+    pub is_of_duration: bool,
+}
+
+/// Whether steps with this load can end when their throughput has been steady for `duration`, after
+/// at most `longest`.
+///
+/// # Errors
+///
+/// The load itself is never steady, or is searched; one of the times is too short.
+pub fn check_until_steady(
+    load: Option<&LoadLevel>,
+    duration: Nanoseconds,
+    longest: Nanoseconds,
+) -> Result<(), SteadyProblem> {
+    let refuse = |message, why: String, help, is_of_duration| {
+        Err(SteadyProblem { message, why, help, is_of_duration })
+    };
+    let window = || format!("throughput has to be steady for `duration`, which is {duration}");
+    match load {
+        Some(LoadLevel::Search(_)) => refuse(
+            "`until_steady` does not go with a search",
+            "a search judges loads of one length".to_owned(),
+            "leave it out, or search nothing",
+            false,
+        ),
+        Some(LoadLevel::Stepped { .. }) => refuse(
+            "`until_steady` does not go with a rate that changes",
+            "the load itself is never steady".to_owned(),
+            "leave it out, or offer one rate a step",
+            false,
+        ),
+        _ if duration < WINDOW_LEAST => {
+            refuse("too little time has to be steady", window(), "give at least 10s", true)
+        }
+        _ if longest <= duration => refuse(
+            "the longest time of a step is too short",
+            window(),
+            "give a longer time, such as some times `duration`",
+            false,
+        ),
+        _ => Ok(()),
+    }
+}

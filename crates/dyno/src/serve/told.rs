@@ -1,0 +1,135 @@
+//! What happened in a run, in words, for the live page.
+
+use dyno_record::{EventKind, Manifest};
+use dyno_units::{ByteCount, Nanoseconds};
+
+/// An event as a sentence without its full stop.
+pub(super) fn in_words(event: &EventKind) -> String {
+    match event {
+        EventKind::TrialBegan { .. } => "the trial began".to_owned(),
+        EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
+        EventKind::StepEnded { throughput, p95_us, .. } => {
+            format!("the step ended: {throughput:.1} transactions/s, p95 {}", time_us(*p95_us))
+        }
+        EventKind::LoadProbed { number, level, throughput, broken_by, .. } => {
+            let ending =
+                broken_by.as_ref().map_or("held".to_owned(), |why| format!("broke: {why}"));
+            format!(
+                "load {number} of the search, {level}: {throughput:.1} transactions/s, {ending}"
+            )
+        }
+        EventKind::Audited { n_passed, failed, took_s } => audited(*n_passed, failed, *took_s),
+        EventKind::Rested { seconds } => format!("a rest of {} began", time_s(*seconds)),
+        EventKind::WaitBegan { wait, limit_s } => {
+            format!("{wait} began, for at most {}", time_s(*limit_s))
+        }
+        EventKind::WaitEnded { wait, took_s, paid, notes } => {
+            let paid = match paid {
+                Some(true) => "all was paid",
+                Some(false) => "not all was paid",
+                None => "whether all was paid is not known",
+            };
+            let all: Vec<&str> =
+                [paid].into_iter().chain(notes.iter().map(String::as_str)).collect();
+            format!("{wait} ended after {}: {}", time_s(*took_s), all.join("; "))
+        }
+        EventKind::TrialFinished { .. } => "the trial finished".to_owned(),
+        EventKind::TrialFailed { message, .. } => format!("the trial failed: {message}"),
+        EventKind::TrialAbandoned { .. } => "the trial was stopped".to_owned(),
+        EventKind::VariantSettled { variant, repetitions, why } => {
+            format!("{variant} is settled after {repetitions} repetitions: {why}")
+        }
+        EventKind::TrialSkipped { trial, variant, why, .. } => {
+            format!("trial {trial} of {variant} is not done: {why}")
+        }
+        EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
+        EventKind::Noted { message } => message.clone(),
+        // Told while they go on, and never written among the events.
+        EventKind::IntervalEnded { .. }
+        | EventKind::KindsTold { .. }
+        | EventKind::ReadingsTaken { .. }
+        | EventKind::DebtRead { .. } => String::new(),
+        of_data => data_in_words(of_data),
+    }
+}
+
+/// The same for what is done before the load begins.
+fn data_in_words(event: &EventKind) -> String {
+    match event {
+        EventKind::ServerReady { server, took_s, .. } => {
+            format!("{server} was ready after {}", time_s(*took_s))
+        }
+        EventKind::Populated { rows, took_s } => {
+            format!("{rows} rows were populated in {}", time_s(*took_s))
+        }
+        EventKind::PopulateProgressed { rows, rows_total } => {
+            format!("{rows} of {rows_total} rows are populated")
+        }
+        EventKind::DataSetKept { key, bytes } => {
+            format!("the data set was kept as {key} ({})", ByteCount(*bytes))
+        }
+        EventKind::DataSetReused { key, rows, took_s, .. } => {
+            format!("the data set {key} ({rows} rows) was copied in {}", time_s(*took_s))
+        }
+        _ => String::new(),
+    }
+}
+
+fn audited(n_passed: usize, failed: &[String], took_s: f64) -> String {
+    let n = n_passed + failed.len();
+    match failed {
+        [] => format!("the audit passed: {n} of {n} demands met, in {}", time_s(took_s)),
+        _ => format!(
+            "the audit FAILED: {} of {n} demands not met: {}",
+            failed.len(),
+            failed.join("; ")
+        ),
+    }
+}
+
+fn time_s(seconds: f64) -> String {
+    time_us(seconds * 1e6)
+}
+
+fn time_us(us: f64) -> String {
+    Nanoseconds((us * 1e3).max(0.0) as u64).to_string()
+}
+
+/// The variant and the trial that a trial's folder holds: `MariaDB, trial 3, repetition 2`; none of a
+/// folder that the plan does not know.
+pub(super) fn trial(manifest: &Manifest, folder: &str) -> Option<String> {
+    let number: u32 = folder.split('-').next()?.parse().ok()?;
+    let plan = manifest.trials.iter().find(|plan| plan.number == number)?;
+    let variant = &manifest.variants.get(plan.variant)?.name;
+    Some(format!("{variant}, trial {number}, repetition {}", plan.repetition))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_is_told_in_words_with_units() {
+        let check = |event: &str, expected: &str| {
+            let event: EventKind = serde_json::from_str(event).expect("it is an event");
+            assert_eq!(in_words(&event), expected);
+        };
+        check(
+            r#"{"event":"audited","n_passed":2,"failed":[],"took_s":0.000009094}"#,
+            "the audit passed: 2 of 2 demands met, in 9.09 µs",
+        );
+        check(
+            r#"{"event":"audited","n_passed":1,"failed":["rows: expected 3, found 2"],"took_s":1}"#,
+            "the audit FAILED: 1 of 2 demands not met: rows: expected 3, found 2",
+        );
+        check(
+            r#"{"event":"phase_began","step":0,"name":"4 clients","phase":"measure"}"#,
+            "4 clients: measure began",
+        );
+        check(
+            r#"{"event":"step_ended","step":0,"throughput":38.12,"p95_us":36000}"#,
+            "the step ended: 38.1 transactions/s, p95 36 ms",
+        );
+        check(r#"{"event":"noted","message":"a note"}"#, "a note");
+    }
+}
