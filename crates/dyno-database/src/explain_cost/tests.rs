@@ -122,6 +122,22 @@ fn only_reading_is_allowed_by_itself() {
 }
 
 #[test]
+fn only_what_a_transaction_takes_back_may_write() {
+    let check = |sql: &str, is_allowed: bool| check(sql, Access::RolledBack, is_allowed);
+    check("WITH x AS (SELECT 1) DELETE FROM t", true);
+    check("insert into t values (1);", true);
+    check("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", true);
+    for sql in ["DROP TABLE t", "CREATE TABLE t (a int)", "TRUNCATE t", "CALL p()", "DO $$ $$"] {
+        check(sql, false);
+    }
+    check("SELECT 1; COMMIT; DELETE FROM t; ", false);
+    check("DELETE FROM t WHERE a = ';'", false);
+    check("/*!50000 DROP TABLE t */", false);
+    check("/*M! TRUNCATE t */", false);
+    assert!(check_statement("SELECT 1; DROP TABLE t", Access::ReadOnly).is_err());
+}
+
+#[test]
 fn spreads_are_of_all_values() {
     assert_eq!(Spread::of(&[]), Spread::default());
     assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });

@@ -31,7 +31,7 @@ pub(crate) struct ExplainCostOptions {
     /// Runs that count; one more before them warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
     runs: u32,
-    /// Let it change data; each run is rolled back
+    /// Let it change data (INSERT, UPDATE, DELETE, REPLACE, MERGE); each run is rolled back
     #[arg(long)]
     writes: bool,
     /// Make and fill the tables of this workload first (private servers only)

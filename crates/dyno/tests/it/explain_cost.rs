@@ -66,6 +66,27 @@ fn a_person_gets_a_table_and_writes_are_rolled_back() {
 }
 
 #[test]
+fn what_mariadb_would_not_take_back_is_not_run() {
+    let bench = Workbench::new();
+    let old = ["--setup", "CREATE TABLE old_log (v INT) ENGINE = MyISAM"];
+    let row = ["--setup", "INSERT INTO old_log VALUES (1)"];
+    let new = ["--setup", "CREATE TABLE kept (v INT) ENGINE = InnoDB"];
+    let trigger = [
+        "--setup",
+        "CREATE TRIGGER noted AFTER INSERT ON kept FOR EACH ROW INSERT INTO old_log VALUES (2)",
+    ];
+    let check = |sql: &str, expected: &str| {
+        let asked = ["explain-cost", sql, "--on", "mariadb", "--writes", "--runs", "1"];
+        let answer = bench.dyno(&[&asked[..], &old, &row, &new, &trigger].concat());
+        assert_ne!(answer.code, 0, "{}", answer.out);
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    };
+    check("DELETE FROM old_log", "`old_log`, and its engine MyISAM takes nothing back");
+    // What a trigger does is known only when it was done, and is then told.
+    check("INSERT INTO kept VALUES (1)", "what it did stays; it was not run again");
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     let bench = Workbench::new();
     let check = |arguments: &[&str], words: &[&str]| {
