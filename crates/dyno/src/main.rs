@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod commands;
 mod lab;
+mod latest;
 mod live;
 mod metrics;
 mod progress;

@@ -35,7 +35,8 @@ pub struct StallFacts {
     /// Whether nothing at all was done (but for what the first and the last bin hold): a gap, and
     /// else a dip.
     pub gap: bool,
-    /// Transactions that would have been done at the level around it, and were not.
+    /// Transactions that would have been done at the level around it, and were not; of a stall that
+    /// began in the warm-up, its share of them that fell into the measured time.
     pub missing: f64,
     /// The level around it, in transactions per second.
     pub level: f64,
@@ -111,12 +112,17 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
     }
     let times: Vec<(f64, f64)> = found.iter().map(|(f, _)| (f.start_s, f.end_s)).collect();
     let evidence = Evidence::new(summary, &trial.meanings, &times);
+    // What is missing in the warm-up is no part of what was measured.
+    let measured = |found: &Found| {
+        let within = found.end_s.min(summary.measured_s) - found.start_s.max(0.0);
+        within / (found.end_s - found.start_s)
+    };
     let told = |(found, kinds): (Found, Vec<String>)| StallFacts {
         start_s: milliseconds(found.start_s),
         length_s: milliseconds(found.end_s - found.start_s),
         bin_s: found.bin_s,
         gap: found.is_gap,
-        missing: found.missing.round(),
+        missing: (found.missing * measured(&found)).round(),
         level: found.level,
         kinds,
         moved_first: evidence.moved((found.start_s, found.end_s)),

@@ -328,7 +328,12 @@ fn a_stall_of_one_kind_is_its_own() {
     let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
     assert_eq!(stall.kinds, ["b"]);
     assert!((stall.length_s - 1.5).abs() < 0.1, "{stall:?}");
-    // What happened in the warm-up does not count.
+    // What happened in the warm-up does not count: here the first half of a second.
+    let across = |i: usize| if (15..25).contains(&i) { (0, 0) } else { (80, 20) };
+    let findings = found(across, &[]);
+    let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
+    assert!((stall.start_s + 0.5).abs() < 0.05 && (stall.length_s - 1.0).abs() < 0.05, "{stall:?}");
+    assert!((stall.missing - 500.0).abs() < 40.0, "{stall:?}");
     let before = |i: usize| if (5..15).contains(&i) { (0, 0) } else { (80, 20) };
     assert_eq!(found(before, &[]).stalls, []);
 }

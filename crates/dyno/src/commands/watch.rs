@@ -82,6 +82,9 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
                 recording.push(sample)?;
             }
         }
+        if let Some(lost) = target.lost_process() {
+            view.note(&lost);
+        }
         view.draw(due.saturating_sub(origin), clock.unix_millis());
         let is_over = end.is_some_and(|end| due >= end);
         if is_over || is_stopped.load(Ordering::Relaxed) || target.has_ended() {

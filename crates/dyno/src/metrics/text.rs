@@ -9,9 +9,7 @@ use std::fmt::{self, Write};
 use dyno_host::{ReadingLegend, find_legend};
 use dyno_record::KindSecond;
 
-/// A reading that has not come again for so long is not exposed any more: two minutes, because the
-/// size of a large data folder is read seldom.
-const STALE_NS: u64 = 120_000_000_000;
+use crate::latest::Latest;
 
 /// What is exposed at this moment.
 #[derive(Default)]
@@ -20,8 +18,7 @@ pub(super) struct Exposed {
     variant: String,
     /// Step and its kinds; none while there is no load.
     load: Option<(String, Vec<KindSecond>)>,
-    /// When each was read, and what it was.
-    readings: BTreeMap<String, (u64, f64)>,
+    readings: Latest,
     /// Trials that ended, by how.
     ended: BTreeMap<&'static str, u64>,
     /// Found once, because there are many.
@@ -43,12 +40,10 @@ impl Exposed {
         self.load = None;
     }
 
-    /// Takes readings; those that have not come again for long are gone.
+    /// Takes readings; those that have not come again for some times their pace are gone.
     pub(super) fn set_readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         self.legend.get_or_insert_with(all_legends);
-        self.readings.retain(|_, (then_ns, _)| then_ns.saturating_add(STALE_NS) > at_ns);
-        let now = values.iter().map(|(name, value)| (name.clone(), (at_ns, *value)));
-        self.readings.extend(now);
+        self.readings.take(at_ns, values);
     }
 
     pub(super) fn count_trial(&mut self, how: &'static str) {
@@ -134,7 +129,7 @@ impl Exposed {
 
     fn add_readings(&self, all: &mut BTreeMap<String, Family>) {
         let legends = self.legend.as_deref().unwrap_or_default();
-        for (name, (_, value)) in &self.readings {
+        for (name, value) in &self.readings.current() {
             let legend = find_legend(legends, name);
             let pattern = legend.map_or(name.as_str(), |legend| legend.pattern);
             let labels = match of(pattern, name) {
@@ -260,7 +255,7 @@ mod tests {
         let mut exposed = Exposed::default();
         exposed.begin_trial(3, "size=\"big\"");
         exposed.set_readings(1, &BTreeMap::from([("load.avg1".into(), 7.0)]));
-        exposed.set_readings(STALE_NS + 1, &BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
+        exposed.set_readings(200_000_000_000, &BTreeMap::from([("disk.vda.queue".into(), 1.5)]));
         exposed.set_load(
             "8 clients",
             &[KindSecond {
@@ -270,7 +265,7 @@ mod tests {
                 response_us: vec![(0.5, 1500.0)],
             }],
         );
-        exposed.set_readings(STALE_NS + 2, &BTreeMap::from([("un.known".into(), 1.0)]));
+        exposed.set_readings(200_000_000_001, &BTreeMap::from([("un.known".into(), 1.0)]));
         let text = exposed.to_string();
         let labels = "variant=\"size=\\\"big\\\"\",step=\"8 clients\",kind=\"read\"";
         for line in [

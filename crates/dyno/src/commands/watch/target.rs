@@ -22,6 +22,8 @@ pub(super) struct Target {
     endpoint: Option<Endpoint>,
     /// The process, if there is one on this host that is known.
     pid: Option<i32>,
+    /// Whether the user named the process; else it was found by the server's address.
+    is_pid_named: bool,
     /// Its data, where they can be seen.
     data: Option<DataFiles>,
 }
@@ -39,7 +41,8 @@ impl Target {
                 Some(pid) => (process_name(pid), "process"),
                 None => ("this host".to_owned(), "host"),
             };
-            return Ok(Target { name, product, endpoint: None, pid: options.pid, data: None });
+            let (pid, is_pid_named) = (options.pid, options.pid.is_some());
+            return Ok(Target { name, product, endpoint: None, pid, is_pid_named, data: None });
         };
         let endpoint = read_url(url).map_err(crate::misuse)?;
         let local = look(&endpoint)?;
@@ -53,7 +56,14 @@ impl Target {
             Some(pid) => format!("{} ({})", dyno_study::redact_url(url), process_name(pid)),
             None => dyno_study::redact_url(url),
         };
-        Ok(Target { name, product, endpoint: Some(endpoint), pid, data: data.flatten() })
+        Ok(Target {
+            name,
+            product,
+            endpoint: Some(endpoint),
+            pid,
+            is_pid_named: options.pid.is_some(),
+            data: data.flatten(),
+        })
     }
 
     /// Whether it is a server, and not only a process or this host.
@@ -92,9 +102,19 @@ impl Target {
         probes.into_iter().fold(Watched::host(&spec, clock), Watched::with)
     }
 
-    /// Whether it was a process that is there no more.
+    /// Whether the process that the user named is there no more.
     pub(super) fn has_ended(&self) -> bool {
-        self.pid.is_some_and(|pid| !is_there(pid))
+        self.is_pid_named && self.pid.is_some_and(|pid| !is_there(pid))
+    }
+
+    /// What to say where the process that was found at the server's address is there no more: the
+    /// server may come back there, as another process.
+    pub(super) fn lost_process(&self) -> Option<String> {
+        let pid = self.pid.filter(|pid| !self.is_pid_named && !is_there(*pid))?;
+        Some(format!(
+            "process {pid} has ended: the server at this address is asked on, but what its process \
+             takes is not read any more; watch it anew for that"
+        ))
     }
 }
 

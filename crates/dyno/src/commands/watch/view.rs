@@ -9,6 +9,7 @@ use dyno_units::Nanoseconds;
 
 use super::target::Target;
 use crate::commands::report::date;
+use crate::latest::Latest;
 use crate::live::{Curve, Panel, debt, processes, short};
 use crate::terminal;
 
@@ -111,7 +112,7 @@ pub(super) struct View {
     n_cpus: u32,
     panel: Panel,
     curves: BTreeMap<String, Curve>,
-    latest: BTreeMap<String, f64>,
+    latest: Latest,
     /// Time between two readings.
     every: Nanoseconds,
     /// What was noted already: several probes may have the same trouble.
@@ -131,7 +132,7 @@ impl View {
             n_cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             panel: Panel::default(),
             curves: BTreeMap::new(),
-            latest: BTreeMap::new(),
+            latest: Latest::default(),
         }
     }
 
@@ -141,8 +142,8 @@ impl View {
             if ROWS.contains(&name.as_str()) {
                 self.curves.entry(name.clone()).or_default().push(*value);
             }
-            self.latest.insert(name.clone(), *value);
         }
+        self.latest.take(sample.at.0, &sample.values);
     }
 
     /// Tells something that stays.
@@ -171,12 +172,13 @@ impl View {
     }
 
     fn table(&self, elapsed: Nanoseconds, unix_ms: u64) -> Vec<String> {
-        let n_readings = self.latest.len();
+        let n_readings = self.latest.current().len();
         let mut lines = vec![format!(
             "{}   {}, {elapsed}, {n_readings} readings   (Ctrl-C ends)",
             self.name,
             date(unix_ms)
         )];
+        lines.extend(self.silence());
         lines.extend(self.cpu().map(|text| format!("CPU   {text}")));
         lines.extend(self.debt().map(|text| format!("debt  {text}")));
         let height = terminal::height().saturating_sub(lines.len() + 1);
@@ -205,19 +207,25 @@ impl View {
     fn cpu(&self) -> Option<String> {
         let server = if self.has_server { "server" } else { "process" };
         let names = [("server", server), ("generator", "dyno"), ("rest", "rest")];
-        processes(&self.latest, &names, self.n_cpus)
+        processes(&self.latest.current(), &names, self.n_cpus)
     }
 
     fn debt(&self) -> Option<String> {
         let slope = self.curves.get("debt.gauge").and_then(|curve| curve.slope(SLOPE_READINGS));
-        debt(&self.latest, slope.map(|slope| slope / self.every.as_secs_f64()))
+        debt(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
+    }
+
+    /// That the server has told nothing for a while, where it had.
+    fn silence(&self) -> Option<String> {
+        let silent = self.latest.silent_ns(&["mysql.", "pg.", "pgbouncer."])?;
+        Some(format!("the server has not answered for {}", Nanoseconds(silent)))
     }
 
     fn row(&self, name: &str) -> Option<String> {
         let curve = self.curves.get(name)?;
         let unit = find_legend(&self.legend, name).map_or("", |legend| legend.unit);
         let unit = if unit == "1" { String::new() } else { unit.replace("bytes", "B") };
-        let value = short(curve.latest()?);
+        let value = self.latest.get(name).map_or("–".to_owned(), short);
         let curve = curve.drawn(CURVE);
         let meaning = find_legend(&self.legend, name).map_or("", |legend| legend.meaning);
         Some(format!("{name:<NAME$} {value:>8} {unit:<12} {curve:<CURVE$} {meaning}"))
@@ -226,9 +234,10 @@ impl View {
     /// One line of the latest values.
     fn plain(&self, elapsed: Nanoseconds) -> String {
         let mut parts: Vec<String> = vec![format!("{elapsed}")];
+        parts.extend(self.silence());
         parts.extend(self.cpu());
         parts.extend(PLAIN.iter().filter_map(|(name, words, unit)| {
-            Some(format!("{words} {}{unit}", short(*self.latest.get(*name)?)))
+            Some(format!("{words} {}{unit}", short(self.latest.get(name)?)))
         }));
         parts.extend(self.debt().map(|text| format!("debt {text}")));
         parts.join(" · ")
@@ -248,7 +257,7 @@ mod tests {
             n_cpus: 2,
             panel: Panel::default(),
             curves: BTreeMap::new(),
-            latest: BTreeMap::new(),
+            latest: Latest::default(),
             every: Nanoseconds::SECOND,
             noted: BTreeSet::new(),
             has_server: true,

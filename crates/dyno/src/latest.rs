@@ -1,0 +1,127 @@
+//! The latest value of each reading, as long as it may be called that: what has not come again for
+//! some times its own pace is not shown as if it were still so.
+
+use std::collections::BTreeMap;
+
+/// How many times its pace a reading may be late. Probes take turns, and may be held up by a second.
+const PATIENCE: u64 = 3;
+
+/// For how long a reading stands that has come only once: two minutes, because the size of a large
+/// data folder is read seldom.
+const FIRST_NS: u64 = 120_000_000_000;
+
+/// By how much a single pause may change what is thought to be the pace: an outage is not it.
+const STRETCH: u64 = 4;
+
+/// The latest values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latest {
+    now_ns: u64,
+    readings: BTreeMap<String, Reading>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    value: f64,
+    at_ns: u64,
+    /// Time between two; none where it has come once.
+    pace_ns: Option<u64>,
+}
+
+impl Reading {
+    fn is_current(&self, now_ns: u64) -> bool {
+        let most = self.pace_ns.map_or(FIRST_NS, |pace| pace.saturating_mul(PATIENCE));
+        now_ns.saturating_sub(self.at_ns) <= most
+    }
+}
+
+impl Latest {
+    /// Takes what was read at one moment, in nanoseconds of any one clock.
+    pub(crate) fn take(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
+        self.now_ns = self.now_ns.max(at_ns);
+        for (name, value) in values {
+            let before = self.readings.get(name).copied();
+            let pace_ns = before.map(|before| {
+                let gap = at_ns.saturating_sub(before.at_ns);
+                before.pace_ns.map_or(gap, |pace| gap.min(pace.saturating_mul(STRETCH)))
+            });
+            self.readings.insert(name.clone(), Reading { value: *value, at_ns, pace_ns });
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.readings.clear();
+    }
+
+    /// A value, if it is still one.
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.readings.get(name).filter(|reading| reading.is_current(self.now_ns)).map(|r| r.value)
+    }
+
+    /// All that are current.
+    pub(crate) fn current(&self) -> BTreeMap<String, f64> {
+        let current = self.readings.iter().filter(|(_, r)| r.is_current(self.now_ns));
+        current.map(|(name, reading)| (name.clone(), reading.value)).collect()
+    }
+
+    /// For how long, in nanoseconds, none of the readings whose names begin so has come, where they
+    /// had come and are not current any more.
+    pub(crate) fn silent_ns(&self, heads: &[&str]) -> Option<u64> {
+        let mut of_it = self
+            .readings
+            .iter()
+            .filter(|(name, _)| heads.iter().any(|head| name.starts_with(head)));
+        let last = of_it.clone().map(|(_, reading)| reading.at_ns).max()?;
+        let is_silent = of_it.all(|(_, reading)| !reading.is_current(self.now_ns));
+        is_silent.then(|| self.now_ns.saturating_sub(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn take(latest: &mut Latest, second: u64, names: &[&str]) {
+        let values = names.iter().map(|name| ((*name).to_owned(), second as f64)).collect();
+        latest.take(second * S, &values);
+    }
+
+    #[test]
+    fn what_does_not_come_again_is_gone() {
+        let mut latest = Latest::default();
+        for second in 1..=3 {
+            take(&mut latest, second, &["host", "mysql.a"]);
+        }
+        for second in 4..=6 {
+            take(&mut latest, second, &["host"]);
+            assert_eq!(latest.get("mysql.a"), Some(3.0), "{second}");
+            assert_eq!(latest.silent_ns(&["mysql.", "pg."]), None);
+        }
+        take(&mut latest, 7, &["host"]);
+        assert_eq!(latest.get("mysql.a"), None);
+        assert_eq!(latest.current(), BTreeMap::from([("host".to_owned(), 7.0)]));
+        assert_eq!(latest.silent_ns(&["mysql.", "pg."]), Some(4 * S));
+        assert_eq!(latest.silent_ns(&["pg."]), None);
+        // It is back; one long pause is not its pace from then on.
+        take(&mut latest, 40, &["host", "mysql.a"]);
+        take(&mut latest, 41, &["host", "mysql.a"]);
+        take(&mut latest, 45, &["host"]);
+        assert_eq!((latest.get("host"), latest.get("mysql.a")), (Some(45.0), None));
+    }
+
+    #[test]
+    fn what_comes_seldom_stays_as_long_as_it_takes() {
+        let mut latest = Latest::default();
+        take(&mut latest, 1, &["size"]);
+        take(&mut latest, 90, &["host"]);
+        assert_eq!(latest.get("size"), Some(1.0));
+        take(&mut latest, 101, &["size"]);
+        take(&mut latest, 400, &["host"]);
+        assert_eq!(latest.get("size"), Some(101.0));
+        take(&mut latest, 402, &["host"]);
+        assert_eq!(latest.get("size"), None);
+    }
+}
