@@ -426,6 +426,58 @@ fn certificates_are_hashed_for_binding() {
     assert_eq!(endpoint_hash(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
 }
 
+/// Replies of every shape that servers send.
+fn corpus() -> Vec<Vec<u8>> {
+    let ready = message(b'Z', b"I");
+    let columns = message(b'T', b"\0\x01c\0\0\0\x40\0\0\x01\0\0\0\x17\0\x04\xff\xff\xff\xff\0\x01");
+    let row = message(b'D', b"\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff");
+    let failed = error_body(&[('S', "ERROR"), ('C', "40001"), ('M', "could not serialize access")]);
+    let (failed, noted) = (message(b'E', &failed), message(b'N', &failed));
+    let done = |tag: &[u8]| message(b'C', tag);
+    vec![
+        [done(b"UPDATE 3\0"), ready.clone()].concat(),
+        [columns.clone(), row.clone(), row.clone(), done(b"SELECT 2\0"), ready.clone()].concat(),
+        [columns, row, failed.clone(), ready.clone()].concat(),
+        [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x17"), message(b'n', b""), ready.clone()]
+            .concat(),
+        [noted, message(b'2', b""), done(b"INSERT 0 1\0"), ready.clone()].concat(),
+        [message(b'S', b"TimeZone\0UTC\0"), message(b'K', &[7; 8]), ready.clone()].concat(),
+        [message(b'G', b"\0\0\x01\0\0"), done(b"COPY 5\0"), ready.clone()].concat(),
+        [message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"), message(b'R', b"\0\0\0\0"), ready].concat(),
+        failed,
+    ]
+}
+
+#[test]
+fn every_damage_of_one_byte_is_survived_at_every_place() {
+    // Bytes at which formats turn: ends of ranges, signs, the kinds of messages.
+    const TURNING: &[u8] = b"\0\x01\x02\x7f\x80\xfe\xffCDEGIKNRSTZ";
+    for bytes in corpus() {
+        for end in 0..bytes.len() {
+            survives(&bytes[..end]);
+        }
+        for idx in 0..bytes.len() {
+            for byte in TURNING.iter().copied().chain((0..8).map(|bit| bytes[idx] ^ 1 << bit)) {
+                let mut damaged = bytes.clone();
+                damaged[idx] = byte;
+                survives(&damaged);
+            }
+        }
+    }
+}
+
+/// Bytes that end in a reply, in an error, or in waiting, in whatever pieces they come.
+#[track_caller]
+fn survives(bytes: &[u8]) {
+    let whole = scan_prefix(bytes, bytes.len().max(1));
+    assert_eq!(scan_prefix(bytes, 1), whole, "{bytes:?}");
+    let _ = scan_pipeline(bytes, 1);
+    let _ = ServerMessage::parse(bytes);
+    let _ = row_texts(bytes);
+    let _ = parameter_types(bytes);
+    let _ = command_rows(bytes);
+}
+
 proptest! {
     /// Any bytes end in a reply, in an error, or in waiting; and the pieces do not matter.
     #[test]

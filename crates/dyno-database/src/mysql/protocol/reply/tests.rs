@@ -271,6 +271,52 @@ fn any_reply(negotiated: Negotiated) -> impl Strategy<Value = (Vec<u8>, u64)> {
     })
 }
 
+/// Bytes at which formats turn: ends of ranges, signs, and the marks of NULL, EOF, OK and errors.
+const TURNING: [u8; 12] = [0, 1, 2, 0x0a, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff];
+
+/// Replies of every shape that servers send.
+fn corpus() -> Vec<(Negotiated, Vec<u8>)> {
+    let eof: &[u8] = b"\xfe\0\0\x02\0";
+    let (row, end) = (b"\0\0\x07\0\0\0", ok(0xfe, 0, 2, 0));
+    let (more, done) = (ok(0xfe, 0, 0x0a, 1), ok(0, 3, 2, 1));
+    let one: &[&[u8]] = &[b"\x01", DEFINITION];
+    vec![
+        (OLD, stream(&[&done])),
+        (OLD, stream(&[b"\xff\x51\x04#40001Deadlock found when trying to get lock"])),
+        (OLD, stream(&[one[0], one[1], eof, row, row, eof])),
+        (OLD, stream(&[one[0], one[1], eof, b"\xff\x26\x04#HY000cut off in mid-result"])),
+        (NEW, stream(&[one[0], one[1], row, &end])),
+        (NEW, stream(&[one[0], one[1], row, &more, one[0], one[1], &more, &done])),
+        (NEW, stream(&[b"\xfb/etc/passwd"])),
+        (CACHED, stream(&[b"\x01\x00", row, row, &end])),
+        (CACHED, stream(&[b"\x01\x01", DEFINITION, row, &end])),
+    ]
+}
+
+#[test]
+fn every_damage_of_one_byte_is_survived_at_every_place() {
+    for (negotiated, bytes) in corpus() {
+        let whole = read(negotiated, &bytes, bytes.len());
+        // Who asks for a file is answered before the reply goes on.
+        assert_eq!(matches!(whole.0, Progress::Complete(_)), bytes[4] != 0xfb, "{bytes:?}");
+        for end in 0..bytes.len() {
+            assert_eq!(
+                read(negotiated, &bytes[..end], 1).0,
+                Progress::Partial,
+                "{bytes:?} to {end}"
+            );
+        }
+        for idx in 0..bytes.len() {
+            for byte in TURNING.into_iter().chain((0..8).map(|bit| bytes[idx] ^ 1 << bit)) {
+                let mut damaged = bytes.clone();
+                damaged[idx] = byte;
+                read(negotiated, &damaged, damaged.len());
+                read(negotiated, &damaged, 1);
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn good_replies_are_understood_however_they_arrive(
