@@ -2,28 +2,63 @@
 
 use dyno_workload::{Connection, Reply};
 
-use super::{Access, CostSource, Counters, execute};
+use super::{Access, CostSource, Counters, execute, reach};
 use crate::probe::numbers_by_name;
-
-/// Tables whose engine takes nothing back.
-const NOT_TAKEN_BACK: &str = "SELECT t.TABLE_NAME, t.ENGINE FROM information_schema.TABLES t \
-     JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE \
-     WHERE t.TABLE_TYPE = 'BASE TABLE' AND COALESCE(e.TRANSACTIONS, 'NO') <> 'YES' \
-     AND t.TABLE_SCHEMA NOT IN \
-     ('mysql', 'information_schema', 'performance_schema', 'sys')";
 
 /// `ER_WARNING_NOT_COMPLETE_ROLLBACK`: some of what was changed stays changed.
 const NOT_ROLLED_BACK: &str = "1196";
 
 /// What is no counter, though it moves.
-const GAUGES: [&str; 6] = [
+const GAUGES: [&str; 28] = [
     "uptime",
     "uptime_since_flush_status",
     "last_query_cost",
     "memory_used",
     "max_memory_used",
+    "max_used_connections",
+    "prepared_stmt_count",
+    "open_files",
+    "open_streams",
+    "open_tables",
+    "open_table_definitions",
+    "threads_cached",
+    "threads_connected",
     "threads_running",
+    "innodb_checkpoint_age",
+    "innodb_checkpoint_max_age",
+    "innodb_checkpoint_target_age",
+    "innodb_history_list_length",
+    "innodb_ibuf_free_list",
+    "innodb_ibuf_segment_size",
+    "innodb_ibuf_size",
+    "innodb_max_trx_id",
+    "innodb_num_open_files",
+    "innodb_row_lock_current_waits",
+    "innodb_row_lock_time_avg",
+    "innodb_row_lock_time_max",
+    "key_blocks_unused",
+    "key_blocks_used",
 ];
+
+/// What the names of more gauges begin with: sizes and what waits just now.
+const GAUGE_GROUPS: [&str; 5] = [
+    "innodb_buffer_pool_bytes_",
+    "innodb_data_pending_",
+    "innodb_mem_",
+    "innodb_os_log_pending_",
+    "qcache_free_",
+];
+
+/// Pages of the buffer pool by what they are; other names of that form count.
+const PAGE_GAUGES: [&str; 7] = ["data", "dirty", "free", "latched", "misc", "old", "total"];
+
+fn is_gauge(name: &str) -> bool {
+    GAUGES.contains(&name)
+        || GAUGE_GROUPS.iter().any(|group| name.starts_with(group))
+        || name
+            .strip_prefix("innodb_buffer_pool_pages_")
+            .is_some_and(|kind| PAGE_GAUGES.contains(&kind))
+}
 
 /// Views with counters of their own: what their names begin with here, and how they are asked.
 const VIEWS: [(&str, &str); 3] = [
@@ -81,9 +116,7 @@ impl MySqlCost {
         let rows =
             self.connection.query(sql).map_err(|error| format!("`{sql}` failed: {error}"))?;
         counters.extend(numbers_by_name(&rows));
-        for gauge in GAUGES {
-            counters.remove(gauge);
-        }
+        counters.retain(|name, _| !is_gauge(name));
         Ok(())
     }
 
@@ -98,31 +131,18 @@ impl MySqlCost {
     }
 }
 
-/// The table, of these with their engines, that a statement may mean: its name occurs in it.
-fn named<'a>(tables: &'a [(String, String)], sql: &str) -> Option<&'a (String, String)> {
-    let sql = sql.to_lowercase();
-    tables.iter().find(|(table, _)| sql.contains(&table.to_lowercase()))
-}
-
 impl CostSource for MySqlCost {
     fn check(&mut self, sql: &str) -> Result<(), String> {
-        if self.access == Access::ReadOnly {
-            return Ok(());
+        let writes_a_file =
+            |word: &str| ["OUTFILE", "DUMPFILE"].iter().any(|file| word.eq_ignore_ascii_case(file));
+        if sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(writes_a_file) {
+            return Err(
+                "INTO OUTFILE and INTO DUMPFILE write a file, which nothing takes back".into()
+            );
         }
-        let rows = self.connection.query(NOT_TAKEN_BACK).map_err(|error| error.to_string())?;
-        let tables: Vec<(String, String)> = rows
-            .into_iter()
-            .filter_map(|row| match <[Option<String>; 2]>::try_from(row) {
-                Ok([Some(table), Some(engine)]) => Some((table, engine)),
-                _ => None,
-            })
-            .collect();
-        match named(&tables, sql) {
-            None => Ok(()),
-            Some((table, engine)) => Err(format!(
-                "the statement may change `{table}`, and its engine {engine} takes nothing back: each \
-                 run would stay"
-            )),
+        match self.access {
+            Access::ReadOnly => Ok(()),
+            Access::RolledBack => reach::check(self.connection.as_mut(), sql),
         }
     }
 
@@ -139,10 +159,14 @@ impl CostSource for MySqlCost {
         Ok(counters)
     }
 
+    /// Inside a transaction of its own, so that no function that the statement calls can allow the
+    /// next run to write.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
-        if self.access == Access::RolledBack {
-            execute(self.connection.as_mut(), "BEGIN")?;
-        }
+        let begin = match self.access {
+            Access::ReadOnly => "START TRANSACTION READ ONLY",
+            Access::RolledBack => "START TRANSACTION",
+        };
+        execute(self.connection.as_mut(), begin)?;
         match sql {
             Some(sql) => execute(self.connection.as_mut(), sql),
             None => Ok(Reply::default()),
@@ -150,21 +174,18 @@ impl CostSource for MySqlCost {
     }
 
     fn after(&mut self) -> Result<(), String> {
-        if self.access == Access::ReadOnly {
-            return Ok(());
-        }
         let reply = execute(self.connection.as_mut(), "ROLLBACK")?;
         if reply.warnings == 0 {
             return Ok(());
         }
-        // A trigger or a view may lead to a table that the statement does not name.
+        // A trigger, a view or a function may lead to a table that this user cannot see.
         let warnings = self.connection.query("SHOW WARNINGS").map_err(|error| error.to_string())?;
         let is_kept = |row: &Vec<Option<String>>| {
             row.get(1).is_some_and(|code| code.as_deref() == Some(NOT_ROLLED_BACK))
         };
         if warnings.iter().any(is_kept) {
             return Err("THE STATEMENT HAS CHANGED A TABLE WHOSE ENGINE TAKES NOTHING BACK (by a \
-                 trigger or a view): what it did stays; it was not run again"
+                 trigger, a view or a function): what it did stays; it was not run again"
                 .to_owned());
         }
         Ok(())
@@ -176,14 +197,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_takes_nothing_back_is_found_by_its_name() {
-        let tables =
-            [("Old".to_owned(), "MyISAM".to_owned()), ("a b".to_owned(), "Aria".to_owned())];
-        let check = |sql: &str, expected: Option<&str>| {
-            assert_eq!(named(&tables, sql).map(|(_, engine)| engine.as_str()), expected, "{sql}");
-        };
-        check("DELETE FROM shop.`old` WHERE id = 1", Some("MyISAM"));
-        check("UPDATE `a b` SET v = 1", Some("Aria"));
-        check("DELETE FROM new", None);
+    fn what_is_now_and_not_since_a_beginning_is_no_counter() {
+        let check = |name: &str, expected: bool| assert_eq!(is_gauge(name), expected, "{name}");
+        check("innodb_max_trx_id", true);
+        check("innodb_buffer_pool_pages_dirty", true);
+        check("innodb_buffer_pool_bytes_data", true);
+        check("innodb_data_pending_reads", true);
+        check("innodb_buffer_pool_pages_flushed", false);
+        check("innodb_ibuf_merges", false);
+        check("handler_read_rnd_next", false);
     }
 }

@@ -126,20 +126,20 @@ impl CostSource for PgCost {
         Ok(counters)
     }
 
-    /// What a transaction did is told only when it has ended: a statement that may write is rolled
-    /// back before its counters are read.
+    /// Inside a transaction of its own, so that no function that the statement calls can allow the
+    /// next run to write. What a transaction did is told only when it has ended: it is rolled back
+    /// before the counters are read.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
-        let is_rolled_back = self.access == Access::RolledBack;
-        if is_rolled_back {
-            execute(self.connection.as_mut(), "BEGIN")?;
-        }
+        let begin = match self.access {
+            Access::ReadOnly => "BEGIN READ ONLY",
+            Access::RolledBack => "BEGIN",
+        };
+        execute(self.connection.as_mut(), begin)?;
         let reply = match sql {
             Some(sql) => execute(self.connection.as_mut(), sql),
             None => Ok(Reply::default()),
         };
-        if is_rolled_back {
-            execute(self.connection.as_mut(), "ROLLBACK")?;
-        }
+        execute(self.connection.as_mut(), "ROLLBACK")?;
         reply
     }
 

@@ -112,3 +112,64 @@ fn a_scan_of_sqlite_steps_through_every_row() {
     let left = server.connect().query("SELECT count(*) FROM t").unwrap();
     assert_eq!(left[0][0].as_deref(), Some("1000"));
 }
+
+#[track_caller]
+fn check_refused(server: &Running, sql: &str, access: Access, words: &str) {
+    let error = explain(server, sql, access).expect_err(sql);
+    assert!(error.contains(words), "{sql}: {error}");
+}
+
+#[test]
+fn mariadb_keeps_what_could_not_be_rolled_back() {
+    let server = Running::start("mariadb", None, &[]);
+    server.run(&[
+        "CREATE TABLE kept (v INT) ENGINE=InnoDB",
+        "CREATE TABLE old (v INT) ENGINE=MyISAM",
+        "CREATE TABLE versioned (v INT) ENGINE=MyISAM WITH SYSTEM VERSIONING",
+        "CREATE TABLE watched (v INT) ENGINE=InnoDB",
+        "CREATE VIEW seen AS SELECT * FROM old",
+        "CREATE TRIGGER noted BEFORE DELETE ON watched FOR EACH ROW DELETE FROM old",
+        "CREATE FUNCTION lose() RETURNS INT MODIFIES SQL DATA BEGIN DELETE FROM kept; RETURN 1; END",
+        "INSERT INTO kept VALUES (1), (2), (3)",
+        "INSERT INTO old VALUES (1), (2), (3)",
+        "INSERT INTO watched VALUES (1)",
+        "INSERT INTO versioned VALUES (1)",
+    ]);
+    let n_rows = |table: &str| {
+        let rows = server.connect().query(&format!("SELECT COUNT(*) FROM {table}")).unwrap();
+        rows[0][0].clone().unwrap()
+    };
+    let reached = ["old", "`old`", "versioned", "seen", "watched", "mysql.help_topic"];
+    for table in reached {
+        let sql = format!("DELETE FROM {table}");
+        check_refused(&server, &sql, Access::RolledBack, "takes nothing back: each run would stay");
+    }
+    let hidden = "/*!999999 SELECT */ DROP TABLE kept";
+    check_refused(&server, hidden, Access::RolledBack, "comment");
+    check_refused(&server, "/*!999999 SELECT */ SET GLOBAL x = 1", Access::ReadOnly, "comment");
+    check_refused(&server, "DROP TABLE kept", Access::RolledBack, "DROP");
+    check_refused(&server, "SELECT lose()", Access::ReadOnly, "READ ONLY");
+    check_refused(&server, "SELECT 1 INTO OUTFILE '/nowhere/x'", Access::ReadOnly, "OUTFILE");
+    explain(&server, "SELECT lose()", Access::RolledBack).unwrap();
+    let cost = explain(&server, "DELETE FROM kept WHERE v > 7", Access::RolledBack).unwrap();
+    assert_eq!(cost.changed, 0);
+    assert_eq!(["kept", "old", "watched", "versioned"].map(n_rows), ["3", "3", "1", "1"]);
+}
+
+#[test]
+fn postgresql_keeps_its_rows_whatever_a_function_does() {
+    let server = Running::start("postgresql", None, &[]);
+    server.run(&[
+        "CREATE TABLE kept (v int)",
+        "INSERT INTO kept VALUES (1), (2), (3)",
+        "CREATE FUNCTION lose() RETURNS int LANGUAGE sql AS 'DELETE FROM kept; SELECT 1'",
+    ]);
+    check_refused(&server, "SELECT lose()", Access::ReadOnly, "read-only");
+    // What it sets would hold for the next run, were that not told again that it may only read.
+    let unlocked = "SELECT set_config('default_transaction_read_only', 'off', false), \
+         CASE WHEN current_setting('transaction_read_only') = 'off' THEN lose() END";
+    explain(&server, unlocked, Access::ReadOnly).unwrap();
+    explain(&server, "SELECT lose()", Access::RolledBack).unwrap();
+    let left = server.connect().query("SELECT count(*) FROM kept").unwrap();
+    assert_eq!(left[0][0].as_deref(), Some("3"));
+}

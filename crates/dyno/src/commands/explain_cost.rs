@@ -258,8 +258,9 @@ fn table(cost: &Cost) -> String {
     );
     if cost.counters.is_empty() {
         out += &format!(
-            "None of {} counters moved beyond what an idle server does.\n",
-            cost.n_counters
+            "None of {} counters moved beyond what an idle server does, judged by {}.\n",
+            cost.n_counters,
+            idle_intervals(cost.runs),
         );
         return out;
     }
@@ -281,10 +282,20 @@ fn table(cost: &Cost) -> String {
     }
     out + &format!(
         "{} of {} counters moved. What an idle server does in as long a time is taken off (its \
-         median is in the last column), and what stayed within its range is left out.\n",
+         median is in the last column), and what stayed within its range is left out. That range \
+         is of {}.\n",
         cost.counters.len(),
-        cost.n_counters
+        cost.n_counters,
+        idle_intervals(cost.runs),
     )
+}
+
+/// By how much it was judged what is noise: an idle interval before each run.
+fn idle_intervals(runs: u32) -> String {
+    match runs {
+        1 => "one idle interval, which tells little about noise: give more --runs".to_owned(),
+        _ => format!("{runs} idle intervals"),
+    }
 }
 
 /// A number with as many digits as it has, six of them at most behind the point.
@@ -324,8 +335,9 @@ mod tests {
         let blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(blank(&found).starts_with(&blank(expected)), "{found}");
         assert!(found.contains("1 of 400 counters moved"));
-        let none = table(&Cost { counters: Vec::new(), ..cost });
-        assert!(none.contains("None of 400"), "{none}");
+        assert!(found.contains("That range is of 5 idle intervals"), "{found}");
+        let none = table(&Cost { counters: Vec::new(), runs: 1, ..cost });
+        assert!(none.contains("None of 400") && none.contains("judged by one idle"), "{none}");
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! What a statement may reach that MariaDB and MySQL cannot roll back: tables of engines without
+//! transactions, also behind views, triggers and functions.
+//!
+//! Every word of the statement counts as a name. So a table may be refused that is only mentioned,
+//! and none is missed that the user may see.
+
+use std::collections::BTreeSet;
+
+use dyno_workload::{Connection, TextRows};
+
+/// Tables that a rollback does not restore: catalog, name, engine.
+const ASK_TABLES: &str = "SELECT table_schema, table_name, engine FROM information_schema.TABLES \
+     WHERE table_type NOT IN ('VIEW', 'SYSTEM VIEW') \
+     AND LOWER(table_schema) NOT IN ('information_schema', 'performance_schema') \
+     AND (engine IS NULL OR engine NOT IN \
+     (SELECT engine FROM information_schema.ENGINES WHERE transactions = 'YES'))";
+
+/// What leads from a name to others: the name, what it is, and its text.
+const ASK_LINKS: [&str; 3] = [
+    "SELECT table_name, 'view', view_definition FROM information_schema.VIEWS \
+     WHERE table_schema NOT IN ('sys', 'mysql')",
+    "SELECT event_object_table, 'trigger', action_statement FROM information_schema.TRIGGERS \
+     WHERE trigger_schema NOT IN ('sys', 'mysql')",
+    "SELECT routine_name, 'routine', routine_definition FROM information_schema.ROUTINES \
+     WHERE routine_schema NOT IN ('sys', 'mysql')",
+];
+
+/// A table without transactions.
+#[derive(Debug)]
+struct Table {
+    catalog: String,
+    name: String,
+    engine: String,
+}
+
+/// What has a name and leads to others.
+#[derive(Debug)]
+struct Link {
+    name: String,
+    kind: String,
+    /// None where the user may not see it.
+    text: Option<String>,
+}
+
+/// Refuses a statement that may change what cannot be rolled back.
+///
+/// # Errors
+///
+/// What that is, in words, or why the server does not tell.
+pub(super) fn check(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
+    let mut ask = |sql: &str| {
+        connection.query(sql).map_err(|error| {
+            format!("what the statement may change is not known, because `{sql}` failed: {error}")
+        })
+    };
+    let tables = tables(ask(ASK_TABLES)?);
+    let catalog = ask("SELECT DATABASE()")?.into_iter().flatten().next().flatten();
+    let mut links = Vec::new();
+    for sql in ASK_LINKS {
+        links.extend(links_of(ask(sql)?));
+    }
+    judge(sql, &catalog.unwrap_or_default(), &tables, links)
+}
+
+fn tables(rows: TextRows) -> Vec<Table> {
+    let table = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        Some(Table {
+            catalog: cells.next()??,
+            name: cells.next()??,
+            engine: cells.next()?.unwrap_or_else(|| "an unknown engine".to_owned()),
+        })
+    };
+    rows.into_iter().filter_map(table).collect()
+}
+
+fn links_of(rows: TextRows) -> Vec<Link> {
+    let link = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        let (name, kind) = (cells.next()??.to_lowercase(), cells.next()??);
+        Some(Link { name, kind, text: cells.next()?.filter(|text| !text.is_empty()) })
+    };
+    rows.into_iter().filter_map(link).collect()
+}
+
+fn judge(sql: &str, catalog: &str, tables: &[Table], mut links: Vec<Link>) -> Result<(), String> {
+    let mut words = words(sql);
+    loop {
+        let (reached, rest): (Vec<Link>, Vec<Link>) =
+            links.into_iter().partition(|link| words.contains(&link.name));
+        if reached.is_empty() {
+            break;
+        }
+        links = rest;
+        for link in reached {
+            let Some(text) = link.text else {
+                return Err(format!(
+                    "what the {} of `{}` does cannot be seen by this user, so it is not sure that a \
+                     rollback takes it back",
+                    link.kind, link.name
+                ));
+            };
+            words.extend(self::words(&text));
+        }
+    }
+    let is_reached = |table: &&Table| {
+        let is_its_catalog = |name: &str| table.catalog.eq_ignore_ascii_case(name);
+        words.contains(&table.name.to_lowercase())
+            && (is_its_catalog(catalog) || words.iter().any(|word| is_its_catalog(word)))
+    };
+    match tables.iter().find(is_reached) {
+        None => Ok(()),
+        Some(Table { catalog, name, engine }) => Err(format!(
+            "the statement may change `{catalog}`.`{name}`, and its engine {engine} takes nothing \
+             back: each run would stay"
+        )),
+    }
+}
+
+/// All that may be a name: words in small letters, and what is between two quotes of any kind.
+fn words(text: &str) -> BTreeSet<String> {
+    let text = text.to_lowercase();
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let plain = text.split(|c| !is_letter(c));
+    // Both sides of each quote: which of them is inside is not asked.
+    let quoted = ['`', '"'].into_iter().flat_map(|quote| text.split(quote));
+    plain.chain(quoted).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(sql: &str, refusal: Option<&str>) {
+        let table = |catalog: &str, name: &str| Table {
+            catalog: catalog.to_owned(),
+            name: name.to_owned(),
+            engine: "MyISAM".to_owned(),
+        };
+        let tables = [table("shop", "Old"), table("other", "far"), table("shop", "with blank")];
+        let link = |name: &str, kind: &str, text: Option<&str>| Link {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            text: text.map(str::to_owned),
+        };
+        let links = vec![
+            link("seen", "view", Some("select * from `shop`.`deeper`")),
+            link("deeper", "view", Some("select * from `shop`.`old`")),
+            link("orders", "trigger", Some("INSERT INTO other.far VALUES (1)")),
+            link("dark", "routine", None),
+            link("ring", "view", Some("select * from ring")),
+        ];
+        let found = judge(sql, "shop", &tables, links);
+        match refusal {
+            None => assert_eq!(found, Ok(()), "{sql}"),
+            Some(words) => assert!(found.as_ref().is_err_and(|e| e.contains(words)), "{found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_rolled_back_is_found_however_it_is_named() {
+        check("DELETE FROM new", None);
+        check("DELETE FROM old", Some("`shop`.`Old`"));
+        check("DELETE FROM OLD WHERE a = 1", Some("MyISAM"));
+        check("DELETE FROM `with blank`", Some("with blank"));
+        check("DELETE FROM far", None);
+        check("DELETE FROM `other`.far", Some("`other`.`far`"));
+    }
+
+    #[test]
+    fn views_triggers_and_functions_are_followed() {
+        check("DELETE FROM seen", Some("`shop`.`Old`"));
+        check("UPDATE orders SET a = 1", Some("`other`.`far`"));
+        check("SELECT dark(1)", Some("cannot be seen"));
+        check("DELETE FROM ring", None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[a-é`\"'. ]{0,60}") {
+            let _ = words(&text);
+        }
+    }
+}
