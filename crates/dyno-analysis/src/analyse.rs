@@ -16,6 +16,7 @@ use crate::gate::judge;
 use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Kinship};
 use crate::kinds::{kind_comparisons, kinds};
+use crate::main_metric::main_metric;
 use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
@@ -142,6 +143,7 @@ fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
         clients: step.clients,
         rate: step.rate,
         search: step_search(step),
+        main_metric: main_metric(step, &joined.variants),
         own: step.own.clone(),
         concurrency: if is_low(step.clients) {
             ConcurrencyGroup::Low

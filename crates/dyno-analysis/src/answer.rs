@@ -79,15 +79,9 @@ impl Teller<'_> {
         bounds(estimate, self.findings.confidence, text)
     }
 
-    /// What a step is judged by. Under open load throughput is what was offered, and response
-    /// time is the answer; where the load was searched, it is the load.
+    /// What a step is judged by.
     fn main_metric(&self, step: usize) -> Metric {
-        let facts = &self.findings.steps[step];
-        match (&facts.search, facts.rate) {
-            (Some(search), _) => search.metric,
-            (None, None) => Metric::Throughput,
-            (None, Some(_)) => Metric::ResponseP95,
-        }
+        self.findings.steps[step].main_metric
     }
 
     fn cell(&self, variant: usize, step: usize) -> Option<&Cell> {

@@ -160,6 +160,12 @@ fn by_kind(summary: &StepSummary) -> (Vec<KindMeasured>, Result<Histogram<u64>, 
     (kinds, Ok(total))
 }
 
+/// A statistic of the response times of all kinds together, in µs; none where nothing committed.
+pub(crate) fn response_us(summary: &StepSummary, metric: Metric) -> Option<f64> {
+    let response = merged(summary.kinds.iter().map(|kind| &kind.response));
+    time(&response, metric).ok()
+}
+
 fn unreadable() -> String {
     "the record's histogram cannot be decoded".to_owned()
 }

@@ -146,6 +146,10 @@ pub struct StepFacts {
     /// What is searched, if the step is a search: its load is then not given but found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<StepSearch>,
+    /// What the step is judged by first: by the answer, the verdict shown first, sequential stopping
+    /// and the gate. Every other metric describes.
+    #[serde(default)]
+    pub main_metric: Metric,
     /// What the workload says of the step, if the workload defines it. Such a step is no load level:
     /// it takes no part in scaling and in low against high concurrency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,10 +213,13 @@ pub enum ConcurrencyGroup {
 }
 
 /// Something that is estimated in each cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Committed transactions per second.
+    #[default]
     Throughput,
     /// Mean response time, µs.
     ResponseMean,

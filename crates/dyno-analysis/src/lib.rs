@@ -20,6 +20,7 @@ mod gate;
 pub mod insert_benchmark;
 mod join;
 pub mod kinds;
+mod main_metric;
 pub mod scaling;
 mod searches;
 mod settings;

@@ -178,12 +178,19 @@ fn rows(view: &View<'_>, with_p95: bool) -> Vec<Row> {
         head.push("p95");
     }
     if is_compared {
-        head.extend(["effect", "verdict"]);
+        head.extend([effect_head(view), "verdict"]);
     }
     let mut rows = vec![Row::plain(head.into_iter().map(str::to_owned).collect())];
     let own = view.places().filter_map(|place| row(view, place, (is_compared, with_p95)));
     rows.extend(own);
     without_repeated(rows)
+}
+
+/// What the effect is of, where that is not the value beside it.
+fn effect_head(view: &View<'_>) -> &'static str {
+    let is_of_p95 = |step: &dyno_analysis::StepFacts| step.main_metric == Metric::ResponseP95;
+    let steps = &view.findings.steps;
+    if !steps.is_empty() && steps.iter().all(is_of_p95) { "effect on p95" } else { "effect" }
 }
 
 fn row(view: &View<'_>, at: (usize, usize), (is_compared, with_p95): (bool, bool)) -> Option<Row> {
@@ -201,7 +208,7 @@ fn row(view: &View<'_>, at: (usize, usize), (is_compared, with_p95): (bool, bool
         let p95 = view.estimate(variant, step, Metric::ResponseP95);
         cells.push(p95.map_or_else(absent, format::told));
     }
-    let comparison = view.comparison(variant, step, view.main_metric());
+    let comparison = view.main_comparison(variant, step);
     if is_compared {
         match comparison {
             Some(c) => {

@@ -84,6 +84,12 @@ impl<'a> View<'a> {
         found.unwrap_or(Metric::Throughput)
     }
 
+    /// The comparison in the main metric of its step, which the verdict shown first is of.
+    pub(crate) fn main_comparison(&self, variant: usize, step: usize) -> Option<&'a Comparison> {
+        let metric = self.findings.steps.get(step)?.main_metric;
+        self.comparison(variant, step, metric)
+    }
+
     /// All variants and steps, variant by variant.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let n_steps = self.findings.steps.len();

@@ -20,9 +20,8 @@ impl Teller<'_> {
         let metric = metric.unwrap_or(Metric::Throughput);
         let steps: Vec<usize> =
             (0..mains.len()).filter(|&step| self.main_metric(step) == metric).collect();
-        let is_own = |step: &usize| self.findings.steps[*step].own.is_some();
-        if steps.len() > 1 && steps.iter().any(is_own) {
-            return self.best_step_by_step(metric, &steps);
+        if mains.len() > 1 && self.findings.steps.iter().any(|step| step.own.is_some()) {
+            return self.best_step_by_step();
         }
         let ranked = self.ranker.rank(metric, &steps);
         let Some(best) = ranked.first() else {
@@ -104,12 +103,12 @@ impl Teller<'_> {
 
     /// The best at each step by itself: steps that a workload defines are unlike work, of which there
     /// is no mean.
-    fn best_step_by_step(&self, metric: Metric, steps: &[usize]) -> String {
+    fn best_step_by_step(&self) -> String {
         // Variants that are best at some step, with what is told of those steps.
         let mut best: Vec<(usize, Vec<String>)> = Vec::new();
         let (mut open, mut ns) = (Vec::new(), Vec::new());
-        for &step in steps {
-            let ranked = self.ranker.rank(metric, &[step]);
+        for step in 0..self.findings.steps.len() {
+            let ranked = self.ranker.rank(self.main_metric(step), &[step]);
             let Some(first) = ranked.first() else { continue };
             ns.push(first.mean.n);
             if ranked.len() < 2 || ranked[1..].iter().any(|rival| !rival.is_behind) {
@@ -122,7 +121,8 @@ impl Teller<'_> {
                 None => best.push((first.variant, vec![told])),
             }
         }
-        let words = Words::of(metric);
+        // Of a step that ends by quota the shortest time is the highest rate.
+        let words = Words::of(Metric::Throughput);
         let mut parts: Vec<String> = best
             .iter()
             .map(|(v, steps)| format!("{} {} at {}", self.name(*v), words.is_best, list(steps)))

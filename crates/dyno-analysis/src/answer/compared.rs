@@ -6,8 +6,13 @@ use crate::words::{common_text, effect, effect_text, list, percent, share, short
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
 
 /// The metrics that are always told, and those told where something was decided.
-pub(super) const ALWAYS_TOLD: [Metric; 4] =
-    [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
+pub(super) const ALWAYS_TOLD: [Metric; 5] = [
+    Metric::RateAtLimit,
+    Metric::ClientsAtLimit,
+    Metric::Throughput,
+    Metric::StepTime,
+    Metric::ResponseP95,
+];
 const TOLD_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
 
 /// As many steps of one verdict are told one by one; more are told by their extremes.

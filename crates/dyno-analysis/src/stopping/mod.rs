@@ -5,12 +5,13 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord, VariantRecord};
+use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::Metric;
 use crate::compare::Levels;
 use crate::join::{Joined, Kinship};
+use crate::main_metric::main_metric;
 use crate::statistics::{Call, Rule};
 use crate::words::list;
 
@@ -77,33 +78,28 @@ pub fn decide(run: &Run) -> StoppingDecision {
     }
 }
 
-/// The metric that settles a step: its time only where all variants end it by quota.
-fn primary(joined: &Joined<'_>, step: &StepRecord) -> Metric {
-    let ends_by_quota =
-        |variant: &VariantRecord| step.own_of(variant).is_some_and(|own| own.ends_by_quota);
-    match &step.search {
-        Some(search) => crate::searches::metric(search),
-        None if joined.variants.iter().all(ends_by_quota) => Metric::StepTime,
-        None => Metric::Throughput,
-    }
+/// The main metric of a step.
+fn main_of(joined: &Joined<'_>, step: &StepRecord) -> Metric {
+    main_metric(step, &joined.variants)
 }
 
 /// The value of that metric; none where there is none, or it is not above zero.
-fn primary_value(metric: Metric, summary: &StepSummary) -> Option<f64> {
+fn main_value(metric: Metric, summary: &StepSummary) -> Option<f64> {
     let value = match metric {
         Metric::Throughput => crate::cells::committed(summary) as f64 / summary.measured_s,
         Metric::StepTime => {
             summary.measured_s * f64::from(summary.ended_by.as_deref() == Some("quota"))
         }
-        _ => summary.search.as_ref()?.found?,
+        Metric::RateAtLimit | Metric::ClientsAtLimit => summary.search.as_ref()?.found?,
+        response => crate::cells::response_us(summary, response)?,
     };
     (value > 0.0).then_some(value)
 }
 
-/// The primary metric of all finished trials.
+/// The main metric of all finished trials.
 pub(crate) fn series(joined: &Joined<'_>) -> Series {
     let n_steps = joined.steps.len();
-    let metrics: Vec<Metric> = joined.steps.iter().map(|step| primary(joined, step)).collect();
+    let metrics: Vec<Metric> = joined.steps.iter().map(|step| main_of(joined, step)).collect();
     let mut series = Series {
         baselines: joined.variants.iter().map(|variant| variant.baseline).collect(),
         logs: vec![vec![Vec::new(); n_steps]; joined.variants.len()],
@@ -114,7 +110,7 @@ pub(crate) fn series(joined: &Joined<'_>) -> Series {
     for trial in joined.trials.iter().filter(|trial| trial.finished().is_some()) {
         series.repetitions[trial.variant] += 1;
         for (step, metric) in metrics.iter().enumerate() {
-            let value = trial.step(step).and_then(|summary| primary_value(*metric, summary));
+            let value = trial.step(step).and_then(|summary| main_value(*metric, summary));
             series.logs[trial.variant][step].extend(value.map(|v| (trial.block, v.ln())));
         }
     }
@@ -134,7 +130,7 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
         Why::AllDone => "it has had all repetitions".to_owned(),
         Why::Decided(calls) => {
             let word = |(call, step): (&Call, &StepRecord)| {
-                let verdict = match (call, primary(joined, step).more_is_better()) {
+                let verdict = match (call, main_of(joined, step).more_is_better()) {
                     (Call::Inside | Call::Undecided, _) => "no difference",
                     (Call::Higher, true) | (Call::Lower, false) => "better",
                     _ => "worse",

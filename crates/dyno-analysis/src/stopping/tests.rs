@@ -161,6 +161,31 @@ fn open_verdicts_are_a_caveat() {
     assert_eq!(clear, []);
 }
 
+#[test]
+fn open_load_is_settled_by_response_time_and_not_by_the_offered_rate() {
+    // The offered rate is the same in both, so throughput never differs; p95 differs by half.
+    let p95_of = |variant: usize, repetition: u32| {
+        let noise = 1.0 + 8.0 * (wobble(variant, 0, repetition) - 1.0);
+        [0.002, 0.0021][variant] * noise
+    };
+    let mut run = run(&["a", "b"], &[4], 10, |_, _, _| 400.0);
+    crate::fixtures::make_open(&mut run);
+    run.manifest.stopping = Some(stopping(3, 10));
+    for trial in &mut run.trials {
+        let response_s = p95_of(trial.variant, trial.repetition);
+        trial.steps[0] = crate::fixtures::step_summary(0, 400.0, response_s);
+    }
+    run.trials.retain(|trial| trial.repetition <= 3);
+    assert_eq!(settled(&run), [] as [usize; 0], "the response times are open");
+    let findings = analyse(&[run], &Options::default());
+    let of = |metric: Metric| {
+        findings.comparisons.iter().find(|c| c.metric == metric).expect("compared").verdict
+    };
+    assert_eq!(of(Metric::Throughput), Verdict::NoDifference);
+    assert_eq!(of(Metric::ResponseP95), Verdict::Inconclusive);
+    assert!(findings.caveats.iter().any(|c| c.kind == CaveatKind::NotSettled));
+}
+
 /// A study that is looked at after every block, simulated.
 fn looked_at(effects: &[f64], noise: f64, random: &mut RandomStream) -> Series {
     let stopping = stopping(3, 12);
