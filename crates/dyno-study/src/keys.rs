@@ -250,8 +250,9 @@ pub(crate) const DESIGN: &[Key] = &[
         "order",
         Shape::Words(&["interleaved", "sequential"]),
         "\"interleaved\"",
-        "Interleaved: each repetition of all variants is a block in random order, so that drift \
-         hits all alike. Sequential: as written.",
+        "Interleaved: each repetition of all variants is a block in random order, and every second \
+         block is the reverse of the one before, so that drift hits all alike. Sequential: as \
+         written.",
     ),
     key("seed", Shape::Integer(0, i64::MAX as u64), "Fixes everything random in the run."),
     with_default("warm_up", Shape::Duration, "\"5s\"", "Load before each step, not measured."),

@@ -21,7 +21,7 @@ pub use diagnostic::Diagnostic;
 pub use keys::{CLIENTS_MAX, PROBES};
 pub use parse::parse;
 #[doc(inline)]
-pub use plan::{Level, Plan, PlannedStep, PlannedTrial, Variant, plan};
+pub use plan::{BlockOrder, Level, Plan, PlannedStep, PlannedTrial, Variant, plan, plan_in};
 pub use redact::{redact_url, redact_urls};
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};

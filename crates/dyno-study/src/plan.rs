@@ -5,7 +5,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use dyno_units::{Nanoseconds, Seed};
 
@@ -43,9 +44,9 @@ pub struct Variant {
     /// The variant it is compared with, as an index; none for a baseline.
     pub baseline: Option<usize>,
     /// The database with all settings of this variant.
-    pub database: Database,
+    pub database: Arc<Database>,
     /// The workload with all options of this variant.
-    pub workload: WorkloadChoice,
+    pub workload: Arc<WorkloadChoice>,
 }
 
 /// A level of a factor.
@@ -202,16 +203,35 @@ impl Plan {
     }
 }
 
+/// How the order of the variants in each block of an interleaved run is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOrder {
+    /// Every second block is the reverse of the one before it, so that a drift that goes on within
+    /// blocks cancels out over two of them.
+    Mirrored,
+    /// Each block is drawn on its own, as Dyno did before blocks were mirrored: only for going on
+    /// with a run that was planned so.
+    Free,
+}
+
 /// Makes the plan of a checked study. `seed` is used where the study fixes none.
 ///
 /// # Panics
 /// When the study was not checked: its design names a database or a workload that it does not have.
 pub fn plan(study: &Study, seed: Seed) -> Plan {
+    plan_in(study, seed, BlockOrder::Mirrored)
+}
+
+/// The same as [`plan`], with the order within blocks drawn in this way.
+///
+/// # Panics
+/// As [`plan`].
+pub fn plan_in(study: &Study, seed: Seed, order: BlockOrder) -> Plan {
     let design = &study.design;
     let seed = design.seed.unwrap_or(seed);
     let variants = variants(study);
     let trials = match design.order {
-        Order::Interleaved => interleaved(variants.len(), design.repetitions, seed),
+        Order::Interleaved => interleaved(variants.len(), design.repetitions, seed, order),
         Order::Sequential => sequential(variants.len(), design.repetitions),
     };
     let steps = steps(design);
@@ -228,12 +248,22 @@ pub fn plan(study: &Study, seed: Seed) -> Plan {
 }
 
 /// Each repetition is a block with every variant once, in random order.
-fn interleaved(n_variants: usize, repetitions: u32, seed: Seed) -> Vec<PlannedTrial> {
+fn interleaved(
+    n_variants: usize,
+    repetitions: u32,
+    seed: Seed,
+    block_order: BlockOrder,
+) -> Vec<PlannedTrial> {
     let mut trials = Vec::new();
+    let mut order: Vec<usize> = Vec::new();
     for block in 1..=repetitions {
-        let mut order: Vec<usize> = (0..n_variants).collect();
-        seed.derive("order", u64::from(block)).stream().shuffle(&mut order);
-        for variant in order {
+        if block_order == BlockOrder::Mirrored && block.is_multiple_of(2) {
+            order.reverse();
+        } else {
+            order = (0..n_variants).collect();
+            seed.derive("order", u64::from(block)).stream().shuffle(&mut order);
+        }
+        for &variant in &order {
             let number = trials.len() as u32 + 1;
             trials.push(PlannedTrial { number, variant, repetition: block, block });
         }
@@ -276,13 +306,14 @@ pub(crate) fn variants(study: &Study) -> Vec<Variant> {
     let design = &study.design;
     let levels: Vec<Vec<String>> = design.factors.iter().map(Factor::levels).collect();
     let fixed = fixed_levels(design, &levels);
-    let mut names = BTreeSet::new();
+    let choices = Choices::new(study);
+    let mut names = Names::default();
     cells(&design.factors)
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let (database, workload) = chosen(study, cell);
-            let name = unique(name(design, cell, &levels, &database), &mut names);
+            let (database, workload) = choices.at(design, cell);
+            let name = names.unique(name(design, cell, &levels, &database));
             let baseline = baseline_index(cell, &fixed, &levels);
             let levels = design.factors.iter().zip(cell).zip(&levels);
             Variant {
@@ -322,34 +353,53 @@ fn baseline_index(cell: &[usize], fixed: &[Option<usize>], levels: &[Vec<String>
     digits.zip(levels).fold(0, |index, (digit, levels)| index * levels.len() + digit)
 }
 
-/// The database and the workload at `cell`, with the settings and options of its levels.
-fn chosen(study: &Study, cell: &[usize]) -> (Database, WorkloadChoice) {
-    let design = &study.design;
-    let mut database = design.database.as_ref();
-    let mut workload = design.workload.as_ref();
-    for (factor, at) in design.factors.iter().zip(cell) {
-        match factor {
-            Factor::Database(names) => database = Some(&names[*at]),
-            Factor::Workload(names) => workload = Some(&names[*at]),
-            Factor::Setting { .. } | Factor::Option { .. } => {}
+/// The databases and workloads of a study by name, shared by the variants that change nothing of
+/// them.
+struct Choices<'a> {
+    databases: BTreeMap<&'a str, Arc<Database>>,
+    workloads: BTreeMap<&'a str, Arc<WorkloadChoice>>,
+}
+
+impl<'a> Choices<'a> {
+    fn new(study: &'a Study) -> Choices<'a> {
+        let databases = study.databases.iter();
+        let workloads = study.workloads.iter();
+        Choices {
+            databases: databases.map(|one| (one.name.as_str(), Arc::new(one.clone()))).collect(),
+            workloads: workloads.map(|one| (one.name.as_str(), Arc::new(one.clone()))).collect(),
         }
     }
-    let find_database = |name| study.databases.iter().find(|one| Some(&one.name) == name);
-    let find_workload = |name| study.workloads.iter().find(|one| Some(&one.name) == name);
-    let mut database = find_database(database).expect("the study was checked").clone();
-    let mut workload = find_workload(workload).expect("the study was checked").clone();
-    for (factor, at) in design.factors.iter().zip(cell) {
-        match factor {
-            Factor::Setting { name, levels } => {
-                database.settings.insert(name.clone(), levels[*at].clone());
+
+    /// The database and the workload at `cell`, with the settings and options of its levels.
+    fn at(&self, design: &Design, cell: &[usize]) -> (Arc<Database>, Arc<WorkloadChoice>) {
+        let mut database = design.database.as_deref();
+        let mut workload = design.workload.as_deref();
+        for (factor, at) in design.factors.iter().zip(cell) {
+            match factor {
+                Factor::Database(names) => database = Some(&names[*at]),
+                Factor::Workload(names) => workload = Some(&names[*at]),
+                Factor::Setting { .. } | Factor::Option { .. } => {}
             }
-            Factor::Option { name, levels } => {
-                workload.options.insert(name.clone(), levels[*at].clone());
-            }
-            Factor::Database(_) | Factor::Workload(_) => {}
         }
+        let database = database.and_then(|name| self.databases.get(name));
+        let workload = workload.and_then(|name| self.workloads.get(name));
+        let mut database = Arc::clone(database.expect("the study was checked"));
+        let mut workload = Arc::clone(workload.expect("the study was checked"));
+        for (factor, at) in design.factors.iter().zip(cell) {
+            match factor {
+                Factor::Setting { name, levels } => {
+                    let settings = &mut Arc::make_mut(&mut database).settings;
+                    settings.insert(name.clone(), levels[*at].clone());
+                }
+                Factor::Option { name, levels } => {
+                    let options = &mut Arc::make_mut(&mut workload).options;
+                    options.insert(name.clone(), levels[*at].clone());
+                }
+                Factor::Database(_) | Factor::Workload(_) => {}
+            }
+        }
+        (database, workload)
     }
-    (database, workload)
 }
 
 /// The name of a variant: its levels, or its database where nothing is varied.
@@ -369,16 +419,30 @@ fn name(design: &Design, cell: &[usize], levels: &[Vec<String>], database: &Data
     if parts.is_empty() { database.name.clone() } else { parts.join(" · ") }
 }
 
-/// The name, with a number behind it where another variant has it already: texts of settings may
-/// contain what separates levels.
-fn unique(name: String, names: &mut BTreeSet<String>) -> String {
-    let mut candidate = name.clone();
-    let mut number = 2;
-    while !names.insert(candidate.clone()) {
-        candidate = format!("{name} ({number})");
-        number += 1;
+/// Names that are taken.
+#[derive(Default)]
+struct Names {
+    taken: BTreeSet<String>,
+    /// The last number that was put behind a name.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// The name, with a number behind it where another variant has it already: texts of settings
+    /// may contain what separates levels.
+    fn unique(&mut self, name: String) -> String {
+        if self.taken.insert(name.clone()) {
+            return name;
+        }
+        let number = self.numbers.entry(name.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let candidate = format!("{name} ({number})");
+            if self.taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
     }
-    candidate
 }
 
 fn steps(design: &Design) -> Vec<PlannedStep> {

@@ -324,7 +324,8 @@ pub enum Arrivals {
 /// The order of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One repetition of all variants is a block; random order within each block.
+    /// One repetition of all variants is a block; random order within each block, and every second
+    /// one the reverse of the one before.
     Interleaved,
     /// All repetitions of a variant, then the next variant, as written.
     Sequential,

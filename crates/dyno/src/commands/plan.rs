@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use dyno_lab::{ExpectedData, Lab};
-use dyno_study::Product;
 use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
+use dyno_study::{BlockOrder, Product, Study};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{StudyFile, read_study};
@@ -39,6 +39,23 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     };
     terminal::out(&render_table(&plan, &context));
     Ok(End::Good)
+}
+
+/// The plan of a study for the run in this folder. A run that was planned before Dyno mirrored
+/// blocks keeps the order that its manifest has, so that it can be gone on with.
+pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
+    let plan = dyno_study::plan(study, seed);
+    // What is wrong with a manifest is said by whoever opens the record.
+    let Ok(manifest) = dyno_record::read_manifest(folder) else { return plan };
+    let is_recorded = |plan: &Plan| {
+        let mut both = plan.trials.iter().zip(&manifest.trials);
+        both.all(|(ours, theirs)| (ours.variant, ours.block) == (theirs.variant, theirs.block))
+    };
+    if is_recorded(&plan) {
+        return plan;
+    }
+    let free = dyno_study::plan_in(study, seed, BlockOrder::Free);
+    if is_recorded(&free) { free } else { plan }
 }
 
 /// The size of a variant's data; none where its tables are empty until its own steps fill them.
@@ -102,6 +119,26 @@ mod tests {
         check("product = 'mariadb'", true, [4, 0, 0]);
         check("product = 'mariadb'", false, [4, 4, 4]);
         check("url = 'mysql://me@h/c'", true, [4, 4, 4]);
+    }
+
+    #[test]
+    fn a_run_of_before_blocks_were_mirrored_keeps_its_order() {
+        let source = "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[workload.oltp_insert]\n\
+             [design]\nrepetitions = 6\nvary.option.tables = [1, 2, 3]\n";
+        let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
+        let free = dyno_study::plan_in(&study, Seed(1), BlockOrder::Free);
+        let mirrored = dyno_study::plan(&study, Seed(1));
+        assert_ne!(free.trials, mirrored.trials);
+        let folder = tempfile::tempdir().unwrap();
+        let environment = dyno_record::Environment::default();
+        for plan in [free, mirrored] {
+            let manifest = dyno_lab::make_manifest(&plan, &study, source, &environment, 0).unwrap();
+            let text = serde_json::to_string(&manifest).unwrap();
+            std::fs::write(folder.path().join("manifest.json"), text).unwrap();
+            assert_eq!(for_run(&study, Seed(1), folder.path()), plan);
+        }
+        let other = for_run(&study, Seed(2), folder.path());
+        assert_eq!(other, dyno_study::plan(&study, Seed(2)), "another run is planned as new ones");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
-    let plan = dyno_study::plan(&study, seed);
+    let plan = plan::for_run(&study, seed, &folder);
     let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
     terminal::say(&format!(
