@@ -8,7 +8,7 @@ use dyno_units::Seed;
 use crate::answer::{Ranker, answer, is_watched};
 use crate::attribution::attribution;
 use crate::cells::{cells, measure_all};
-use crate::compare::{comparisons, concurrency};
+use crate::compare::{comparisons, concurrency, other_effects};
 use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
@@ -85,6 +85,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         confidence: rule.confidence,
         cells: cells(&joined, &measured, &levels),
         comparisons: comparisons(&joined, &measured, &levels, Seed(options.seed)),
+        other_effects: other_effects(&joined, &measured, &levels),
         concurrency: concurrency(&joined, &steps, &measured, &levels),
         searches: searches(&joined),
         scaling: Vec::new(),

@@ -1,5 +1,7 @@
 //! Comparisons: a variant against its baseline, step by step, metric by metric.
 
+mod others;
+
 use dyno_record::{StepRecord, new_histogram};
 use dyno_units::Seed;
 
@@ -10,6 +12,8 @@ use crate::statistics::{
     Call, Decision, Effect, Rule, decide_at, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
 };
 use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, StepFacts, Verdict};
+
+pub(crate) use others::other_effects;
 
 /// The metrics that are compared; each is a family of its own.
 pub(crate) const COMPARED: [Metric; 9] = [

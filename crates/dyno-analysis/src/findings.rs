@@ -38,6 +38,10 @@ pub struct Findings {
     pub cells: Vec<Cell>,
     /// One entry for each variant that has a baseline, step, and compared metric.
     pub comparisons: Vec<Comparison>,
+    /// Effects against variants other than the baseline, each with an interval of its own and no
+    /// verdict; of at least three variants and at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_effects: Vec<OtherEffect>,
     /// Low (clients ≤ CPUs) and high (clients > CPUs) concurrency, where steps of both kinds exist.
     pub concurrency: Vec<GroupComparison>,
     /// Searches for the highest load under a limit, one for each trial and step that searched.
@@ -90,6 +94,28 @@ pub struct Findings {
     pub environment: BTreeMap<String, String>,
     /// CPUs of the machine.
     pub cpus: u32,
+}
+
+/// The effect of a variant against another one that is not its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherEffect {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the variant it is set against.
+    pub baseline: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// The metric.
+    pub metric: Metric,
+    /// The difference in percent.
+    pub percent: f64,
+    /// Lower end of its interval, not corrected for the number of comparisons; none without
+    /// repetitions.
+    pub low: Option<f64>,
+    /// Upper end, likewise.
+    pub high: Option<f64>,
+    /// Repetitions.
+    pub n: u32,
 }
 
 /// The answer, in words a person can quote.

@@ -35,8 +35,8 @@ pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,
-    ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch, VariantFacts,
-    Verdict,
+    OtherEffect, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch,
+    VariantFacts, Verdict,
 };
 pub use gate::Gate;
 pub use join::same_runs;

@@ -3,6 +3,7 @@
 //! Nothing here reads a file, a clock or the network, and nothing prints. The HTML report also takes
 //! the runs and the response times of their seconds, because it shows more than findings hold.
 
+mod author;
 mod chart;
 pub mod export;
 mod field;

@@ -2,6 +2,7 @@
 
 use dyno_analysis::{Findings, Metric};
 
+use crate::author;
 use crate::field;
 use crate::format::{self, Unit};
 use crate::view::View;
@@ -26,6 +27,7 @@ pub fn render(findings: &Findings) -> String {
     caveats(&mut out, &view);
     comparisons(&mut out, &view);
     field_tables(&mut out, &view);
+    out += &author::markdown(&view, escape);
     for metric in
         [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
     {

@@ -2,8 +2,15 @@
 
 use std::collections::HashMap;
 
+use dyno_analysis::kinds::KindCell;
 use dyno_analysis::stalls::StallFacts;
-use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric};
+use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric, Verdict};
+
+use crate::chart::legend::{Entry, Legend};
+use crate::chart::variant_class;
+
+/// What each client does at most so often in a trial is one-off: three indexes of its table.
+const ONE_OFF_MOST: u64 = 3;
 
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
@@ -107,8 +114,29 @@ impl<'a> View<'a> {
         self.findings.stalls.iter().filter(is_it).collect()
     }
 
-    /// The step that is shown first: that with the largest throughput, which most readers look for.
+    /// The step that is shown first: the one with the main result. That is the step at which variants
+    /// differ most, of those where a difference was decided: the answer rests on it. Where nothing was
+    /// decided it is the step with the largest throughput, and of steps that the workload defines the
+    /// last one: their throughputs are of different jobs, and the last one runs on what all others left.
     pub(crate) fn first_step(&self) -> usize {
+        let (metric, n) = (self.main_metric(), self.findings.steps.len());
+        let is_decided = |c: &&&Comparison| {
+            c.metric == metric
+                && matches!(c.verdict, Verdict::Better | Verdict::Worse)
+                && c.relative.value.is_finite()
+        };
+        let size = |c: &Comparison| (1.0 + c.relative.value / 100.0).max(1e-9).ln().abs();
+        let decided = self.comparisons.values().filter(is_decided);
+        // Of equal ones the later: comparisons have no order here.
+        let largest = decided.max_by(|a, b| {
+            (size(a), a.step).partial_cmp(&(size(b), b.step)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        if let Some(largest) = largest {
+            return largest.step;
+        }
+        if n > 0 && (0..n).all(|step| self.is_own(step)) {
+            return n - 1;
+        }
         let best = |step: &usize| {
             self.cells_of(*step)
                 .filter_map(|cell| cell.metrics.get(&Metric::Throughput))
@@ -117,6 +145,28 @@ impl<'a> View<'a> {
         };
         let steps = 0..self.findings.steps.len();
         steps.max_by(|a, b| best(a).total_cmp(&best(b))).unwrap_or(0)
+    }
+
+    /// The legend of all variants for drawings of this width, defined once on a page by
+    /// [`Legend::define`].
+    pub(crate) fn legend(&self, width: f64) -> Legend {
+        let entry = |(i, variant): (usize, &dyno_analysis::VariantFacts)| Entry {
+            class: variant_class(i),
+            name: variant.name.clone(),
+        };
+        Legend::new(self.findings.variants.iter().enumerate().map(entry).collect(), width).shared()
+    }
+
+    /// Whether a kind of transaction is done only once or a few times in each trial of every step, as
+    /// the making of indexes is: it has a duration, and no rate worth drawing.
+    pub(crate) fn is_one_off(&self, kind: &str) -> bool {
+        let is_few = |cell: &KindCell| {
+            let clients = self.findings.steps.get(cell.step).map_or(1, |step| step.clients.max(1));
+            let trials = cell.metrics.values().map(|e| e.n).max().unwrap_or(1).max(1);
+            let committed = cell.outcomes.get("committed").copied().unwrap_or(0);
+            committed <= ONE_OFF_MOST * clients * u64::from(trials)
+        };
+        self.findings.kinds.iter().filter(|cell| cell.kind == kind).all(is_few)
     }
 
     /// Whether a step is one that the workload defines: no load level.

@@ -7,11 +7,13 @@
 mod clock;
 mod quantity;
 mod random;
+mod reading;
 mod setting;
 mod stepped;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use random::{RandomStream, Seed};
+pub use reading::ReadingUnit;
 pub use setting::SettingValue;
 pub use stepped::{Stair, SteppedRate};

@@ -208,7 +208,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// All columns of one cell.
-pub(super) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) -> Vec<FieldName> {
+pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) -> Vec<FieldName> {
     let works: Vec<Work> = summaries.iter().map(|summary| Work::of(summary)).collect();
     let one = |column: &Column| {
         let both = summaries.iter().zip(&works);

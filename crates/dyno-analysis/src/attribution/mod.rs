@@ -1,6 +1,7 @@
 //! What a transaction, a statement and an inserted row cost of each resource, by process.
 
 mod field;
+pub(crate) use field::field_names;
 pub(crate) mod readings;
 #[cfg(test)]
 mod tests;

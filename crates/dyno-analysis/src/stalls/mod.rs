@@ -141,6 +141,22 @@ pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f
     Some((0..seconds).map(|s| bins.between(f64::from(s), f64::from(s) + 1.0)).collect())
 }
 
+/// Commits per second of a kind in each interval of a step, warm-up included; none where the record does
+/// not tell.
+pub fn rates_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
+    let (kinds, _) = Bins::of(summary)?;
+    let (_, bins) = kinds.into_iter().find(|(name, _)| name == kind)?;
+    let starts = &summary.intervals.start_s;
+    let end = |i: usize| {
+        starts.get(i + 1).copied().unwrap_or_else(|| summary.measured_s.min(starts[i] + 1.0))
+    };
+    let rate = |i: usize| {
+        let length = (end(i) - starts[i]).clamp(0.001, 1.0);
+        bins.between(starts[i], starts[i] + length) / length
+    };
+    Some((0..starts.len()).map(rate).collect())
+}
+
 fn milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }

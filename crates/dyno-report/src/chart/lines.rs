@@ -4,6 +4,7 @@
 //! by two thousand steps of height. So its paths are short integers, a script zooms by changing the
 //! `viewBox` alone and reads values back from the paths: numbers are in the file only once.
 
+use super::legend::Legend;
 use super::picture::Picture;
 use super::reduce::{Point, reduce};
 use super::scale::{Kind, Scale, nice_log_range, nice_range, time_ticks};
@@ -135,9 +136,15 @@ pub(crate) struct Moment {
     pub(crate) length: f64,
     /// Its colour.
     pub(crate) class: String,
+    /// Its own strip at the top of the plot among so many, where full height would cover the lines.
+    pub(crate) lane: Option<(usize, usize)>,
     /// What it tells a pointer.
     pub(crate) title: String,
 }
+
+/// Height of all lanes of moments together, and of a lane at most.
+const LANES: f64 = 360.0;
+const LANE_MOST: f64 = 60.0;
 
 impl Moment {
     /// Draws it: a dotted line, and a light area where it is long.
@@ -145,11 +152,23 @@ impl Moment {
         let is_long = self.length > 0.0;
         let from = coordinate(place(self.at));
         let to = coordinate(place(self.at + self.length));
-        let area = match is_long {
-            true => format!("M{from} 0V{STEPS_Y}H{to}V0z"),
-            false => format!("M{from} 0V{STEPS_Y}"),
+        let (top, bottom) = match self.lane {
+            Some((lane, of)) => {
+                let height = (LANES / of.max(1) as f64).min(LANE_MOST);
+                (lane as f64 * height, (lane + 1) as f64 * height * 0.98)
+            }
+            None => (0.0, STEPS_Y),
         };
-        let long = if is_long { " long" } else { "" };
+        let (top, bottom) = (coordinate(top), coordinate(bottom));
+        let area = match is_long {
+            true => format!("M{from} {top}V{bottom}H{to}V{top}z"),
+            false => format!("M{from} {top}V{bottom}"),
+        };
+        let long = match (is_long, self.lane) {
+            (false, _) => "",
+            (true, None) => " long",
+            (true, Some(_)) => " long lane",
+        };
         out.raw(format_args!(
             "<path d=\"{area}\" class=\"mo{long} {}\"><title>{}</title></path>",
             self.class,
@@ -157,6 +176,12 @@ impl Moment {
         ));
     }
 }
+
+/// From this width on the label of a chart holds medians.
+const DESCRIBED_FROM: f64 = 500.0;
+
+/// Lines whose medians are part of a chart's label, at most.
+const DESCRIBED_MOST: usize = 4;
 
 /// A line chart.
 #[derive(Clone, Debug)]
@@ -181,7 +206,9 @@ pub(crate) struct LinesChart {
     pub(crate) attributes: String,
     /// Moments that are marked by a vertical line.
     pub(crate) moments: Vec<Moment>,
-    /// The size.
+    /// What its lines are.
+    pub(crate) legend: Legend,
+    /// The size, with room for the legend.
     pub(crate) frame: Frame,
     /// Most points of a path.
     pub(crate) max_points: usize,
@@ -193,7 +220,8 @@ impl LinesChart {
         let mut out = Markup::new();
         let frame = &self.frame;
         let y = self.y_scale();
-        open_svg(&mut out, frame, &self.label, &self.attributes(&y));
+        open_svg(&mut out, frame, &self.described(), &self.attributes(&y));
+        self.legend.draw(&mut out);
         let ticks: Vec<(f64, String)> = y
             .ticks(4)
             .into_iter()
@@ -208,6 +236,26 @@ impl LinesChart {
         }
         out.raw("</svg>");
         out.finish()
+    }
+
+    /// The label with the median of each line, for those who cannot see them.
+    fn described(&self) -> String {
+        let median = |series: &Series| -> Option<String> {
+            let Shape::Line(points) = &series.shape else { return None };
+            let mut values: Vec<f64> =
+                points.iter().filter_map(|p| p.1).filter(|v| v.is_finite()).collect();
+            values.sort_by(f64::total_cmp);
+            let middle = *values.get(values.len() / 2)?;
+            Some(format!("{} {}", series.name.as_ref()?, self.unit.show(middle)))
+        };
+        let is_time = matches!(self.across, Across::Seconds { .. });
+        let medians: Vec<String> =
+            self.series.iter().filter_map(median).take(DESCRIBED_MOST).collect();
+        // Small charts stand in groups of many, and a page holds hundreds of them.
+        match medians.is_empty() || !is_time || self.frame.width < DESCRIBED_FROM {
+            true => self.label.clone(),
+            false => format!("{}. Median: {}", self.label, medians.join(", ")),
+        }
     }
 
     /// The scale of values, onto the plot's own units.
@@ -459,6 +507,7 @@ mod tests {
             at,
             length: 0.0,
             class: "c1".to_owned(),
+            lane: None,
             title: "a <stall>".to_owned(),
         };
         let chart = LinesChart {
@@ -472,6 +521,7 @@ mod tests {
             picture: None,
             attributes: String::new(),
             moments: vec![moment(17.0), moment(99.0)],
+            legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };
@@ -479,6 +529,47 @@ mod tests {
         let mark = "<path d=\"M19 0V2000\" class=\"mo c1\"><title>a &lt;stall&gt;</title></path>";
         assert!(svg.contains(mark), "{svg}");
         assert_eq!(svg.matches("class=\"mo ").count(), 1);
+    }
+
+    #[test]
+    fn moments_of_many_variants_stay_in_their_lanes() {
+        let draw = |lane| {
+            let (class, title) = ("c1".to_owned(), "stall".to_owned());
+            let moment = Moment { at: 3.0, length: 2.0, class, lane, title };
+            let mut out = Markup::new();
+            moment.draw(&mut out, &|x| x);
+            out.finish()
+        };
+        assert!(draw(None).contains("d=\"M3 0V2000H5V0z\" class=\"mo long c1\""));
+        assert!(
+            draw(Some((11, 12))).contains("d=\"M3 330V352.8H5V330z\" class=\"mo long lane c1\"")
+        );
+    }
+
+    #[test]
+    fn a_large_chart_says_the_median_of_its_lines() {
+        let line = |name: &str, value: f64| Series {
+            class: "l".to_owned(),
+            name: Some(name.to_owned()),
+            shape: Shape::Line(vec![(0.0, Some(1.0)), (1.0, Some(value)), (2.0, Some(900.0))]),
+        };
+        let chart = LinesChart {
+            label: "Throughput by second".to_owned(),
+            row: "s0".to_owned(),
+            across: Across::Seconds { from: 0.0, to: 3.0 },
+            unit: Unit::PerSecond,
+            is_log: false,
+            values: (0.0, 900.0),
+            series: vec![line("a", 100.0), line("b", 200.0)],
+            picture: None,
+            attributes: String::new(),
+            moments: Vec::new(),
+            legend: Legend::none(),
+            frame: Frame::new(560.0, 190.0),
+            max_points: 8,
+        };
+        let label = "aria-label=\"Throughput by second. Median: a 100/s, b 200/s\"";
+        assert!(chart.svg().contains(label), "{}", chart.svg());
     }
 
     #[test]
@@ -511,6 +602,7 @@ mod tests {
             picture: None,
             attributes: String::new(),
             moments: Vec::new(),
+            legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };

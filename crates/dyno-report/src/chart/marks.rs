@@ -3,6 +3,7 @@
 //! Every mark has its bounds as an error bar and each repetition as a dot. A mark's `<title>` is
 //! what a pointer over it tells, without and with a script.
 
+use super::legend::Legend;
 use super::scale::{Scale, nice_log_range, nice_range};
 use super::{Frame, open_svg, variant_class, x_labels, y_axis};
 use crate::format::Unit;
@@ -57,7 +58,9 @@ pub(crate) struct MarksChart {
     pub(crate) band: Option<(f64, f64)>,
     /// Fitted lines: a variant, and places on the x axis in [0, 1] with values; for lines.
     pub(crate) curves: Vec<(usize, Vec<(f64, f64)>)>,
-    /// The size.
+    /// What its marks are.
+    pub(crate) legend: Legend,
+    /// The size, with room for the legend.
     pub(crate) frame: Frame,
 }
 
@@ -84,7 +87,8 @@ impl MarksChart {
             coordinate(frame.top),
             coordinate(frame.bottom)
         );
-        open_svg(&mut out, frame, &self.label, &attributes);
+        open_svg(&mut out, frame, &described(&self.label, self.marks.iter()), &attributes);
+        self.legend.draw(&mut out);
         self.background(&mut out, &y, &centres);
         for variant in self.variants() {
             self.variant(&mut out, variant, &y, &centres);
@@ -238,7 +242,11 @@ impl MarksChart {
 
     fn mark(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
         let Spot { x, slot } = spot;
-        out.raw(format_args!("<g class=\"k\" data-step=\"{}\">", mark.step));
+        out.raw(format_args!(
+            "<g class=\"k\" data-step=\"{}\" data-y=\"{}\">",
+            mark.step,
+            numbers(mark)
+        ));
         out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
         let top = y.at(mark.value);
         if self.style == Style::Bars {
@@ -320,6 +328,41 @@ pub(crate) fn has_cap(end: f64, scale: &Scale) -> bool {
     (scale.low..=scale.high).contains(&end)
 }
 
+/// What the chart says to those who cannot see it: its label, and some of its marks.
+pub(crate) fn described<'a>(label: &str, marks: impl Iterator<Item = &'a Mark>) -> String {
+    let mut all = marks.map(|mark| mark.tip.as_str());
+    let told: Vec<&str> = all.by_ref().take(DESCRIBED_MOST).collect();
+    let more = all.count();
+    match (told.is_empty(), more) {
+        (true, _) => label.to_owned(),
+        (false, 0) => format!("{label}. {}", told.join("; ")),
+        (false, more) => format!("{label}. {}; and {more} more", told.join("; ")),
+    }
+}
+
+/// Marks that a chart's label holds, at most.
+const DESCRIBED_MOST: usize = 6;
+
+/// The numbers of a mark as a script reads them: value, bounds, and each repetition.
+pub(crate) fn numbers(mark: &Mark) -> String {
+    let (low, high) = mark.bounds.unwrap_or((f64::NAN, f64::NAN));
+    let all = [mark.value, low, high].into_iter().chain(mark.dots.iter().copied());
+    all.map(exact).collect::<Vec<_>>().join(" ")
+}
+
+/// A number with six digits; `-` for none.
+fn exact(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let power = 10_f64.powi(5 - value.abs().log10().floor() as i32);
+    let rounded = (value * power).round() / power;
+    if rounded.is_finite() { rounded.to_string() } else { value.to_string() }
+}
+
 /// Draws an error bar with caps; on a bar in the colour of text, else in that of the variant.
 fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) {
     let Some((low, high)) = mark.bounds else { return };
@@ -327,8 +370,15 @@ fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) 
     let at = |end: f64| coordinate(y.at(end));
     let caps: String = [low, high]
         .into_iter()
-        .filter(|end| has_cap(*end, y))
-        .map(|end| format!("M{left} {}H{right}", at(end)))
+        .map(|end| match (has_cap(end, y), end > y.high) {
+            (true, _) => format!("M{left} {}H{right}", at(end)),
+            // An arrow: it goes on beyond the chart.
+            (false, is_above) => {
+                let tip = y.at(end);
+                let foot = coordinate(if is_above { tip + 5.0 } else { tip - 5.0 });
+                format!("M{left} {foot}L{} {}L{right} {foot}", coordinate(x), coordinate(tip))
+            }
+        })
         .collect();
     out.raw(format_args!(
         "<path d=\"M{} {}V{}{caps}\" class=\"{}\"/>",
@@ -380,6 +430,7 @@ mod tests {
             is_log: false,
             band: None,
             curves: Vec::new(),
+            legend: Legend::none(),
             frame: Frame::new(200.0, 136.0),
         }
     }
@@ -414,7 +465,7 @@ mod tests {
     fn a_bar_has_its_bounds_its_dots_and_its_text() {
         let svg = chart(Style::Bars).svg().replace("><", ">\n<");
         expect![[r#"
-            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
+            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step. a &quot;b&quot; 80/s" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
             <path d="M62 110H186M62 90H186M62 70H186M62 50H186M62 30H186M62 10H186" class="g"/>
             <text x="54" y="114" class="a e">0/s</text>
             <text x="54" y="94" class="a e">20/s</text>
@@ -426,7 +477,7 @@ mod tests {
             <text x="93" y="128" class="a m">1</text>
             <text x="155" y="128" class="a m">2</text>
             <g class="v1 c1">
-            <g class="k" data-step="0">
+            <g class="k" data-step="0" data-y="80 70 90 75 85">
             <title>a &quot;b&quot; 80/s</title>
             <rect x="71.7" y="30" width="42.6" height="80" rx="2" class="f"/>
             <circle cx="85" cy="35" r="1.8" class="dot"/>
@@ -447,7 +498,7 @@ mod tests {
         chart.marks[0].dots = Vec::new();
         let svg = chart.svg().replace("><", ">\n<");
         expect![[r#"
-            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
+            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step. a &quot;b&quot; 80/s" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
             <rect x="62" y="23.3" width="124" height="40" class="band"/>
             <path d="M62 110H186M62 76.7H186M62 43.3H186M62 10H186" class="g"/>
             <text x="54" y="114" class="a e">−10 %</text>
@@ -458,7 +509,7 @@ mod tests {
             <text x="93" y="128" class="a m">1</text>
             <text x="155" y="128" class="a m">2</text>
             <g class="v1 c1">
-            <g class="k" data-step="0">
+            <g class="k" data-step="0" data-y="-8 -9 -7">
             <title>a &quot;b&quot; 80/s</title>
             <path d="M93 103.3V90M89.5 103.3H96.5M89.5 90H96.5" class="eb own"/>
             <circle cx="93" cy="96.7" r="3.6" class="p"/>

@@ -3,6 +3,7 @@
 //! A chart has fixed coordinates and is stretched by its `viewBox`; colours, fonts and strokes come
 //! from classes only, so that one drawing serves light, dark and paper.
 
+pub(crate) mod legend;
 pub(crate) mod lines;
 pub(crate) mod marks;
 pub(crate) mod picture;

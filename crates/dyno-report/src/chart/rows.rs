@@ -1,7 +1,7 @@
 //! Charts of a single step: a row for each variant, its value as a dot on a horizontal axis with
 //! its bounds and repetitions.
 
-use super::marks::{Mark, has_cap, in_sight, least};
+use super::marks::{Mark, described, has_cap, in_sight, least, numbers};
 use super::scale::{Scale, nice_log_range, nice_range};
 use super::{Frame, open_svg, text, variant_class, x_labels};
 use crate::format::Unit;
@@ -39,7 +39,8 @@ impl RowsChart {
         let mut out = Markup::new();
         let frame = self.frame();
         let x = self.scale(&frame);
-        open_svg(&mut out, &frame, &self.label, "");
+        let label = described(&self.label, self.rows.iter().map(|(_, mark)| mark));
+        open_svg(&mut out, &frame, &label, " data-rows=\"\" tabindex=\"0\"");
         self.background(&mut out, &frame, &x);
         for (i, (name, mark)) in self.rows.iter().enumerate() {
             let y = frame.top + (i as f64 + 0.5) * ROW;
@@ -112,14 +113,29 @@ impl RowsChart {
         if !mark.value.is_finite() {
             return;
         }
-        out.raw(format_args!("<g class=\"{}\"><g class=\"k\">", variant_class(mark.variant)));
+        out.raw(format_args!(
+            "<g class=\"{}\"><g class=\"k\" data-y=\"{}\">",
+            variant_class(mark.variant),
+            numbers(mark)
+        ));
         out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
         if let Some((low, high)) = mark.bounds {
             let (above, below) = (coordinate(y - 4.0), coordinate(y + 4.0));
             let caps: String = [low, high]
                 .into_iter()
-                .filter(|end| has_cap(*end, x))
-                .map(|end| format!("M{} {above}V{below}", coordinate(x.at(end))))
+                .map(|end| match (has_cap(end, x), end > x.high) {
+                    (true, _) => format!("M{} {above}V{below}", coordinate(x.at(end))),
+                    // An arrow: it goes on beyond the chart.
+                    (false, is_right) => {
+                        let tip = x.at(end);
+                        let foot = coordinate(if is_right { tip - 5.0 } else { tip + 5.0 });
+                        format!(
+                            "M{foot} {above}L{} {}L{foot} {below}",
+                            coordinate(tip),
+                            coordinate(y)
+                        )
+                    }
+                })
                 .collect();
             out.raw(format_args!(
                 "<path d=\"M{} {}H{}{caps}\" class=\"eb own\"/>",
@@ -182,7 +198,7 @@ mod tests {
     fn a_row_has_its_name_its_bounds_its_dots_and_its_value() {
         let svg = chart().svg().replace("><", ">\n<");
         expect![[r#"
-            <svg viewBox="0 0 300 59" class="ch" role="img" aria-label="Throughput">
+            <svg viewBox="0 0 300 59" class="ch" role="img" aria-label="Throughput. a &quot;b&quot; 80/s" data-rows="" tabindex="0">
             <text x="40" y="51" class="a m">0/s</text>
             <text x="77.2" y="51" class="a m">20/s</text>
             <text x="114.4" y="51" class="a m">40/s</text>
@@ -192,7 +208,7 @@ mod tests {
             <path d="M40 6V33" class="base"/>
             <text x="30" y="23.5" class="a e">a&lt;b</text>
             <g class="v1 c1">
-            <g class="k">
+            <g class="k" data-y="80 70 90 75 85">
             <title>a &quot;b&quot; 80/s</title>
             <path d="M170.2 19.5H207.4M170.2 15.5V23.5M207.4 15.5V23.5" class="eb own"/>
             <circle cx="188.8" cy="19.5" r="4.2" class="p"/>

@@ -1,5 +1,6 @@
 //! A scatter chart: each variant as a dot with its bounds, some of them joined by a line of steps.
 
+use super::legend::Legend;
 use super::scale::{Scale, nice_range};
 use super::{Frame, open_svg, text, variant_class, y_axis};
 use crate::format::Unit;
@@ -33,7 +34,9 @@ pub(crate) struct Scatter {
     pub(crate) x_unit: Unit,
     /// Unit of the values.
     pub(crate) y_unit: Unit,
-    /// The size.
+    /// What its dots are.
+    pub(crate) legend: Legend,
+    /// The size, with room for the legend.
     pub(crate) frame: Frame,
 }
 
@@ -49,7 +52,8 @@ impl Scatter {
         let (low, high) = nice_range(0.0, right * 1.1, 6);
         let x = Scale::linear(low, high, frame.left, frame.right);
         let mut out = Markup::new();
-        open_svg(&mut out, frame, &self.label, "");
+        open_svg(&mut out, frame, &self.label, " data-rows=\"\" tabindex=\"0\"");
+        self.legend.draw(&mut out);
         let ticks: Vec<(f64, String)> =
             y.ticks(5).into_iter().map(|v| (y.at(v), self.y_unit.tick(v))).collect();
         y_axis(&mut out, frame, &ticks);
@@ -82,7 +86,11 @@ impl Scatter {
 
 fn dot(out: &mut Markup, spot: &Spot, x: &Scale, y: &Scale) {
     let at = coordinate(x.at(spot.x));
-    out.raw(format_args!("<g class=\"{}\"><g class=\"k\">", variant_class(spot.variant)));
+    let numbers = format!("{} {}", spot.x, spot.y);
+    out.raw(format_args!(
+        "<g class=\"{}\"><g class=\"k\" data-y=\"{numbers}\">",
+        variant_class(spot.variant)
+    ));
     out.raw(format_args!("<title>{}</title>", escape(&spot.tip)));
     if let Some((low, high)) = spot.bounds.filter(|b| b.0.is_finite() && b.1.is_finite()) {
         let (low, high) = (coordinate(y.at(low)), coordinate(y.at(high)));
@@ -117,6 +125,7 @@ mod tests {
             ],
             x_unit: Unit::Other("USD/h".to_owned()),
             y_unit: Unit::PerSecond,
+            legend: Legend::none(),
             frame: Frame::new(276.0, 136.0),
         };
         let svg = chart.svg();

@@ -86,7 +86,14 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
     };
     let x = Scale::linear(-reach, reach, frame.left, frame.right);
     let mut out = Markup::new();
-    open_svg(&mut out, &frame, &format!("effect {}", format::effect_of(effect)), "");
+    let bounds = format::bounds(effect).map_or(String::new(), |bounds| format!(" ({bounds})"));
+    let verdict = match class {
+        "same" => "no difference",
+        "open" => "inconclusive",
+        class => class,
+    };
+    let label = format!("effect {}{bounds}, {verdict}", format::effect_of(effect));
+    open_svg(&mut out, &frame, &label, "");
     let band = ruler.place(threshold);
     let (left, right) = (x.at(-band), x.at(band));
     out.raw(format_args!(
@@ -162,6 +169,9 @@ mod tests {
         let all = [estimate(-100.0, -100.0, -100.0)];
         let ruler = Ruler::new(all.iter(), 3.0);
         assert_eq!(effect(&all[0], &ruler, 3.0, "worse"), "");
-        assert!(effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better").contains("pt better"));
+        let drawn = effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better");
+        assert!(drawn.contains("pt better"));
+        let label = "aria-label=\"effect +5.0 % (+1.0 … +9.0 %), better\"";
+        assert!(drawn.contains(label), "{drawn}");
     }
 }

@@ -1,9 +1,12 @@
 //! Findings and runs → tidy tables, one observation a row, as CSV, JSON lines or Parquet.
 //!
 //! `estimates` and `comparisons` hold what was found; `trials` each trial, step and kind of
-//! transaction on its own; `seconds` what clients and probes saw in each second.
+//! transaction on its own; `seconds` what clients and probes saw in each second, and `kind_seconds` each
+//! kind of transaction in it, where a step has several. The Insert Benchmark has tables in the columns of
+//! its author.
 
 mod csv;
+mod insert_benchmark;
 mod jsonl;
 mod parquet;
 mod tables;
@@ -11,6 +14,7 @@ mod tables;
 use dyno_analysis::Findings;
 use dyno_record::Run;
 
+use crate::times::Times;
 pub use csv::csv;
 pub use jsonl::jsonl;
 pub use parquet::{ExportError, parquet};
@@ -74,14 +78,22 @@ impl Table {
     }
 }
 
-/// Makes all tables.
-pub fn tables(findings: &Findings, runs: &[Run]) -> Vec<Table> {
-    vec![
+/// Makes all tables. Those of kinds by the second and of the Insert Benchmark are there only if they have
+/// rows.
+pub fn tables(findings: &Findings, runs: &[Run], times: &Times) -> Vec<Table> {
+    let mut all = vec![
         tables::estimates(findings),
         tables::comparisons(findings),
         tables::trials(findings, runs),
         tables::seconds(findings, runs),
-    ]
+    ];
+    let more = [
+        tables::kind_seconds(findings, runs, times),
+        insert_benchmark::columns(findings),
+        insert_benchmark::buckets(findings),
+    ];
+    all.extend(more.into_iter().filter(|table| !table.is_empty()));
+    all
 }
 
 #[cfg(test)]

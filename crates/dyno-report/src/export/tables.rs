@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_analysis::{Comparison, Estimate, Findings};
 use dyno_record::{IntervalColumns, KindSummary, Run, StepSummary, TrialOutcome, TrialSummary};
+use dyno_units::ReadingUnit;
 use serde::Serialize;
 
 use super::{Column, Table, Values};
 use crate::html::Distribution;
 use crate::places::Places;
+use crate::times::Times;
 
 /// A table that grows row by row.
-struct Builder {
+pub(super) struct Builder {
     name: &'static str,
     columns: Vec<Column>,
 }
 
 /// A value of a row.
-enum Cell {
+pub(super) enum Cell {
     Text(Option<String>),
     Number(Option<f64>),
     Whole(Option<i64>),
@@ -55,7 +57,7 @@ impl From<u64> for Cell {
 
 impl Builder {
     /// A table with these columns: name, unit, and an example of what it holds.
-    fn new(name: &'static str, columns: &[(&str, &str, Cell)]) -> Builder {
+    pub(super) fn new(name: &'static str, columns: &[(&str, &str, Cell)]) -> Builder {
         let column = |(name, unit, kind): &(&str, &str, Cell)| Column {
             name: (*name).to_owned(),
             unit: (*unit).to_owned(),
@@ -69,7 +71,7 @@ impl Builder {
     }
 
     /// Adds a row, in the order of the columns.
-    fn row(&mut self, cells: Vec<Cell>) {
+    pub(super) fn row(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "a row of {}", self.name);
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             match (&mut column.values, cell) {
@@ -84,14 +86,14 @@ impl Builder {
         }
     }
 
-    fn finish(self) -> Table {
+    pub(super) fn finish(self) -> Table {
         Table { name: self.name, columns: self.columns }
     }
 }
 
-const TEXT: Cell = Cell::Text(None);
-const NUMBER: Cell = Cell::Number(None);
-const WHOLE: Cell = Cell::Whole(None);
+pub(super) const TEXT: Cell = Cell::Text(None);
+pub(super) const NUMBER: Cell = Cell::Number(None);
+pub(super) const WHOLE: Cell = Cell::Whole(None);
 
 /// A word as findings.json and the other tables have it: `response_p95`, `no_difference`.
 fn word(value: &impl Serialize) -> String {
@@ -101,7 +103,7 @@ fn word(value: &impl Serialize) -> String {
     }
 }
 
-fn name(names: Option<&String>) -> Cell {
+pub(super) fn name(names: Option<&String>) -> Cell {
     Cell::Text(names.cloned())
 }
 
@@ -248,6 +250,8 @@ pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
 
 /// Names of the place of a step of a trial.
 struct Place<'a> {
+    /// The run's place among the runs, and its name.
+    index: usize,
     run: String,
     variant: Option<&'a String>,
     step: Option<&'a String>,
@@ -265,6 +269,7 @@ fn each_step(
             for step in &trial.steps {
                 let at = places.step(i, step.step);
                 let place = Place {
+                    index: i,
                     run: run.folder.display().to_string(),
                     variant: variant.and_then(|v| findings.variants.get(v)).map(|v| &v.name),
                     step: at.and_then(|s| findings.steps.get(s)).map(|s| &s.name),
@@ -339,9 +344,11 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         .flat_map(|trial| &trial.steps)
         .flat_map(|step| step.readings.keys().map(String::as_str))
         .collect();
-    let units: BTreeMap<&str, &str> = trials()
+    let legends: BTreeMap<&str, &str> = trials()
         .flat_map(|trial| trial.meanings.iter().map(|(n, m)| (n.as_str(), m.unit.as_str())))
         .collect();
+    let unit = |name: &str| ReadingUnit::of(name, legends.get(name).copied().unwrap_or_default());
+    let units: Vec<ReadingUnit> = names.iter().map(|name| unit(name)).collect();
     let mut columns = vec![
         ("run", "", TEXT),
         ("trial", "", WHOLE),
@@ -351,8 +358,7 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         ("second", "s", NUMBER),
     ];
     columns.extend(SECONDS.iter().map(|(name, unit, _)| (*name, *unit, NUMBER)));
-    let unit = |name: &str| units.get(name).copied().unwrap_or_else(|| unit_of(name));
-    columns.extend(names.iter().map(|name| (*name, unit(name), NUMBER)));
+    columns.extend(names.iter().zip(&units).map(|(name, unit)| (*name, unit.symbol(), NUMBER)));
     let mut table = Builder::new("seconds", &columns);
     each_step(findings, runs, &mut |place, trial, step| {
         for (i, start) in step.intervals.start_s.iter().enumerate() {
@@ -379,16 +385,45 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
     table.finish()
 }
 
-/// The unit of a reading that tells none, from the ending of its name.
-fn unit_of(name: &str) -> &'static str {
-    let endings = [
-        ("_bytes_per_s", "bytes/s"),
-        ("_s_per_s", "s/s"),
-        ("_per_s", "1/s"),
-        ("_bytes", "bytes"),
-        ("_pct", "%"),
-        ("_ms", "ms"),
-        ("_us", "µs"),
-    ];
-    endings.iter().find(|(ending, _)| name.ends_with(ending)).map_or("", |(_, unit)| unit)
+/// One row for each second and kind of transaction, warm-up included, of steps with several kinds.
+pub(super) fn kind_seconds(findings: &Findings, runs: &[Run], times: &Times) -> Table {
+    let mut table = Builder::new(
+        "kind_seconds",
+        &[
+            ("run", "", TEXT),
+            ("trial", "", WHOLE),
+            ("variant", "", TEXT),
+            ("repetition", "", WHOLE),
+            ("step", "", TEXT),
+            ("kind", "", TEXT),
+            ("second", "s", NUMBER),
+            ("throughput", "1/s", NUMBER),
+            ("response_max", "µs", NUMBER),
+        ],
+    );
+    each_step(findings, runs, &mut |place, trial, step| {
+        for kind in step.kinds.iter().filter(|_| step.kinds.len() > 1) {
+            let rates = dyno_analysis::stalls::rates_of_kind(step, &kind.name);
+            let longest: BTreeMap<i64, f64> = times
+                .longest((place.index, trial.number, step.step), &kind.name)
+                .iter()
+                .map(|(at_s, us)| (at_s.round() as i64, *us))
+                .collect();
+            for (i, start) in step.intervals.start_s.iter().enumerate() {
+                let rate = rates.as_ref().and_then(|rates| rates.get(i)).copied();
+                table.row(vec![
+                    place.run.as_str().into(),
+                    trial.number.into(),
+                    name(place.variant),
+                    trial.repetition.into(),
+                    name(place.step),
+                    kind.name.as_str().into(),
+                    (*start).into(),
+                    rate.into(),
+                    longest.get(&(start.round() as i64)).copied().into(),
+                ]);
+            }
+        }
+    });
+    table.finish()
 }

@@ -10,7 +10,7 @@ fn column<'a>(table: &'a Table, name: &str) -> &'a Column {
 #[test]
 fn tables_are_whole_and_rectangular() {
     let (findings, runs) = fixture::three_variants();
-    let tables = tables(&findings, &runs);
+    let tables = tables(&findings, &runs, &Times::default());
     let names: Vec<&str> = tables.iter().map(|t| t.name).collect();
     assert_eq!(names, ["estimates", "comparisons", "trials", "seconds"]);
     for table in &tables {
@@ -29,7 +29,7 @@ fn tables_are_whole_and_rectangular() {
 #[test]
 fn csv_and_json_lines_have_every_row() {
     let (findings, runs) = fixture::three_variants();
-    for table in tables(&findings, &runs) {
+    for table in tables(&findings, &runs, &Times::default()) {
         let csv = csv(&table);
         assert_eq!(csv.lines().count(), table.len() + 1, "{}", table.name);
         let jsonl = jsonl(&table);
@@ -38,7 +38,7 @@ fn csv_and_json_lines_have_every_row() {
         assert_eq!(rows.len(), table.len());
         assert!(rows.iter().all(|row| row.is_object()));
     }
-    let all = tables(&findings, &runs);
+    let all = tables(&findings, &runs, &Times::default());
     assert!(
         csv(&all[3]).starts_with("run,trial,variant,repetition,step,second (s),throughput (1/s)")
     );
@@ -49,7 +49,7 @@ fn parquet_is_read_back_the_same() {
     use ::parquet::file::reader::{FileReader, SerializedFileReader};
     use ::parquet::record::Field;
     let (findings, runs) = fixture::three_variants();
-    for table in tables(&findings, &runs) {
+    for table in tables(&findings, &runs, &Times::default()) {
         let bytes = parquet(&table).unwrap();
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let meta = reader.metadata().file_metadata();
@@ -83,7 +83,7 @@ fn what_is_no_number_is_missing() {
     for estimate in findings.cells[0].metrics.values_mut() {
         estimate.value = f64::NAN;
     }
-    let table = &tables(&findings, &runs)[0];
+    let table = &tables(&findings, &runs, &Times::default())[0];
     let Values::Number(values) = &column(table, "value").values else { panic!("numbers") };
     assert!(values.iter().all(Option::is_none));
     assert!(!csv(table).contains("NaN"));
@@ -92,7 +92,7 @@ fn what_is_no_number_is_missing() {
 #[test]
 fn words_are_those_of_the_findings() {
     let (findings, runs) = fixture::three_variants();
-    let all = tables(&findings, &runs);
+    let all = tables(&findings, &runs, &Times::default());
     let words = |table: usize, name: &str| match &column(&all[table], name).values {
         Values::Text(words) => words.iter().flatten().cloned().collect::<Vec<String>>(),
         _ => panic!("{name} is text"),

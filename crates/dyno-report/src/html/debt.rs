@@ -206,6 +206,7 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
     let told = view.findings.debt.iter().find(|debt| debt.reading == name);
     let unit = unit_of(name, told.map_or("", |debt| debt.unit.as_str()));
     let note = with_unit("seconds since the load ended; a line for each trial", &unit);
+    let legend = view.legend(small().width);
     let chart = LinesChart {
         label: format!("{short} after the load"),
         row: "runoff".to_owned(),
@@ -217,7 +218,8 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
         picture: None,
         attributes: String::new(),
         moments: Vec::new(),
-        frame: small(),
+        frame: legend.fit(small()),
+        legend,
         max_points: POINTS,
     };
     parts::figure(out, "", &short, &note, &chart.svg());

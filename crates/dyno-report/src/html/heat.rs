@@ -2,6 +2,7 @@
 //! as the page's script reads them.
 
 use super::parts;
+use crate::chart::legend::Legend;
 use crate::chart::lines::{Across, LinesChart};
 use crate::chart::picture::{Picture, STRENGTHS, address};
 use crate::chart::{Frame, variant_class};
@@ -39,9 +40,9 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
         "span",
         "quiet",
         format!(
-            "stronger: more transactions, on a log scale that all maps share · a column is {}, \
-             from edge to edge of a row times grow by 19 % · repetitions merged",
-            format::seconds(length)
+            "darker = more transactions (log scale shared by all maps); one column per {}; rows are \
+             19 % apart; repetitions merged",
+            column_words(length)
         ),
     );
     out.raw("</p>");
@@ -61,6 +62,11 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
         map(out, view, (variant, step, kind), grid, &common);
     }
     out.raw("</div>");
+}
+
+/// `second`, `5 s`.
+fn column_words(length: f64) -> String {
+    if length == 1.0 { "second".to_owned() } else { format::seconds(length) }
 }
 
 fn common(grids: &[(usize, &Grid)]) -> Option<Common> {
@@ -105,6 +111,7 @@ fn map(
         }),
         attributes: format!(" data-heat=\"{variant} {step} {}\"", escape(kind)),
         moments: Vec::new(),
+        legend: Legend::none(),
         frame: Frame::new(370.0, 170.0),
         max_points: usize::MAX,
     };

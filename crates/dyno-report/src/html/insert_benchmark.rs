@@ -1,38 +1,32 @@
-//! The Insert Benchmark's own tables: rates against the baseline, whether the insert rate was kept,
-//! response time buckets, and how long the smallest id took to find.
+//! The Insert Benchmark's own tables: rates against the baseline, whether the insert rate was kept, the
+//! author's columns, response time buckets, and how long the smallest id took to find.
 
 use dyno_analysis::Estimate;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell, SLA_SHARE};
 
 use super::parts;
+use crate::author::{self, OPERATIONS, TextTable};
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
-
-/// Statements in the order of the author's tables.
-const OPERATIONS: [&str; 3] = ["query", "insert", "delete"];
 
 /// Half or twice the baseline's rate has the full colour.
 const FULL_COLOUR: f64 = std::f64::consts::LN_2;
 
 /// Writes the section; nothing where no variant runs the Insert Benchmark.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
-    let findings = view.findings;
-    let is_known = |cell: &&InsertBenchmarkCell| {
-        cell.variant < findings.variants.len() && cell.step < findings.steps.len()
-    };
-    let cells: Vec<&InsertBenchmarkCell> =
-        findings.insert_benchmark.iter().filter(is_known).collect();
+    let cells = author::cells(view);
     if cells.is_empty() {
         return;
     }
-    let lead = "The steps of the Insert Benchmark in its author's figures. Averages hide variance: \
-                the charts by second show it.";
+    let lead = "The steps of the Insert Benchmark in its author's figures. Averages hide variance: see \
+                the charts by second. Every table can be copied as text, Markdown or CSV.";
     parts::open_section(out, "insert-benchmark", "Insert Benchmark", lead);
     let table = Table { view, cells: &cells };
     rates(out, &table);
     kept(out, &table);
     smallest(out, &table);
+    columns(out, &table);
     responses(out, &table);
     out.raw("</section>");
 }
@@ -74,9 +68,9 @@ impl Table<'_> {
         write: impl Fn(&mut Markup, &InsertBenchmarkCell),
     ) {
         out.raw(format_args!("<div class=\"scroll\"><table class=\"{class}\"><thead><tr>"));
-        out.raw("<th>Variant</th>");
+        out.raw("<th scope=\"col\">Variant</th>");
         for step in steps {
-            out.classed("th", "n", self.view.step(*step));
+            out.raw("<th class=\"n\" scope=\"col\">").text(self.view.step(*step)).raw("</th>");
         }
         out.raw("</tr></thead><tbody>");
         for variant in self.variants() {
@@ -109,9 +103,9 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         "p",
         "lead",
         "Rows inserted per second in l.i0, l.i1 and l.i2; rows indexed per second in l.x; queries \
-         per second in the steps that read, with bounds over repetitions. Beneath it: as a multiple of \
-         the baseline, coloured where it is more than 5 % (the author's band) and the bounds of both \
-         lie apart.",
+         per second in the steps that read, with confidence intervals over repetitions. Second line: the \
+         ratio to the baseline, marked ▲ or ▼ if it differs by more than 5 % (the author's band) and the \
+         two intervals do not overlap.",
     );
     let all = table.steps(|_| true);
     table.by_step(out, "heat dense", &all, |out, cell| {
@@ -125,7 +119,12 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         out.element("b", value);
         let spread = if spread.is_empty() { format!("n = {}", rate.n) } else { spread };
         out.raw(" ").element("i", spread);
-        let relative = cell.relative.map_or(String::new(), |relative| format!("{relative:.2}"));
+        let sign = match class {
+            "better" => "▲ ",
+            "worse" => "▼ ",
+            _ => "",
+        };
+        let relative = cell.relative.map_or(String::new(), |ratio| format!("{sign}{ratio:.2}"));
         out.element("small", relative).raw("</td>");
     });
 }
@@ -158,16 +157,15 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
     if steps.is_empty() {
         return;
     }
-    out.element("h3", "Whether the insert rate was kept");
+    out.element("h3", "Insert rate against its target");
     let share = 100.0 * SLA_SHARE;
     out.classed(
         "p",
         "lead",
         format!(
-            "Rows inserted per second, and whether the whole step came to {share:.0} % of what was \
-             asked for (the author's rule). Beneath it the share of seconds that came to {share:.0} \
-             %, and the longest time that did not: a stall of a minute passes in an average of half \
-             an hour."
+            "Rows inserted per second, and whether the whole step reached {share:.0} % of the target \
+             (the author's rule). Below: share of seconds that reached {share:.0} % of the target, and the \
+             longest run that did not. Averages hide such stalls."
         ),
     );
     table.by_step(out, "dense", &steps, |out, cell| {
@@ -210,9 +208,8 @@ fn smallest(out: &mut Markup, table: &Table<'_>) {
     out.classed(
         "p",
         "lead",
-        "What the query for the smallest id took when the step began, the longest of all tables and \
-         trials: it has to step over what was deleted and is not yet cleaned up. Beneath it the \
-         longest of those asked while the step ran.",
+        "Slowest select min(transactionid) at the start of the step, over all tables and trials (it must \
+         skip deleted rows that are not yet purged); below, the slowest during the step.",
     );
     table.by_step(out, "dense", &steps, |out, cell| {
         let Some(min) = &cell.get_min else { return absent(out) };
@@ -224,15 +221,52 @@ fn smallest(out: &mut Markup, table: &Table<'_>) {
     });
 }
 
-/// Response times in the author's buckets, a table for each step.
-fn responses(out: &mut Markup, table: &Table<'_>) {
-    out.element("h3", "Response times in buckets");
+/// The author's columns, a table for each step.
+fn columns(out: &mut Markup, table: &Table<'_>) {
+    let steps = 0..table.view.findings.steps.len();
+    let all: Vec<(usize, TextTable)> =
+        steps.filter_map(|step| Some((step, author::columns(table.view, step)?))).collect();
+    if all.is_empty() {
+        return;
+    }
+    out.element("h3", "The author's columns");
     out.classed(
         "p",
         "lead",
-        "Percent of all statements in each of the author's buckets, not cumulated, and the longest; \
-         from when the statement was sent, as the author takes them. Where a statement could have \
-         to wait for the one before it, also from when it was due.",
+        "One row per configuration. In steps that only insert, per operation (the columns that end in q) \
+         means per inserted row; in the others per query. maxop is the longest insert, in steps with \
+         queries the longest query, in seconds. p50 and p99 are the rates that 50 % and 99 % of the \
+         seconds reached, all clients together (NA: fewer than 10 seconds, or not measured).",
+    );
+    for (step, text) in all {
+        parts::open_panel(out, table.view, step);
+        out.raw("<div class=\"scroll\"><table class=\"author\"><thead><tr>");
+        for name in &text.head {
+            let class = if name == "tag" { "" } else { "n" };
+            out.raw(format_args!("<th class=\"{class}\" scope=\"col\">{name}</th>"));
+        }
+        out.raw("</tr></thead><tbody>");
+        for (variant, cells) in &text.rows {
+            out.raw(format_args!("<tr class=\"v{variant}\">"));
+            let (tag, numbers) = cells.split_last().expect("the tag is the last column");
+            numbers.iter().for_each(|number| {
+                out.classed("td", "n", number);
+            });
+            out.raw("<th scope=\"row\">").text(tag).raw("</th></tr>");
+        }
+        out.raw("</tbody></table></div></div>");
+    }
+}
+
+/// Response times in the author's buckets, a table for each step.
+fn responses(out: &mut Markup, table: &Table<'_>) {
+    out.element("h3", "Response time buckets");
+    out.classed(
+        "p",
+        "lead",
+        "Percent of all statements in each of the author's buckets (not cumulative), and the longest, \
+         measured from when the statement was sent, as the author does. Statements that may have to wait \
+         for the one before them are also shown from when they were due.",
     );
     for step in table.steps(|cell| !cell.response.is_empty()) {
         parts::open_panel(out, table.view, step);
@@ -267,23 +301,18 @@ fn bucket_row(
 ) {
     table.begin_row(out, variant);
     out.element("td", name);
-    for (percent, count) in buckets.percent().into_iter().zip(buckets.counts) {
-        bucket(out, percent, count);
+    for (percent, text) in buckets.percent().into_iter().zip(author::shares(buckets)) {
+        bucket(out, percent, &text);
     }
     out.classed("td", "n", Unit::Micros.show(buckets.max_s * 1e6)).raw("</tr>");
 }
 
-/// A share with three digits, nothing for none; `nonzero` where there are some, and three digits do
-/// not show it.
-fn bucket(out: &mut Markup, percent: f64, count: u64) {
-    if count == 0 {
+/// A share, darker the larger it is.
+fn bucket(out: &mut Markup, percent: f64, text: &str) {
+    if text.is_empty() {
         out.raw("<td class=\"n\"></td>");
         return;
     }
-    let text = match format!("{percent:.3}").as_str() {
-        "0.000" => "nonzero".to_owned(),
-        text => text.to_owned(),
-    };
     let strength = percent * 0.5;
     let style = format!("background:color-mix(in srgb,var(--axis) {strength:.0}%,transparent)");
     out.raw(format_args!("<td class=\"n\" style=\"{style}\">{text}</td>"));
@@ -331,6 +360,7 @@ mod tests {
                 seconds_met: Some(0.9996),
                 longest_miss_s: 7,
             }),
+            columns: [("ips".to_owned(), 190.0)].into(),
             get_min: Some(GetMin { at_start: 3, at_start_max_s: 4.2, ..GetMin::default() }),
             ..InsertBenchmarkCell::default()
         }
@@ -347,7 +377,7 @@ mod tests {
         let html = rendered_all(vec![baseline, cell()]);
         for expected in [
             "<section id=\"insert-benchmark\">",
-            "<small>0.50</small>",
+            "<small>▼ 0.50</small>",
             "td class=\"n worse\"",
             "± 430",
             "met in 0 of 3 trials",
@@ -356,6 +386,7 @@ mod tests {
             "insert, from due",
             "100.000",
             "nonzero",
+            "<th class=\"n\" scope=\"col\">wkbpi</th>",
         ] {
             assert!(html.contains(expected), "no {expected} in {html}");
         }

@@ -1,113 +1,266 @@
-//! Throughput and p99 of each kind of transaction over time, out of the grids: a chart for each
-//! variant with a line for each kind.
+//! Rate and longest response time of each kind of transaction, second by second: a chart for each, in
+//! which variants share the plot, and a table. Of the Insert Benchmark kinds are joined as its author
+//! has them: rows inserted, queries, rows deleted.
 
-use super::panel::small;
+use std::collections::{BTreeSet, HashMap};
+
+use dyno_analysis::insert_benchmark::QUERIES;
+
+use super::panel::{Key, Panel, Quantity, Source, TrialStep, large};
 use super::parts;
-use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
-use crate::format::{self, Unit};
-use crate::markup::{Markup, escape};
-use crate::times::{Grid, Times};
-use crate::view::View;
+use crate::format::Unit;
+use crate::markup::Markup;
+use crate::times::Times;
 
-/// A variant's grid of one kind.
-struct Strand<'a> {
-    variant: usize,
-    kind: &'a str,
-    grid: &'a Grid,
+/// Kinds that are drawn at most; more are in the export.
+const GROUPS_MOST: usize = 8;
+
+/// Kinds of transaction that are drawn as one.
+struct Group {
+    /// What begins the title of its rate: `Insert rate`, `new_order`.
+    title: String,
+    /// What the rate counts.
+    note: &'static str,
+    /// One of them, in a sentence: `insert`.
+    one: String,
+    /// The kinds.
+    kinds: Vec<String>,
+    /// Whether rows are counted, and not transactions.
+    is_rows: bool,
 }
 
-/// What is drawn of a column of a grid.
-type Pick = fn(&Grid, f64) -> Option<f64>;
+/// A group's points: rates, and longest response times in microseconds, by trial.
+struct Seconds {
+    rates: HashMap<Key, Vec<Point>>,
+    longest: HashMap<Key, Vec<Point>>,
+}
 
-/// Writes the charts; nothing where kinds are not kept apart.
-pub(crate) fn charts(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
-    let strands: Vec<Strand<'_>> = times
-        .of_step(step)
-        .filter(|((_, _, kind), _)| !kind.is_empty())
-        .map(|((variant, _, kind), grid)| Strand { variant: *variant, kind, grid })
-        .collect();
-    let mut kinds: Vec<&str> = strands.iter().map(|strand| strand.kind).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    super::kinds::in_order(view, &mut kinds);
-    let Some(first) = strands.first().filter(|_| kinds.len() > 1) else { return };
-    let length = format::seconds(first.grid.column_s);
-    let rate: Pick = |grid, at| {
-        let window = grid.window(at, at + grid.column_s);
-        (window.seconds > 0.0).then(|| window.n as f64 / window.seconds)
-    };
-    let p99: Pick = |grid, at| grid.window(at, at + grid.column_s).quantile_us(0.99);
-    for (title, unit, pick) in
-        [("Throughput by kind", Unit::PerSecond, rate), ("p99 by kind", Unit::Micros, p99)]
-    {
-        out.element("h4", title);
-        legend(out, &kinds, &format!("in columns of {length}, repetitions merged"));
-        out.raw("<div class=\"charts small\">");
-        for variant in 0..view.findings.variants.len() {
-            chart(out, view, (&strands, &kinds), (variant, step), (title, &unit, pick));
-        }
-        out.raw("</div>");
+/// Writes charts and table; nothing where a step has one kind only.
+pub(crate) fn charts(out: &mut Markup, panel: &Panel<'_>, times: &Times) {
+    let groups = groups(panel);
+    if groups.is_empty() {
+        return;
     }
-}
-
-/// The values of a grid by time.
-fn points(grid: &Grid, pick: Pick) -> Vec<Point> {
-    let at = |i: usize| grid.from_s + i as f64 * grid.column_s;
-    (0..grid.columns.len()).map(|i| (at(i), pick(grid, at(i)))).collect()
-}
-
-fn chart(
-    out: &mut Markup,
-    view: &View<'_>,
-    (strands, kinds): (&[Strand<'_>], &[&str]),
-    (variant, step): (usize, usize),
-    (title, unit, pick): (&str, &Unit, Pick),
-) {
-    // The same scale for all variants, or they could not be compared.
-    let of_all = strands.iter().flat_map(|strand| points(strand.grid, pick));
-    let most = of_all.filter_map(|p| p.1).fold(0.0, f64::max);
-    let own: Vec<&Strand<'_>> = strands.iter().filter(|s| s.variant == variant).collect();
-    let Some(first) = own.first() else { return };
-    let series = own
-        .iter()
-        .map(|strand| Series {
-            class: format!(
-                "l med m{}",
-                kinds.iter().position(|k| *k == strand.kind).unwrap_or(0) % 8
-            ),
-            name: Some(strand.kind.to_owned()),
-            shape: Shape::Line(points(strand.grid, pick)),
+    let found: Vec<(Group, Seconds)> = groups
+        .into_iter()
+        .map(|group| {
+            let seconds = seconds(panel, times, &group);
+            (group, seconds)
         })
+        .filter(|(_, seconds)| !seconds.rates.is_empty() || !seconds.longest.is_empty())
         .collect();
-    let chart = LinesChart {
-        label: format!("{title}, {}, {}", view.variant(variant), view.step(step)),
-        row: format!("step{step}"),
-        across: Across::Seconds { from: first.grid.from_s, to: first.grid.to_s() },
-        unit: unit.clone(),
-        is_log: false,
-        values: (0.0, most),
-        series,
-        picture: None,
-        attributes: String::new(),
-        moments: Vec::new(),
-        frame: small(),
-        max_points: usize::MAX,
-    };
-    out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));
-    out.raw(parts::name(view, variant)).raw("</b></figcaption>").raw(chart.svg());
-    out.raw("</figure>");
+    if found.is_empty() {
+        return;
+    }
+    out.element("h4", "By kind of transaction").raw("<div class=\"charts\">");
+    for (group, seconds) in &found {
+        let rate = if group.title.ends_with(" rate") {
+            group.title.clone()
+        } else {
+            format!("{}: throughput", group.title)
+        };
+        let quantity = |title: String,
+                        note: &str,
+                        unit: Unit,
+                        points: &HashMap<Key, Vec<Point>>| {
+            Quantity { title, note: note.to_owned(), unit, source: Source::Points(points.clone()) }
+        };
+        panel.overlay(out, &quantity(rate, group.note, Unit::PerSecond, &seconds.rates), large());
+        let title = format!("Longest {}", group.one);
+        let note = "longest response time of each second, from due to done";
+        panel.overlay(out, &quantity(title, note, Unit::Micros, &seconds.longest), large());
+    }
+    out.raw("</div>");
+    table(out, panel, &found);
 }
 
-fn legend(out: &mut Markup, kinds: &[&str], note: &str) {
-    out.raw("<p class=\"modes\">");
-    for (i, kind) in kinds.iter().enumerate() {
-        out.raw(format_args!(
-            "<span><svg class=\"sw m{}\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path \
-             d=\"M1 5H17\" class=\"l\"/></svg>{}</span>",
-            i % 8,
-            escape(kind)
-        ));
+/// What is drawn at a step: the author's three for the Insert Benchmark, else each kind that is done
+/// more than a few times.
+fn groups(panel: &Panel<'_>) -> Vec<Group> {
+    let view = panel.view;
+    let is_insert_benchmark =
+        view.findings.insert_benchmark.iter().any(|cell| cell.step == panel.step);
+    if is_insert_benchmark {
+        let group = |one: &str, kinds: &[&str], is_rows: bool| Group {
+            title: format!("{} rate", parts::sentence(one)),
+            note: if is_rows { "rows per second" } else { "queries per second" },
+            one: one.to_owned(),
+            kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+            is_rows,
+        };
+        return vec![
+            group("insert", &["insert"], true),
+            group("query", &QUERIES, false),
+            group("delete", &["delete"], true),
+        ];
     }
-    out.classed("span", "quiet", note).raw("</p>");
+    let names: BTreeSet<&str> =
+        panel.trials.iter().flat_map(|t| &t.summary.kinds).map(|k| k.name.as_str()).collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
+    if names.len() < 2 {
+        return Vec::new();
+    }
+    super::kinds::in_order(view, &mut names);
+    names.retain(|name| !view.is_one_off(name));
+    let group = |name: &str| Group {
+        title: name.to_owned(),
+        note: "committed per second",
+        one: name.to_owned(),
+        kinds: vec![name.to_owned()],
+        is_rows: false,
+    };
+    names.into_iter().take(GROUPS_MOST).map(group).collect()
+}
+
+/// The points of all trials.
+fn seconds(panel: &Panel<'_>, times: &Times, group: &Group) -> Seconds {
+    let mut found = Seconds { rates: HashMap::new(), longest: HashMap::new() };
+    for trial in panel.trials {
+        let scale = if group.is_rows { rows(panel, trial.variant) } else { 1.0 };
+        let rates = rates(trial, &group.kinds, scale);
+        if rates.iter().any(|p| p.1.is_some_and(|rate| rate > 0.0)) {
+            found.rates.insert(trial.key, rates);
+        }
+        let longest = longest(trial, times, &group.kinds);
+        if longest.iter().any(|p| p.1.is_some()) {
+            found.longest.insert(trial.key, longest);
+        }
+    }
+    found
+}
+
+/// Rows of one INSERT of a variant.
+fn rows(panel: &Panel<'_>, variant: usize) -> f64 {
+    let cells = &panel.view.findings.insert_benchmark;
+    let own = cells.iter().find(|cell| (cell.variant, cell.step) == (variant, panel.step));
+    own.and_then(|cell| cell.rows_per_insert).unwrap_or(1) as f64
+}
+
+/// Commits of some kinds in each whole second, out of the counts of 100 ms.
+pub(crate) fn rates(trial: &TrialStep<'_>, kinds: &[String], scale: f64) -> Vec<Point> {
+    let n = trial.intervals.start_s.len();
+    let mut sums = vec![0.0; n];
+    let mut is_known = false;
+    for kind in trial.summary.kinds.iter().filter(|kind| kinds.contains(&kind.name)) {
+        let Some(own) = dyno_analysis::stalls::rates_of_kind(trial.summary, &kind.name) else {
+            continue;
+        };
+        is_known = true;
+        sums.iter_mut().zip(own).for_each(|(sum, rate)| *sum += rate * scale);
+    }
+    let starts = trial.intervals.start_s.iter().copied();
+    let points = starts.zip(sums).zip(&trial.is_whole);
+    let whole = points.filter(|((start, _), is_whole)| is_known && **is_whole && start.is_finite());
+    whole.map(|((start, rate), _)| (start, Some(rate))).collect()
+}
+
+/// The longest response time of some kinds in each whole second.
+pub(crate) fn longest(trial: &TrialStep<'_>, times: &Times, kinds: &[String]) -> Vec<Point> {
+    let mut by_second: HashMap<i64, f64> = HashMap::new();
+    for kind in kinds {
+        for (at_s, us) in times.longest(trial.key, kind) {
+            let most = by_second.entry(at_s.round() as i64).or_default();
+            *most = most.max(*us);
+        }
+    }
+    let whole = trial.intervals.start_s.iter().zip(&trial.is_whole);
+    let whole = whole.filter(|(start, is_whole)| **is_whole && start.is_finite());
+    whole.map(|(start, _)| (*start, by_second.get(&(start.round() as i64)).copied())).collect()
+}
+
+/// Mean, lowest and highest second of each kind, for each variant.
+fn table(out: &mut Markup, panel: &Panel<'_>, found: &[(Group, Seconds)]) {
+    out.raw("<div class=\"scroll\"><table><caption>Seconds by kind of transaction</caption>");
+    out.raw("<thead><tr><th scope=\"col\">Rate</th><th scope=\"col\">Variant</th>");
+    for title in ["Mean", "Lowest second", "Highest second", "Seconds without any", "Longest"] {
+        out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
+    }
+    out.raw("</tr></thead><tbody>");
+    for (group, seconds) in found {
+        for variant in 0..panel.view.findings.variants.len() {
+            let own = || panel.trials.iter().filter(move |trial| trial.variant == variant);
+            let measured = |points: &HashMap<Key, Vec<Point>>| -> Vec<f64> {
+                let all = own().filter_map(|trial| points.get(&trial.key)).flatten();
+                all.filter(|p| p.0 >= 0.0).filter_map(|p| p.1).collect()
+            };
+            let rates = measured(&seconds.rates);
+            if rates.is_empty() {
+                continue;
+            }
+            out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
+            out.text(&group.title).raw("</th>");
+            out.raw(format_args!("<td>{}</td>", parts::name(panel.view, variant)));
+            let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+            let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = rates.iter().copied().fold(0.0, f64::max);
+            for rate in [mean, low, high] {
+                out.classed("td", "n", Unit::PerSecond.show(rate));
+            }
+            let without = rates.iter().filter(|rate| **rate == 0.0).count();
+            out.classed("td", "n", format!("{without} of {}", rates.len()));
+            let longest = measured(&seconds.longest).into_iter().reduce(f64::max);
+            let longest = longest.map_or("–".to_owned(), |us| Unit::Micros.show(us));
+            out.classed("td", "n", longest).raw("</tr>");
+        }
+    }
+    out.raw("</tbody></table></div>").classed(
+        "p",
+        "quiet",
+        "Whole measured seconds of all repetitions together.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::html::panel::gather;
+    use crate::view::View;
+    use dyno_analysis::insert_benchmark::InsertBenchmarkCell;
+    use dyno_record::EncodedCounts;
+
+    #[test]
+    fn the_insert_benchmark_has_rates_of_rows_and_of_queries() {
+        let (mut findings, mut runs) = fixture::own_steps();
+        for trial in &mut runs[0].trials {
+            for step in &mut trial.steps {
+                let n = step.intervals.start_s.len();
+                for kind in &mut step.kinds {
+                    let each = if kind.name == "insert" { 2 } else { 7 };
+                    let kinds = vec![each; 10 * n];
+                    kind.commits_100ms = Some(EncodedCounts::encode(&kinds));
+                    if kind.name == "query" {
+                        "market".clone_into(&mut kind.name);
+                    }
+                }
+            }
+        }
+        findings.insert_benchmark = vec![InsertBenchmarkCell {
+            variant: 0,
+            step: 3,
+            rows_per_insert: Some(50),
+            ..InsertBenchmarkCell::default()
+        }];
+        let mut times = Times::new(&findings, &runs);
+        fixture::times(&runs, &mut |run, trial, second| times.add(run, trial, second));
+        let view = View::new(&findings);
+        let steps = gather(&view, &runs);
+        let mut out = Markup::new();
+        let panel = Panel { view: &view, step: 3, trials: &steps[3], points: 100 };
+        charts(&mut out, &panel, &times);
+        let html = out.finish();
+        for text in [
+            "<b>Insert rate</b>",
+            "<b>Query rate</b>",
+            "<b>Longest insert</b>",
+            "<b>Longest query</b>",
+        ] {
+            assert!(html.contains(text), "no {text} in {html}");
+        }
+        // 20 inserts of 50 rows, and 70 queries, in each second; nothing was deleted.
+        assert!(html.contains("<td class=\"n\">1k/s</td>") || html.contains("1.00k/s"), "{html}");
+        assert!(html.contains("70/s") && !html.contains("Delete rate"));
+        assert!(html.contains("0 of 120"), "40 seconds of three repetitions: {html}");
+    }
 }

@@ -21,11 +21,11 @@ const LOG_FROM: f64 = 20.0;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Error bars are {} bounds; one without a cap runs on beyond the chart. Every repetition is a \
-         dot.{}",
+        "Error bars are {} confidence intervals; an arrow means that one goes on beyond the chart. Each \
+         dot is one repetition.{}",
         parts::confidence(view),
         if view.findings.steps.len() > 1 {
-            " Point at a chart to read all charts at that step."
+            " Point at a chart to read the values of all charts at that step."
         } else {
             ""
         }
@@ -91,7 +91,8 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
     if !(0..view.findings.steps.len()).any(|step| view.is_own(step)) {
         return;
     }
-    for kind in super::kinds::names(view) {
+    // What is done once a trial has no rate: its points would be noise.
+    for kind in super::kinds::names(view).into_iter().filter(|kind| !view.is_one_off(kind)) {
         for metric in [Metric::Throughput, Metric::ResponseP99] {
             let is_known = |k: &&dyno_analysis::kinds::KindCell| {
                 k.kind == kind
@@ -219,6 +220,7 @@ impl Plot {
                 let axis = step_axis(view);
                 let n_side_by_side = if self.style == Style::Lines { 0 } else { self.marks.len() };
                 let (frame, class) = frame(n_side_by_side);
+                let legend = view.legend(frame.width);
                 let chart = MarksChart {
                     label: self.title.clone(),
                     steps: axis.labels,
@@ -229,7 +231,8 @@ impl Plot {
                     is_log: self.is_log,
                     band: self.band,
                     curves: self.curves,
-                    frame,
+                    frame: legend.fit(frame),
+                    legend,
                 };
                 (class, chart.svg())
             }

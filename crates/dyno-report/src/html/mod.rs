@@ -58,6 +58,7 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     let mut body = Markup::new();
     // Where many variants share a plot, what is behind their medians is drawn more faintly.
     let crowd = if findings.variants.len() > 8 { " crowd" } else { "" };
+    legends(&mut body, &view);
     answer::section(&mut body, &view);
     parts::sticky_legend(&mut body, &view);
     tables::section(&mut body, &view);
@@ -79,6 +80,13 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     out.raw(body).raw("</main>");
     out.raw(format_args!("<script>{SCRIPT}</script></body></html>\n"));
     out.finish()
+}
+
+/// The legends that charts refer to, one for each width of drawing.
+fn legends(out: &mut Markup, view: &View<'_>) {
+    out.raw("<svg class=\"defs\" aria-hidden=\"true\"><defs>");
+    [370.0, 560.0, 1140.0].into_iter().for_each(|width| view.legend(width).define(out));
+    out.raw("</defs></svg>");
 }
 
 /// A page in the look of the report, for what stands beside reports: `body` and `script` are markup

@@ -1,18 +1,19 @@
 //! What all charts of one step by second share: its trials, the lines of a quantity, the axis of
 //! time, and the marks of stalls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use dyno_record::{IntervalColumns, Run, TrialOutcome};
+use dyno_record::{IntervalColumns, Run, StepSummary, TrialOutcome};
 
 use super::parts;
 use super::readings::{Reading, Topic, classify};
+use crate::chart::legend::{Entry, Legend};
 use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
 use crate::chart::reduce::{Point, Together, together};
 use crate::chart::sparse;
 use crate::chart::{Frame, variant_class};
 use crate::format::Unit;
-use crate::markup::{Markup, escape};
+use crate::markup::Markup;
 use crate::places::Places;
 use crate::view::View;
 
@@ -31,6 +32,9 @@ const POINT_BYTES: usize = 6;
 /// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
 const LOG_FROM: f64 = 40.0;
 
+/// With more variants than this, moments are marked above the lines instead of behind them.
+const MOMENTS_OVER_MOST: usize = 3;
+
 /// Most moments that are marked in a chart.
 const MOMENTS_MOST: usize = 200;
 
@@ -42,6 +46,28 @@ pub(crate) struct TrialStep<'a> {
     pub(crate) intervals: &'a IntervalColumns,
     /// What the probes read.
     pub(crate) readings: &'a BTreeMap<String, Vec<Option<f64>>>,
+    /// All that was measured.
+    pub(crate) summary: &'a StepSummary,
+    /// Its run, its trial's number, and its step in the run.
+    pub(crate) key: Key,
+    /// Which of its intervals are whole seconds.
+    pub(crate) is_whole: Vec<bool>,
+}
+
+/// A run, the number of a trial, and a step of the run.
+pub(crate) type Key = (usize, u32, usize);
+
+/// An interval that is shorter is no second: what was done in it, by the second, is noise.
+const WHOLE_S: f64 = 0.95;
+
+/// Which intervals of a step are whole seconds: the last one of a phase may be cut short. Where no
+/// interval is a whole second, all of them count.
+fn whole_seconds(summary: &StepSummary) -> Vec<bool> {
+    let starts = &summary.intervals.start_s;
+    let end = |i: usize| starts.get(i + 1).copied().unwrap_or(summary.measured_s);
+    let is_short = |i: usize| (0.0..WHOLE_S).contains(&(end(i) - starts[i]));
+    let whole: Vec<bool> = (0..starts.len()).map(|i| !is_short(i)).collect();
+    if whole.contains(&true) { whole } else { vec![true; starts.len()] }
 }
 
 /// What is drawn.
@@ -76,6 +102,8 @@ pub(crate) enum Source {
     Time(fn(&IntervalColumns) -> &Vec<f64>),
     /// A reading, by its name.
     Reading(String),
+    /// Points of each trial, by its key.
+    Points(HashMap<Key, Vec<Point>>),
 }
 
 /// One quantity of one variant: a median with its repetitions behind it.
@@ -97,7 +125,14 @@ pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<
             for step in &trial.steps {
                 let Some(at) = places.step(i, step.step) else { continue };
                 let (intervals, readings) = (&step.intervals, &step.readings);
-                steps[at].push(TrialStep { variant, intervals, readings });
+                steps[at].push(TrialStep {
+                    variant,
+                    intervals,
+                    readings,
+                    summary: step,
+                    key: (i, trial.number, step.step),
+                    is_whole: whole_seconds(step),
+                });
             }
         }
     }
@@ -214,9 +249,12 @@ impl Panel<'_> {
             let strand = Strand { variant, source: &quantity.source, class: &class, name };
             lines.extend(self.lines(&strand, n));
         }
-        if let Some(svg) =
-            self.chart(&quantity.title, quantity.unit.clone(), lines, (frame, quantity.is_marked()))
-        {
+        if let Some(svg) = self.chart(
+            &quantity.title,
+            quantity.unit.clone(),
+            lines,
+            (self.view.legend(frame.width), frame, quantity.is_marked()),
+        ) {
             let mut note = with_unit(&quantity.note, &quantity.unit);
             if svg.contains(" data-log") {
                 note += " · log scale";
@@ -255,17 +293,23 @@ impl Panel<'_> {
         if charts.is_empty() {
             return;
         }
+        let entries = readings.iter().enumerate().map(|(i, (_, reading))| Entry {
+            class: format!("m{}", i % 8),
+            name: reading.title.clone(),
+        });
+        let legend = Legend::new(entries.collect(), small().width);
         out.element("h4", title);
-        mode_legend(out, note, readings);
+        if !note.is_empty() {
+            out.classed("p", "quiet", note);
+        }
         out.raw("<div class=\"charts small\">");
         for (variant, mut lines) in charts {
             // The same scale for all of them, or they could not be compared.
             lines.values = values;
             let name = self.view.variant(variant);
             let label = format!("{title}, {name}");
-            let Some(svg) = self.chart(&label, first.unit.clone(), lines, (small(), false)) else {
-                continue;
-            };
+            let place = (legend.clone(), small(), false);
+            let Some(svg) = self.chart(&label, first.unit.clone(), lines, place) else { continue };
             out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));
             out.raw(parts::name(self.view, variant)).raw("</b></figcaption>");
             out.raw(svg).raw("</figure>");
@@ -278,7 +322,7 @@ impl Panel<'_> {
         title: &str,
         unit: Unit,
         lines: Lines,
-        (frame, is_marked): (Frame, bool),
+        (legend, frame, is_marked): (Legend, Frame, bool),
     ) -> Option<String> {
         let (low, high) = lines.values?;
         let is_log = unit == Unit::Micros && low > 0.0 && high / low >= LOG_FROM;
@@ -295,7 +339,8 @@ impl Panel<'_> {
             series,
             picture: None,
             attributes: String::new(),
-            frame,
+            frame: legend.fit(frame),
+            legend,
             max_points: self.points,
         };
         Some(chart.svg())
@@ -313,7 +358,9 @@ impl Panel<'_> {
             let mut push = |trial: u32, (at, length): (f64, f64), what: String| {
                 let class = variant_class(variant);
                 let title = format!("{name}, trial {trial}, {at} s: {what}");
-                moments.push(Moment { at, length, class, title });
+                let n = self.view.findings.variants.len();
+                let lane = (n > MOMENTS_OVER_MOST).then_some((variant, n));
+                moments.push(Moment { at, length, class, lane, title });
             };
             let fine = self.view.stalls(variant, self.step);
             for stall in &fine {
@@ -344,8 +391,11 @@ impl Panel<'_> {
 
     /// From the first to the end of the last second of the step, in any trial.
     pub(crate) fn time(&self) -> (f64, f64) {
-        let all = || self.trials.iter().flat_map(|t| t.intervals.start_s.iter().copied());
-        let starts = || all().filter(|s| s.is_finite());
+        let whole = |t: &'_ TrialStep<'_>| -> Vec<f64> {
+            let both = t.intervals.start_s.iter().zip(&t.is_whole);
+            both.filter(|(s, is_whole)| **is_whole && s.is_finite()).map(|(s, _)| *s).collect()
+        };
+        let starts = || self.trials.iter().flat_map(whole);
         let from = starts().fold(f64::INFINITY, f64::min);
         let to = starts().fold(f64::NEG_INFINITY, f64::max);
         if from <= to { (from.round(), to.round() + 1.0) } else { (0.0, 1.0) }
@@ -412,27 +462,38 @@ fn points(trial: &TrialStep<'_>, source: &Source) -> Vec<Point> {
             let done = |v: &f64| finite(v).filter(|v| *v > 0.0);
             pick(trial.intervals).iter().map(done).collect()
         }
+        Source::Points(all) => {
+            return all.get(&trial.key).cloned().unwrap_or_default();
+        }
         Source::Reading(name) => match trial.readings.get(name) {
             Some(column) => column.iter().map(|v| v.as_ref().and_then(finite)).collect(),
             None => Vec::new(),
         },
     };
-    starts.zip(values).filter(|(start, _)| start.is_finite()).collect()
+    let whole = starts.zip(values).zip(&trial.is_whole).filter(|(_, is_whole)| **is_whole);
+    whole.map(|(point, _)| point).filter(|(start, _)| start.is_finite()).collect()
 }
 
-/// A legend for the lines of one variant's chart.
-fn mode_legend(out: &mut Markup, note: &str, readings: &[&(String, Reading)]) {
-    out.raw("<p class=\"modes\">");
-    for (i, (_, reading)) in readings.iter().enumerate() {
-        out.raw(format_args!(
-            "<span><svg class=\"sw m{}\" viewBox=\"0 0 18 10\" aria-hidden=\"true\"><path \
-             d=\"M1 5H17\" class=\"l\"/></svg>{}</span>",
-            i % 8,
-            escape(&reading.title)
-        ));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_second_that_was_cut_short_is_no_second() {
+        let (_, runs) = fixture::single();
+        let mut summary = runs[0].trials[0].steps[0].clone();
+        let mut check = |starts: &[f64], measured_s: f64, expected: &[bool]| {
+            summary.intervals.start_s = starts.to_vec();
+            summary.measured_s = measured_s;
+            assert_eq!(whole_seconds(&summary), expected, "{starts:?} {measured_s}");
+        };
+        check(&[-1.0, 0.0, 1.0], 2.0, &[true, true, true]);
+        check(&[-1.4, -0.4, 0.0, 1.0], 1.5, &[true, false, true, false]);
+        check(&[0.0, 1.001, 2.0], 2.98, &[true, true, true]);
+        // Less than a second in all: better a short second than none.
+        check(&[0.0], 0.4, &[true]);
+        // A record that does not tell how long it was.
+        check(&[0.0, 1.0], 0.0, &[true, true]);
     }
-    if !note.is_empty() {
-        out.classed("span", "quiet", note);
-    }
-    out.raw("</p>");
 }

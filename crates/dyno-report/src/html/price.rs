@@ -137,12 +137,14 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
         if spots.is_empty() {
             continue;
         }
+        let legend = view.legend(560.0);
         let chart = Scatter {
             label: format!("Throughput by price, {}", view.step(step)),
             spots,
             x_unit: Unit::Other(format!("{currency}/h")),
             y_unit: Unit::PerSecond,
-            frame: Frame::new(560.0, 250.0),
+            frame: legend.fit(Frame::new(560.0, 250.0)),
+            legend,
         };
         let note =
             "throughput by price of an hour; up and left is better; the line is the frontier";

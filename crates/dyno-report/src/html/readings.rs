@@ -3,6 +3,8 @@
 //! Names are those of the probes: `disk.read_bytes_per_s`, `server.cpu_s_per_s`. Their endings tell
 //! the unit. A name that is not known here is still drawn, among the further readings.
 
+use dyno_units::ReadingUnit;
+
 use crate::format::Unit;
 
 /// Where a reading is shown, in the order of the page.
@@ -92,21 +94,20 @@ pub(crate) fn classify(name: &str) -> Reading {
         Some((rank, (_, topic, title, is_kept))) => (rank, *topic, *title, *is_kept),
         None => (KNOWN.len(), Topic::Other, name, false),
     };
-    Reading { topic, title: title.to_owned(), unit: unit(name), rank, is_kept }
+    Reading { topic, title: title.to_owned(), unit: unit_of(name, ""), rank, is_kept }
 }
 
-/// The unit of a reading, as the record tells it, else from the ending of its name.
-pub(crate) fn unit_of(name: &str, told: &str) -> Unit {
-    match told {
-        "" | "count" => unit(name),
-        "1" => Unit::Count,
-        "1/s" | "/s" => Unit::PerSecond,
-        "B" | "bytes" => Unit::Bytes,
-        "B/s" | "bytes/s" => Unit::BytesPerSecond,
-        "%" => Unit::Percent,
-        "µs" | "us" => Unit::Micros,
-        "CPU" | "s/s" => Unit::Cpus,
-        other => Unit::Other(other.to_owned()),
+/// The unit of a reading, as the record has it, else from the ending of its name.
+pub(crate) fn unit_of(name: &str, legend: &str) -> Unit {
+    match ReadingUnit::of(name, legend) {
+        ReadingUnit::Count => Unit::Count,
+        ReadingUnit::PerSecond => Unit::PerSecond,
+        ReadingUnit::Bytes => Unit::Bytes,
+        ReadingUnit::BytesPerSecond => Unit::BytesPerSecond,
+        ReadingUnit::Percent => Unit::Percent,
+        ReadingUnit::Microseconds => Unit::Micros,
+        ReadingUnit::Cpus => Unit::Cpus,
+        other => Unit::Other(other.symbol().to_owned()),
     }
 }
 
@@ -116,26 +117,12 @@ pub(crate) fn group(name: &str) -> &str {
     let mut dots = name.match_indices('.').map(|(at, _)| at);
     let (first, second) = (dots.next(), dots.next());
     match (first, second) {
-        (Some(at), Some(next)) if matches!(&name[..at], "disk" | "net" | "cgroup") => &name[..next],
+        (Some(at), Some(next)) if matches!(&name[..at], "disk" | "network" | "cgroup") => {
+            &name[..next]
+        }
         (Some(at), _) => &name[..at],
         _ => "others",
     }
-}
-
-/// The unit, from the ending of the name.
-fn unit(name: &str) -> Unit {
-    let endings: [(&str, Unit); 8] = [
-        ("_bytes_per_s", Unit::BytesPerSecond),
-        ("_s_per_s", Unit::Cpus),
-        ("_per_s", Unit::PerSecond),
-        ("_bytes", Unit::Bytes),
-        ("_pct", Unit::Percent),
-        ("_ms", Unit::Other("ms".to_owned())),
-        ("_us", Unit::Micros),
-        ("", Unit::Count),
-    ];
-    let found = endings.into_iter().find(|(ending, _)| name.ends_with(ending));
-    found.map_or(Unit::Count, |(_, unit)| unit)
 }
 
 #[cfg(test)]
@@ -162,7 +149,11 @@ mod tests {
         assert_eq!(unit_of("mysql.checkpoint_age_bytes", ""), Unit::Bytes);
         assert_eq!(unit_of("pg.xmin_age", "transactions"), Unit::Other("transactions".to_owned()));
         assert_eq!(unit_of("pg.dead_tuples", "1"), Unit::Count);
-        let groups = ["disk.sda.queue", "innodb.data.reads", "debt.all", "load"].map(group);
-        assert_eq!(groups, ["disk.sda", "innodb", "debt", "others"]);
+        assert_eq!(unit_of("server.cpu_s_per_s", "CPU s/s"), Unit::Cpus);
+        let waiters = Unit::Other("waiters".to_owned());
+        assert_eq!(unit_of("innodb.row_lock_wait_s_per_s", "s/s"), waiters);
+        let names =
+            ["disk.sda.queue", "network.eth0.drops_per_s", "innodb.data.reads", "debt.all", "load"];
+        assert_eq!(names.map(group), ["disk.sda", "network.eth0", "innodb", "debt", "others"]);
     }
 }

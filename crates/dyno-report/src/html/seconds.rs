@@ -30,9 +30,10 @@ pub(crate) fn section(
         out,
         "seconds",
         "Second by second",
-        "Repetitions are light, their median is bold; warm-up is shaded and not used for estimates. \
-         Dotted lines mark stalls and changes of level. Drag over a chart to see a stretch of time \
-         and its percentiles, double-click to see all of it again.",
+        "Thin lines: single repetitions; thick line: their median. Warm-up is shaded and not part of any \
+         estimate. Dotted lines mark stalls and changes of level. Drag over a chart, or hold shift and \
+         use the arrow keys, to select a period and see its percentiles; double-click or Escape shows \
+         all of it again.",
     );
     let drawn: Vec<usize> = (0..steps.len()).filter(|s| !steps[*s].is_empty()).collect();
     if drawn.is_empty() {
@@ -41,8 +42,9 @@ pub(crate) fn section(
     for step in drawn {
         parts::open_panel(out, view, step);
         window(out, view, times, step);
-        clients(out, &Panel { view, step, trials: &steps[step], points });
-        kind_seconds::charts(out, view, times, step);
+        let panel = Panel { view, step, trials: &steps[step], points };
+        clients(out, &panel);
+        kind_seconds::charts(out, &panel, times);
         steadiness::table(out, view, step);
         stalls(out, view, step);
         out.raw("</div>");

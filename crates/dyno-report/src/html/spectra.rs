@@ -156,6 +156,7 @@ fn spectrum(
         shape: Shape::Area(low, high),
     };
     let lines = series(view, curves);
+    let legend = view.legend(frame.width);
     let chart = LinesChart {
         label: label.to_owned(),
         row: "spectrum".to_owned(),
@@ -166,7 +167,8 @@ fn spectrum(
         series: bands.into_iter().map(band).chain(lines).collect(),
         picture: None,
         attributes: String::new(),
-        frame,
+        frame: legend.fit(frame),
+        legend,
         moments: Vec::new(),
         max_points: usize::MAX,
     };
@@ -179,6 +181,7 @@ fn histogram(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> 
     let from = all().map(|p| p.0).reduce(f64::min)?;
     let to = all().map(|p| p.0).reduce(f64::max)?;
     let most = all().filter_map(|p| p.1).fold(0.0, f64::max);
+    let legend = view.legend(frame.width);
     let chart = LinesChart {
         label: label.to_owned(),
         row: "histogram".to_owned(),
@@ -189,7 +192,8 @@ fn histogram(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> 
         series: series(view, curves),
         picture: None,
         attributes: String::new(),
-        frame,
+        frame: legend.fit(frame),
+        legend,
         moments: Vec::new(),
         max_points: usize::MAX,
     };

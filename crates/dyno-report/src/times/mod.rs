@@ -57,6 +57,9 @@ pub struct Times {
     targets: HashMap<(usize, u32, usize), Target>,
     /// The second that is being added.
     second: grid::Buckets,
+    /// The longest response time of each second, by kind of transaction, where a step has several:
+    /// seconds since the measure phase began, and microseconds.
+    longest: HashMap<(usize, u32, usize), BTreeMap<String, Vec<(f64, f64)>>>,
     /// Finished trials, by run and number, whose seconds are not all there.
     lacking: BTreeSet<(usize, u32)>,
 }
@@ -66,6 +69,8 @@ pub struct Times {
 struct Target {
     variant: usize,
     step: usize,
+    /// Whether the step has several kinds of transaction.
+    has_kinds: bool,
     /// Start of the first second in which anything was done, since the measure phase began.
     first_s: Option<f64>,
     /// What to add to the run's clock to get the time since the measure phase began.
@@ -92,7 +97,8 @@ impl Times {
             let columns = &summary.intervals;
             let is_done = |i: &usize| columns.throughput[*i] > 0.0 || columns.p50_us[*i] > 0.0;
             let first = (0..columns.start_s.len()).find(is_done).map(|i| columns.start_s[i]);
-            let target = Target { variant, step, first_s: first, shift_s: None };
+            let has_kinds = summary.kinds.len() > 1;
+            let target = Target { variant, step, has_kinds, first_s: first, shift_s: None };
             times.targets.insert((run, trial, summary.step), target);
         }
         times
@@ -157,6 +163,16 @@ impl Times {
         let Some(first_s) = target.first_s else { return };
         let at_s = second.start_s + *target.shift_s.get_or_insert(first_s - second.start_s);
         self.second.fill(second.counts);
+        if let Some((ns, _)) = second.counts.last().filter(|_| target.has_kinds) {
+            let of_step = self.longest.entry((run, trial, second.step)).or_default();
+            // Most seconds are of a kind that is known.
+            match of_step.get_mut(second.kind) {
+                Some(of_kind) => of_kind.push((at_s, *ns as f64 / 1e3)),
+                None => {
+                    of_step.insert(second.kind.to_owned(), vec![(at_s, *ns as f64 / 1e3)]);
+                }
+            }
+        }
         let kinds = [String::new(), second.kind.to_owned()];
         let n = if self.is_by_kind { 2 } else { 1 };
         for kind in kinds.into_iter().take(n) {
@@ -170,11 +186,21 @@ impl Times {
     /// threads can read a record, each with a copy of the empty plan.
     pub fn absorb(&mut self, other: &Times) {
         self.lacking.extend(&other.lacking);
+        // Each trial is read by one thread.
+        for (key, of_kinds) in &other.longest {
+            self.longest.entry(*key).or_insert_with(|| of_kinds.clone());
+        }
         for (key, grid) in &mut self.grids {
             if let Some(more) = other.grids.get(key) {
                 grid.absorb(more);
             }
         }
+    }
+
+    /// The longest response time of a kind in each second of a step of a trial: seconds since the measure
+    /// phase began, and microseconds. Empty where it is not known, or the step has one kind only.
+    pub(crate) fn longest(&self, key: (usize, u32, usize), kind: &str) -> &[(f64, f64)] {
+        self.longest.get(&key).and_then(|of| of.get(kind)).map_or(&[], Vec::as_slice)
     }
 
     /// Notes that a trial's log is cut or not there. Trials that did not finish have no seconds here

@@ -95,7 +95,8 @@ pub(crate) fn write_tables(
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut told = String::new();
-    for table in export::tables(findings, runs) {
+    let times = times(findings, runs)?;
+    for table in export::tables(findings, runs, &times) {
         let (ending, bytes) = match rows {
             Rows::Csv => ("csv", export::csv(&table).into_bytes()),
             Rows::JsonLines => ("jsonl", export::jsonl(&table).into_bytes()),

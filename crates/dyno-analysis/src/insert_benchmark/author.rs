@@ -1,0 +1,76 @@
+//! The columns of the author's tables, one row for each configuration, in his order and units.
+
+use std::collections::BTreeMap;
+
+use dyno_record::StepSummary;
+
+use super::{InsertBenchmarkCell, QUERIES};
+use crate::attribution::field_names;
+use crate::statistics::Rule;
+
+/// The columns before `tag` (the configuration's name), in the author's order.
+pub const COLUMNS: [&str; 20] = [
+    "ips", "qps", "rps", "rmbps", "wps", "wmbps", "rpq", "rkbpq", "wpi", "wkbpi", "csps", "cpups",
+    "cspq", "cpupq", "dbgb1", "dbgb2", "rss", "maxop", "p50", "p99",
+];
+
+/// With fewer seconds than this the author has no quantiles of rates.
+const SECONDS_LEAST: usize = 10;
+
+/// The columns of a cell that are known, by name.
+///
+/// `ips` and `qps` are the rates of the cell, so that one page has one number for them. `maxop` is the
+/// longest insert, in steps with queries the longest query, in seconds, as the author takes it. `p50` and
+/// `p99` are rates that half, and 99 %, of the seconds reached, of all clients together (the author: of
+/// the first one), the median over trials.
+pub(super) fn columns(
+    cell: &InsertBenchmarkCell,
+    summaries: &[&StepSummary],
+    (cpus, rule): (u32, &Rule),
+) -> BTreeMap<String, f64> {
+    let mut columns: BTreeMap<String, f64> = BTreeMap::new();
+    for field in field_names(summaries, cpus, rule) {
+        if let Some(value) = field.value.filter(|_| COLUMNS.contains(&field.name.as_str())) {
+            columns.insert(field.name, value.value);
+        }
+    }
+    let mut set = |name: &str, value: Option<f64>| match value {
+        Some(value) => columns.insert(name.to_owned(), value),
+        None => columns.remove(name),
+    };
+    set("ips", cell.inserts.as_ref().or(cell.indexed.as_ref()).map(|rate| rate.value));
+    set("qps", Some(cell.queries.as_ref().map_or(0.0, |rate| rate.value)));
+    let is_read = cell.queries.is_some();
+    let operation = if is_read { "query" } else { "insert" };
+    set("maxop", cell.response.get(operation).map(|buckets| buckets.max_s));
+    let scale = if is_read { 1.0 } else { cell.rows_per_insert.unwrap_or(1) as f64 };
+    let kinds: &[&str] = if is_read { &QUERIES } else { &["insert"] };
+    set("p50", reached(summaries, kinds, 0.5).map(|rate| rate * scale));
+    set("p99", reached(summaries, kinds, 0.99).map(|rate| rate * scale));
+    columns
+}
+
+/// The rate that a share of the seconds reached, the median over trials; none where one of them has too
+/// few seconds, or does not tell kinds apart.
+fn reached(summaries: &[&StepSummary], kinds: &[&str], share: f64) -> Option<f64> {
+    let of_trials: Option<Vec<f64>> =
+        summaries.iter().map(|summary| of_trial(summary, kinds, share)).collect();
+    let mut values = of_trials?;
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn of_trial(summary: &StepSummary, kinds: &[&str], share: f64) -> Option<f64> {
+    let own: Vec<Vec<f64>> =
+        kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)).collect();
+    // The last second of a step is not a whole one.
+    let n = (summary.measured_s + 0.05) as usize;
+    let at = |i: usize| own.iter().map(|seconds| seconds.get(i).copied().unwrap_or(0.0)).sum();
+    let mut seconds: Vec<f64> = (0..n).map(at).collect();
+    if own.is_empty() || seconds.len() < SECONDS_LEAST {
+        return None;
+    }
+    seconds.sort_by(|a, b| b.total_cmp(a));
+    let place = (share * seconds.len() as f64) as usize;
+    seconds.get(place.min(seconds.len() - 1)).copied()
+}

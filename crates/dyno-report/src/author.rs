@@ -1,0 +1,266 @@
+//! The Insert Benchmark's tables as its author publishes them: one row for each configuration, his
+//! columns in his order, numbers as he writes them. The same for the page, for Markdown and for CSV.
+
+use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, COLUMNS, InsertBenchmarkCell};
+
+use crate::format::Unit;
+use crate::view::View;
+
+/// Statements in the order of the author's tables.
+pub(crate) const OPERATIONS: [&str; 3] = ["query", "insert", "delete"];
+
+/// What is not known.
+const UNKNOWN: &str = "NA";
+
+/// A table of text.
+pub(crate) struct TextTable {
+    /// What it is.
+    pub(crate) title: String,
+    /// Heads of its columns.
+    pub(crate) head: Vec<String>,
+    /// Rows, each with the index of its variant.
+    pub(crate) rows: Vec<(usize, Vec<String>)>,
+}
+
+/// The cells of the findings that have a place.
+pub(crate) fn cells<'a>(view: &View<'a>) -> Vec<&'a InsertBenchmarkCell> {
+    let (n_variants, n_steps) = (view.findings.variants.len(), view.findings.steps.len());
+    let is_known = |c: &&InsertBenchmarkCell| c.variant < n_variants && c.step < n_steps;
+    view.findings.insert_benchmark.iter().filter(is_known).collect()
+}
+
+fn of_step<'a>(view: &View<'a>, step: usize) -> Vec<&'a InsertBenchmarkCell> {
+    let mut own = cells(view);
+    own.retain(|cell| cell.step == step);
+    own.sort_by_key(|cell| cell.variant);
+    own
+}
+
+/// The columns of a step; none where nothing of it was measured.
+pub(crate) fn columns(view: &View<'_>, step: usize) -> Option<TextTable> {
+    let own = of_step(view, step);
+    if own.iter().all(|cell| cell.columns.is_empty()) {
+        return None;
+    }
+    let row = |cell: &&InsertBenchmarkCell| {
+        let number = |name: &&str| match cell.columns.get(*name) {
+            Some(value) if value.is_finite() => number(name, *value),
+            _ => UNKNOWN.to_owned(),
+        };
+        let mut texts: Vec<String> = COLUMNS.iter().map(number).collect();
+        texts.push(view.variant(cell.variant).to_owned());
+        (cell.variant, texts)
+    };
+    Some(TextTable {
+        title: view.step(step).to_owned(),
+        head: COLUMNS.iter().copied().chain(["tag"]).map(str::to_owned).collect(),
+        rows: own.iter().map(row).collect(),
+    })
+}
+
+/// A number as the author writes it: so many decimals in each column, and more where nothing but zeros
+/// would be left of a small one.
+fn number(column: &str, value: f64) -> String {
+    let decimals = match column {
+        "rmbps" | "wmbps" | "cpups" | "dbgb1" | "dbgb2" | "rss" => 1,
+        "rpq" | "rkbpq" | "wpi" | "wkbpi" | "cspq" | "maxop" => 3,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    let is_lost = value != 0.0 && text.chars().all(|c| matches!(c, '0' | '.' | '-'));
+    match is_lost {
+        // Two digits of what is smaller than the column shows.
+        true => {
+            let more = (1.0 - value.abs().log10().floor()) as usize;
+            format!("{value:.more$}")
+        }
+        false => text,
+    }
+}
+
+/// Response times of a step in the author's buckets, in percent.
+pub(crate) fn buckets(view: &View<'_>, step: usize) -> Option<TextTable> {
+    let own = of_step(view, step);
+    let mut rows = Vec::new();
+    for operation in OPERATIONS {
+        for cell in &own {
+            let Some(buckets) = cell.response.get(operation) else { continue };
+            let mut texts = vec![operation.to_owned()];
+            texts.extend(shares(buckets));
+            texts.push(format!("{:.3}", buckets.max_s));
+            texts.push(view.variant(cell.variant).to_owned());
+            rows.push((cell.variant, texts));
+        }
+    }
+    let edges = BOUNDS_NS.iter().map(|ns| Unit::Micros.tick(*ns as f64 / 1e3).replace(' ', ""));
+    let head = ["op".to_owned()].into_iter().chain(edges);
+    let head = head.chain(["gt", "max", "tag"].map(str::to_owned)).collect();
+    (!rows.is_empty()).then(|| TextTable { title: view.step(step).to_owned(), head, rows })
+}
+
+/// Shares in percent with three decimals, nothing for none; `nonzero` where there are some that three
+/// decimals do not show.
+pub(crate) fn shares(buckets: &Buckets) -> Vec<String> {
+    let text = |(percent, count): (f64, u64)| match (count, format!("{percent:.3}").as_str()) {
+        (0, _) => String::new(),
+        (_, "0.000") => "nonzero".to_owned(),
+        (_, text) => text.to_owned(),
+    };
+    buckets.percent().into_iter().zip(buckets.counts).map(text).collect()
+}
+
+/// Rows inserted per second in the steps with a rate, and the target in the last row.
+pub(crate) fn insert_rates(view: &View<'_>) -> Option<TextTable> {
+    let steps = steps_with(view, |cell| cell.sla.is_some());
+    let mut rows = by_variant(view, &steps, |cell| {
+        cell.inserts.as_ref().map(|rate| format!("{:.0}", rate.value))
+    });
+    let target = |step: &usize| {
+        let sla = of_step(view, *step).into_iter().find_map(|cell| cell.sla.as_ref());
+        sla.map_or_else(|| UNKNOWN.to_owned(), |sla| format!("{:.0}", sla.target))
+    };
+    let mut last: Vec<String> = vec!["target".to_owned()];
+    last.extend(steps.iter().map(target));
+    rows.push((usize::MAX, last));
+    table_by_step(view, "Insert rate (rows/s) and target", &steps, rows)
+}
+
+/// Seconds of `select min(transactionid)` when a step began, the longest of all.
+pub(crate) fn get_min(view: &View<'_>) -> Option<TextTable> {
+    let steps = steps_with(view, |cell| cell.get_min.is_some());
+    let rows = by_variant(view, &steps, |cell| {
+        cell.get_min.as_ref().map(|min| format!("{:.3}", min.at_start_max_s))
+    });
+    table_by_step(view, "get_min (seconds at the start of the step)", &steps, rows)
+}
+
+fn steps_with(view: &View<'_>, has: impl Fn(&InsertBenchmarkCell) -> bool) -> Vec<usize> {
+    let mut steps: Vec<usize> =
+        cells(view).into_iter().filter(|cell| has(cell)).map(|cell| cell.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+fn by_variant(
+    view: &View<'_>,
+    steps: &[usize],
+    text: impl Fn(&InsertBenchmarkCell) -> Option<String>,
+) -> Vec<(usize, Vec<String>)> {
+    let all = cells(view);
+    let mut variants: Vec<usize> = all.iter().map(|cell| cell.variant).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let row = |variant: usize| {
+        let at = |step: &usize| {
+            let cell = all.iter().find(|c| (c.variant, c.step) == (variant, *step))?;
+            text(cell)
+        };
+        let texts = steps.iter().map(|step| at(step).unwrap_or_else(|| UNKNOWN.to_owned()));
+        let name = view.variant(variant).to_owned();
+        (variant, [name].into_iter().chain(texts).collect())
+    };
+    variants.into_iter().map(row).collect()
+}
+
+fn table_by_step(
+    view: &View<'_>,
+    title: &str,
+    steps: &[usize],
+    rows: Vec<(usize, Vec<String>)>,
+) -> Option<TextTable> {
+    let names = steps.iter().map(|step| view.step(*step).to_owned());
+    let head = ["config".to_owned()].into_iter().chain(names).collect();
+    (!steps.is_empty()).then(|| TextTable { title: title.to_owned(), head, rows })
+}
+
+/// All tables as Markdown, folded; empty where nobody ran the Insert Benchmark. `escape` makes a text
+/// safe in a cell.
+pub(crate) fn markdown(view: &View<'_>, escape: fn(&str) -> String) -> String {
+    let steps = 0..view.findings.steps.len();
+    let mut all: Vec<TextTable> = steps.clone().filter_map(|step| columns(view, step)).collect();
+    all.extend(insert_rates(view));
+    all.extend(get_min(view));
+    all.extend(steps.filter_map(|step| {
+        let table = buckets(view, step)?;
+        Some(TextTable { title: format!("{}: response times, percent", table.title), ..table })
+    }));
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out =
+        "<details><summary>Insert Benchmark, in its author's columns</summary>\n\n".to_owned();
+    for table in &all {
+        out += &format!("{}:\n\n", escape(&table.title));
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        out += &line(&table.head);
+        out += &format!("|{}\n", "---:|".repeat(table.head.len()));
+        table.rows.iter().for_each(|(_, cells)| out += &line(cells));
+        out.push('\n');
+    }
+    out + "</details>\n\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use dyno_analysis::Estimate;
+    use dyno_analysis::insert_benchmark::{GetMin, Sla};
+
+    fn findings() -> dyno_analysis::Findings {
+        let (mut findings, _) = fixture::own_steps();
+        let mut query = Buckets { max_s: 0.25, ..Buckets::default() };
+        (query.counts[0], query.counts[4]) = (999_999, 1);
+        let columns = [("ips", 100.4), ("qps", 10_309.0), ("wkbpi", 0.000_42), ("dbgb1", 0.21)];
+        let cell = InsertBenchmarkCell {
+            variant: 1,
+            step: 3,
+            inserts: Some(Estimate { value: 99.6, n: 1, ..Estimate::default() }),
+            columns: columns.map(|(name, value)| (name.to_owned(), value)).into(),
+            response: [("query".to_owned(), query)].into(),
+            sla: Some(Sla { target: 100.0, ..Sla::default() }),
+            get_min: Some(GetMin { at_start_max_s: 4.2, ..GetMin::default() }),
+            ..InsertBenchmarkCell::default()
+        };
+        findings.insert_benchmark = vec![cell];
+        findings.variants[1].name = "MyRocks|c5".to_owned();
+        findings
+    }
+
+    #[test]
+    fn columns_are_those_of_the_author_in_his_order() {
+        let findings = findings();
+        let view = View::new(&findings);
+        let table = columns(&view, 3).expect("a table");
+        let head = "ips qps rps rmbps wps wmbps rpq rkbpq wpi wkbpi csps cpups cspq cpupq dbgb1 dbgb2 rss \
+                    maxop p50 p99 tag";
+        assert_eq!(table.head.join(" "), head);
+        let row = table.rows[0].1.join(" ");
+        assert_eq!(
+            row,
+            "100 10309 NA NA NA NA NA NA NA 0.00042 NA NA NA NA 0.2 NA NA NA NA NA MyRocks|c5"
+        );
+        assert!(columns(&view, 0).is_none());
+    }
+
+    #[test]
+    fn markdown_has_all_of_his_tables() {
+        let findings = findings();
+        let text = crate::markdown::render(&findings);
+        for expected in [
+            "| ips | qps | rps |",
+            "| op | 256µs | 1ms | 4ms | 16ms | 64ms | 256ms | 1s | 4s | 16s | gt | max | tag |",
+            "| query | 100.000 |  |  |  | nonzero |  |  |  |  |  | 0.250 | MyRocks\\|c5 |",
+            "| target | 100 |",
+            "| MyRocks\\|c5 | 4.200 |",
+        ] {
+            assert!(text.contains(expected), "no {expected} in {text}");
+        }
+        let none = fixture::three_variants().0;
+        assert!(!crate::markdown::render(&none).contains("Insert Benchmark"));
+    }
+}
