@@ -1,7 +1,9 @@
-//! The project's own commands: `cargo xtask perf` measures Dyno beside its peers.
+//! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa` how
+//! often it reports a difference where there is none.
 //!
 //! Its tests are the house rules: the borders between crates, and what every file must have.
 
+mod aa;
 #[cfg(test)]
 mod borders;
 mod perf;
@@ -14,8 +16,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
         Some("perf") => perf::run(&arguments[1..]),
+        Some("aa") => aa::run(&arguments[1..]),
         _ => {
-            say("usage: cargo xtask perf [ROW…]   measures Dyno beside sysbench and pgbench");
+            say(
+                "usage: cargo xtask perf [ROW…]   measures Dyno beside sysbench and pgbench\n       \
+                 cargo xtask aa [--noisy]   counts false alarms of studies without a difference",
+            );
             return ExitCode::from(2);
         }
     };

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Builds the program as users have it.
-fn build() -> anyhow::Result<PathBuf> {
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "--locked", "--package", "dyno", "--message-format=json"])
@@ -77,7 +77,8 @@ fn build() -> anyhow::Result<PathBuf> {
         .context("cargo told of no program")
 }
 
+/// Prints a table.
 #[expect(clippy::print_stdout, reason = "the table is what this command is for")]
-fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     println!("{text}");
 }

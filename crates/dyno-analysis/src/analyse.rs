@@ -7,8 +7,8 @@ use dyno_units::Seed;
 
 use crate::answer::{Ranker, answer, is_watched};
 use crate::attribution::attribution;
-use crate::cells::{cells, measure_all};
-use crate::compare::{comparisons, concurrency, other_effects};
+use crate::cells::{Measured, cells, measure_all};
+use crate::compare::{Levels, comparisons, concurrency, other_effects};
 use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
@@ -37,11 +37,14 @@ pub struct Options {
     pub threshold: Option<f64>,
     /// Seed of resampling.
     pub seed: u64,
+    /// Whether a run is a gate: each variant that has a baseline is judged against it, paired by block
+    /// where trials were interleaved. Two runs that are compared are one anyway.
+    pub gate: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { confidence: 0.95, threshold: None, seed: 1 }
+        Options { confidence: 0.95, threshold: None, seed: 1, gate: false }
     }
 }
 
@@ -117,17 +120,19 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     }
     let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
     findings.answer = answer(&findings, &ranker);
-    if let (Kinship::Against, Some(first)) = (kinship, first) {
-        tell_gate(&mut findings, &joined, first.variants.len());
+    if kinship == Kinship::Against || options.gate {
+        tell_gate(&mut findings, (&joined, &measured, &levels));
     }
     findings
 }
 
-/// Adds what the gate says of the second of two runs; where nothing of it could be compared, that is
-/// the answer.
-fn tell_gate(findings: &mut Findings, joined: &Joined<'_>, n_first: usize) {
-    let gate = judge(joined, findings, n_first);
-    let is_compared = findings.comparisons.iter().any(|c| c.variant >= n_first);
+/// Adds what the gate says; where nothing of two runs could be compared, that is the answer.
+fn tell_gate(
+    findings: &mut Findings,
+    (joined, measured, levels): (&Joined<'_>, &[Measured], &Levels<'_>),
+) {
+    let (gate, rows) = judge(joined, findings, measured, levels);
+    let is_compared = findings.comparisons.iter().any(|c| c.variant >= joined.n_first);
     if !is_compared && !findings.cells.is_empty() {
         let told = std::mem::take(&mut findings.answer.headline);
         findings.answer.details.insert(0, told);
@@ -135,6 +140,7 @@ fn tell_gate(findings: &mut Findings, joined: &Joined<'_>, n_first: usize) {
             format!("Nothing of the two runs could be compared: {}.", gate.reasons());
     }
     findings.gate = Some(gate);
+    findings.gate_rows = rows;
 }
 
 fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {

@@ -50,6 +50,12 @@ pub enum CaveatKind {
     NeverSteady,
     /// Results changed with the time of day: earlier blocks are not like later ones.
     Drift,
+    /// Differences between variants changed from block to block, or with the place in the block.
+    DriftingDifferences,
+    /// All repetitions of a variant copy one data set, and variants have different ones.
+    OneDataSet,
+    /// Two runs are compared that were not interleaved with each other.
+    SeparateRuns,
     /// Variants that are compared do not have the same memory.
     UnlikeMemory,
     /// Variants that are compared were reached over unlike protocols or transports.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use dyno_record::{EncodedHistogram, OwnStepRecord, SearchRecord, StepSummary, new_histogram};
 use hdrhistogram::Histogram;
 
+use crate::attribution::readings::mean_rate;
 use crate::compare::{Levels, resolution};
+use crate::findings::{Mean, NoBounds, WIDEST_BOUNDS};
 use crate::join::{Joined, JoinedTrial};
 use crate::searches;
 use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean};
@@ -153,7 +155,10 @@ fn by_kind(summary: &StepSummary) -> (Vec<KindMeasured>, Result<Histogram<u64>, 
         let rate = committed as f64 / summary.measured_s;
         let mut values = BTreeMap::from([(Metric::Throughput, rate)]);
         if !response.is_empty() {
-            values.extend(KIND_METRICS.map(|metric| (metric, statistic_us(&response, metric))));
+            let is_known =
+                |metric: &Metric| without_observation_beyond(response.len(), *metric).is_none();
+            let known = KIND_METRICS.into_iter().filter(is_known);
+            values.extend(known.map(|metric| (metric, statistic_us(&response, metric))));
         }
         kinds.push(KindMeasured { name: kind.name.clone(), values });
     }
@@ -194,7 +199,19 @@ fn time(histogram: &Result<Histogram<u64>, String>, metric: Metric) -> Result<f6
     if histogram.is_empty() {
         return Err("no transaction committed".to_owned());
     }
+    if let Some(why) = without_observation_beyond(histogram.len(), metric) {
+        return Err(why);
+    }
     Ok(statistic_us(histogram, metric))
+}
+
+/// Why a quantile of so many observations is none: no observation lies beyond it, so that it would be
+/// the largest of them under another name.
+fn without_observation_beyond(n: u64, metric: Metric) -> Option<String> {
+    let quantile = metric.quantile()?;
+    let least = (1.0 / (1.0 - quantile)).round();
+    ((n as f64) < least)
+        .then(|| format!("it takes at least {least} transactions in a trial, and one had only {n}"))
 }
 
 fn statistic_us(histogram: &Histogram<u64>, metric: Metric) -> f64 {
@@ -234,31 +251,20 @@ fn generator_cpu(summary: &StepSummary, transport: &str) -> Result<f64, String> 
     }
 }
 
-/// The mean of a reading over the measured intervals, times the measured time, by transaction.
+/// The mean of a reading over the measured intervals, weighted by their length, times the measured
+/// time, by transaction: as in the attribution.
 fn disk_bytes(summary: &StepSummary, reading: &str, committed: u64) -> Result<f64, String> {
-    let Some(column) = summary.readings.get(reading) else {
-        return Err(format!("there is no reading `{reading}`"));
-    };
-    let measured: Vec<f64> = summary
-        .intervals
-        .start_s
-        .iter()
-        .zip(column)
-        .filter_map(|(&start_s, value)| value.filter(|_| start_s >= -1e-9))
-        .collect();
-    if measured.is_empty() {
-        return Err(format!("the reading `{reading}` has no value in measured time"));
-    }
+    let rate = mean_rate(summary, reading)?;
     if committed == 0 {
         return Err("no transaction committed".to_owned());
     }
-    Ok(mean(&measured) * summary.measured_s / committed as f64)
+    Ok(rate * summary.measured_s / committed as f64)
 }
 
 /// An estimate from these values: their geometric mean with bounds on the scale of logarithms, so
 /// that bounds of what cannot be negative stay positive, and ratios of estimates are the effects
-/// that are told of them. Where a value is zero there is no logarithm: then the arithmetic mean, with
-/// its lower bound cut at zero.
+/// that are shown beside them. Where a value is zero there is no logarithm: then it is
+/// [`estimate_arithmetic`], and says so.
 pub(crate) fn estimate(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     estimate_resolved(values, unit, confidence, 0.0)
 }
@@ -271,13 +277,45 @@ pub(crate) fn estimate_resolved(
     confidence: f64,
     resolution: f64,
 ) -> Estimate {
-    let (value, bounds) = match geometric_mean(&values) {
-        Some(value) => (value, bounds_of_geometric_mean(&values, confidence, resolution)),
-        None => {
-            let bounds = bounds_of_mean(&values, confidence);
-            (mean(&values), bounds.map(|(low, high)| (low.max(0.0), high)))
-        }
+    let Some(value) = geometric_mean(&values) else {
+        return estimate_arithmetic(values, unit, confidence);
     };
+    let bounds = bounds_of_geometric_mean(&values, confidence, resolution);
+    let is_too_wide = bounds.is_some_and(|(low, high)| high / low > WIDEST_BOUNDS);
+    let why = if bounds.is_none() { NoBounds::OneRepetition } else { NoBounds::TooWide };
+    let bounds = bounds.filter(|_| !is_too_wide);
+    described(values, unit, (value, Mean::Geometric), (bounds, why))
+}
+
+/// An estimate of something that is often zero: the arithmetic mean, with Student's bounds, the lower
+/// one cut at zero.
+pub(crate) fn estimate_arithmetic(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
+    let bounds = bounds_of_mean(&values, confidence).map(|(low, high)| (low.max(0.0), high));
+    let value = mean(&values);
+    described(values, unit, (value, Mean::Arithmetic), (bounds, NoBounds::OneRepetition))
+}
+
+/// An estimate of a resource: of bytes, which are often zero, the arithmetic mean.
+pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
+    match unit {
+        "B" | "kB" => estimate_arithmetic(values, unit, confidence),
+        _ => estimate(values, unit, confidence),
+    }
+}
+
+/// The largest of all values: bounds of a mean would say nothing of it.
+pub(crate) fn largest(values: Vec<f64>, unit: &str) -> Estimate {
+    let value = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    described(values, unit, (value, Mean::Geometric), (None, NoBounds::Largest))
+}
+
+/// The estimate with what describes its values.
+fn described(
+    values: Vec<f64>,
+    unit: &str,
+    (value, mean): (f64, Mean),
+    (bounds, why): (Option<(f64, f64)>, NoBounds),
+) -> Estimate {
     Estimate {
         value,
         low: bounds.map(|(low, _)| low),
@@ -287,22 +325,16 @@ pub(crate) fn estimate_resolved(
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         unit: unit.to_owned(),
         values,
+        no_bounds: bounds.is_none().then_some(why),
+        mean,
     }
 }
 
 /// An estimate of something that may be negative: the arithmetic mean with Student's bounds.
 pub(crate) fn estimate_signed(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
     let bounds = bounds_of_mean(&values, confidence);
-    Estimate {
-        value: mean(&values),
-        low: bounds.map(|(low, _)| low),
-        high: bounds.map(|(_, high)| high),
-        n: values.len() as u32,
-        min: values.iter().copied().fold(f64::INFINITY, f64::min),
-        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        unit: unit.to_owned(),
-        values,
-    }
+    let value = mean(&values);
+    described(values, unit, (value, Mean::Arithmetic), (bounds, NoBounds::OneRepetition))
 }
 
 /// The cells: one for each variant and step that a finished trial measured.
@@ -345,8 +377,15 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
         } else {
             let typical = geometric_mean(&values).unwrap_or(0.0);
             let resolution = resolution(metric, &joined.steps[step], typical);
-            let told = estimate_resolved(values, metric.unit(), rule.confidence, resolution);
-            cell.metrics.insert(metric, told);
+            let unit = metric.unit();
+            let estimate = match metric {
+                Metric::ResponseMax => largest(values, unit),
+                Metric::DiskReadPerTransaction | Metric::DiskWrittenPerTransaction => {
+                    estimate_arithmetic(values, unit, rule.confidence)
+                }
+                _ => estimate_resolved(values, unit, rule.confidence, resolution),
+            };
+            cell.metrics.insert(metric, estimate);
         }
     }
     let trials = joined.trials.iter().filter(|trial| trial.variant == variant);

@@ -6,12 +6,18 @@ use dyno_record::{StepRecord, new_histogram};
 use dyno_units::Seed;
 
 use crate::cells::Measured;
+use crate::findings::WIDEST_BOUNDS;
 use crate::join::Joined;
+use crate::main_metric::main_metric;
 use crate::searches;
 use crate::statistics::{
-    Call, Decision, Effect, Rule, decide_at, geometric_mean, holm, mean, sign_flip_p, two_sample_p,
+    Call, Decision, Effect, PooledError, Rule, decide_at, geometric_mean, holm, mean,
+    pooled_errors, sign_flip_p, two_sample_p,
 };
-use crate::{Comparison, ConcurrencyGroup, Estimate, GroupComparison, Metric, StepFacts, Verdict};
+use crate::{
+    Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, Metric, NoBounds, Pooled,
+    StepFacts, Verdict,
+};
 
 pub(crate) use others::other_effects;
 
@@ -78,6 +84,11 @@ impl Samples {
         })
     }
 
+    /// Of logarithms: the baseline's values that take part.
+    fn plain_theirs(&self) -> Vec<f64> {
+        self.taking_part().1.into_iter().map(f64::exp).collect()
+    }
+
     fn effect(&self, resolution: f64) -> Option<Effect> {
         match self.differences() {
             Some(differences) => Effect::paired(&differences, resolution),
@@ -133,21 +144,45 @@ fn difference_estimate(
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         unit: unit.to_owned(),
         values,
+        no_bounds: effect.is_none().then_some(NoBounds::OneRepetition),
+        mean: Mean::Arithmetic,
     }
 }
 
 /// A difference of logarithms told as a percentage of the baseline.
 fn in_percent(logarithmic: Estimate) -> Estimate {
     let percent = |log: f64| log.exp_m1() * 100.0;
+    let bounds = logarithmic.low.zip(logarithmic.high);
+    let is_too_wide = bounds.is_some_and(|(low, high)| high - low > WIDEST_BOUNDS.ln());
+    let shown = bounds.filter(|_| !is_too_wide);
     Estimate {
         value: percent(logarithmic.value),
-        low: logarithmic.low.map(percent),
-        high: logarithmic.high.map(percent),
+        low: shown.map(|(low, _)| percent(low)),
+        high: shown.map(|(_, high)| percent(high)),
+        no_bounds: is_too_wide.then_some(NoBounds::TooWide).or(logarithmic.no_bounds),
+        mean: Mean::Geometric,
         min: percent(logarithmic.min),
         max: percent(logarithmic.max),
         unit: "%".to_owned(),
         values: logarithmic.values.into_iter().map(percent).collect(),
         n: logarithmic.n,
+    }
+}
+
+/// A relative effect in the unit of its metric: as much of the baseline's geometric mean, which is
+/// taken as known. A difference of arithmetic means could contradict the ratio that is shown beside it.
+fn in_units(relative: &Estimate, base: f64, unit: &str) -> Estimate {
+    let of = |percent: f64| base * percent / 100.0;
+    Estimate {
+        value: of(relative.value),
+        low: relative.low.map(of),
+        high: relative.high.map(of),
+        n: relative.n,
+        min: of(relative.min),
+        max: of(relative.max),
+        unit: unit.to_owned(),
+        values: relative.values.iter().map(|value| of(*value)).collect(),
+        ..relative.clone()
     }
 }
 
@@ -169,6 +204,8 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
         max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         unit: "%".to_owned(),
         values,
+        no_bounds: Some(NoBounds::Zero),
+        mean: Mean::Arithmetic,
     })
 }
 
@@ -182,7 +219,7 @@ pub(crate) fn resolution(metric: Metric, step: &StepRecord, typical: f64) -> f64
 }
 
 /// That of a quantile of this size in µs: the width of its class.
-fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
+pub(crate) fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
     let is_exact = metric.quantile().is_none();
     let ns = (typical_us * 1e3) as u64;
     if is_exact || ns == 0 {
@@ -223,7 +260,30 @@ impl Levels<'_> {
 pub(crate) struct Draft {
     pub(crate) comparison: Comparison,
     pub(crate) effect: Option<Effect>,
-    is_total_loss: bool,
+    pub(crate) is_total_loss: bool,
+    /// The logarithms and what the instrument resolves of them; none where a value is zero.
+    logs: Option<(Samples, f64)>,
+}
+
+impl Draft {
+    /// Lets the comparison rest on the common error of its family. `rule` is its own.
+    fn pool(&mut self, error: PooledError, rule: &Rule) {
+        let (Some(own), Some((logs, resolution))) = (self.effect, &self.logs) else { return };
+        let effect = own.with_error(error, *resolution);
+        let deviation = |effect: &Effect| effect.standard_error * f64::from(effect.n).sqrt();
+        let comparison = &mut self.comparison;
+        comparison.pooled = Some(Pooled {
+            freedom: effect.freedom,
+            deviation: deviation(&effect),
+            own_deviation: deviation(&own),
+        });
+        comparison.relative =
+            in_percent(difference_estimate(logs, Some(effect), rule.confidence, ""));
+        if let Some(base) = geometric_mean(&logs.plain_theirs()) {
+            comparison.absolute = in_units(&comparison.relative, base, comparison.metric.unit());
+        }
+        self.effect = Some(effect);
+    }
 }
 
 /// Compares every variant that has a baseline with it, at every step that both measured.
@@ -236,29 +296,102 @@ pub(crate) fn comparisons(
     let mut all = Vec::new();
     for (family, metric) in COMPARED.into_iter().enumerate() {
         let seed = seed.derive("permutation", family as u64);
-        let mut drafts = Vec::new();
-        for (variant, record) in joined.variants.iter().enumerate() {
-            let Some(baseline) = record.baseline else { continue };
-            let is_compared = |step: &usize| searches::is_compared(metric, &joined.steps[*step]);
-            for step in (0..joined.steps.len()).filter(is_compared) {
-                let values = |variant| values_of(measured, variant, step, metric);
-                let (ours, theirs) = (values(variant), values(baseline));
-                let samples = Samples::new(&ours, &theirs, joined.interleaved);
-                let seed = seed.derive("comparison", drafts.len() as u64);
-                let rule = levels.of(variant);
-                let draft =
-                    draft(&samples, (metric, &joined.steps[step]), &rule, seed).map(|mut draft| {
-                        let comparison = &mut draft.comparison;
-                        (comparison.variant, comparison.baseline) = (variant, baseline);
-                        comparison.step = step;
-                        draft
-                    });
-                drafts.extend(draft);
-            }
-        }
-        all.extend(decide_family(drafts, levels));
+        let drafts = drafts(joined, measured, (metric, levels), seed);
+        // What the first of two runs compared among itself is another question.
+        let (of_first, others): (Vec<Draft>, Vec<Draft>) =
+            drafts.into_iter().partition(|draft| draft.comparison.variant < joined.n_first);
+        all.extend(decide_family(of_first, levels));
+        all.extend(decide_family(others, levels));
     }
     all
+}
+
+/// The comparisons of one metric before they are decided, with a common error where there is one.
+pub(crate) fn drafts(
+    joined: &Joined<'_>,
+    measured: &[Measured],
+    (metric, levels): (Metric, &Levels<'_>),
+    seed: Seed,
+) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for (variant, record) in joined.variants.iter().enumerate() {
+        let Some(baseline) = record.baseline else { continue };
+        let is_compared = |step: &usize| searches::is_compared(metric, &joined.steps[*step]);
+        for step in (0..joined.steps.len()).filter(is_compared) {
+            let values = |variant| values_of(measured, variant, step, metric);
+            let (ours, theirs) = (values(variant), values(baseline));
+            let samples = Samples::new(&ours, &theirs, joined.interleaved);
+            let seed = seed.derive("comparison", drafts.len() as u64);
+            let rule = levels.of(variant);
+            let found = draft(&samples, (metric, &joined.steps[step]), &rule, seed);
+            drafts.extend(found.map(|mut draft| {
+                let comparison = &mut draft.comparison;
+                (comparison.variant, comparison.baseline) = (variant, baseline);
+                comparison.step = step;
+                comparison.is_main = main_metric(&joined.steps[step], &joined.variants) == metric;
+                draft
+            }));
+        }
+    }
+    if joined.interleaved && joined.n_runs == 1 && levels.of_variants.is_none() {
+        pool(&mut drafts, measured, (metric, levels));
+    }
+    drafts
+}
+
+/// Gives the comparisons with each baseline their common error, from the blocks in which the baseline
+/// and all that is compared with it have a value at every step.
+fn pool(drafts: &mut [Draft], measured: &[Measured], (metric, levels): (Metric, &Levels<'_>)) {
+    let ordered = |of: &dyn Fn(&Draft) -> usize| {
+        drafts.iter().map(of).collect::<std::collections::BTreeSet<usize>>()
+    };
+    let baselines = ordered(&|draft| draft.comparison.baseline);
+    let steps: Vec<usize> = ordered(&|draft| draft.comparison.step).into_iter().collect();
+    for baseline in baselines {
+        let own = |draft: &Draft| draft.comparison.baseline == baseline;
+        let rivals: std::collections::BTreeSet<usize> =
+            drafts.iter().filter(|d| own(d)).map(|draft| draft.comparison.variant).collect();
+        let variants: Vec<usize> = std::iter::once(baseline).chain(rivals).collect();
+        let table = complete_blocks(measured, (&variants, &steps), metric);
+        let Some(errors) = pooled_errors(&table) else { continue };
+        for draft in drafts.iter_mut().filter(|d| d.comparison.baseline == baseline) {
+            let place = |all: &[usize], one: usize| all.iter().position(|other| *other == one);
+            let comparison = &draft.comparison;
+            let variant = place(&variants[1..], comparison.variant);
+            let (Some(variant), Some(step)) = (variant, place(&steps, comparison.step)) else {
+                continue;
+            };
+            if comparison.paired {
+                let rule = levels.of(comparison.variant);
+                draft.pool(errors[variant][step], &rule);
+            }
+        }
+    }
+}
+
+/// Logarithms of these variants at these steps, by variant, step and block, of the blocks in which all
+/// of them have a value above zero.
+pub(crate) fn complete_blocks(
+    measured: &[Measured],
+    (variants, steps): (&[usize], &[usize]),
+    metric: Metric,
+) -> Vec<Vec<Vec<f64>>> {
+    let mut by_place = std::collections::HashMap::new();
+    for one in measured {
+        if let Some(value) = one.value(metric).filter(|value| *value > 0.0) {
+            by_place.insert((one.variant, one.step, one.block), value.ln());
+        }
+    }
+    let mut blocks: Vec<u32> = measured.iter().map(|one| one.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let has =
+        |variant: usize, step: usize, block: u32| by_place.contains_key(&(variant, step, block));
+    blocks.retain(|block| variants.iter().all(|v| steps.iter().all(|s| has(*v, *s, *block))));
+    let of_step = |variant: usize, step: usize| {
+        blocks.iter().map(|block| by_place[&(variant, step, *block)]).collect()
+    };
+    variants.iter().map(|v| steps.iter().map(|s| of_step(*v, *s)).collect()).collect()
 }
 
 /// Values of a variant at a step, with their blocks.
@@ -285,17 +418,20 @@ pub(crate) fn draft(
         return None;
     }
     let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
+    let resolution = center.map_or(0.0, |center| resolution(metric, step, center));
     let logs = samples.logs();
-    let effect = logs.as_ref().and_then(|logs| {
-        logs.effect(center.map_or(0.0, |center| resolution(metric, step, center)))
-    });
+    let effect = logs.as_ref().and_then(|logs| logs.effect(resolution));
     let relative = match &logs {
         Some(logs) => in_percent(difference_estimate(logs, effect, rule.confidence, "")),
         None => without_logs(samples)?,
     };
-    let unit = metric.unit();
-    let absolute = difference_estimate(samples, samples.effect(0.0), rule.confidence, unit);
-    let is_total_loss = ours.iter().all(|&value| value == 0.0)
+    let absolute = match (&logs, geometric_mean(&theirs)) {
+        (Some(_), Some(base)) => in_units(&relative, base, metric.unit()),
+        _ => difference_estimate(samples, samples.effect(0.0), rule.confidence, metric.unit()),
+    };
+    // Of what is better if it is less (CPU by ticks) a zero is no loss.
+    let is_total_loss = metric.more_is_better()
+        && ours.iter().all(|&value| value == 0.0)
         && theirs.iter().all(|&value| value > 0.0)
         && samples.n() >= 3;
     let comparison = Comparison {
@@ -311,8 +447,11 @@ pub(crate) fn draft(
         paired: samples.pairs.is_some(),
         verdict: Verdict::Inconclusive,
         repetitions_needed: None,
+        is_main: false,
+        pooled: None,
     };
-    Some(Draft { comparison, effect, is_total_loss })
+    let logs = logs.map(|logs| (logs, resolution));
+    Some(Draft { comparison, effect, is_total_loss, logs })
 }
 
 /// Decides the comparisons of one metric together.
@@ -330,8 +469,7 @@ pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comp
         comparison.p_value_of_verdict = decision.p_value;
         comparison.repetitions_needed = decision.repetitions_needed;
         if draft.is_total_loss {
-            let more_is_better = comparison.metric.more_is_better();
-            comparison.verdict = if more_is_better { Verdict::Worse } else { Verdict::Better };
+            comparison.verdict = Verdict::Worse;
         }
         decided.push(comparison);
     }

@@ -2,6 +2,7 @@
 
 mod alike;
 mod course;
+mod differences;
 mod joined;
 mod law;
 mod missed;
@@ -54,6 +55,7 @@ pub(crate) fn caveats(
     caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(alike::caveats(joined, findings));
     caveats.extend(course::caveats(joined, measured, findings));
+    caveats.extend(differences::caveats(joined, measured, findings));
     caveats.extend(law::law_misses(findings));
     caveats.extend(joined::caveats(joined, findings));
     caveats.extend(simulated(joined));

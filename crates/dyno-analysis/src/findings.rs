@@ -9,7 +9,7 @@ use crate::Caveat;
 use crate::attribution::AttributionFacts;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
-use crate::gate::Gate;
+use crate::gate::{Gate, GateRow};
 use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::scaling::{ScalingFacts, UnderLimit};
@@ -84,6 +84,9 @@ pub struct Findings {
     /// What a gate says, where one run is compared with another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// What the gate rests on, comparison by comparison.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gate_rows: Vec<GateRow>,
     /// Reasons to trust less.
     pub caveats: Vec<Caveat>,
     /// Every trial of the plan and what became of it.
@@ -298,6 +301,49 @@ pub struct Estimate {
     pub unit: String,
     /// Each repetition's own value, in the order of the repetitions.
     pub values: Vec<f64>,
+    /// Why there are no bounds, where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_bounds: Option<NoBounds>,
+    /// Which mean the value is.
+    #[serde(default, skip_serializing_if = "Mean::is_geometric")]
+    pub mean: Mean,
+}
+
+/// Why an estimate has no bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoBounds {
+    /// There is one repetition only, which has no spread.
+    OneRepetition,
+    /// A repetition has the value zero, so that there is no ratio.
+    Zero,
+    /// It is the largest value of all: bounds of a mean say nothing of it.
+    Largest,
+    /// They would be further apart than a factor of [`WIDEST_BOUNDS`]: smallest and largest value
+    /// say more.
+    TooWide,
+}
+
+/// Bounds further apart than this factor are not shown, but why.
+pub const WIDEST_BOUNDS: f64 = 100.0;
+
+/// Which mean of the repetitions a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mean {
+    /// The geometric mean.
+    #[default]
+    Geometric,
+    /// The arithmetic mean: of metrics that are often zero (bytes), and of others where a repetition
+    /// has the value zero, which has no logarithm.
+    Arithmetic,
+}
+
+impl Mean {
+    /// Whether it is the geometric one.
+    pub fn is_geometric(&self) -> bool {
+        *self == Mean::Geometric
+    }
 }
 
 /// One variant at one step.
@@ -361,8 +407,29 @@ pub struct Comparison {
     pub paired: bool,
     /// The verdict.
     pub verdict: Verdict,
-    /// Repetitions that would probably decide it; none where it is decided or cannot be told.
+    /// Repetitions of a new run that decide it with a probability of 80 %
+    /// ([`crate::statistics::DECIDED_WITH`]) if effect and spread are what was measured; none where
+    /// it is decided or no spread is known.
     pub repetitions_needed: Option<u32>,
+    /// Whether it is of the main metric of its step. All others describe: their families are not
+    /// corrected for each other.
+    #[serde(default)]
+    pub is_main: bool,
+    /// The common error of all comparisons of this metric that its bounds and its verdict rest on;
+    /// none where they rest on its own pairs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooled: Option<Pooled>,
+}
+
+/// An error that was estimated from the trials of all variants and steps of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pooled {
+    /// Degrees of freedom.
+    pub freedom: f64,
+    /// Standard deviation of one difference of logarithms within a block.
+    pub deviation: f64,
+    /// The same from the comparison's own pairs.
+    pub own_deviation: f64,
 }
 
 /// What can be said about a difference, given the threshold.

@@ -1,15 +1,23 @@
-//! The gate: one word on a candidate run, for those who must go on or stop.
+//! The gate: one word on a candidate, for those who must go on or stop.
 //!
-//! It is stricter than a verdict. What METHOD.md calls invalid whatever the verdict is no reason to
-//! pass, and none to call anything worse.
+//! It asks whether harm of the threshold or more is excluded (`decide`). What METHOD.md calls invalid
+//! whatever the verdict is no reason to pass, and none to call anything worse.
+
+mod decide;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::Measured;
+use crate::compare::{Levels, drafts};
 use crate::detect::{
     DESIGNED, DURABILITY_SETTINGS, TRANSIENT, TRANSIENT_MOST, is_cached_unlike, limited_share,
 };
 use crate::join::Joined;
-use crate::{Cell, Findings, Metric, TrialFacts, Verdict};
+use crate::statistics::Effect;
+use crate::words::percent;
+use crate::{Cell, Findings, Metric, TrialFacts};
+
+pub use decide::{GateCall, GateDecision, GateInput, decide_gate};
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +28,17 @@ const MISSED_LEAST: f64 = 0.01;
 const LIMITED_LEAST: f64 = 0.5;
 /// Most reasons that are named in words.
 const REASONS_NAMED: usize = 4;
+
+/// Harm, a difference of logarithms, in percent of the baseline: half the throughput and half as much
+/// response time again are both 50 %.
+fn in_percent(metric: Metric, harm: f64) -> f64 {
+    100.0 * if metric.more_is_better() { -(-harm).exp_m1() } else { harm.exp_m1() }
+}
+
+/// `7.9 %`, without a sign.
+fn unsigned(value: f64) -> String {
+    percent(value).trim_start_matches('+').to_owned()
+}
 
 /// What a gate says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,17 +81,55 @@ fn first_of(reasons: &[String]) -> String {
     }
 }
 
-/// Judges the variants of the second of two runs, which are listed behind the `n_first` of the
-/// first. Each must be compared soundly in each judged metric at each step of either run.
-pub(crate) fn judge(joined: &Joined<'_>, findings: &Findings, n_first: usize) -> Gate {
+/// One comparison of the gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateRow {
+    /// Index of the candidate.
+    pub variant: usize,
+    /// Index of what it is compared with.
+    pub baseline: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// What is compared.
+    pub metric: Metric,
+    /// Whether it must be shown to be no worse: the main metric of the step. Others may only say that
+    /// it is worse.
+    pub is_required: bool,
+    /// Whether trials were paired by block; trials of two runs are not.
+    pub paired: bool,
+    /// Repetitions.
+    pub n: u32,
+    /// The harm that was measured, in percent: above zero where the candidate is worse. None without
+    /// bounds.
+    pub harm_percent: Option<f64>,
+    /// The most harm that is not excluded, in percent (one-sided, 97.5 % for a confidence of 95 %).
+    pub limit_percent: Option<f64>,
+    /// What it comes to.
+    pub call: GateCall,
+    /// Repetitions of a new run with which the whole gate passes with a probability of 80 % if there
+    /// is no difference.
+    pub repetitions_needed: Option<u32>,
+}
+
+/// Judges candidates: where the second of two runs is compared with the first, its variants, else all
+/// variants that have a baseline. Each must be compared soundly at each step.
+pub(crate) fn judge(
+    joined: &Joined<'_>,
+    findings: &Findings,
+    measured: &[Measured],
+    levels: &Levels<'_>,
+) -> (Gate, Vec<GateRow>) {
     let judged = Judged { joined, findings };
-    let (mut worse, mut unknown) = (Vec::new(), judged.without_namesake(n_first));
+    let n_first = joined.n_first;
+    let mut unknown = if n_first > 0 { judged.without_namesake(n_first) } else { Vec::new() };
+    let rows = judged.rows(measured, levels);
+    let mut worse = Vec::new();
     for variant in n_first..findings.variants.len() {
         let Some(baseline) = findings.variants[variant].baseline else { continue };
         for step in 0..findings.steps.len() {
             let doubts = judged.doubts((variant, baseline), step);
             if doubts.is_empty() {
-                judged.verdicts((variant, step), &mut worse, &mut unknown);
+                judged.calls((variant, step), &rows, &mut worse, &mut unknown);
             }
             for doubt in doubts {
                 if !unknown.contains(&doubt) {
@@ -81,11 +138,15 @@ pub(crate) fn judge(joined: &Joined<'_>, findings: &Findings, n_first: usize) ->
             }
         }
     }
-    match (worse.is_empty(), unknown.is_empty()) {
+    if rows.is_empty() && unknown.is_empty() {
+        unknown.push("nothing could be compared".to_owned());
+    }
+    let gate = match (worse.is_empty(), unknown.is_empty()) {
         (false, _) => Gate::Worse(worse),
         (true, false) => Gate::CannotSay(unknown),
         (true, true) => Gate::NoWorse,
-    }
+    };
+    (gate, rows)
 }
 
 struct Judged<'a> {
@@ -140,38 +201,99 @@ impl Judged<'_> {
         self.name(unlike.variant).starts_with(&format!("{}, ", self.name(unlike.other)))
     }
 
-    /// The metrics that are judged at a step: what was searched, or throughput and p95.
-    fn metrics(&self, step: usize) -> Vec<Metric> {
-        match &self.findings.steps[step].search {
-            Some(search) => vec![search.metric],
-            None => vec![Metric::Throughput, Metric::ResponseP95],
-        }
+    /// The metrics that are judged at a step, and whether it must be shown that they are no worse: the
+    /// main one. Where that is throughput, response times may say that it is worse, and the other way
+    /// round.
+    fn metrics(&self, step: usize) -> Vec<(Metric, bool)> {
+        let main = self.findings.steps[step].main_metric;
+        let watched = match main {
+            Metric::Throughput | Metric::StepTime => Some(Metric::ResponseP95),
+            Metric::ResponseP95 => Some(Metric::Throughput),
+            _ => None,
+        };
+        std::iter::once((main, true)).chain(watched.map(|metric| (metric, false))).collect()
     }
 
-    /// Sorts the verdicts of a sound comparison.
-    fn verdicts(
+    /// All comparisons of the gate, decided together.
+    fn rows(&self, measured: &[Measured], levels: &Levels<'_>) -> Vec<GateRow> {
+        let steps = 0..self.findings.steps.len();
+        let metrics: std::collections::BTreeSet<Metric> =
+            steps.flat_map(|step| self.metrics(step)).map(|(metric, _)| metric).collect();
+        let (mut rows, mut inputs) = (Vec::new(), Vec::new());
+        for metric in metrics {
+            for draft in drafts(self.joined, measured, (metric, levels), dyno_units::Seed(1)) {
+                let c = &draft.comparison;
+                let judged = self.metrics(c.step).into_iter().find(|(own, _)| *own == metric);
+                let Some((_, is_required)) = judged.filter(|_| c.variant >= self.joined.n_first)
+                else {
+                    continue;
+                };
+                let sign = if metric.more_is_better() { -1.0 } else { 1.0 };
+                let harm = draft.effect.map(|e| Effect { value: sign * e.value, ..e });
+                let level = 1.0 - levels.of(c.variant).confidence;
+                let is_total_loss = draft.is_total_loss;
+                inputs.push(GateInput { harm, level, is_required, is_total_loss });
+                rows.push(GateRow {
+                    variant: c.variant,
+                    baseline: c.baseline,
+                    step: c.step,
+                    metric,
+                    is_required,
+                    paired: c.paired,
+                    n: c.relative.n,
+                    harm_percent: harm.map(|harm| in_percent(metric, harm.value)),
+                    limit_percent: None,
+                    call: GateCall::Open,
+                    repetitions_needed: None,
+                });
+            }
+        }
+        for (row, decision) in rows.iter_mut().zip(decide_gate(&inputs, levels.rule)) {
+            row.call = decision.call;
+            row.limit_percent = decision.limit.map(|limit| in_percent(row.metric, limit));
+            row.repetitions_needed = decision.repetitions_needed;
+        }
+        rows
+    }
+
+    /// Sorts the calls of a sound comparison.
+    fn calls(
         &self,
         (variant, step): (usize, usize),
+        rows: &[GateRow],
         worse: &mut Vec<String>,
         unknown: &mut Vec<String>,
     ) {
-        for metric in self.metrics(step) {
+        for (metric, is_required) in self.metrics(step) {
             let is_it =
-                |c: &&crate::Comparison| (c.variant, c.step, c.metric) == (variant, step, metric);
-            let found = self.findings.comparisons.iter().find(is_it);
-            let place = format!(
-                "{} of {} at {}",
-                metric.name(),
-                self.name(variant),
-                self.findings.steps[step].name
-            );
-            match found.map(|c| c.verdict) {
-                Some(Verdict::Better | Verdict::NoDifference) => {}
-                Some(Verdict::Worse) => worse.push(place),
-                Some(Verdict::Inconclusive) => unknown.push(format!("{place} is not decided")),
-                None => unknown.push(format!("{place} cannot be compared")),
+                |row: &&GateRow| (row.variant, row.step, row.metric) == (variant, step, metric);
+            let place = format!("{} of {}", metric.name(), self.place(variant, step));
+            match rows.iter().find(is_it) {
+                Some(row) if row.call == GateCall::Worse => worse.push(match row.harm_percent {
+                    Some(harm) => format!("{place} ({} worse)", unsigned(harm)),
+                    None => format!("{place} (nothing committed)"),
+                }),
+                Some(row) if is_required && row.call == GateCall::Open => {
+                    unknown.push(format!("{place} {}", self.why_open(row)));
+                }
+                None if is_required => unknown.push(format!("{place} cannot be compared")),
+                _ => {}
             }
         }
+    }
+
+    /// Why a required comparison is open, to be read behind its place.
+    fn why_open(&self, row: &GateRow) -> String {
+        let Some(limit) = row.limit_percent else {
+            return format!("has no bounds (n = {})", row.n);
+        };
+        let needed = match row.repetitions_needed {
+            Some(n) => {
+                format!("; {n} repetitions would pass with 80 % probability if it is the same")
+            }
+            None => String::new(),
+        };
+        format!("may be up to {} worse, which is more than the threshold{needed}", unsigned(limit))
     }
 
     /// Why the comparison of a variant with its baseline at a step is invalid, whatever its verdict.

@@ -35,6 +35,11 @@ pub(crate) struct Joined<'a> {
     pub(crate) unlike: Vec<Unlike>,
     /// How many runs there are.
     pub(crate) n_runs: usize,
+    /// Of each run, the joined index of each of its own variants.
+    pub(crate) of_runs: Vec<Vec<usize>>,
+    /// Variants of the first run, which are listed first, where the second is compared with it; else
+    /// none.
+    pub(crate) n_first: usize,
 }
 
 /// A variant whose workload is not that of an earlier run.
@@ -102,12 +107,18 @@ impl<'a> Joined<'a> {
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
             unlike: Vec::new(),
             n_runs: runs.len(),
+            of_runs: Vec::new(),
+            n_first: 0,
         };
         let mut sources: Vec<Source> = Vec::new();
         for (run_idx, run) in runs.iter().enumerate() {
             let variants = joined.take_variants(runs, run_idx, kinship, &mut sources);
             let steps = joined.take_steps(&run.manifest);
             joined.take_trials(run, &variants, &steps);
+            joined.of_runs.push(variants);
+            if run_idx == 0 && kinship == Kinship::Against {
+                joined.n_first = joined.variants.len();
+            }
         }
         if runs.first().is_some_and(|first| first.manifest.steps.len() < joined.steps.len()) {
             joined.order_steps();

@@ -34,10 +34,10 @@ mod words;
 pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
-    Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Metric,
-    OtherEffect, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts, TrialSearch,
-    VariantFacts, Verdict,
+    Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean, Metric,
+    NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts,
+    TrialSearch, VariantFacts, Verdict,
 };
-pub use gate::Gate;
+pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate};
 pub use join::same_runs;
 pub use stalls::{Moved, StallFacts};

@@ -414,6 +414,7 @@ mod tests {
             max: value,
             unit: unit.to_owned(),
             values: vec![value],
+            ..Estimate::default()
         }
     }
 

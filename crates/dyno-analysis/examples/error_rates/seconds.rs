@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, Rule, decide_at};
+use dyno_analysis::statistics::{Call, Effect, Rule, calls_at};
 use dyno_analysis::stopping::{Series, levels, looks, settle};
 use dyno_record::StoppingRecord;
 use dyno_units::{RandomStream, Seed};
@@ -97,7 +97,7 @@ fn study(effects: &[f64], design: Design, random: &mut RandomStream) -> Outcome 
     };
     Outcome {
         covered: found.iter().enumerate().filter(|one| holds(*one)).count() as u32,
-        calls: decide_at(&found, &RULE).into_iter().map(|decision| decision.call).collect(),
+        calls: calls_at(&found, &RULE).into_iter().map(|(call, _)| call).collect(),
         trials: series.repetitions.iter().sum(),
     }
 }
@@ -133,7 +133,7 @@ fn percent(n: u32, of: u32) -> f64 {
 }
 
 /// Prints the table.
-pub(crate) fn table(out: &mut impl Write) -> std::io::Result<()> {
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
         "| design | false verdict, of 400 | of 4 000 | +5 % found, of 400 | of 4 000 | bounds hold \

@@ -3,7 +3,7 @@
 
 use dyno_record::StepSummary;
 
-use crate::cells::estimate;
+use crate::cells::estimate_resource;
 use crate::statistics::Rule;
 
 use super::FieldName;
@@ -220,7 +220,8 @@ pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) ->
             name: column.name.to_owned(),
             formula: column.formula.to_owned(),
             ours: column.ours.to_owned(),
-            value: (!values.is_empty()).then(|| estimate(values, column.unit, rule.confidence)),
+            value: (!values.is_empty())
+                .then(|| estimate_resource(values, column.unit, rule.confidence)),
         }
     };
     COLUMNS.iter().map(one).collect()

@@ -12,7 +12,7 @@ use dyno_record::StepSummary;
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
-use crate::cells::estimate;
+use crate::cells::estimate_resource;
 use crate::compare::Levels;
 use crate::join::Joined;
 use crate::statistics::Rule;
@@ -120,7 +120,7 @@ fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
             divisor(work).filter(|work| *work > 0.0).map(|work| rate / work)
         };
         let values: Vec<f64> = told.iter().filter_map(quotient).collect();
-        (!values.is_empty()).then(|| estimate(values, resource.unit, rule.confidence))
+        (!values.is_empty()).then(|| estimate_resource(values, resource.unit, rule.confidence))
     };
     used.per_second = per(&|_| Some(1.0));
     used.per_transaction = per(&|work| Some(work.transactions));

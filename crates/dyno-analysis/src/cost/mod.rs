@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::cells::{Measured, estimate};
 use crate::compare::Levels;
 use crate::join::Joined;
-use crate::{Cell, Estimate, Metric};
+use crate::statistics::mean;
+use crate::{Cell, Estimate, Metric, NoBounds};
 
 #[cfg(test)]
 mod tests;
@@ -56,12 +57,21 @@ pub(crate) fn cost(
         let price = price.filter(|price| price.amount > 0.0);
         let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);
         let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
-        let rates: Vec<f64> =
-            here.iter().filter_map(|m| m.value(Metric::Throughput)).filter(|r| *r > 0.0).collect();
-        let for_money = |of: &dyn Fn(f64, f64) -> f64, unit: String| {
-            let price = price.as_ref()?;
+        let rates: Vec<f64> = here.iter().filter_map(|m| m.value(Metric::Throughput)).collect();
+        // A trial that committed nothing costs as much as any other. Money for a million has no value
+        // in it, so that all trials together give it, without bounds.
+        let is_idle = rates.contains(&0.0);
+        let is_any = rates.iter().any(|rate| *rate > 0.0);
+        let for_money = |of: &dyn Fn(f64, f64) -> f64, (unit, is_inverse): (String, bool)| {
+            let price = price.as_ref().filter(|_| is_any)?;
+            if is_idle && is_inverse {
+                let together = vec![of(mean(&rates), price.amount)];
+                let n = rates.len() as u32;
+                let of_all = estimate(together, &unit, rule.confidence);
+                return Some(Estimate { n, no_bounds: Some(NoBounds::Zero), ..of_all });
+            }
             let values: Vec<f64> = rates.iter().map(|rate| of(*rate, price.amount)).collect();
-            (!values.is_empty()).then(|| estimate(values, &unit, rule.confidence))
+            Some(estimate(values, &unit, rule.confidence))
         };
         let currency = price.as_ref().map_or("", |price| price.currency.as_str());
         let per_cpu: Vec<f64> = here
@@ -73,8 +83,14 @@ pub(crate) fn cost(
         CostFacts {
             variant: cell.variant,
             step: cell.step,
-            work_per_money: for_money(&|rate, a| rate * 3600.0 / a, format!("1/{currency}")),
-            money_per_million: for_money(&|rate, a| a / 3600.0 / rate * 1e6, currency.to_owned()),
+            work_per_money: for_money(
+                &|rate, a| rate * 3600.0 / a,
+                (format!("1/{currency}"), false),
+            ),
+            money_per_million: for_money(
+                &|rate, a| a / 3600.0 / rate * 1e6,
+                (currency.to_owned(), true),
+            ),
             work_per_cpu_s: (!per_cpu.is_empty())
                 .then(|| estimate(per_cpu, "1/CPU s", rule.confidence)),
             price_per_hour: price,

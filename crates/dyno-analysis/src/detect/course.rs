@@ -14,7 +14,7 @@ use crate::{Caveat, CaveatKind, Findings, Metric};
 use super::{Place, place_name, places, sorted};
 
 /// Fewest blocks whose course can be told from chance.
-const BLOCKS_LEAST: usize = 5;
+pub(super) const BLOCKS_LEAST: usize = 5;
 /// Probability of seeing drift where there is none.
 const DRIFT_ALPHA: f64 = 0.01;
 /// A canary that takes this many times as long as the run's median tells of a busy host.
@@ -107,7 +107,7 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
 }
 
 /// The slope of least squares and its two-sided p-value by Student's distribution.
-fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+pub(super) fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     if points.len() < BLOCKS_LEAST {
         return None;
     }

@@ -6,10 +6,10 @@ use dyno_record::{OwnStepRecord, RoleRecord, StepRecord, StepSummary};
 use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{KIND_METRICS, Measured, estimate};
-use crate::compare::{Draft, Levels, Samples, decide_family, draft};
+use crate::cells::{KIND_METRICS, Measured, estimate, estimate_resolved, largest};
+use crate::compare::{Draft, Levels, Samples, decide_family, draft, resolution_of_class};
 use crate::join::Joined;
-use crate::statistics::Rule;
+use crate::statistics::{Rule, geometric_mean};
 use crate::{Comparison, Estimate, Metric};
 
 #[cfg(test)]
@@ -127,7 +127,13 @@ fn of_kind(
     for metric in [Metric::Throughput].into_iter().chain(KIND_METRICS) {
         let values: Vec<f64> = here.iter().filter_map(|m| value(m, &cell.kind, metric)).collect();
         if !values.is_empty() {
-            cell.metrics.insert(metric, estimate(values, metric.unit(), rule.confidence));
+            let resolution = resolution_of_class(metric, geometric_mean(&values).unwrap_or(0.0));
+            let unit = metric.unit();
+            let found = match metric {
+                Metric::ResponseMax => largest(values, unit),
+                _ => estimate_resolved(values, unit, rule.confidence, resolution),
+            };
+            cell.metrics.insert(metric, found);
         }
     }
     for kind in summaries.iter().flat_map(|s| &s.kinds).filter(|kind| kind.name == cell.kind) {

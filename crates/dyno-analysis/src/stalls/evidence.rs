@@ -14,8 +14,9 @@ use super::pattern::fits;
 
 /// Seconds before a stall in which a reading may have moved.
 const BEFORE_S: f64 = 3.0;
-/// Robust standard deviations from which on a reading has moved.
-const DEVIATIONS: f64 = 4.0;
+/// Robust standard deviations from which on a reading has moved, on the plain scale and, rising, on
+/// that of logarithms: waits and queues have long tails, which are nothing out of the ordinary.
+const DEVIATIONS: f64 = 5.0;
 /// A spread is not taken to be less than this share of the ordinary value: readings that hardly ever
 /// change would else move at every trifle.
 const LEAST_SPREAD: f64 = 0.05;
@@ -209,6 +210,8 @@ struct Ordinary<'a> {
     sign: &'a Sign,
     median: f64,
     spread: f64,
+    /// Median and spread of the logarithms; none where the reading is ordinarily zero.
+    logs: Option<(f64, f64)>,
     /// The values of ordinary intervals.
     values: Vec<f64>,
     /// The limit by interval, of a reading that has one.
@@ -266,6 +269,7 @@ impl<'a> Evidence<'a> {
         let starts = &self.summary.intervals.start_s;
         // Each reading tells of its whole interval: one that overlaps the stall counts.
         let first = starts.partition_point(|start| *start < from_s - BEFORE_S);
+        let window = starts.partition_point(|start| *start < to_s).saturating_sub(first);
         for (idx, &start) in starts.iter().enumerate().skip(first) {
             if start >= to_s {
                 break;
@@ -287,6 +291,7 @@ impl<'a> Evidence<'a> {
                 deviations: deviations.map(|z| (z * 10.0).round() / 10.0),
                 unit: meaning.map_or_else(String::new, |m| m.unit.clone()),
                 meaning: meaning.map_or_else(String::new, |m| m.text.clone()),
+                chance: deviations.map(|_| one.chance(value, window)),
             };
             return Some((idx, moved));
         }
@@ -342,10 +347,33 @@ fn of_reading<'a>(
     };
     let middle = median(&values);
     let spread = robust_deviation(&values, middle).max(LEAST_SPREAD * middle.abs());
-    Some(Ordinary { name, column, sign, median: middle, spread, values, limit })
+    let logs = logs_of(&values, middle, spread);
+    Some(Ordinary { name, column, sign, median: middle, spread, logs, values, limit })
+}
+
+/// Median and robust spread of the logarithms of a reading whose median is above zero. Zeros among the
+/// values count as very small ones.
+fn logs_of(values: &[f64], middle: f64, spread: f64) -> Option<(f64, f64)> {
+    if middle <= 0.0 || spread <= 0.0 {
+        return None;
+    }
+    let logs: Vec<f64> = values.iter().map(|value| value.max(1e-9 * middle).ln()).collect();
+    let center = median(&logs);
+    Some((center, robust_deviation(&logs, center).max(LEAST_SPREAD)))
 }
 
 impl Ordinary<'_> {
+    /// The probability, at most, that one of so many seconds has a value as far off as this by chance,
+    /// if seconds of ordinary time could be exchanged for each other: by ranks, so that it holds for
+    /// every distribution.
+    fn chance(&self, value: f64, seconds: usize) -> f64 {
+        let is_up = value >= self.median;
+        let as_far = |v: &&f64| if is_up { **v >= value } else { **v <= value };
+        let n_as_far = self.values.iter().filter(as_far).count() as f64;
+        let each = (n_as_far + 1.0) / (self.values.len() as f64 + 1.0);
+        1.0 - (1.0 - each).powf(seconds as f64)
+    }
+
     /// By how many robust standard deviations a value is off in the way that counts, if it is.
     fn leaves_range(&self, value: f64) -> Option<f64> {
         let off = value - self.median;
@@ -358,7 +386,14 @@ impl Ordinary<'_> {
                 (deviations <= -DEVIATIONS && value < share * self.median)
                     || value < NEXT_TO_NOTHING * self.median
             }
-            _ => off >= least_rise(self.name).max(f64::MIN_POSITIVE) && deviations >= DEVIATIONS,
+            _ => {
+                let is_far_in_logs = self.logs.is_none_or(|(center, spread)| {
+                    value > 0.0 && (value.ln() - center) / spread >= DEVIATIONS
+                });
+                off >= least_rise(self.name).max(f64::MIN_POSITIVE)
+                    && deviations >= DEVIATIONS
+                    && is_far_in_logs
+            }
         };
         if !is_far {
             return None;

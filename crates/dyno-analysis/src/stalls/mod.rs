@@ -69,6 +69,11 @@ pub struct Moved {
     pub unit: String,
     /// What the reading means, in a sentence, where the record tells.
     pub meaning: String,
+    /// The probability, at most, that this reading alone is as far off by chance in as many seconds, by
+    /// the ranks of its ordinary values; none for a limit that is reached. Short measurements cannot
+    /// make it small: with 60 ordinary seconds, 5 seconds about a stall have 8 % at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<f64>,
 }
 
 /// The stalls of all finished trials of a run, as [`crate::analyse`] finds them.

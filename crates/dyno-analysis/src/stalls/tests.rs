@@ -348,3 +348,54 @@ fn records_without_bins_have_stalls_by_second() {
     };
     assert_eq!((*start_s, *length_s, *bin_s), (4.0, 1.0, 1.0));
 }
+
+/// Of 150 stalls of two seconds among 60, those about which a reading of pure noise is said to have
+/// moved, of forty such readings.
+fn moved_by_chance(draw: impl Fn(&mut RandomStream) -> f64) -> usize {
+    let mut random = Seed(31).stream();
+    let mut summary = crate::fixtures::step_summary(0, 1_000.0, 0.004);
+    summary.measured_s = 60.0;
+    summary.intervals.start_s = (0..60).map(f64::from).collect();
+    let is_moved = |_: &usize| {
+        summary.readings = (0..40)
+            .map(|i| {
+                let column = (0..60).map(|_| Some(draw(&mut random))).collect();
+                (format!("innodb.row_lock_{i}"), column)
+            })
+            .collect();
+        let stall = (30.3, 32.1);
+        let meanings = BTreeMap::new();
+        let evidence = super::evidence::Evidence::new(&summary, &meanings, &[stall]);
+        !evidence.moved(stall).is_empty()
+    };
+    (0..150).filter(is_moved).count()
+}
+
+#[test]
+fn noise_rarely_moves_before_a_stall_however_skewed_it_is() {
+    // 5 % would be 7.5 of 150.
+    let found = [
+        moved_by_chance(|random| 100.0 + 20.0 * random.normal()),
+        moved_by_chance(|random| (0.5 * random.normal()).exp()),
+        moved_by_chance(|random| random.normal().exp()),
+        moved_by_chance(|random| random.exponential(1.0)),
+    ];
+    assert!(found.iter().all(|n| *n <= 7), "{found:?} of 150 each");
+}
+
+#[test]
+fn what_moved_says_how_likely_it_is_by_chance() {
+    let mut random = Seed(32).stream();
+    let mut summary = crate::fixtures::step_summary(0, 1_000.0, 0.004);
+    summary.measured_s = 60.0;
+    summary.intervals.start_s = (0..60).map(f64::from).collect();
+    let mut column: Vec<Option<f64>> = (0..60).map(|_| Some(1.0 + random.unit())).collect();
+    column[30] = Some(500.0);
+    summary.readings = BTreeMap::from([("innodb.row_lock_waits".to_owned(), column)]);
+    let (meanings, stall) = (BTreeMap::new(), (30.3, 31.1));
+    let moved = super::evidence::Evidence::new(&summary, &meanings, &[stall]).moved(stall);
+    assert_eq!(moved.len(), 1);
+    // The largest of 57 ordinary seconds and itself, in a window of five: 1 − (57/58)⁵.
+    let chance = moved[0].chance.expect("it is no limit");
+    assert!((0.05..0.1).contains(&chance), "{chance}");
+}

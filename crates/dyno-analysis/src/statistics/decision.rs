@@ -2,9 +2,14 @@
 
 use super::correction::holm;
 use super::effect::Effect;
+use super::power::probability_of_decision;
 
 /// No more repetitions than these are ever asked for.
 pub const REPETITIONS_CAP: u32 = 1_000;
+
+/// The probability with which the repetitions that are asked for decide, if effect and spread are
+/// what was measured.
+pub const DECIDED_WITH: f64 = 0.8;
 
 /// Fewest repetitions that are ever asked for.
 const REPETITIONS_LEAST: u32 = 3;
@@ -48,7 +53,8 @@ pub struct Decision {
     /// Student's p-value of no effect, corrected by Holm over the family: what `Higher` and `Lower`
     /// rest on. None of an effect without bounds.
     pub p_value: Option<f64>,
-    /// Repetitions that would probably decide it, at most [`REPETITIONS_CAP`]; none where it is
+    /// Repetitions of a new run that decide it with a probability of [`DECIDED_WITH`] if effect and
+    /// spread are what was measured, at most [`REPETITIONS_CAP`]; none where it is
     /// decided, and where no spread is known (one repetition, a value of zero).
     pub repetitions_needed: Option<u32>,
 }
@@ -75,18 +81,28 @@ pub fn decide(effects: &[Option<Effect>], rule: &Rule) -> Vec<Decision> {
 /// most: Holm's proof needs no more than that each p-value, times its factor, is below any share of
 /// the level with at most that probability.
 pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision> {
+    let family = effects.iter().filter(|(effect, _)| effect.is_some()).count();
+    let decide_one = |((effect, level), (call, p_value)): (&(Option<Effect>, f64), _)| {
+        let own = Rule { confidence: 1.0 - level, ..*rule };
+        // Without a spread nobody knows how many would decide.
+        let open = effect.as_ref().filter(|_| call == Call::Undecided);
+        let repetitions_needed = open.map(|effect| repetitions_needed(effect, &own, family));
+        Decision { call, p_value, repetitions_needed }
+    };
+    effects.iter().zip(calls_at(effects, rule)).map(decide_one).collect()
+}
+
+/// The calls of [`decide_at`] with their corrected p-values, and nothing of what more it would take.
+pub fn calls_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<(Call, Option<f64>)> {
     let whole = 1.0 - rule.confidence;
     let known: Vec<f64> = effects
         .iter()
         .filter_map(|(effect, level)| Some((effect.as_ref()?.p_value() * whole / level).min(1.0)))
         .collect();
     let mut corrected = holm(&known).into_iter();
-    let decide_one = |(effect, level): &(Option<Effect>, f64)| {
+    let call_one = |(effect, level): &(Option<Effect>, f64)| {
         let own = Rule { confidence: 1.0 - level, ..*rule };
-        let Some(effect) = effect else {
-            // Without a spread nobody knows how many would decide.
-            return Decision { call: Call::Undecided, p_value: None, repetitions_needed: None };
-        };
+        let Some(effect) = effect else { return (Call::Undecided, None) };
         let p = corrected.next().expect("one corrected value for each known effect");
         let call = if is_inside(effect, &own) {
             Call::Inside
@@ -97,11 +113,9 @@ pub fn decide_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<Decision
         } else {
             Call::Lower
         };
-        let repetitions_needed =
-            (call == Call::Undecided).then(|| repetitions_needed(effect, &own, known.len()));
-        Decision { call, p_value: Some(p), repetitions_needed }
+        (call, Some(p))
     };
-    effects.iter().map(decide_one).collect()
+    effects.iter().map(call_one).collect()
 }
 
 /// Whether the bounds lie wholly inside the band: whether the nearer edge of the band is further
@@ -111,19 +125,32 @@ pub(crate) fn is_inside(effect: &Effect, rule: &Rule) -> bool {
     room > 0.0 && Effect { value: room, ..*effect }.p_value() < 1.0 - rule.confidence
 }
 
-/// The fewest repetitions, more than there were, with which this value and this spread would be
-/// decided; exclusion of zero at Bonferroni's level, which is Holm's strictest.
+/// The fewest repetitions with which a new run decides with a probability of [`DECIDED_WITH`] if this
+/// is the true effect and this the true spread; exclusion of zero at Bonferroni's level, which is
+/// Holm's strictest.
 fn repetitions_needed(effect: &Effect, rule: &Rule, family: usize) -> u32 {
-    let strict = (1.0 - rule.confidence) / family as f64;
+    let level = 1.0 - rule.confidence;
     let is_decided = |n: u32| {
         let grown = effect.with_repetitions(n);
-        is_inside(&grown, rule) || grown.p_value() <= strict
+        if grown.standard_error <= 0.0 {
+            return true;
+        }
+        let in_errors = |log: f64| log / grown.standard_error;
+        probability_of_decision(
+            (in_errors(grown.value), in_errors(rule.band())),
+            grown.freedom,
+            (level, level / family as f64),
+        ) >= DECIDED_WITH
     };
-    let (mut low, mut high) = (effect.n + 1, REPETITIONS_CAP);
-    if low >= high || !is_decided(high) {
+    let (mut low, mut high) = (2, 4);
+    // Doubling first: most need few, and each question is dear.
+    while high < REPETITIONS_CAP && !is_decided(high) {
+        (low, high) = (high + 1, (2 * high).min(REPETITIONS_CAP));
+    }
+    if high == REPETITIONS_CAP && !is_decided(high) {
         return REPETITIONS_CAP;
     }
-    // Half widths shrink with n, so once decided it stays decided.
+    // The probability grows with n.
     while low < high {
         let middle = low + (high - low) / 2;
         if is_decided(middle) {

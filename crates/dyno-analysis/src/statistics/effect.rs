@@ -1,6 +1,7 @@
 //! The difference between two samples, with its standard error.
 
 use super::describe::{mean, variance};
+use super::pooled::PooledError;
 use super::student::{t_quantile, t_two_sided_p};
 
 /// A difference of means with what is needed for its bounds. Of logarithms, it is the logarithm of
@@ -57,6 +58,18 @@ impl Effect {
             freedom: if satterthwaite.is_finite() { satterthwaite } else { n_a + n_b - 2.0 },
             n: ours.len().min(theirs.len()) as u32,
         })
+    }
+
+    /// The same effect with an error that was estimated from more than its own pairs. `resolution` as
+    /// in [`Effect::paired`].
+    #[must_use]
+    pub fn with_error(&self, error: PooledError, resolution: f64) -> Effect {
+        let spread = error.variance.max(2.0 * resolution * resolution);
+        Effect {
+            standard_error: (spread / f64::from(self.n)).sqrt(),
+            freedom: error.freedom,
+            ..*self
+        }
     }
 
     /// Half the width of the bounds at this confidence.

@@ -8,17 +8,23 @@ mod decision;
 mod describe;
 mod effect;
 mod permutation;
+mod pooled;
+pub(crate) mod power;
 mod special;
 mod student;
 
 pub use correction::holm;
 pub(crate) use decision::is_inside;
-pub use decision::{Call, Decision, REPETITIONS_CAP, Rule, decide, decide_at};
+pub use decision::{
+    Call, DECIDED_WITH, Decision, REPETITIONS_CAP, Rule, calls_at, decide, decide_at,
+};
 pub use describe::{
     bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean, median, robust_deviation,
     variance,
 };
 pub use effect::Effect;
 pub use permutation::{sign_flip_p, two_sample_p};
-pub use special::{incomplete_beta, ln_gamma};
+pub use pooled::{POOLED_BLOCKS_LEAST, PooledError, pooled_errors};
+pub use power::{Design, probability_of_significance};
+pub use special::{incomplete_beta, ln_gamma, normal_probability};
 pub use student::{t_quantile, t_two_sided_p};

@@ -149,23 +149,66 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     }
 }
 
-/// The levels at which each variant is judged, of runs that may stop early; plain ones of others.
-/// Where several runs are joined, all are judged as at a look: that errs to the safe side.
+/// The share of 1 − confidence at which what has been looked at so often is judged: all of it the
+/// first time, 1 / (k (k + 1)) of it the k-th time.
+///
+/// A run that is repeated and joined with the first, or gets more repetitions, is looked at again.
+/// Whoever does so until something is found errs in at most 1 + 1/6 + 1/12 + … = 1.5 times the
+/// stated share of studies, however often (Bonferroni); by simulation less than 1.1 times.
+pub fn share_of_look(look: u32) -> f64 {
+    if look < 2 { 1.0 } else { 1.0 / f64::from(look * (look + 1)) }
+}
+
+/// The levels at which each variant is judged: of runs that may stop early those of their looks, of
+/// what several runs measured those of repeated looks; plain ones of others.
 pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -> Levels<'a> {
+    let whole = 1.0 - rule.confidence;
     let mut found = Levels { rule, of_variants: None, of_cells: None };
-    let Some(stopping) = runs.iter().find_map(|run| run.manifest.stopping.as_ref()) else {
-        return found;
-    };
-    if runs.len() == 1 && joined.interleaved {
-        let series = series(joined);
-        found.of_variants = Some(levels(&series, stopping, rule));
-        found.of_cells = Some(levels_of_cells(&series, stopping, rule));
-    } else {
-        let as_at_a_look = vec![level_of_a_look(stopping, rule); joined.variants.len()];
-        found.of_variants = Some(as_at_a_look.clone());
-        found.of_cells = Some(as_at_a_look);
+    let n = joined.variants.len();
+    let (mut of_variants, mut of_cells) = (vec![whole; n], vec![whole; n]);
+    let mut times = vec![0_u32; n];
+    for (run, variants) in runs.iter().zip(&joined.of_runs) {
+        let own = levels_of_run(run, rule);
+        for (own_idx, &variant) in variants.iter().enumerate() {
+            let has_any = |trial: &dyno_record::TrialSummary| trial.variant == own_idx;
+            times[variant] += u32::from(run.trials.iter().any(has_any));
+            if let Some((compared, cells)) = &own {
+                of_variants[variant] = of_variants[variant].min(compared[own_idx]);
+                of_cells[variant] = of_cells[variant].min(cells[own_idx]);
+            }
+        }
+    }
+    for variant in 0..n {
+        let share = share_of_look(times[variant]);
+        of_variants[variant] *= share;
+        of_cells[variant] *= share;
+    }
+    // A comparison of two runs is of both: whichever was stopped earlier decides.
+    for variant in joined.n_first..n {
+        if let Some(baseline) = joined.variants[variant].baseline.filter(|_| joined.n_first > 0) {
+            of_variants[variant] = of_cells[variant].min(of_cells[baseline]);
+        }
+    }
+    if of_variants.iter().chain(&of_cells).any(|level| *level < whole) {
+        found.of_variants = Some(of_variants);
+        found.of_cells = Some(of_cells);
     }
     found
+}
+
+/// The levels of comparisons and of cells of each variant of a run that may stop early; none of others.
+/// What was settled follows from the threshold that the run was stopped by, not from that of the
+/// analysis.
+fn levels_of_run(run: &Run, rule: &Rule) -> Option<(Vec<f64>, Vec<f64>)> {
+    let stopping = run.manifest.stopping.as_ref()?;
+    let joined = Joined::new(std::slice::from_ref(run), Kinship::Join);
+    if !joined.interleaved {
+        let as_at_a_look = vec![level_of_a_look(stopping, rule); joined.variants.len()];
+        return Some((as_at_a_look.clone(), as_at_a_look));
+    }
+    let series = series(&joined);
+    let own = Rule { threshold: run.manifest.threshold, ..*rule };
+    Some((levels(&series, stopping, &own), levels_of_cells(&series, stopping, &own)))
 }
 
 /// What stopping did; none of runs that do not stop early, and of several runs together.
@@ -173,7 +216,8 @@ pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<St
     let [run] = runs else { return None };
     let stopping: &StoppingRecord = run.manifest.stopping.as_ref()?;
     let series = series(joined);
-    let settled = settle(&series, stopping, rule);
+    let own = Rule { threshold: run.manifest.threshold, ..*rule };
+    let settled = settle(&series, stopping, &own);
     let open = |variant: usize| match joined.variants[variant].baseline {
         _ if !joined.interleaved => "only interleaved runs are looked at".to_owned(),
         Some(_) => "not decided at every step".to_owned(),

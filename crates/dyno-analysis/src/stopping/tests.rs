@@ -132,9 +132,18 @@ fn findings_use_the_levels_of_the_looks() {
         let compared = findings.comparisons.iter().find(|c| c.variant == variant).unwrap();
         compared.relative.high.unwrap() - compared.relative.low.unwrap()
     };
-    // Stopped at a look: 0.5 % of the level; at the end: 2.5 %.
+    // Stopped at a look: 0.5 % of the level; at the end: 2.5 %. A run that is looked at has no common
+    // error.
+    assert!(with.comparisons.iter().all(|c| c.pooled.is_none()));
     assert!(width(&with, 1) > 2.0 * width(&without, 1));
-    assert!(width(&with, 2) > 1.1 * width(&without, 2));
+    let of_own_pairs = |variant: usize| {
+        let c = without.comparisons.iter().find(|c| c.variant == variant).unwrap();
+        let own = c.pooled.expect("it has one").own_deviation;
+        let n = f64::from(c.relative.n);
+        let half = crate::statistics::t_quantile(0.975, n - 1.0) * own / n.sqrt();
+        200.0 * half.sinh() * (1.0 + c.relative.value / 100.0)
+    };
+    assert!(width(&with, 2) > 1.1 * of_own_pairs(2));
     let own_width = |findings: &crate::Findings, variant: usize| {
         let cell = findings.cells.iter().find(|cell| cell.variant == variant).unwrap();
         let estimate = &cell.metrics[&Metric::Throughput];
@@ -149,6 +158,48 @@ fn findings_use_the_levels_of_the_looks() {
     assert!((facts.confidence_of_looks - 0.995).abs() < 1e-12);
     assert_eq!(with.trials.iter().filter(|trial| trial.state == "not needed").count(), 7);
     assert_eq!(without.stopping, None);
+}
+
+#[test]
+fn levels_follow_from_the_threshold_of_the_run() {
+    let run = partly(&[1_000.0, 500.0, 1_000.0], &[5, 3, 5], 1.0);
+    let with = |threshold: Option<f64>| {
+        let options = Options { threshold, ..Options::default() };
+        let findings = analyse(std::slice::from_ref(&run), &options);
+        let bounds = |c: &crate::Comparison| (c.variant, c.relative.low, c.relative.high);
+        findings.comparisons.iter().map(bounds).collect::<Vec<_>>()
+    };
+    // A threshold under which nothing would have been settled changes no level.
+    assert_eq!(with(None), with(Some(0.000_1)));
+    assert_eq!(with(None), with(Some(0.9)));
+}
+
+#[test]
+fn joined_runs_are_repeated_looks() {
+    let first = run(&["a", "b"], &[4], 3, |v, s, r| 1_000.0 * wobble(v, s, r));
+    let again = |nth: u64| {
+        let mut again = first.clone();
+        again.manifest.created_unix_ms += nth;
+        again.folder = std::path::PathBuf::from(format!("runs/again{nth}"));
+        again
+    };
+    let half_width = |runs: &[Run]| {
+        let findings = analyse(runs, &Options::default());
+        let c = findings.comparisons.iter().find(|c| c.metric == Metric::Throughput).unwrap();
+        let logs: Vec<f64> = c.relative.values.iter().map(|v| (v / 100.0).ln_1p()).collect();
+        let effect = Effect::paired(&logs, 0.0).unwrap();
+        let half = 0.5
+            * ((c.relative.high.unwrap() / 100.0).ln_1p()
+                - (c.relative.low.unwrap() / 100.0).ln_1p());
+        (half, effect)
+    };
+    for (n, level) in [(1, 0.05), (2, 0.05 / 6.0), (3, 0.05 / 12.0)] {
+        let runs: Vec<Run> = (0..n).map(again).collect();
+        let (half, effect) = half_width(&runs);
+        assert!((half / effect.half_width(1.0 - level) - 1.0).abs() < 1e-6, "{n}");
+    }
+    let sum: f64 = (2..1_000).map(share_of_look).sum();
+    assert!(share_of_look(1) == 1.0 && sum < 0.5);
 }
 
 #[test]

@@ -135,6 +135,7 @@ mod tests {
             max: high,
             unit: "%".to_owned(),
             values: Vec::new(),
+            ..Estimate::default()
         }
     }
 

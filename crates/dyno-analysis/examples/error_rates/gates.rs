@@ -1,0 +1,126 @@
+//! The gate: how often it passes what is the same, and what is worse.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{Effect, pooled_errors};
+use dyno_analysis::{GateCall, GateInput, decide_gate};
+use dyno_units::{RandomStream, Seed};
+
+use crate::{RULE, head, percent};
+
+const STUDIES: u32 = 4_000;
+
+/// One line of the table: one candidate against one baseline.
+#[derive(Clone, Copy)]
+struct Setup {
+    /// Whether both were run in the same blocks.
+    paired: bool,
+    steps: usize,
+    repetitions: usize,
+    /// Standard deviation of a trial's throughput; p95 spreads twice as much.
+    noise: f64,
+    /// Standard deviation of what the machine is slower on another afternoon.
+    shift: f64,
+}
+
+/// Logarithms of one metric by step and repetition: half of the noise variance is the trial's.
+fn trials(setup: Setup, noise: f64, random: &mut RandomStream) -> Vec<Vec<f64>> {
+    let half = std::f64::consts::FRAC_1_SQRT_2;
+    let own: Vec<f64> = (0..setup.repetitions).map(|_| random.normal()).collect();
+    let mut step = || own.iter().map(|own| noise * half * (own + random.normal())).collect();
+    (0..setup.steps).map(|_| step()).collect()
+}
+
+/// The harm by step of a candidate that is worse by `harm`.
+fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -> Vec<Effect> {
+    let table = vec![trials(setup, noise, random), trials(setup, noise, random)];
+    let errors = if setup.paired { pooled_errors(&table) } else { None };
+    let of = |step: usize| {
+        let (ours, theirs) = (&table[1][step], &table[0][step]);
+        let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
+        let own = match setup.paired {
+            true => Effect::paired(&differences, 0.0),
+            false => Effect::welch(ours, theirs, 0.0),
+        };
+        let own = own.expect("two repetitions at least");
+        let own = match &errors {
+            Some(errors) => own.with_error(errors[0][step], 0.0),
+            None => own,
+        };
+        Effect { value: own.value + harm, ..own }
+    };
+    (0..setup.steps).map(of).collect()
+}
+
+/// How many of all gates pass, and how many say worse. The harm is at one step only.
+fn rates(setup: Setup, harm: f64) -> (u32, u32) {
+    let mut random = Seed(9)
+        .derive("gate", (setup.repetitions * 100 + setup.steps) as u64)
+        .derive("harm", harm.to_bits() ^ setup.shift.to_bits() ^ setup.noise.to_bits())
+        .stream();
+    let (mut passed, mut stopped) = (0, 0);
+    for _ in 0..STUDIES {
+        let shift = setup.shift * random.normal();
+        let mut inputs = Vec::new();
+        for (is_required, noise) in [(true, setup.noise), (false, 2.0 * setup.noise)] {
+            let found = effects(setup, (noise, shift), &mut random);
+            inputs.extend(found.into_iter().enumerate().map(|(step, effect)| {
+                let added = if step == 0 { harm } else { 0.0 };
+                let own = Effect { value: effect.value + added, ..effect };
+                GateInput {
+                    harm: Some(own),
+                    level: 1.0 - RULE.confidence,
+                    is_required,
+                    is_total_loss: false,
+                }
+            }));
+        }
+        let decisions = decide_gate(&inputs, &RULE);
+        let is_worse = decisions.iter().any(|one| one.call == GateCall::Worse);
+        let mut required = decisions.iter().zip(&inputs).filter(|(_, input)| input.is_required);
+        let is_passed = !is_worse && required.all(|(one, _)| one.call == GateCall::NoWorse);
+        stopped += u32::from(is_worse);
+        passed += u32::from(is_passed);
+    }
+    (passed, stopped)
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns = [
+        "builds",
+        "steps",
+        "noise",
+        "shift",
+        "n",
+        "same: no worse",
+        "same: worse",
+        "threshold worse: passes",
+        "twice the threshold: passes",
+        "twice the threshold: worse",
+    ];
+    head(out, &columns, 1)?;
+    for (paired, shift) in [(true, 0.0), (false, 0.0), (false, 0.01), (false, 0.02)] {
+        for (steps, noise) in [(1, 0.01), (4, 0.01), (1, 0.02), (4, 0.02)] {
+            if shift > 0.0 && noise > 0.01 {
+                continue;
+            }
+            for repetitions in [3, 5, 10, 20] {
+                let setup = Setup { paired, steps, repetitions, noise, shift };
+                let (passed, worse) = rates(setup, 0.0);
+                let (at_threshold, _) = rates(setup, RULE.band());
+                let (at_twice, seen) = rates(setup, 2.0 * RULE.band());
+                let how = if paired { "same blocks" } else { "two runs" };
+                let cells = [passed, worse, at_threshold, at_twice, seen]
+                    .map(|hits| percent(hits, STUDIES));
+                writeln!(
+                    out,
+                    "| {how} | {steps} | {} % | {} % | {repetitions} | {} |",
+                    noise * 100.0,
+                    shift * 100.0,
+                    cells.join(" | ")
+                )?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Quantiles: each trial has a number of response times, and its p95 and p99 are those of its histogram.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{Effect, calls_at, mean, pooled_errors, variance};
+use dyno_record::new_histogram;
+use dyno_units::{RandomStream, Seed};
+
+use crate::{RULE, head, percent};
+
+const STUDIES: u32 = 400;
+/// A baseline and two variants at one step.
+const VARIANTS: usize = 3;
+/// Transactions of a trial.
+const TRANSACTIONS: u32 = 2_000;
+
+/// Response times of one trial: lognormal with a level that differs between trials by 1 %, and a share
+/// of slow ones that differs, too.
+fn quantile(of: f64, random: &mut RandomStream) -> f64 {
+    let level = 0.01 * random.normal();
+    let slow_share = 0.02 * (0.3 * random.normal()).exp();
+    let mut histogram = new_histogram();
+    histogram.auto(true);
+    for _ in 0..TRANSACTIONS {
+        let slow = if random.unit() < slow_share { random.exponential(2.0) } else { 0.0 };
+        let log = level + 0.3 * random.normal() + slow;
+        histogram.record((1e6 * log.exp()) as u64).expect("the histogram grows");
+    }
+    (histogram.value_at_quantile(of) as f64).ln()
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns = ["metric", "n", "false alarm", "effect CI covers", "cell CI covers"];
+    head(out, &columns, 1)?;
+    for (name, of) in [("p95", 0.95), ("p99", 0.99)] {
+        // The truth of a cell: the mean over many trials.
+        let mut random = Seed(17).derive(name, 0).stream();
+        let many: Vec<f64> = (0..4_000).map(|_| quantile(of, &mut random)).collect();
+        let truth = mean(&many);
+        for n in [3_usize, 5, 10] {
+            let mut random = Seed(17).derive(name, n as u64).stream();
+            let (mut alarms, mut covered, mut cells) = (0, 0, 0);
+            for _ in 0..STUDIES {
+                let mut trials = || (0..n).map(|_| quantile(of, &mut random)).collect::<Vec<f64>>();
+                let table: Vec<Vec<Vec<f64>>> = (0..VARIANTS).map(|_| vec![trials()]).collect();
+                let errors = pooled_errors(&table);
+                let mut effects = Vec::new();
+                for variant in 1..VARIANTS {
+                    let pairs = table[variant][0].iter().zip(&table[0][0]);
+                    let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
+                    let own = Effect::paired(&differences, 0.0).expect("pairs");
+                    let error = errors.as_ref().map(|errors| errors[variant - 1][0]);
+                    let effect = error.map_or(own, |error| own.with_error(error, 0.0));
+                    covered += u32::from(effect.p_value() > 0.05);
+                    effects.push((Some(effect), 1.0 - RULE.confidence));
+                }
+                let is_difference = |(call, _): &(dyno_analysis::statistics::Call, Option<f64>)| {
+                    use dyno_analysis::statistics::Call;
+                    matches!(call, Call::Higher | Call::Lower)
+                };
+                alarms += u32::from(calls_at(&effects, &RULE).iter().any(is_difference));
+                let cell = &table[0][0];
+                let own = Effect {
+                    value: mean(cell) - truth,
+                    standard_error: (variance(cell) / n as f64).sqrt(),
+                    freedom: n as f64 - 1.0,
+                    n: n as u32,
+                };
+                cells += u32::from(own.p_value() > 0.05);
+            }
+            writeln!(
+                out,
+                "| {name} | {n} | {} | {} | {} |",
+                percent(alarms, STUDIES),
+                percent(covered, STUDIES * (VARIANTS as u32 - 1)),
+                percent(cells, STUDIES),
+            )?;
+        }
+    }
+    Ok(())
+}

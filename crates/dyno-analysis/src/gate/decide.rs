@@ -1,0 +1,224 @@
+//! The rule of the gate, on plain numbers.
+//!
+//! It asks another question than a verdict: not whether there is a difference, but whether harm of
+//! the threshold or more is excluded. That is a test of non-inferiority, one-sided.
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::power::probability_of_non_inferiority;
+use crate::statistics::{DECIDED_WITH, Effect, REPETITIONS_CAP, Rule, holm, t_quantile};
+
+/// One comparison that the gate judges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GateInput {
+    /// The harm: a difference of logarithms that is above zero where the candidate is worse. None
+    /// without bounds.
+    pub harm: Option<Effect>,
+    /// The level that is left for it: 1 − confidence, or less in a run that was looked at before its
+    /// end.
+    pub level: f64,
+    /// Whether it must be shown to be no worse. Others may only say that it is worse.
+    pub is_required: bool,
+    /// Whether the candidate did nothing at all in any of at least three repetitions.
+    pub is_total_loss: bool,
+}
+
+/// What the gate says of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateCall {
+    /// Harm of the threshold or more is excluded.
+    NoWorse,
+    /// Harm is shown, and it is as large as the threshold or larger.
+    Worse,
+    /// Neither.
+    Open,
+}
+
+/// The call with what it rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GateDecision {
+    /// The call.
+    pub call: GateCall,
+    /// The most harm that is not excluded, on the scale of logarithms; none without bounds.
+    pub limit: Option<f64>,
+    /// Repetitions of a new run that exclude harm with a probability of [`DECIDED_WITH`], for all
+    /// required comparisons together, if there is no difference; none where they are not needed.
+    pub repetitions_needed: Option<u32>,
+}
+
+/// Judges the comparisons of a gate together.
+///
+/// * `NoWorse`: the upper bound of the harm, one-sided at half of the level (97.5 % for a confidence
+///   of 95 %), is below the band. The gate passes where all required ones are: an
+///   intersection-union test (Berger 1982), so that a candidate that is worse by the threshold or
+///   more anywhere passes in at most 2.5 % of cases, however many comparisons there are.
+/// * `Worse`: the one-sided p-value of no harm, corrected by Holm over all comparisons of the gate,
+///   is at most 1 − confidence, and the harm that was measured is not below the band. If nothing is
+///   worse, any such call has a probability of at most 5 %.
+pub fn decide_gate(inputs: &[GateInput], rule: &Rule) -> Vec<GateDecision> {
+    let whole = 1.0 - rule.confidence;
+    let p_values: Vec<f64> = inputs
+        .iter()
+        .filter_map(|one| Some((p_of_no_harm(&one.harm?) * whole / one.level).min(1.0)))
+        .collect();
+    let mut corrected = holm(&p_values).into_iter();
+    let n_required = inputs.iter().filter(|one| one.is_required).count();
+    let decide = |one: &GateInput| {
+        let open = GateDecision { call: GateCall::Open, limit: None, repetitions_needed: None };
+        let Some(harm) = one.harm else {
+            let call = if one.is_total_loss { GateCall::Worse } else { GateCall::Open };
+            return GateDecision { call, ..open };
+        };
+        let p = corrected.next().expect("one corrected value for each known effect");
+        let limit =
+            harm.value + t_quantile(1.0 - one.level / 2.0, harm.freedom) * harm.standard_error;
+        let call = if limit < rule.band() {
+            GateCall::NoWorse
+        } else if p <= whole && harm.value >= rule.band() {
+            GateCall::Worse
+        } else {
+            GateCall::Open
+        };
+        let is_needed = call == GateCall::Open && one.is_required;
+        GateDecision {
+            call,
+            limit: Some(limit),
+            repetitions_needed: is_needed
+                .then(|| repetitions_needed(&harm, rule, (one.level, n_required)))
+                .flatten(),
+        }
+    };
+    inputs.iter().map(decide).collect()
+}
+
+/// The one-sided p-value of no harm.
+fn p_of_no_harm(harm: &Effect) -> f64 {
+    let two_sided = harm.p_value();
+    if harm.value > 0.0 { two_sided / 2.0 } else { 1.0 - two_sided / 2.0 }
+}
+
+/// The fewest repetitions that exclude harm; none where more than [`REPETITIONS_CAP`] are not enough.
+fn repetitions_needed(harm: &Effect, rule: &Rule, (level, required): (f64, usize)) -> Option<u32> {
+    let each = DECIDED_WITH.powf(1.0 / required.max(1) as f64);
+    let is_enough = |n: u32| {
+        let grown = harm.with_repetitions(n);
+        let band = rule.band() / grown.standard_error.max(1e-12);
+        probability_of_non_inferiority(band, grown.freedom, level / 2.0) >= each
+    };
+    let (mut low, mut high) = (2, REPETITIONS_CAP);
+    if !is_enough(high) {
+        return None;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_enough(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Seed;
+
+    use super::*;
+
+    const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
+
+    fn input(value: f64, spread: f64, n: u32) -> GateInput {
+        let standard_error = spread / f64::from(n).sqrt();
+        let harm = Effect { value, standard_error, freedom: f64::from(n - 1), n };
+        GateInput { harm: Some(harm), level: 0.05, is_required: true, is_total_loss: false }
+    }
+
+    #[track_caller]
+    fn check(input: GateInput, expected: GateCall) {
+        assert_eq!(decide_gate(&[input], &RULE)[0].call, expected);
+    }
+
+    #[test]
+    fn it_asks_for_no_harm_and_not_for_no_difference() {
+        // Faster by 8 %, give or take 9 %: a verdict could not say, the gate can.
+        check(input(-0.08, 0.06, 5), GateCall::NoWorse);
+        check(input(0.0, 0.01, 5), GateCall::NoWorse);
+        // Worse for sure, and too little to matter.
+        check(input(0.01, 0.001, 5), GateCall::NoWorse);
+        check(input(0.0, 0.05, 5), GateCall::Open);
+        check(input(0.10, 0.02, 5), GateCall::Worse);
+        // Harm is shown, but less than the threshold was measured.
+        check(input(0.028, 0.005, 5), GateCall::Open);
+    }
+
+    #[test]
+    fn a_run_that_was_looked_at_is_held_to_the_level_of_its_look() {
+        let plain = input(0.0, 0.027, 6);
+        check(plain, GateCall::NoWorse);
+        check(GateInput { level: 0.005, ..plain }, GateCall::Open);
+    }
+
+    #[test]
+    fn what_has_no_bounds_is_open_unless_all_is_lost() {
+        let none = GateInput { harm: None, ..input(0.0, 1.0, 3) };
+        check(none, GateCall::Open);
+        check(GateInput { is_total_loss: true, ..none }, GateCall::Worse);
+    }
+
+    /// Shares of gates over four steps that pass, and that say worse, where the harm is this.
+    fn rates(harm: f64, n: usize, noise: f64) -> (f64, f64) {
+        let mut random = Seed(81).stream();
+        let (mut passed, mut worse) = (0, 0);
+        for _ in 0..1_000 {
+            let mut one = |required: bool| {
+                let pairs: Vec<f64> =
+                    (0..n).map(|_| harm + noise * (random.normal() - random.normal())).collect();
+                let effect = Effect::paired(&pairs, 0.0);
+                GateInput { harm: effect, is_required: required, ..input(0.0, 1.0, 3) }
+            };
+            let inputs: Vec<GateInput> = (0..4).flat_map(|_| [one(true), one(false)]).collect();
+            let calls = decide_gate(&inputs, &RULE);
+            let is_worse = calls.iter().any(|d| d.call == GateCall::Worse);
+            let mut required = calls.iter().zip(&inputs).filter(|(_, i)| i.is_required);
+            let passes = !is_worse && required.all(|(d, _)| d.call == GateCall::NoWorse);
+            passed += u32::from(passes);
+            worse += u32::from(is_worse);
+        }
+        (f64::from(passed) / 1_000.0, f64::from(worse) / 1_000.0)
+    }
+
+    #[test]
+    fn it_passes_what_is_the_same_and_stops_what_is_worse() {
+        let (passed, worse) = rates(0.0, 10, 0.01);
+        assert!(passed > 0.95 && worse < 0.01, "{passed} {worse}");
+        // Harm as large as the threshold passes in at most 2.5 % of cases.
+        let (passed, _) = rates(RULE.band(), 10, 0.01);
+        assert!(passed <= 0.03, "{passed}");
+        let (passed, worse) = rates(2.0 * RULE.band(), 10, 0.01);
+        assert!(passed == 0.0 && worse > 0.9, "{passed} {worse}");
+        // Without any harm it says worse in at most 5 %.
+        let (_, worse) = rates(0.0, 3, 0.03);
+        assert!(worse <= 0.065, "{worse}");
+    }
+
+    #[test]
+    fn as_many_repetitions_as_it_asks_for_pass() {
+        let open = input(0.02, 0.02_f64 * std::f64::consts::SQRT_2, 4);
+        let needed = decide_gate(&[open; 4], &RULE)[0].repetitions_needed.expect("it is open");
+        let mut random = Seed(82).stream();
+        let mut passed = 0;
+        for _ in 0..1_000 {
+            let mut one = || {
+                let pairs: Vec<f64> =
+                    (0..needed).map(|_| 0.02 * (random.normal() - random.normal())).collect();
+                GateInput { harm: Effect::paired(&pairs, 0.0), ..open }
+            };
+            let inputs: Vec<GateInput> = (0..4).map(|_| one()).collect();
+            let all = decide_gate(&inputs, &RULE);
+            passed += u32::from(all.iter().all(|d| d.call == GateCall::NoWorse));
+        }
+        assert!((760..=900).contains(&passed), "{passed} of 1000 with {needed}");
+    }
+}

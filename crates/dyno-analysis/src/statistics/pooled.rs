@@ -1,0 +1,116 @@
+//! A common error term: what trials of all variants and steps say of the spread of each difference.
+//!
+//! Three blocks give each difference two degrees of freedom, although twelve comparisons have
+//! twelve times as many values between them. Where all trials spread alike, one variance for all of
+//! them is estimated far better. Where they do not, it is wrong for some, so that it is guarded: the
+//! variance that is used is the largest of four, each of which holds in another case.
+
+use super::describe::mean;
+
+/// Fewest blocks from which a common error is estimated.
+pub const POOLED_BLOCKS_LEAST: usize = 3;
+/// Fewest degrees of freedom between blocks and variants: with fewer, how much the steps of a trial
+/// share cannot be estimated.
+const FREEDOM_LEAST: usize = 4;
+
+/// The variance of one difference within a block, with its degrees of freedom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PooledError {
+    /// The variance.
+    pub variance: f64,
+    /// Degrees of freedom, not more than there are independent values.
+    pub freedom: f64,
+}
+
+/// The common errors of the differences between each variant and the baseline (`table[0]`), by
+/// variant from the first one that is compared, then by step. None where there are too few values, or
+/// only one difference.
+///
+/// `table[variant][step][block]` are logarithms; all variants have all steps in all blocks.
+///
+/// What is left when the means of variants, steps and blocks are taken out has (blocks − 1) ×
+/// (variants − 1) degrees of freedom at each step. Steps of one trial share a part of their noise, so
+/// those of several steps count for less than their number: freedom is multiplied by
+/// tr(Σ)² / tr(Σ²) (Satterthwaite 1946), both estimated without bias from the covariance of the steps
+/// (Bai and Saranadasa 1996). The variance of a difference is the largest of
+///
+/// 1. twice that of what is left, of all variants and steps,
+/// 2. the mean of the variances of all differences: larger where the baseline spreads most,
+/// 3. the mean of those of this variant over all steps,
+/// 4. twice that of what is left at this step, of all variants.
+pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
+    let n_variants = table.len();
+    let n_steps = table.first()?.len();
+    let n_blocks = table.first()?.first()?.len();
+    if n_variants < 2 || (n_variants - 1) * n_steps < 2 || n_blocks < POOLED_BLOCKS_LEAST {
+        return None;
+    }
+    let freedom = (n_blocks - 1) * (n_variants - 1);
+    if freedom < FREEDOM_LEAST {
+        return None;
+    }
+    let left: Vec<Vec<Vec<f64>>> = (0..n_steps).map(|step| residuals(table, step)).collect();
+    let covariance = |a: usize, b: usize| {
+        let products = left[a].iter().flatten().zip(left[b].iter().flatten());
+        products.map(|(a, b)| a * b).sum::<f64>() / freedom as f64
+    };
+    let at_step: Vec<f64> = (0..n_steps).map(|step| 2.0 * covariance(step, step)).collect();
+    let of_all = mean(&at_step);
+    let own: Vec<Vec<f64>> = (1..n_variants)
+        .map(|variant| (0..n_steps).map(|step| own_variance(table, variant, step)).collect())
+        .collect();
+    let of_differences = mean(&own.concat());
+    let freedom = freedom as f64 * independent_steps(n_steps, freedom as f64, &covariance);
+    let error = |variances: &Vec<f64>, step: usize| PooledError {
+        variance: of_all.max(of_differences).max(mean(variances)).max(at_step[step]),
+        freedom,
+    };
+    Some(
+        own.iter()
+            .map(|variances| (0..n_steps).map(|step| error(variances, step)).collect())
+            .collect(),
+    )
+}
+
+/// What is left at a step of each variant and block without their means.
+fn residuals(table: &[Vec<Vec<f64>>], step: usize) -> Vec<Vec<f64>> {
+    let n_blocks = table[0][step].len();
+    let centers: Vec<f64> = table.iter().map(|variant| mean(&variant[step])).collect();
+    let of_block = |block: usize| {
+        let off: Vec<f64> =
+            table.iter().zip(&centers).map(|(variant, c)| variant[step][block] - c).collect();
+        mean(&off)
+    };
+    let blocks: Vec<f64> = (0..n_blocks).map(of_block).collect();
+    let left = |(variant, center): (&Vec<Vec<f64>>, &f64)| {
+        variant[step].iter().zip(&blocks).map(|(value, block)| value - center - block).collect()
+    };
+    table.iter().zip(&centers).map(left).collect()
+}
+
+fn own_variance(table: &[Vec<Vec<f64>>], variant: usize, step: usize) -> f64 {
+    let pairs = table[variant][step].iter().zip(&table[0][step]);
+    super::describe::variance(&pairs.map(|(our, their)| our - their).collect::<Vec<f64>>())
+}
+
+/// How many independent steps these are worth: tr(Σ)² / tr(Σ²), at least one.
+fn independent_steps(
+    n_steps: usize,
+    freedom: f64,
+    covariance: &dyn Fn(usize, usize) -> f64,
+) -> f64 {
+    let trace: f64 = (0..n_steps).map(|step| covariance(step, step)).sum();
+    let squares: f64 = (0..n_steps)
+        .flat_map(|a| (0..n_steps).map(move |b| (a, b)))
+        .map(|(a, b)| covariance(a, b).powi(2))
+        .sum();
+    let unbiased_squares = squares - trace * trace / freedom;
+    let unbiased_trace = trace * trace * (freedom + 1.0) / freedom - 2.0 * squares / freedom;
+    if unbiased_squares <= 0.0 {
+        return n_steps as f64;
+    }
+    (unbiased_trace / unbiased_squares).clamp(1.0, n_steps as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! A neighbour that disturbs the machine in bursts. It ends when its parent does.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use dyno_units::Seed;
+
+/// The argument by which the command starts itself as the neighbour.
+pub(super) const ARGUMENT: &str = "--as-neighbour";
+
+/// Longest burst and longest pause, in milliseconds.
+const LONGEST_MS: u64 = 6_000;
+/// Bytes of each write that is synced.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// The running neighbour.
+pub(super) struct Neighbour(Child);
+
+impl Neighbour {
+    /// Starts it.
+    pub(super) fn start() -> anyhow::Result<Neighbour> {
+        let own = std::env::current_exe().context("cannot find this program")?;
+        let child = Command::new(own)
+            .args(["aa", ARGUMENT])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .context("cannot start the neighbour")?;
+        Ok(Neighbour(child))
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        // It ends by itself when its input does; this is for the case that it is in a sync.
+        drop(self.0.stdin.take());
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Computes in bursts of up to six seconds and syncs a megabyte now and then, until the input ends.
+#[expect(clippy::disallowed_methods, reason = "it disturbs in real time")]
+pub(super) fn disturb() -> anyhow::Result<()> {
+    let (open, over) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        // The channel closes, and so the neighbour ends.
+        drop(open);
+    });
+    let is_over = || over.try_recv() == Err(TryRecvError::Disconnected);
+    let path = std::env::temp_dir().join(format!("dyno-neighbour-{}", std::process::id()));
+    let mut file = std::fs::File::create_new(&path).context("cannot make a file to sync")?;
+    // An open file needs no name: nothing is left behind however the process ends.
+    std::fs::remove_file(&path).context("cannot remove the name of the file to sync")?;
+    let mut random = Seed(u64::from(std::process::id())).stream();
+    let block = vec![7_u8; WRITE_BYTES];
+    while !is_over() {
+        let until = Instant::now() + Duration::from_millis(random.below(LONGEST_MS));
+        let is_writing = random.below(3) == 0;
+        let mut sum = 0_u64;
+        while Instant::now() < until && !is_over() {
+            sum = (0..200_000_u64).fold(sum, |sum, i| sum.wrapping_mul(31).wrapping_add(i));
+            if is_writing {
+                file.set_len(0)?;
+                file.write_all(&block)?;
+                file.sync_data()?;
+            }
+        }
+        std::hint::black_box(sum);
+        let pause = Duration::from_millis(random.below(LONGEST_MS));
+        if over.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+            break;
+        }
+    }
+    Ok(())
+}
