@@ -35,8 +35,8 @@ pub use analyse::{Options, analyse, analyse_against};
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean, Metric,
-    NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch, TrialFacts,
-    TrialSearch, VariantFacts, Verdict,
+    NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,
+    TrialFacts, TrialSearch, VariantFacts, Verdict,
 };
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate};
 pub use join::same_runs;
