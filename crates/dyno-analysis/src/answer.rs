@@ -11,7 +11,7 @@ mod ranking;
 mod watched;
 
 pub(crate) use ranking::Ranker;
-pub(crate) use watched::is_watched;
+pub use watched::is_watched;
 
 use crate::words::{bounds, count, list, quantity, share};
 use crate::{Answer, CaveatKind, Cell, Comparison, Findings, Metric, StepSearch};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{EncodedHistogram, OwnStepRecord, SearchRecord, StepSummary, new_histogram};
+use dyno_record::{
+    EncodedHistogram, NO_WORKLOAD, OwnStepRecord, SearchRecord, StepSummary, new_histogram,
+};
 use hdrhistogram::Histogram;
 
 use crate::attribution::readings::mean_rate;
@@ -87,6 +89,28 @@ impl Measured {
         self.values.insert(Metric::StepTime, value);
     }
 
+    /// Leaves only what can be known without load: nobody waited for a response. Where the server
+    /// counts statements and not transactions, there is no throughput, and nothing is per transaction.
+    fn keep_watched(&mut self, summary: &StepSummary) {
+        let counts_transactions = !summary.kinds.is_empty();
+        self.values.retain(|metric, value| match metric {
+            Metric::Throughput => true,
+            Metric::ServerCpuPerTransaction
+            | Metric::DiskReadPerTransaction
+            | Metric::DiskWrittenPerTransaction => counts_transactions && value.is_ok(),
+            _ => false,
+        });
+        if counts_transactions {
+            return;
+        }
+        if crate::attribution::uses::statements(summary) == 0 {
+            self.values.remove(&Metric::Throughput);
+        } else {
+            let why = "this server counts statements, not transactions".to_owned();
+            self.values.insert(Metric::Throughput, Err(why));
+        }
+    }
+
     /// The value of a metric, if it was measured.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         self.values.get(&metric)?.as_ref().ok().copied()
@@ -99,9 +123,12 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
             if let Some(summary) = trial.step(step) {
-                let mut measured = measure(trial, step, summary);
-                measured.add_found(joined.steps[step].search.as_ref(), summary);
                 let variant = &joined.variants[trial.variant];
+                let mut measured = measure(trial, step, summary);
+                if variant.workload == NO_WORKLOAD {
+                    measured.keep_watched(summary);
+                }
+                measured.add_found(joined.steps[step].search.as_ref(), summary);
                 measured.add_step_time(joined.steps[step].own_of(variant), summary);
                 all.push(measured);
             }

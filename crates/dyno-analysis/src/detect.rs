@@ -8,6 +8,7 @@ mod law;
 mod missed;
 
 pub(crate) use alike::is_cached_unlike;
+pub(crate) use course::patterns;
 
 use std::collections::BTreeMap;
 
@@ -173,8 +174,13 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         advice.push("give the generator more `workers`, or spread the load over fewer clients");
     }
     if let Some((most, place)) = worst(&used).filter(|(most, _)| *most > CALIBRATED_MOST) {
+        let is_disturbed = |p: &Place<'_>| p.summary.generator.calibration_disturbed;
+        let but = match limited.iter().any(is_disturbed) {
+            true => ", by a calibration that other processes disturbed: the true share is lower",
+            false => "",
+        };
         parts.push(format!(
-            "its workers did {} of the statements they can do on this machine ({place})",
+            "its workers did {} of the statements they can do on this machine ({place}{but})",
             share(most)
         ));
         advice.push(

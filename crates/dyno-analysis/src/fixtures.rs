@@ -167,6 +167,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             busiest_worker: 0.2,
             rss_bytes: 1 << 20,
             share_of_calibrated: None,
+            calibration_disturbed: false,
         },
         server_cpu_s: Some(8.0),
         error_examples: BTreeMap::new(),

@@ -21,6 +21,7 @@ pub mod insert_benchmark;
 mod join;
 pub mod kinds;
 mod main_metric;
+pub mod readings;
 pub mod scaling;
 mod searches;
 mod settings;
@@ -32,6 +33,7 @@ pub mod tpcc;
 mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
+pub use answer::is_watched;
 pub use caveat::{Caveat, CaveatKind};
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean, Metric,

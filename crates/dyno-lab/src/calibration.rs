@@ -8,6 +8,9 @@ use dyno_workload::Dialect;
 pub struct Calibration {
     /// One for each protocol and number of clients.
     pub rates: Vec<CalibratedRate>,
+    /// Whether other processes took the worker's CPU while it was calibrated: it can do more than
+    /// this says, and shares of it are too high.
+    pub is_disturbed: bool,
 }
 
 /// What one worker can do with so many clients.
@@ -48,7 +51,7 @@ mod tests {
             statements_per_s,
         };
         let rates = vec![rate(1, 100.0), rate(16, 1000.0), rate(64, 2000.0)];
-        let calibration = Calibration { rates };
+        let calibration = Calibration { rates, is_disturbed: false };
         let check = |clients: f64, expected: f64| {
             assert_eq!(calibration.share(Dialect::MySql, clients, 50.0), Some(expected));
         };

@@ -139,6 +139,8 @@ impl Drive<'_> {
                 summary.generator.rss_bytes = dyno_host::own_rss_bytes().unwrap_or_default();
             }
             summary.generator.share_of_calibrated = self.share(server.as_ref(), &summary);
+            summary.generator.calibration_disturbed =
+                self.lab.calibration.as_ref().is_some_and(|calibration| calibration.is_disturbed);
         }
         Ok(StepEnd { summary, probes, did, meanings })
     }
@@ -360,6 +362,7 @@ fn generator(used: &GeneratorUse, rss_bytes: f64) -> GeneratorSummary {
         busiest_worker: used.busiest_worker,
         rss_bytes: rss_bytes as u64,
         share_of_calibrated: None,
+        calibration_disturbed: false,
     }
 }
 

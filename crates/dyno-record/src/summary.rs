@@ -323,6 +323,9 @@ pub struct GeneratorSummary {
     /// so many clients, by `dyno calibrate`. None where that is not known.
     #[serde(default)]
     pub share_of_calibrated: Option<f64>,
+    /// Whether other processes disturbed that calibration: then the share is too high.
+    #[serde(default)]
+    pub calibration_disturbed: bool,
 }
 
 /// Per-second columns of a step; all of the same length.

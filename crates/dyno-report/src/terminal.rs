@@ -1,6 +1,6 @@
 //! Findings → plain text for a terminal: the answer, one table, the caveats.
 
-use dyno_analysis::{Findings, Metric, Verdict};
+use dyno_analysis::{Findings, Metric, Verdict, is_watched};
 
 use crate::field;
 use crate::format::{self, Unit};
@@ -130,7 +130,10 @@ impl Row {
 
 /// The table of estimates and effects, with p95 beside them where there is room, else below.
 fn tables(out: &mut String, view: &View<'_>, page: &Page) {
-    let wide = rows(view, true);
+    if is_watched(view.findings) && !view.has(view.main_metric()) {
+        return;
+    }
+    let wide = rows(view, view.has(Metric::ResponseP95));
     if wide.len() == 1 {
         page.paragraph(out, "Nothing was measured.", "", Ink::Plain);
         return;

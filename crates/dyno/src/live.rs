@@ -2,12 +2,14 @@
 
 mod curve;
 mod load;
+mod search;
 mod wait;
 
 use std::io::Write;
 
 pub(crate) use curve::Curve;
-pub(crate) use load::{LoadView, debt, processes, short};
+pub(crate) use load::{LoadView, deferred, processes, short};
+pub(crate) use search::SearchView;
 pub(crate) use wait::WaitView;
 
 use crate::terminal;
@@ -21,8 +23,16 @@ pub(crate) struct Panel {
 impl Panel {
     /// Draws these lines in place of those of before, cut to the terminal's width.
     pub(crate) fn draw(&mut self, lines: &[String]) {
-        let width = terminal::width().saturating_sub(1);
-        let cut: Vec<String> = lines.iter().map(|line| cut(line, width)).collect();
+        self.draw_with_tail(lines, "");
+    }
+
+    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole where there is no room
+    /// for all of it.
+    pub(crate) fn draw_with_tail(&mut self, lines: &[String], tail: &str) {
+        let width = terminal::message_width().saturating_sub(1);
+        let mut tails = std::iter::once(tail).chain(std::iter::repeat(""));
+        let mut fit = |line: &String| fit(line, tails.next().unwrap_or_default(), width);
+        let cut: Vec<String> = lines.iter().map(&mut fit).collect();
         let text = format!("{}{}", self.home(), cut.join("\r\n"));
         put(&text);
         self.n_lines = lines.len();
@@ -52,10 +62,19 @@ fn put(text: &str) {
     let _ = err.flush();
 }
 
+/// A line and what must stay of it, in at most so many characters: the line gives way first.
+fn fit(line: &str, tail: &str, width: usize) -> String {
+    let left = width.saturating_sub(tail.chars().count());
+    cut(&(cut(line, left) + tail), width)
+}
+
 /// A line of at most so many characters.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
+    }
+    if width == 0 {
+        return String::new();
     }
     line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
@@ -69,6 +88,20 @@ mod tests {
         assert_eq!(cut("12345", 5), "12345");
         assert_eq!(cut("123456", 5), "1234…");
         assert_eq!(cut("äöüäöü", 4), "äöü…");
+        assert_eq!(cut("12345", 0), "");
+    }
+
+    #[test]
+    fn the_time_left_stays_whole() {
+        let check = |width: usize, expected: &str| {
+            assert_eq!(
+                fit("[trial 1/20 wal-full #1] deploying", " · about 36 s left", width),
+                expected
+            );
+        };
+        check(80, "[trial 1/20 wal-full #1] deploying · about 36 s left");
+        check(49, "[trial 1/20 wal-full #1] deplo… · about 36 s left");
+        check(10, " · about …");
     }
 
     #[test]

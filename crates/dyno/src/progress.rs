@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
-use dyno_study::Plan;
+use dyno_study::{LoadLevel, Plan, PlannedStep};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::commands::report::date;
-use crate::live::{LoadView, Panel, WaitView};
+use crate::live::{LoadView, Panel, SearchView, WaitView};
 use crate::terminal;
 
 /// Lines of a server's log that are told of a trial that failed.
-pub(crate) const LOG_LINES: usize = 5;
+const LOG_LINES: usize = 5;
 
 /// How often populating, and a wait, are told of where lines stay.
 const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
@@ -24,7 +24,11 @@ pub(crate) struct Progress {
     is_interactive: bool,
     n_trials: usize,
     trial_time: Nanoseconds,
-    steps: Vec<String>,
+    steps: Vec<PlannedStep>,
+    /// The search of the step that runs, if it is one.
+    search: Option<SearchView>,
+    /// Idle time between two loads.
+    rest: Nanoseconds,
     began: Nanoseconds,
     /// Trials that ended in this process, and the time they took.
     ended: u32,
@@ -56,7 +60,9 @@ impl Progress {
             is_interactive: terminal::is_interactive(),
             n_trials: plan.trials.len(),
             trial_time: plan.trial_time_least(),
-            steps: plan.steps.iter().map(|step| step.name.clone()).collect(),
+            steps: plan.steps.clone(),
+            search: None,
+            rest: plan.rest,
             began: lab.clock.now(),
             ended: 0,
             current: None,
@@ -85,6 +91,9 @@ impl Progress {
                 }
             }
             EventKind::PhaseBegan { name, phase, step } => {
+                if self.load_of != Some(*step) {
+                    self.search = self.search_of(*step);
+                }
                 if phase == "warm-up" || self.load_of != Some(*step) {
                     (self.load, self.load_of) = (LoadView::default(), Some(*step));
                 }
@@ -98,7 +107,7 @@ impl Progress {
                         ..0 => "warm-up".to_owned(),
                         second => format!("second {second}"),
                     };
-                    self.draw(&format!("{}, {when}", self.steps[*step]));
+                    self.draw(&format!("{}, {when}", self.steps[*step].name));
                 }
             }
             EventKind::ReadingsTaken { values } => self.load.set_readings(values),
@@ -107,12 +116,17 @@ impl Progress {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
                 let ending =
                     broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
+                let left = self.search.as_mut().map(|search| {
+                    search.push(*level, broken_by.is_none());
+                    format!("; {}", search.left())
+                });
+                let left = left.filter(|_| !self.is_interactive).unwrap_or_default();
                 self.permanent(&format!(
-                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}"
+                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}{left}"
                 ));
             }
             EventKind::StepEnded { step, throughput, p95_us } => {
-                let name = self.steps[*step].clone();
+                let name = self.steps[*step].name.clone();
                 let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
                 self.permanent(&text);
             }
@@ -208,15 +222,15 @@ impl Progress {
             terminal::say(&format!("[{}] {text}", self.context));
             return;
         }
-        let line = format!("[{}] {text}{}", self.context, self.time_left());
-        self.panel.draw(&[line]);
+        let line = format!("[{}] {text}", self.context);
+        self.panel.draw_with_tail(&[line], &self.time_left());
     }
 
     /// The step that runs, in several lines that are drawn again and again.
     fn draw(&mut self, text: &str) {
-        let mut lines = vec![format!("[{}] {text}{}", self.context, self.time_left())];
+        let mut lines = vec![format!("[{}] {text}", self.context)];
         lines.extend(self.load.lines(self.n_cpus));
-        self.panel.draw(&lines);
+        self.panel.draw_with_tail(&lines, &self.time_left());
     }
 
     fn permanent(&mut self, text: &str) {
@@ -232,8 +246,20 @@ impl Progress {
         self.panel.wipe();
     }
 
-    /// From the mean time of the trials so far, or from the plan while there are none.
+    /// The view of a step that searches.
+    fn search_of(&self, step: usize) -> Option<SearchView> {
+        let step = self.steps.get(step)?;
+        let LoadLevel::Search(search) = &step.load else { return None };
+        let probe = step.warm_up + step.duration + self.rest;
+        Some(SearchView::new(search, probe))
+    }
+
+    /// From the mean time of the trials so far, or from the plan while there are none; of a single
+    /// search, from the probes that it still takes.
     fn time_left(&self) -> String {
+        if let (Some(search), 1, 1) = (&self.search, self.n_trials, self.steps.len()) {
+            return format!(" · {}", search.left());
+        }
         let Some(current) = self.current else { return String::new() };
         let elapsed = self.clock.now().saturating_sub(self.began);
         let trials_left = (self.n_trials as u64 + 1).saturating_sub(u64::from(current));

@@ -46,14 +46,67 @@ pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
 }
 
-/// Whether messages are read by a person at a terminal.
+/// Whether messages go to a terminal where lines can be drawn again in place.
 pub(crate) fn is_interactive() -> bool {
-    std::io::stderr().is_terminal()
+    std::io::stderr().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
 
-/// Whether results are read at a terminal, so that colours help.
+/// Whether results go to a terminal where lines can be drawn again in place.
 pub(crate) fn out_is_terminal() -> bool {
-    std::io::stdout().is_terminal()
+    std::io::stdout().is_terminal() && !is_dumb(variable("TERM").as_deref())
+}
+
+/// Whether results are printed in colour.
+pub(crate) fn out_has_colours() -> bool {
+    ColourWishes::read().allow(std::io::stdout().is_terminal())
+}
+
+/// Whether messages are printed in colour.
+pub(crate) fn messages_have_colours() -> bool {
+    ColourWishes::read().allow(std::io::stderr().is_terminal())
+}
+
+/// What the environment says of colours: NO_COLOR (no-color.org), CLICOLOR and CLICOLOR_FORCE
+/// (bixense.com/clicolors), TERM.
+#[derive(Clone, Debug, Default)]
+struct ColourWishes {
+    no_color: Option<String>,
+    clicolor: Option<String>,
+    clicolor_force: Option<String>,
+    term: Option<String>,
+}
+
+impl ColourWishes {
+    fn read() -> ColourWishes {
+        ColourWishes {
+            no_color: variable("NO_COLOR"),
+            clicolor: variable("CLICOLOR"),
+            clicolor_force: variable("CLICOLOR_FORCE"),
+            term: variable("TERM"),
+        }
+    }
+
+    /// NO_COLOR has the last word, then CLICOLOR_FORCE; else colours are for terminals alone.
+    fn allow(&self, is_terminal: bool) -> bool {
+        let is_set = |wish: &Option<String>| wish.as_deref().is_some_and(|wish| !wish.is_empty());
+        if is_set(&self.no_color) {
+            return false;
+        }
+        if is_set(&self.clicolor_force) && self.clicolor_force.as_deref() != Some("0") {
+            return true;
+        }
+        is_terminal && self.clicolor.as_deref() != Some("0") && !is_dumb(self.term.as_deref())
+    }
+}
+
+/// Whether a terminal of this kind can neither move its cursor nor show colours.
+fn is_dumb(term: Option<&str>) -> bool {
+    term == Some("dumb")
+}
+
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Lines of the terminal, 24 where there is none.
@@ -62,10 +115,22 @@ pub(crate) fn height() -> usize {
     size.map_or(24, |size| usize::from(size.ws_row)).max(8)
 }
 
-/// Columns of the terminal, 100 where there is none.
+/// Columns for results: those of the terminal within reason, 100 where there is none.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    size.map_or(100, |size| usize::from(size.ws_col)).clamp(60, 160)
+    columns(size.map(|size| size.ws_col)).clamp(40, 160)
+}
+
+/// Columns for messages, which go to standard error. As narrow as the terminal is: a line that is
+/// wider breaks, and is then not erased as one.
+pub(crate) fn message_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    columns(size.map(|size| size.ws_col)).clamp(10, 160)
+}
+
+/// Terminals that do not know their size say 0.
+fn columns(told: Option<u16>) -> usize {
+    told.filter(|columns| *columns > 0).map_or(100, usize::from)
 }
 
 #[cfg(test)]
@@ -83,6 +148,39 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Err(self.0.into())
         }
+    }
+
+    #[test]
+    fn colours_are_as_the_environment_wishes() {
+        let wish = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let check = |(no_color, clicolor, force, term): (&str, &str, &str, &str), expected| {
+            let wishes = ColourWishes {
+                no_color: wish(no_color),
+                clicolor: wish(clicolor),
+                clicolor_force: wish(force),
+                term: wish(term),
+            };
+            assert_eq!([wishes.allow(true), wishes.allow(false)], expected, "{wishes:?}");
+        };
+        check(("", "", "", ""), [true, false]);
+        check(("", "", "", "xterm"), [true, false]);
+        check(("1", "", "", "xterm"), [false, false]);
+        check(("1", "", "1", "xterm"), [false, false]);
+        check(("", "0", "", "xterm"), [false, false]);
+        check(("", "0", "1", "xterm"), [true, true]);
+        check(("", "", "0", "xterm"), [true, false]);
+        check(("", "", "", "dumb"), [false, false]);
+        assert!(
+            ColourWishes { no_color: Some(String::new()), ..ColourWishes::default() }.allow(true)
+        );
+    }
+
+    #[test]
+    fn a_terminal_without_a_size_has_the_usual_one() {
+        let check = |told, expected: usize| assert_eq!(columns(told), expected);
+        check(None, 100);
+        check(Some(0), 100);
+        check(Some(50), 50);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use dyno_record::Run;
 use expect_test::{Expect, expect};
 
 use crate::fixtures::{fail, make_open, run, wobble};
-use crate::{Options, analyse};
+use crate::{Metric, Options, analyse};
 
 /// Headline, and details below it.
 #[track_caller]
@@ -46,6 +46,12 @@ fn watch(run: &mut Run, readings: &[(&str, f64)]) {
 #[test]
 fn a_server_that_was_only_watched() {
     let mut server = run(&["watch"], &[0], 1, |_, _, _| 1234.0);
+    // MariaDB and MySQL count statements; nobody counts what they commit by themselves.
+    for step in server.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        step.kinds.clear();
+        (step.reads, step.writes) = (0, 0);
+        step.others = (1234.0 * step.measured_s) as u64;
+    }
     watch(
         &mut server,
         &[
@@ -62,11 +68,39 @@ fn a_server_that_was_only_watched() {
     check(
         &server,
         &expect![[r#"
-            Watched without load: the server took 0.42 of 4 CPUs on average (all together 0.61) and the server counted 1,234 statements/s, Dyno's probes included.
+            Observed (Dyno sent no load): the server used 0.42 of 4 CPUs, the whole machine 0.61; it ran 1,234 statements/s, Dyno's own included.
             - All disks: 12 reads/s (98.3 kB/s), 250 writes/s (4.1 MB/s).
-            - The engine's debt was up to 6.5 times what counts as paid, and 6.5 times at the end; its parts at the most: history list length 6,500."#]],
+            - Deferred work of the engine at its peak: history list length 6,500."#]],
     );
-    assert!(analyse(&[server], &Options::default()).caveats.is_empty());
+    let findings = analyse(&[server], &Options::default());
+    assert!(findings.caveats.is_empty());
+    // A statement is no transaction: nothing is told by transaction, nor of responses.
+    let cell = &findings.cells[0];
+    assert_eq!(cell.metrics.keys().collect::<Vec<_>>(), Vec::<&Metric>::new());
+    let why = cell.absent.get(&Metric::Throughput).map(String::as_str);
+    assert_eq!(why, Some("this server counts statements, not transactions"));
+    assert_eq!(cell.absent.len(), 1, "{:?}", cell.absent);
+    let cpu = findings.attribution[0].uses.iter().find(|used| used.name == "cpu.server");
+    let cpu = cpu.expect("it was read");
+    assert!(cpu.per_transaction.is_none());
+    let per_statement = cpu.per_statement.as_ref().map(|estimate| estimate.value);
+    assert!(per_statement.is_some_and(|us| (us - 420_000.0 / 1234.0).abs() < 1.0));
+}
+
+#[test]
+fn a_server_that_counts_its_commits() {
+    let mut server = run(&["watch"], &[0], 1, |_, _, _| 50.0);
+    watch(&mut server, &[("server.cpu_s_per_s", 0.2), ("cpu.busy_s_per_s", 2.4)]);
+    check(
+        &server,
+        &expect![[r#"
+            Observed (Dyno sent no load): the machine was busy with other work, 2.2 of 4 CPUs; the server used 0.2; it committed 50 transactions/s, Dyno's own included."#]],
+    );
+    let findings = analyse(&[server], &Options::default());
+    let cell = &findings.cells[0];
+    assert!(cell.metrics.contains_key(&Metric::Throughput));
+    assert!(!cell.metrics.contains_key(&Metric::ResponseP95), "nobody waited for a response");
+    assert!(cell.absent.is_empty(), "{:?}", cell.absent);
 }
 
 #[test]
@@ -75,12 +109,12 @@ fn a_host_that_was_only_watched() {
     watch(&mut host, &[("cpu.busy_s_per_s", 0.61), ("debt.gauge", 0.1)]);
     for step in host.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
         step.kinds.clear();
+        (step.reads, step.writes, step.others) = (0, 0, 0);
     }
     check(
         &host,
         &expect![[r#"
-            Watched without load: 0.61 of 4 CPUs were busy on average.
-            - The engine's debt was paid all the time."#]],
+            Observed (Dyno sent no load): 0.61 of 4 CPUs of this machine were busy."#]],
     );
 }
 

@@ -1,4 +1,4 @@
-//! The answer of what was watched without load: nothing was asked, so it tells what went on.
+//! The answer of what was observed without load: nothing was asked, so it says what went on.
 
 use dyno_record::NO_WORKLOAD;
 
@@ -7,22 +7,26 @@ use crate::debt::DebtFacts;
 use crate::words::{bytes, list, number};
 use crate::{Answer, Findings, Metric};
 
-/// Whether all that the findings hold was watched without load.
-pub(crate) fn is_watched(findings: &Findings) -> bool {
+/// Other processes that take at least this share of all CPUs, and more than the server, are told
+/// first.
+const BUSY_ELSEWHERE: f64 = 0.25;
+
+/// Whether all that the findings hold was observed without load (`dyno watch`).
+pub fn is_watched(findings: &Findings) -> bool {
     let is_watched = |variant: &crate::VariantFacts| variant.workload == NO_WORKLOAD;
     !findings.variants.is_empty() && findings.variants.iter().all(is_watched)
 }
 
-/// The answer, if all that the findings hold was watched without load.
+/// The answer, if all that the findings hold was observed without load.
 pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     if !is_watched(findings) {
         return None;
     }
     let mut sentences = findings.attribution.iter().flat_map(|facts| told(findings, facts));
-    let headline = sentences.next().unwrap_or_else(|| "Watched without load.".to_owned());
+    let headline = sentences.next().unwrap_or_else(|| "Observed (Dyno sent no load).".to_owned());
     let mut details: Vec<String> = sentences.collect();
     let gauges = findings.debt.iter().filter(|facts| facts.reading == "debt.gauge");
-    details.extend(gauges.map(|gauge| debt(gauge, &findings.debt)));
+    details.extend(gauges.filter_map(|gauge| deferred(gauge, &findings.debt)));
     Some(Answer { headline, details })
 }
 
@@ -32,33 +36,23 @@ fn told(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
         let used = facts.uses.iter().find(|used| used.name == name)?;
         used.per_second.as_ref().map(|estimate| estimate.value)
     };
-    let cpus = |name: &str| per_second(name).map(|us| number(us / 1e6));
-    let n = findings.cpus;
-    let cpu = match (cpus("cpu.server"), cpus("cpu.machine")) {
-        (Some(server), Some(all)) => {
-            Some(format!("the server took {server} of {n} CPUs on average (all together {all})"))
-        }
-        (None, Some(all)) => Some(format!("{all} of {n} CPUs were busy on average")),
-        (Some(server), None) => Some(format!("the server took {server} of {n} CPUs on average")),
-        (None, None) => None,
-    };
-    let server = findings.variants[facts.variant].server.to_lowercase();
-    let what = match server {
-        server if server.contains("postgresql") => "commits",
-        server if server.contains("pgbouncer") => "transactions",
-        _ => "statements",
-    };
+    let cpus = |name: &str| per_second(name).map(|us| us / 1e6);
     let cell = findings.cells.iter().find(|c| (c.variant, c.step) == (facts.variant, facts.step));
-    let counted = cell
+    // Without its processes, what is known of CPUs is of this machine and not of the server.
+    let it = if cpus("cpu.server").is_some() { "it" } else { "the server" };
+    let transactions = cell
         .and_then(|cell| cell.metrics.get(&Metric::Throughput))
         .filter(|rate| rate.value > 0.0)
-        .map(|rate| {
-            format!("the server counted {} {what}/s, Dyno's probes included", number(rate.value))
-        });
-    let parts: Vec<String> = cpu.into_iter().chain(counted).collect();
+        .map(|rate| format!("{it} committed {} transactions/s", number(rate.value)));
+    let statements =
+        || per_second("statements").map(|rate| format!("{it} ran {} statements/s", number(rate)));
+    let counted = transactions
+        .or_else(statements)
+        .map_or_else(String::new, |counted| format!("; {counted}, Dyno's own included"));
     let mut sentences = Vec::new();
-    if !parts.is_empty() {
-        sentences.push(format!("Watched without load: {}.", list(&parts)));
+    let cpu = cpu_sentence(cpus("cpu.server"), cpus("cpu.machine"), findings.cpus);
+    if let Some(cpu) = cpu {
+        sentences.push(format!("Observed (Dyno sent no load): {cpu}{counted}."));
     }
     let disk = |count: &str, size: &str| {
         Some(format!("{} {count}/s ({}/s)", number(per_second(count)?), bytes(per_second(size)?)))
@@ -71,26 +65,54 @@ fn told(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     sentences
 }
 
-/// How much was put off, and which part of it was the most.
-fn debt(gauge: &DebtFacts, all: &[DebtFacts]) -> String {
-    let most = gauge.most.value;
-    if most <= 1.0 {
-        return "The engine's debt was paid all the time.".to_owned();
+/// Who used the CPUs; the others first where they used most.
+fn cpu_sentence(server: Option<f64>, machine: Option<f64>, cpus: u32) -> Option<String> {
+    Some(match (server, machine) {
+        (Some(server), Some(machine)) => {
+            let others = (machine - server).max(0.0);
+            if others > server && others >= BUSY_ELSEWHERE * f64::from(cpus) {
+                format!(
+                    "the machine was busy with other work, {} of {cpus} CPUs; the server used {}",
+                    number(others),
+                    number(server)
+                )
+            } else {
+                format!(
+                    "the server used {} of {cpus} CPUs, the whole machine {}",
+                    number(server),
+                    number(machine)
+                )
+            }
+        }
+        (None, Some(machine)) => {
+            format!("{} of {cpus} CPUs of this machine were busy", number(machine))
+        }
+        (Some(server), None) => format!("the server used {} of {cpus} CPUs", number(server)),
+        (None, None) => return None,
+    })
+}
+
+/// What the engine had put off when it was most, part by part. No verdict: how much of it is left
+/// alone is the server's own choice, and an idle server with default settings keeps dirty pages.
+fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
+    let of_gauge = |facts: &&DebtFacts| {
+        (facts.variant, facts.step) == (gauge.variant, gauge.step)
+            && facts.reading != gauge.reading
+            && facts.most.value > 0.0
+    };
+    let parts: Vec<String> = all.iter().filter(of_gauge).map(part).collect();
+    (!parts.is_empty())
+        .then(|| format!("Deferred work of the engine at its peak: {}.", list(&parts)))
+}
+
+/// `dirty pages 5.6 %`, `history list length 6,500`, `pending compaction 1.2 GB`.
+fn part(facts: &DebtFacts) -> String {
+    let name = facts.reading.trim_start_matches("debt.").replace('_', " ");
+    let (most, unit) = (facts.most.value, facts.unit.as_str());
+    let name = name.trim_end_matches(" percent").trim_end_matches(" bytes");
+    match unit {
+        "%" => format!("{name} {} %", number(most)),
+        "bytes" => format!("{name} {}", bytes(most)),
+        _ => format!("{name} {}", number(most)),
     }
-    let parts: Vec<String> = all
-        .iter()
-        .filter(|facts| (facts.variant, facts.step) == (gauge.variant, gauge.step))
-        .filter(|facts| facts.reading != gauge.reading && facts.most.value > 0.0)
-        .map(|facts| {
-            let name = facts.reading.trim_start_matches("debt.").replace('_', " ");
-            format!("{name} {}", number(facts.most.value))
-        })
-        .collect();
-    format!(
-        "The engine's debt was up to {} times what counts as paid, and {} times at the end; its \
-         parts at the most: {}.",
-        number(most),
-        number(gauge.at_end.value),
-        list(&parts)
-    )
 }

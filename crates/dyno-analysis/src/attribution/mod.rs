@@ -5,7 +5,7 @@ pub(crate) use field::field_names;
 pub(crate) mod readings;
 #[cfg(test)]
 mod tests;
-mod uses;
+pub(crate) mod uses;
 mod work;
 
 use dyno_record::StepSummary;

@@ -21,6 +21,20 @@ pub(super) enum Origin {
     Statements,
 }
 
+/// Every pattern of readings that resources are read from.
+pub(crate) fn patterns() -> Vec<&'static str> {
+    let of = |origin: Origin| -> Vec<&'static str> {
+        match origin {
+            Origin::Reading(reading, _) => vec![reading],
+            Origin::Sum(a, b) => vec![a, b],
+            Origin::All(pattern) => vec![pattern],
+            Origin::Engines(engines) => engines.concat(),
+            Origin::Statements => Vec::new(),
+        }
+    };
+    RESOURCES.into_iter().flat_map(|(.., origin)| of(origin)).collect()
+}
+
 /// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
@@ -177,7 +191,10 @@ impl Resource {
                 let none = || "no reading of the server tells how many".to_owned();
                 engines.iter().filter_map(told).reduce(|a, b| a + b).ok_or_else(none)
             }
-            Origin::Statements => Ok(statements(summary) as f64 / summary.measured_s),
+            Origin::Statements => match statements(summary) {
+                0 => Err("no statements were counted".to_owned()),
+                n => Ok(n as f64 / summary.measured_s),
+            },
         }
     }
 
@@ -210,6 +227,6 @@ impl Resource {
 
 /// Statements of the measure phase. Several that are sent together share one round trip, which no
 /// record counts.
-pub(super) fn statements(summary: &StepSummary) -> u64 {
+pub(crate) fn statements(summary: &StepSummary) -> u64 {
     summary.reads + summary.writes + summary.others
 }

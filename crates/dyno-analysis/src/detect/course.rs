@@ -206,7 +206,13 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
 }
 
 /// Readings that tell for how long a server has run.
-const AGES: [&str; 4] = ["*.uptime_s", "*.uptime", "server.age_s", "*.postmaster_age_s"];
+const AGES: [&str; 1] = ["*.uptime_s"];
+
+/// Every pattern of readings that these caveats refer to.
+pub(crate) fn patterns() -> Vec<&'static str> {
+    let single = ["server.processes", "cpu.steal_pct", "rest.cpu_s_per_s", "cpu.unsampled_s_per_s"];
+    AGES.into_iter().chain(single).collect()
+}
 
 /// Whether the server became younger during a step.
 fn is_restarted(summary: &StepSummary) -> bool {

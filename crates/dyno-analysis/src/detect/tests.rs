@@ -79,9 +79,10 @@ fn workers_close_to_what_they_were_calibrated_to() {
     let caveat = only(CaveatKind::GeneratorLimit, |run| {
         run.trials[0].steps[0].generator.share_of_calibrated = Some(0.65);
         run.trials[1].steps[0].generator.share_of_calibrated = Some(0.85);
+        run.trials[1].steps[0].generator.calibration_disturbed = true;
     });
     contains(&caveat.message, "did 85 % of the statements they can do");
-    contains(&caveat.message, "(b at 4 clients)");
+    contains(&caveat.message, "(b at 4 clients, by a calibration that other processes disturbed");
     assert_eq!((caveat.variants, caveat.steps), (vec![1], vec![0]));
 }
 

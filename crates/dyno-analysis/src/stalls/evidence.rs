@@ -66,11 +66,8 @@ struct Sign {
 
 /// Readings of processes that stop where a process does.
 const NOT_RUNNING: &[&str] = &["server.cpu_s_per_s", "server.foreground.cpu_s_per_s"];
-const CHECKPOINT_LIMITS: &[&str] = &[
-    "innodb.checkpoint_age_max_bytes",
-    "innodb.checkpoint_age_max_text_bytes",
-    "innodb.checkpoint_max_age",
-];
+const CHECKPOINT_LIMITS: &[&str] =
+    &["innodb.checkpoint_age_max_bytes", "innodb.checkpoint_age_max_text_bytes"];
 
 const fn up(name: &'static str, patterns: &'static [&'static str]) -> Sign {
     Sign { name, way: Way::Up, patterns }
@@ -78,12 +75,12 @@ const fn up(name: &'static str, patterns: &'static [&'static str]) -> Sign {
 
 /// The catalogue. A reading counts for the first sign that it fits.
 const SIGNS: &[Sign] = &[
-    up("a process that did not run", &["server.stopped*", "*.not_running*"]),
+    up("a process that did not run", &["server.stopped"]),
     Sign { name: "a process that did not run", way: Way::DownTo(0.7), patterns: NOT_RUNNING },
     Sign {
         name: "checkpoint age at its limit",
         way: Way::ToLimit(CHECKPOINT_LIMITS),
-        patterns: &["innodb.checkpoint_age", "innodb.checkpoint_age_bytes"],
+        patterns: &["innodb.checkpoint_age_bytes"],
     },
     Sign {
         // In percent of its limit; from seven eighths on InnoDB flushes as fast as it can.
@@ -202,6 +199,18 @@ const SIGNS: &[Sign] = &[
         &["disk.read_bytes_per_s", "disk.reads_per_s", "server.disk_read_bytes_per_s"],
     ),
 ];
+
+/// Every pattern of readings that the catalogue refers to.
+pub(crate) fn patterns() -> Vec<&'static str> {
+    let of_sign = |sign: &'static Sign| {
+        let limits: &[&'static str] = match sign.way {
+            Way::ToLimit(names) => names,
+            _ => &[],
+        };
+        sign.patterns.iter().chain(limits).copied()
+    };
+    SIGNS.iter().flat_map(of_sign).collect()
+}
 
 /// What is ordinary of one reading.
 struct Ordinary<'a> {

@@ -14,6 +14,7 @@ use crate::join::{Joined, Kinship};
 
 use self::bins::Bins;
 use self::evidence::Evidence;
+pub(crate) use self::evidence::patterns;
 use self::find::Found;
 
 /// A stretch of time in which far fewer transactions were done than around it.

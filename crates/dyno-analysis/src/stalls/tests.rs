@@ -271,8 +271,8 @@ fn what_moved_first_stands_first() {
     let findings = found(
         stopped,
         &[
-            ("innodb.checkpoint_age", &age),
-            ("innodb.checkpoint_max_age", &limit),
+            ("innodb.checkpoint_age_bytes", &age),
+            ("innodb.checkpoint_age_max_bytes", &limit),
             ("innodb.os_fsyncs_per_s", &fsync),
             ("server.cpu_s_per_s", &cpu),
             ("unheard.of", &fsync),

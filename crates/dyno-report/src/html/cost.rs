@@ -32,12 +32,16 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
             continue;
         }
         parts::open_panel(out, view, step);
-        let (first, rest) = (PER[0], &PER[1..]);
-        table(out, view, &own, first);
         let is_there = |(_, pick): &&(&str, Pick)| {
             own.iter().flat_map(|f| &f.uses).any(|resource| pick(resource).is_some())
         };
-        let more: Vec<&(&str, Pick)> = rest.iter().filter(is_there).collect();
+        let mut more: Vec<&(&str, Pick)> = PER.iter().filter(is_there).collect();
+        if more.is_empty() {
+            more.push(&PER[0]);
+        }
+        missing(out, &own);
+        // By transaction where transactions are counted: a server that was only watched may not.
+        table(out, view, &own, *more.remove(0));
         if !more.is_empty() {
             let names: Vec<&str> = more.iter().map(|(name, _)| *name).collect();
             out.raw("<details class=\"fold\">");
@@ -50,17 +54,12 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     }
 }
 
-/// A row for each resource, a column for each variant.
-fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pick): (&str, Pick)) {
-    let mut names: Vec<&Use> = Vec::new();
+/// What is not known of any variant, and why.
+fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in own.iter().flat_map(|f| &f.uses) {
-        let of_name = |u: &&Use| u.name == resource.name;
-        let mut all = own.iter().flat_map(|f| f.uses.iter().find(of_name));
-        let is_told = all.any(|u| pick(u).is_some());
-        if is_told && !names.iter().any(|known| known.name == resource.name) {
-            names.push(resource);
-        }
+        let mut all = own.iter().flat_map(|f| f.uses.iter().filter(|u| u.name == resource.name));
+        let is_told = all.any(|u| PER.iter().any(|(_, pick)| pick(u).is_some()));
         if let (false, Some(why)) = (is_told, &resource.absent) {
             let titles = missing.entry(why).or_default();
             if !titles.contains(&resource.title.as_str()) {
@@ -68,13 +67,27 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
             }
         }
     }
-    if per == PER[0].0 && !missing.is_empty() {
-        out.raw("<details class=\"fold aside\"><summary>What is not known, and why</summary>");
-        for (why, titles) in &missing {
-            out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
-            out.prose(&parts::sentence(why)).raw("</p>");
+    if missing.is_empty() {
+        return;
+    }
+    out.raw("<details class=\"fold aside\"><summary>What is not known, and why</summary>");
+    for (why, titles) in &missing {
+        out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
+        out.prose(&parts::sentence(why)).raw("</p>");
+    }
+    out.raw("</details>");
+}
+
+/// A row for each resource, a column for each variant.
+fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pick): (&str, Pick)) {
+    let mut names: Vec<&Use> = Vec::new();
+    for resource in own.iter().flat_map(|f| &f.uses) {
+        let of_name = |u: &&Use| u.name == resource.name;
+        let mut all = own.iter().flat_map(|f| f.uses.iter().find(of_name));
+        let is_told = all.any(|u| pick(u).is_some());
+        if is_told && !names.iter().any(|known| known.name == resource.name) {
+            names.push(resource);
         }
-        out.raw("</details>");
     }
     if names.is_empty() {
         return;

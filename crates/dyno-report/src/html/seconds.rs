@@ -129,6 +129,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         unit: if matches!(source, Source::Rate(_)) { Unit::PerSecond } else { Unit::Micros },
         source,
     };
+    let is_watched = dyno_analysis::is_watched(panel.view.findings);
     out.raw("<div class=\"charts\">");
     let per_second = "committed transactions per second";
     for quantity in [
@@ -137,6 +138,10 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         quantity("p99 response time", "of each second", Source::Time(|i| &i.p99_us)),
         quantity("Longest response time", "of each second", Source::Time(|i| &i.max_us)),
     ] {
+        // Without load there are no response times, and not every server counts transactions.
+        if is_watched && panel.is_zero(&quantity.source) {
+            continue;
+        }
         panel.overlay(out, &quantity, large());
     }
     let mut quiet = Vec::new();
@@ -161,7 +166,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         }
     }
     out.raw("</div>");
-    if !quiet.is_empty() {
+    if !quiet.is_empty() && !is_watched {
         let text = format!("In all seconds of this step {}.", quiet.join(", "));
         out.classed("p", "quiet", text);
     }

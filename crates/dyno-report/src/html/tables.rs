@@ -206,6 +206,10 @@ fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
         .collect();
     reasons.sort_unstable();
     reasons.dedup();
+    // Without load nobody expects response times.
+    if reasons.is_empty() && dyno_analysis::is_watched(view.findings) {
+        return;
+    }
     let reason =
         if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
     out.raw("<p class=\"absent\">").element("b", title(metric)).raw(" is absent. ");

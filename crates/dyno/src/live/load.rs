@@ -76,7 +76,7 @@ pub(crate) fn processes(
 }
 
 /// What the engine has put off: the gauge across engines, its way, and its parts.
-pub(crate) fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
+fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
     let parts = readings.iter().filter_map(|(name, value)| {
         let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
         Some(format!("{} {}", name.replace('_', " "), short(*value)))
@@ -87,6 +87,30 @@ pub(crate) fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -
         .map(|gauge| format!("{} ({})", short(*gauge), way(*gauge, slope_per_s)));
     let all: Vec<String> = gauge.into_iter().chain(parts).collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// What the engine has put off, part by part, and whether it grows or falls. Without a verdict: what
+/// an idle server leaves undone is its own choice.
+pub(crate) fn deferred(
+    readings: &BTreeMap<String, f64>,
+    slope_per_s: Option<f64>,
+) -> Option<String> {
+    let part = |(name, value): (&String, &f64)| {
+        let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
+        let words = name.replace('_', " ");
+        Some(match (words.strip_suffix(" percent"), words.strip_suffix(" bytes")) {
+            (Some(words), _) => format!("{words} {} %", short(*value)),
+            (_, Some(words)) => format!("{words} {}B", short(*value)),
+            _ => format!("{words} {}", short(*value)),
+        })
+    };
+    let parts: Vec<String> = readings.iter().filter_map(part).collect();
+    let trend = readings.get("debt.gauge").and_then(|gauge| match way(*gauge, slope_per_s) {
+        way if way.starts_with("growing") => Some(", growing"),
+        way if way.starts_with("falling") => Some(", falling"),
+        _ => None,
+    });
+    (!parts.is_empty()).then(|| parts.join(", ") + trend.unwrap_or_default())
 }
 
 /// A number in few characters.
@@ -120,6 +144,20 @@ mod tests {
         check(12_345.0, "12.3k");
         check(1.5e7, "15.00M");
         check(2e9, "2.00G");
+    }
+
+    #[test]
+    fn deferred_work_is_told_without_a_verdict() {
+        let check = |parts: &[(&str, f64)], slope: Option<f64>, expected: &str| {
+            let readings = parts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            assert_eq!(deferred(&readings, slope).unwrap_or_default(), expected);
+        };
+        // As an idle MariaDB with default settings has it.
+        let idle = [("debt.gauge", 5.6), ("debt.dirty_pages_percent", 5.6)];
+        check(&idle, Some(0.0), "dirty pages 5.6 %");
+        check(&idle, Some(0.5), "dirty pages 5.6 %, growing");
+        check(&[("debt.memtable_bytes", 2e6)], None, "memtable 2.00MB");
+        check(&[("debt.gauge", 5.6)], None, "");
     }
 
     #[test]

@@ -46,7 +46,14 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let page = std::fs::read_to_string(bench.path("record/report.html")).unwrap();
     assert!(page.contains("mysql.statements_per_s"), "the readings are drawn");
     let told = bench.dyno_good(&["report", "record"]).out;
-    assert!(told.contains("Watched without load: the server took"), "{told}");
+    assert!(told.contains("Observed (Dyno sent no load): "), "{told}");
+    assert!(told.contains("statements/s, Dyno's own included"), "{told}");
+    // Statements are no transactions, nobody waited, and an idle server has nothing to answer for.
+    for wrong in ["transactions/s", "p95", "absent", "not paid"] {
+        assert!(!told.contains(wrong), "{wrong}: {told}");
+        assert!(!answer.out.contains(wrong), "{wrong}: {}", answer.out);
+    }
+    assert!(!page.contains("per transaction</span>"), "nothing is told by transaction");
     assert!(!told.contains("committed no transaction"), "{told}");
 }
 
@@ -56,7 +63,7 @@ fn this_host_is_watched_without_the_probes_that_are_off() {
     let off = ["--probes-off", "responsiveness", "--probes-off", "frequency"];
     let arguments = [&["watch", "--for", "3s", "--record", "record"][..], &off].concat();
     let told = bench.dyno_good(&arguments).out;
-    assert!(told.contains("CPUs were busy on average."), "{told}");
+    assert!(told.contains("CPUs of this machine were busy."), "{told}");
     assert!(!told.contains("committed no transaction"), "{told}");
     let again = bench.dyno(&["watch", "--for", "3s", "--record", "record"]);
     assert!(again.code != 0 && again.err.contains("name a new one"), "{}", again.err);

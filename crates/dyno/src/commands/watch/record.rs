@@ -1,12 +1,12 @@
 //! What was watched as a record: one variant, one trial, one step without load.
 //!
-//! Where the server counts statements or transactions itself, these stand for the throughput; there
-//! are no response times, because nobody waited.
+//! Where the server counts its transactions, these are the throughput. MariaDB and MySQL do not count
+//! them (a statement outside a transaction commits by itself, and no counter says how many did): of
+//! them only statements are known. There are no response times, because nobody waited.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use dyno_lab::observe::{Cost, Sample, Series, six_digits};
 use dyno_record::{
     DataSet, EncodedHistogram, FORMAT, GeneratorSummary, IntervalColumns, KindSummary, Manifest,
@@ -20,12 +20,14 @@ use super::target::Target;
 use crate::commands::report;
 use crate::lab;
 
-/// Counters of servers that stand for a throughput, and what they count.
-const THROUGHPUTS: [(&str, &str); 3] = [
-    ("mysql.statements_per_s", "statements (counted by the server)"),
+/// Counters of transactions, and the kind under which they are recorded.
+const TRANSACTIONS: [(&str, &str); 2] = [
     ("pg.commits_per_s", "commits (counted by the server)"),
     ("pgbouncer.transactions_per_s", "transactions (counted by pgbouncer)"),
 ];
+
+/// The counter of statements, of servers that count no transactions.
+const STATEMENTS: &str = "mysql.statements_per_s";
 
 /// A record that is being written.
 pub(super) struct Recording {
@@ -49,10 +51,10 @@ impl Recording {
         let began_unix_ms = clock.unix_millis();
         let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
         if is_used {
-            bail!(
-                "--record {}: there is something in this folder; name a new one",
+            return Err(crate::misuse(anyhow::anyhow!(
+                "--record {}: the folder is not empty; name a new one",
                 folder.display()
-            );
+            )));
         }
         let server = target.facts()?;
         let mut run = RunWriter::create(folder, &manifest(target, options, began_unix_ms))?;
@@ -165,27 +167,29 @@ fn summarise(
     n: u64,
     every: Nanoseconds,
 ) -> StepSummary {
-    let counted = THROUGHPUTS.iter().find(|(name, _)| readings.contains_key(*name));
-    let rates: Vec<f64> = counted
-        .map(|(name, _)| readings[*name].iter().map(|rate| rate.unwrap_or(0.0)).collect())
-        .unwrap_or_else(|| vec![0.0; n as usize]);
-    let total = (rates.iter().sum::<f64>() * every.as_secs_f64()).round() as u64;
-    let kinds = counted.map(|(_, what)| KindSummary {
+    let seconds = every.as_secs_f64();
+    let measured_s = n as f64 * seconds;
+    let total = |name: &str| (mean(&readings[name]) * measured_s).round() as u64;
+    let counted = TRANSACTIONS.iter().find(|(name, _)| readings.contains_key(*name));
+    let zeros = || vec![0.0; n as usize];
+    let rates: Vec<f64> = counted.map_or_else(zeros, |(name, _)| {
+        readings[*name].iter().map(|rate| rate.unwrap_or(0.0)).collect()
+    });
+    let kinds = counted.map(|(name, what)| KindSummary {
         name: (*what).to_owned(),
-        outcomes: BTreeMap::from([("committed".to_owned(), total)]),
+        outcomes: BTreeMap::from([("committed".to_owned(), total(name))]),
         response: EncodedHistogram::encode(&new_histogram()),
         service: EncodedHistogram::encode(&new_histogram()),
         commits_100ms: None,
     });
-    let zeros = || vec![0.0; n as usize];
-    let seconds = every.as_secs_f64();
+    let statements = if readings.contains_key(STATEMENTS) { total(STATEMENTS) } else { 0 };
     StepSummary {
         step: 0,
-        measured_s: n as f64 * seconds,
+        measured_s,
         kinds: kinds.into_iter().collect(),
         reads: 0,
         writes: 0,
-        others: 0,
+        others: statements,
         rows_received: 0,
         rows_changed: 0,
         warnings: 0,
@@ -216,8 +220,40 @@ fn summarise(
     }
 }
 
+/// The mean of the values that are there; 0 without any. The first interval has no rate: that takes
+/// two readings.
+fn mean(column: &[Option<f64>]) -> f64 {
+    let values: Vec<f64> = column.iter().flatten().copied().collect();
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
 /// CPU seconds of the server; none where a value is missing.
 fn server_cpu_s(readings: &BTreeMap<String, Vec<Option<f64>>>, seconds: f64) -> Option<f64> {
     let column = readings.get("server.cpu_s_per_s")?;
     column.iter().map(|rate| rate.map(|rate| rate * seconds)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(name: &str, column: Vec<Option<f64>>) -> StepSummary {
+        let n = column.len() as u64;
+        summarise(BTreeMap::from([(name.to_owned(), column)]), n, Nanoseconds::SECOND)
+    }
+
+    #[test]
+    fn statements_are_no_transactions() {
+        let column = vec![None, Some(100.0), Some(300.0)];
+        let mysql = summary("mysql.statements_per_s", column.clone());
+        assert!(mysql.kinds.is_empty() && mysql.intervals.throughput == [0.0; 3]);
+        // The first second has no rate: it is taken to be as the others are.
+        assert_eq!((mysql.others, mysql.measured_s), (600, 3.0));
+        let postgresql = summary("pg.commits_per_s", column);
+        assert_eq!(postgresql.kinds[0].outcomes["committed"], 600);
+        assert_eq!(postgresql.intervals.throughput, [0.0, 100.0, 300.0]);
+        assert_eq!(postgresql.others, 0);
+        let host = summary("cpu.busy_pct", vec![Some(1.0)]);
+        assert!(host.kinds.is_empty() && host.others == 0);
+    }
 }

@@ -10,7 +10,7 @@ use dyno_units::Nanoseconds;
 use super::target::Target;
 use crate::commands::report::date;
 use crate::latest::Latest;
-use crate::live::{Curve, Panel, debt, processes, short};
+use crate::live::{Curve, Panel, deferred, processes, short};
 use crate::terminal;
 
 /// Readings of the table, the most telling first; those that are not there are left out.
@@ -100,9 +100,34 @@ const PLAIN: &[(&str, &str, &str)] = &[
 /// Readings over which the way of the debt is judged.
 const SLOPE_READINGS: usize = 30;
 
-/// Characters of a curve, and of a row without it and without its meaning.
+/// Characters of a curve, of a value and of a unit.
 const CURVE: usize = 40;
-const NAME: usize = 34;
+const VALUE: usize = 8;
+const UNIT: usize = 12;
+/// The shortest curve that is worth its place, and the shortest part of a meaning.
+const CURVE_LEAST: usize = 10;
+const MEANING_LEAST: usize = 30;
+
+/// What of a row fits beside each other: a curve that is cut short says more than the beginning of a
+/// sentence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Columns {
+    /// Characters of a name.
+    name: usize,
+    /// Characters of a curve, 0 for none.
+    curve: usize,
+    has_meaning: bool,
+}
+
+impl Columns {
+    fn for_names(names: &[&str], width: usize) -> Columns {
+        let name = names.iter().map(|name| name.len()).max().unwrap_or(0);
+        // The last column of a terminal stays free, and each part has a blank before it.
+        let left = width.saturating_sub(1 + name + 1 + VALUE + 1 + UNIT + 1);
+        let curve = if left < CURVE_LEAST { 0 } else { left.min(CURVE) };
+        Columns { name, curve, has_meaning: left >= CURVE + 1 + MEANING_LEAST }
+    }
+}
 
 /// Shows what is watched.
 pub(super) struct View {
@@ -182,7 +207,9 @@ impl View {
         lines.extend(self.cpu().map(|text| format!("CPU   {text}")));
         lines.extend(self.debt().map(|text| format!("debt  {text}")));
         let height = terminal::height().saturating_sub(lines.len() + 1);
-        lines.extend(self.shown(height).into_iter().filter_map(|name| self.row(name)));
+        let shown = self.shown(height);
+        let columns = Columns::for_names(&shown, terminal::message_width());
+        lines.extend(shown.into_iter().filter_map(|name| self.row(name, &columns)));
         lines
     }
 
@@ -212,7 +239,7 @@ impl View {
 
     fn debt(&self) -> Option<String> {
         let slope = self.curves.get("debt.gauge").and_then(|curve| curve.slope(SLOPE_READINGS));
-        debt(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
+        deferred(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
     }
 
     /// That the server has told nothing for a while, where it had.
@@ -221,14 +248,22 @@ impl View {
         Some(format!("the server has not answered for {}", Nanoseconds(silent)))
     }
 
-    fn row(&self, name: &str) -> Option<String> {
+    fn row(&self, name: &str, columns: &Columns) -> Option<String> {
         let curve = self.curves.get(name)?;
         let unit = find_legend(&self.legend, name).map_or("", |legend| legend.unit);
         let unit = if unit == "1" { String::new() } else { unit.replace("bytes", "B") };
         let value = self.latest.get(name).map_or("–".to_owned(), short);
-        let curve = curve.drawn(CURVE);
-        let meaning = find_legend(&self.legend, name).map_or("", |legend| legend.meaning);
-        Some(format!("{name:<NAME$} {value:>8} {unit:<12} {curve:<CURVE$} {meaning}"))
+        let Columns { name: wide, curve: length, has_meaning } = *columns;
+        let curve = curve.drawn(length);
+        let mut row = format!("{name:<wide$} {value:>VALUE$} {unit:<UNIT$}");
+        if length > 0 {
+            row += &format!(" {curve:<length$}");
+        }
+        if has_meaning {
+            let meaning = find_legend(&self.legend, name).map_or("", |legend| legend.meaning);
+            row += &format!(" {meaning}");
+        }
+        Some(row.trim_end().to_owned())
     }
 
     /// One line of the latest values.
@@ -303,8 +338,27 @@ mod tests {
         let mut view = view(true);
         push(&mut view, &[("cpu.busy_pct", 50.0), ("un.heard", 1.0)]);
         push(&mut view, &[("cpu.busy_pct", 100.0)]);
-        let row = view.row("cpu.busy_pct").expect("it was read");
+        let columns = Columns::for_names(&["cpu.busy_pct"], 160);
+        let row = view.row("cpu.busy_pct", &columns).expect("it was read");
         assert!(row.contains("100 %") && row.contains("▅█") && row.contains("did work"), "{row}");
-        assert_eq!(view.row("un.heard"), None);
+        assert_eq!(view.row("un.heard", &columns), None);
+    }
+
+    #[test]
+    fn a_row_holds_what_its_terminal_has_room_for() {
+        let mut view = view(true);
+        let name = "server.thread.probe.cpu_s_per_s";
+        push(&mut view, &[(name, 0.5)]);
+        let check = |width: usize, curve: usize, has_meaning: bool| {
+            let columns = Columns::for_names(&[name], width);
+            assert_eq!((columns.curve, columns.has_meaning), (curve, has_meaning), "{width}");
+            let row = view.row(name, &columns).expect("it was read");
+            let fits = row.chars().count() < width;
+            assert!((fits || has_meaning) && row.trim_end() == row, "{width}: {row}");
+        };
+        check(130, 40, true);
+        check(100, 40, false);
+        check(80, 25, false);
+        check(60, 0, false);
     }
 }
