@@ -51,6 +51,9 @@ pub struct BusyProcess {
     pub pid: i32,
     /// Its program's name.
     pub name: String,
+    /// The user that it runs as: a name, or a number where the host has no name for it; none where
+    /// the process has ended.
+    pub user: Option<String>,
     /// CPU seconds per second.
     pub cpu_s_per_s: f64,
 }
@@ -153,6 +156,9 @@ impl Symptoms {
         found.add_memory(&host);
         found.add_storage(&host, data_folder);
         found.add_between(before, after);
+        for process in &mut found.busiest {
+            process.user = user_of(root, process.pid);
+        }
         let limits = host.limits();
         found.cgroup_cpus = limits.cpus;
         found.cgroup_memory_bytes = limits.memory_bytes;
@@ -198,6 +204,21 @@ impl Symptoms {
     }
 }
 
+/// The user that a process runs as, by the host's own list of users.
+fn user_of(root: &Path, pid: i32) -> Option<String> {
+    let status = std::fs::read_to_string(root.join(format!("proc/{pid}/status"))).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    // Real, effective, saved, and that of the filesystem.
+    let uid = line.split_whitespace().nth(1)?;
+    let users = std::fs::read_to_string(root.join("etc/passwd")).unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    Some(name.unwrap_or_else(|| format!("number {uid}")))
+}
+
 /// The processes that took the most CPU time between two moments, `ticks` apart.
 fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<BusyProcess> {
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -212,6 +233,7 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
             BusyProcess {
                 pid: stat.pid,
                 name: stat.name.clone(),
+                user: None,
                 cpu_s_per_s: stat.own_ticks.saturating_sub(began) as f64 / ticks,
             }
         })

@@ -58,7 +58,10 @@ pub(super) fn other_load(symptoms: &Symptoms) -> Check {
     let top: Vec<String> = symptoms
         .busiest
         .iter()
-        .map(|p| format!("{} (process {}) {:.0}%", p.name, p.pid, 100.0 * p.cpu_s_per_s))
+        .map(|p| {
+            let user = p.user.iter().map(|user| format!(" of user {user}")).collect::<String>();
+            format!("{} (process {}{user}) {:.0}%", p.name, p.pid, 100.0 * p.cpu_s_per_s)
+        })
         .collect();
     if !top.is_empty() {
         found.push_str(&format!("; most by {}", top.join(", ")));

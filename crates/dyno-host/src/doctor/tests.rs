@@ -91,10 +91,18 @@ fn cpus_are_judged() {
 fn other_load_names_the_culprits() {
     let busy = |s: &mut Symptoms| {
         s.busy_pct = Some(31.25);
-        s.busiest = vec![BusyProcess { pid: 7, name: "rustc".into(), cpu_s_per_s: 1.5 }];
+        s.busiest = vec![BusyProcess {
+            pid: 7,
+            name: "rustc".into(),
+            user: Some("ann".into()),
+            cpu_s_per_s: 1.5,
+        }];
     };
     let found = check("other load", busy, Bad);
-    assert_eq!(found.found, "CPUs 31.2% busy, load average 0.10; most by rustc (process 7) 150%");
+    assert_eq!(
+        found.found,
+        "CPUs 31.2% busy, load average 0.10; most by rustc (process 7 of user ann) 150%"
+    );
     check("other load", |s| s.busy_pct = Some(4.0), Notice);
     let advice = check("other load", |s| s.load_average = Some(9.0), Notice).advice;
     assert!(advice.contains("load average"), "{advice}");
@@ -182,9 +190,12 @@ fn symptoms_are_read_from_a_host() {
     write("proc/sys/vm/swappiness", "60\n");
     write("proc/self/limits", "Max open files            1024    unlimited    files\n");
     write("proc/self/mountinfo", "27 1 254:0 / / rw - xfs /dev/vda rw\n");
+    write("proc/7/status", "Name:\thog\nUid:\t1\t33\t33\t33\n");
+    write("etc/passwd", "root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/var/www:/bin/sh\n");
     let found = Symptoms::read(root.path(), Path::new("/no/such/folder"), &before, &after);
     assert_eq!((found.busy_pct, found.steal_pct), (Some(50.0), Some(10.0)));
-    let hog = BusyProcess { pid: 7, name: "hog".into(), cpu_s_per_s: 0.4 };
+    let hog =
+        BusyProcess { pid: 7, name: "hog".into(), user: Some("www-data".into()), cpu_s_per_s: 0.4 };
     assert_eq!(found.busiest, [hog]);
     assert_eq!(found.swap, Some((8192, 2048)));
     assert_eq!(found.swappiness, Some(60));
