@@ -11,6 +11,7 @@ mod nearest;
 mod parse;
 pub mod plan;
 mod redact;
+pub mod reference;
 pub mod schema;
 mod search;
 mod steady;
@@ -19,6 +20,7 @@ mod vocabulary;
 
 pub use diagnostic::Diagnostic;
 pub use keys::{CLIENTS_MAX, PROBES};
+pub use nearest::nearest_words;
 pub use parse::parse;
 #[doc(inline)]
 pub use plan::{BlockOrder, Level, Plan, PlannedStep, PlannedTrial, Variant, plan, plan_in};

@@ -13,6 +13,41 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
     }
 }
 
+/// The words that are near to `word`, the nearest first: those that a few letters make of it, then
+/// those that begin with it.
+pub fn nearest_words<'a>(word: &str, words: &[&'a str]) -> Vec<&'a str> {
+    let wanted = letters(word);
+    let mut near: Vec<(usize, &'a str)> = words
+        .iter()
+        .filter_map(|&candidate| {
+            let found = letters(candidate);
+            let by_edits = edits(&wanted, &found);
+            let by_head = (wanted.len() >= HEAD_LEAST && found.starts_with(&wanted))
+                .then(|| EDITS_MOST + found.len() - wanted.len());
+            Some((by_edits.or(by_head)?, candidate))
+        })
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Letters from which on a word may be the beginning of another.
+const HEAD_LEAST: usize = 3;
+
+/// Most letters that may be wrong.
+const EDITS_MOST: usize = 4;
+
+/// How far a word is from another, if it is near: at most a third of its letters.
+fn edits(wanted: &[char], candidate: &[char]) -> Option<usize> {
+    // Words of this length are not typing mistakes, and the distance is quadratic in it.
+    const LETTERS_MAX: usize = 64;
+    if wanted.len() > LETTERS_MAX {
+        return None;
+    }
+    let edits = distance(wanted, candidate);
+    (edits <= ((candidate.len() + 1) / 3).min(EDITS_MOST)).then_some(edits)
+}
+
 /// Words in backticks, separated by commas; the end of a long list is cut.
 pub(crate) fn list(words: &[&str]) -> String {
     const SHOWN_MAX: usize = 24;
@@ -24,18 +59,11 @@ pub(crate) fn list(words: &[&str]) -> String {
     text.join(", ")
 }
 
-/// The nearest word that is at most a third of its letters away, and at most four.
+/// The nearest word.
 fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
-    // Words of this length are not typing mistakes, and the distance is quadratic in it.
-    const LETTERS_MAX: usize = 64;
     let wanted = letters(word);
-    if wanted.len() > LETTERS_MAX {
-        return None;
-    }
-    let near = words.iter().map(|candidate| (distance(&wanted, &letters(candidate)), candidate));
-    near.filter(|(edits, candidate)| *edits <= ((candidate.chars().count() + 1) / 3).min(4))
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, candidate)| *candidate)
+    let near = words.iter().filter_map(|&one| Some((edits(&wanted, &letters(one))?, one)));
+    near.min_by_key(|(edits, _)| *edits).map(|(_, candidate)| candidate)
 }
 
 /// Case and the kind of dash do not count.
@@ -94,6 +122,19 @@ mod tests {
         check("zzz", &["url"], "only `url` is possible here");
         check("zzz", &[], "there is none to choose from");
         check(&"z".repeat(100_000), &["url"], "only `url` is possible here");
+    }
+
+    #[test]
+    fn near_words_come_nearest_first() {
+        let check = |word: &str, words: &[&str], expected: &[&str]| {
+            assert_eq!(nearest_words(word, words), expected, "{word}");
+        };
+        check("rn", &["report", "run", "sql"], &["run"]);
+        check("oltp_inser", &["oltp_update", "oltp_insert"], &["oltp_insert"]);
+        check("insert", &["bulk_insert", "insert-benchmark", "oltp_insert"], &["insert-benchmark"]);
+        check("tpca", &["tpcc", "tpcb"], &["tpcc", "tpcb"]);
+        check("zzz", &["run"], &[]);
+        check(&"z".repeat(100_000), &["run"], &[]);
     }
 
     proptest::proptest! {

@@ -19,7 +19,7 @@ const STEPPED: &str = r"^\s*[0-9][^,]*for[^,]*(,\s*[0-9][^,]*for[^,]*)*$";
 const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
 /// How limits on response times are written.
-const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=|≤)\s*[0-9].*$";
+const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=?|≤)\s*[0-9].*$";
 
 /// How prices are written.
 const PRICE: &str = r"^\s*[0-9._]+\s*[A-Z]{3}\s*$";

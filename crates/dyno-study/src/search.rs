@@ -177,10 +177,10 @@ impl std::error::Error for ParseLimitError {}
 impl FromStr for Limit {
     type Err = ParseLimitError;
 
-    /// Reads `p99 <= 20ms`, `mean ≤ 5ms`; blanks do not matter.
+    /// Reads `p99 <= 20ms`, `mean ≤ 5ms`; `<` means the same, and blanks do not matter.
     fn from_str(text: &str) -> Result<Limit, ParseLimitError> {
         let refuse = |why: String| Err(ParseLimitError(why));
-        let parts = text.split_once("<=").or_else(|| text.split_once('≤'));
+        let parts = ["<=", "≤", "<"].iter().find_map(|sign| text.split_once(sign));
         let Some((word, bound)) = parts else {
             return refuse(format!("`{text}` is not a limit; write it like \"p99 <= 20ms\""));
         };
@@ -190,7 +190,7 @@ impl FromStr for Limit {
                 "`{word}` cannot be limited; there are mean, p50, p90, p95, p99, p99.9 and max"
             ));
         };
-        match parse_duration(bound) {
+        match parse_duration(bound.trim()) {
             Ok(Nanoseconds::ZERO) => refuse(format!("the limit of `{text}` is zero")),
             Ok(bound) => Ok(Limit { statistic: *statistic, bound }),
             Err(error) => refuse(error.to_string()),
@@ -221,10 +221,11 @@ mod tests {
         check(" p999 <=  500us ", Ok("p99.9 ≤ 500 µs"));
         check("mean <= 5ms", Ok("mean ≤ 5 ms"));
         check("max <= 1min", Ok("max ≤ 1 min"));
-        check("p99 < 20ms", Err("write it like"));
+        check("p99 < 20ms", Ok("p99 ≤ 20 ms"));
+        check("p99 > 20ms", Err("write it like"));
         check("20ms", Err("write it like"));
         check("p98 <= 20ms", Err("`p98` cannot be limited"));
-        check("p99 <= 20", Err("not a duration"));
+        check("p99 <= 20", Err("`20` is not a duration"));
         check("p99 <= 0", Err("is zero"));
     }
 

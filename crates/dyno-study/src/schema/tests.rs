@@ -119,6 +119,12 @@ pub(crate) fn misfit_of_study(source: &str) -> Option<String> {
     misfit(&schema, &schema, &value, "study")
 }
 
+/// What of a value does not fit the key that it is given to.
+pub(crate) fn misfit_of_key(key: &Key, value: &Value, vocabulary: &Vocabulary) -> Option<String> {
+    let root = schema(vocabulary);
+    misfit(&root, &property(key, vocabulary), value, key.name)
+}
+
 #[test]
 fn full_study_fits() {
     study(FULL_STUDY);
