@@ -27,6 +27,10 @@ pub(crate) struct Calibrated {
     /// The CPUs that worker and server were bound to with more than one client, so that they do
     /// not share one; none where there is only one.
     pub(crate) bound_to: Option<Bound>,
+    /// Whether other processes took the worker's CPU meanwhile; kept only because the user wanted
+    /// it to be.
+    #[serde(default)]
+    pub(crate) disturbed: bool,
     pub(crate) clock: ClockFacts,
     pub(crate) protocols: Vec<ProtocolFacts>,
 }
@@ -135,6 +139,7 @@ impl Calibrated {
             created_unix_ms,
             measured_s,
             bound_to: None,
+            disturbed: false,
             clock: ClockFacts { resolution_ns: 0, read_ns: 0.0 },
             protocols: Vec::new(),
         }
@@ -167,7 +172,7 @@ impl Calibrated {
                 statements_per_s: closed.statements_per_s,
             }));
         }
-        Calibration { rates }
+        Calibration { rates, is_disturbed: self.disturbed }
     }
 }
 
@@ -177,11 +182,11 @@ pub(crate) fn read(environment: &Environment) -> Result<Calibration, String> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err("this machine is not calibrated; `dyno calibrate` does that".to_owned());
+            return Err("this machine is not calibrated: run `dyno calibrate` once".to_owned());
         }
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
-    let again = "`dyno calibrate` makes it anew";
+    let again = "run `dyno calibrate` again";
     let calibrated: Calibrated = serde_json::from_str(&text)
         .map_err(|error| format!("{} is not a calibration: {error}; {again}", path.display()))?;
     if calibrated.format != FORMAT {
@@ -189,7 +194,9 @@ pub(crate) fn read(environment: &Environment) -> Result<Calibration, String> {
         return Err(format!("the calibration has format {format}, not {FORMAT}; {again}"));
     }
     match calibrated.whose.difference(&Whose::ours(environment)) {
-        Some(difference) => Err(format!("the calibration is not of this: {difference}; {again}")),
+        Some(difference) => {
+            Err(format!("the calibration does not fit this machine: {difference}; {again}"))
+        }
         None => Ok(calibrated.rates()),
     }
 }

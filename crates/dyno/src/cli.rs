@@ -9,7 +9,7 @@ use crate::commands::{
     bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, plan, report,
     run, schema, serve, sql, watch,
 };
-use crate::{End, terminal};
+use crate::{End, examples, hints, terminal};
 
 /// A laboratory for database performance: a question goes in as one file, an answer with its
 /// evidence comes out.
@@ -37,8 +37,12 @@ enum Command {
         #[arg(long, value_parser = seed)]
         seed: Option<Seed>,
     },
-    /// Print the JSON Schema of study files, for editors
-    Schema,
+    /// Print the JSON Schema of study files, for editors; or their reference
+    Schema {
+        /// What to print
+        #[arg(long, value_enum, default_value = "json")]
+        format: SchemaFormat,
+    },
     /// Make the report of one or several runs again
     Report(ReportOptions),
     /// Compare a run with an earlier one; with --gate, say by the exit code whether it is worse
@@ -50,7 +54,7 @@ enum Command {
     Sql {
         /// The run's folder
         run: PathBuf,
-        /// The query; see `.schema` of RUN/record.sqlite, or ask sqlite_master
+        /// The query; `.schema` shows the tables with their columns, `.tables` their names
         query: String,
         /// Print tab-separated values instead of a table
         #[arg(long)]
@@ -66,8 +70,8 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         data_folder: Option<PathBuf>,
     },
-    /// Measure what the load generator itself can do on this machine; later runs tell how close
-    /// they came to it
+    /// Measure what the load generator itself can do on this machine; later runs say how close they
+    /// came to it
     Calibrate(CalibrateOptions),
     /// List the data sets that are kept for trials to start on, or remove some
     Datasets(DataSetsOptions),
@@ -109,6 +113,9 @@ pub(crate) struct CalibrateOptions {
     /// Measured time of each of the eight measurements
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub(crate) duration: Nanoseconds,
+    /// Keep the result even if other processes disturbed it; whoever uses it says so
+    #[arg(long)]
+    pub(crate) keep_disturbed: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -182,6 +189,15 @@ pub(crate) struct CompareOptions {
     pub(crate) out: Option<PathBuf>,
 }
 
+/// Formats of what is known of study files.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum SchemaFormat {
+    /// The JSON Schema
+    Json,
+    /// The reference page: every key with its type, default and an example
+    Markdown,
+}
+
 /// Formats of a report.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum ReportFormat {
@@ -203,7 +219,7 @@ pub(crate) enum ReportFormat {
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<End> {
-    let matches = command().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let matches = command().try_get_matches().unwrap_or_else(|error| refuse(error));
     if let Some(("bench", matches)) = matches.subcommand() {
         return bench::run(matches);
     }
@@ -212,7 +228,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Run(options) => run::run(&options),
         Command::Check { study } => check::run(&study),
         Command::Plan { study, seed } => plan::run(&study, seed),
-        Command::Schema => schema::run(),
+        Command::Schema { format } => schema::run(format),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Serve(options) => serve::run(&options),
@@ -228,9 +244,10 @@ pub(crate) fn run() -> anyhow::Result<End> {
 
 /// Ends with what clap says: help, or what is wrong with the options, where no word may show a
 /// password.
-fn refuse(error: &clap::Error) -> ! {
+fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();
+    hints::enrich(&mut error, &given);
     if !error.use_stderr() || !given.iter().any(|word| word.contains('@')) {
         error.exit();
     }
@@ -250,7 +267,7 @@ fn without_passwords(text: &str, given: &[String]) -> String {
 
 /// The whole command line. `bench` has a subcommand for each workload of the catalog.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().subcommand(bench::command())
+    examples::with_examples(Cli::command()).subcommand(bench::command())
 }
 
 fn seed(text: &str) -> Result<Seed, String> {

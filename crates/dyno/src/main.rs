@@ -5,6 +5,8 @@ mod calibration;
 mod cli;
 mod clock;
 mod commands;
+mod examples;
+mod hints;
 mod lab;
 mod latest;
 mod live;

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dyno_record::{Event, EventKind};
 
 use crate::terminal;
@@ -78,13 +78,14 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
     let told = || format!("--metrics {address}");
     let found = address
         .to_socket_addrs()
-        .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, as 127.0.0.1:9464"))?;
+        .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, as 127.0.0.1:9464"))
+        .map_err(crate::misuse)?;
     let all: Vec<SocketAddr> = found.collect();
     if all.is_empty() || all.iter().any(|address| !address.ip().is_loopback()) {
-        bail!(
+        return Err(crate::misuse(anyhow::anyhow!(
             "--metrics {address}: only a loopback address is allowed (127.0.0.1:9464), because \
              there is no password; forward the port to reach it from elsewhere"
-        );
+        )));
     }
     TcpListener::bind(all.as_slice()).with_context(told)
 }

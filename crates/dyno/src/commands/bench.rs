@@ -1,5 +1,6 @@
 //! `dyno bench`: one trial without a study file.
 
+pub(crate) mod arguments;
 mod place;
 mod result;
 mod search;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use clap::ArgMatches;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
 use dyno_lab::RunOrder;
 use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary, read_run};
 use dyno_study::{
@@ -17,115 +18,13 @@ use dyno_study::{
     Sought, Study, WorkloadChoice,
 };
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
-use dyno_workload::catalog::WorkloadSpec;
 
+pub(crate) use self::arguments::command;
 use self::place::Place;
 use crate::commands::report;
 use crate::metrics::Metrics;
-use crate::progress::{self, Progress};
-use crate::{End, lab, secrets, terminal, vocabulary};
-
-/// The subcommand, with a subcommand of its own for each workload, so that `--help` tells the
-/// workload's options.
-pub(crate) fn command() -> Command {
-    Command::new("bench")
-        .about("Run one trial of a workload without a study file")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand_value_name("WORKLOAD")
-        .subcommand_help_heading("Workloads")
-        .subcommands(dyno_workload::catalog::workloads().iter().map(workload_command))
-}
-
-fn workload_command(workload: &WorkloadSpec) -> Command {
-    let option = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let mut command = Command::new(workload.name)
-        .about(workload.summary)
-        .arg(
-            option(
-                "on",
-                "DATABASE",
-                "sqlite, mariadb, postgresql, simulated, null-mysql, null-postgresql, or the URL of a server that runs",
-            )
-            .required(true),
-        )
-        .args(load_arguments())
-        .arg(option("duration", "TIME", "Measured time").default_value("10s"))
-        .arg(option(
-            "until-steady",
-            "TIME",
-            "Go on until throughput has been steady for --duration, at most this long",
-        ))
-        .arg(option("warm-up", "TIME", "Warm-up before it").default_value("1s"))
-        .arg(option("run-off", "TIME", "Watch the debt being paid after the load, at most so long"))
-        .arg(probes_off())
-        .arg(option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"))
-        .arg(option("retries", "N", "Retries after a deadlock or the like").default_value("3"))
-        .arg(option("workers", "N", "Load generator threads [default: one for each CPU]"))
-        .arg(option("engine", "ENGINE", "Storage engine, where the product has several"))
-        .arg(option("programs", "FOLDER", "Folder with the server's programs"))
-        .arg(
-            option("setting", "NAME=VALUE", "A setting of the private server; may be given again")
-                .action(ArgAction::Append),
-        )
-        .arg(option("seed", "N", "The seed [default: 1]"))
-        .arg(option("data-folder", "FOLDER", "Where a private server keeps its data"))
-        .arg(option(
-            "metrics",
-            "ADDRESS",
-            "Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464",
-        ))
-        .arg(option("out", "FOLDER", "Keep the record in this folder"))
-        .arg(flag(
-            "allow-foreign-tables",
-            "Use a catalog that holds tables which Dyno did not make",
-        ))
-        .arg(flag("no-reuse", "Populate, whatever data sets are kept, and keep none"))
-        .arg(flag("json", "Print the result as JSON"));
-    command = search::with_options(command).next_help_heading("Options of the workload");
-    for spec in &workload.options {
-        command = command.arg(
-            Arg::new(format!("option:{}", spec.name))
-                .long(spec.name.replace('_', "-"))
-                .alias(spec.name)
-                .value_name("VALUE")
-                .default_value(spec.default)
-                .help(spec.help),
-        );
-    }
-    command
-}
-
-/// The options that say how hard the load is, but for those of a search.
-fn load_arguments() -> [Arg; 3] {
-    let option = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    [
-        option(
-            "clients",
-            "N",
-            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
-        ),
-        option(
-            "rate",
-            "R",
-            "Offered rate in transactions per second (open load): 500, 2k; or rates that hold one \
-             after the other, round and round: \"500 for 10s, 2k for 5s\"",
-        ),
-        option(
-            "arrivals",
-            "WORD",
-            "How arrivals are spread: poisson or constant [default: poisson]",
-        )
-        .requires(search::OPEN),
-    ]
-}
+use crate::progress::Progress;
+use crate::{End, hints, lab, secrets, terminal, vocabulary};
 
 /// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
@@ -148,14 +47,22 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
     let mut progress = Progress::new(&plan, &lab);
     let mut has_begun = false;
+    let mut probes = search::Probes::default();
     let end = dyno_lab::run(&lab, &order, &mut |event| {
         has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
+        probes.hear(&event.kind, &manifest);
         metrics.iter().for_each(|metrics| metrics.hear(event));
-        progress.hear(event);
+        // Why the trial failed is the error that this command ends with: once is enough.
+        if !matches!(event.kind, EventKind::TrialFailed { .. }) {
+            progress.hear(event);
+        }
     });
     progress.close();
     let end = end?;
     if end.interrupted {
+        if let Some(search) = probes.unfinished(&manifest) {
+            tell_unfinished(&search, matches.get_flag("json"))?;
+        }
         return Ok(End::Interrupted);
     }
     if end.kept > 0 {
@@ -186,11 +93,18 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-/// The end of a server's log, where more of it is known than was told when the trial failed.
+/// What a search knew when the user stopped it.
+fn tell_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result<()> {
+    terminal::out(&match is_json {
+        true => serde_json::to_string_pretty(&serde_json::json!({ "search": search }))?,
+        false => search::headline(search) + &search::told(search),
+    });
+    Ok(())
+}
+
+/// The end of a server's log.
 fn tell_log(server_log: &[String]) {
-    if server_log.len() > progress::LOG_LINES {
-        server_log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
-    }
+    server_log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
 }
 
 /// Of a trial that failed under load: the steps that it had done, and where its record is.
@@ -310,15 +224,6 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
     })
 }
 
-fn probes_off() -> Arg {
-    Arg::new("probes-off")
-        .long("probes-off")
-        .value_name("PROBE")
-        .help("A probe that is not read; may be given again")
-        .action(ArgAction::Append)
-        .value_parser(clap::builder::PossibleValuesParser::new(dyno_study::PROBES))
-}
-
 /// Names of the probes that are not read.
 fn off(matches: &ArgMatches) -> Vec<&'static str> {
     let given: Vec<&String> = matches.get_many("probes-off").into_iter().flatten().collect();
@@ -426,8 +331,8 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         let products = dyno_lab::products();
         if !products.iter().any(|product| product.name == on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
-            let on = dyno_study::redact_url(on);
-            bail!("--on: there is no product `{on}`; there are {}, or a URL", names.join(", "));
+            let hint = hints::for_product(on, &names);
+            bail!("--on: there is no product `{}`; {hint}", dyno_study::redact_url(on));
         }
         Product::Private(on.to_owned())
     };

@@ -58,14 +58,36 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
             None => return Ok(End::Interrupted),
         }
     }
+    calibrated.disturbed = is_disturbed(&calibrated.protocols);
     if options.json {
         terminal::out(&serde_json::to_string_pretty(&calibrated)?);
     } else {
         terminal::out(&table(&calibrated));
     }
+    keep(&calibrated, options.keep_disturbed)
+}
+
+/// Keeps a calibration, unless it is known to be too low.
+fn keep(calibrated: &Calibrated, even_if_disturbed: bool) -> anyhow::Result<End> {
+    if calibrated.disturbed && !even_if_disturbed {
+        terminal::say(
+            "NOT KEPT: the machine was busy, and other processes took the worker's CPU. Calibrate \
+             again when it is idle (`dyno doctor` names who is busy); --keep-disturbed keeps it as \
+             it is. An earlier calibration stays in force.",
+        );
+        return Ok(End::Bad);
+    }
     let path = calibrated.store()?;
-    terminal::say(&format!("kept in {}; every later run tells its share of it", path.display()));
+    let mark = if calibrated.disturbed { ", marked as disturbed" } else { "" };
+    terminal::say(&format!("kept in {}{mark}; later runs refer to it", path.display()));
     Ok(End::Good)
+}
+
+/// Whether a worker had to wait for a CPU: then others were busy, and it could have done more.
+fn is_disturbed(protocols: &[ProtocolFacts]) -> bool {
+    let waited =
+        |closed: &ClosedFacts| closed.run_queue.is_some_and(|share| share > RUN_QUEUE_MOST);
+    protocols.iter().flat_map(|facts| &facts.closed).any(waited)
 }
 
 /// The first and the last CPU that Dyno may use: left alone, a system puts two threads that wake
@@ -255,11 +277,39 @@ fn table(calibrated: &Calibrated) -> String {
     }
     out += "\nA worker that is less busy than 90 % waited for the server or for a CPU: its \
             statements/s are a lower bound.\n";
-    let waited =
-        |closed: &ClosedFacts| closed.run_queue.is_some_and(|share| share > RUN_QUEUE_MOST);
-    if calibrated.protocols.iter().flat_map(|facts| &facts.closed).any(waited) {
-        out += "THE MACHINE WAS NOT AT REST: others took the worker's CPU. Calibrate again when it \
-                is.\n";
-    }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_waited_for_a_cpu_was_disturbed() {
+        let check = |run_queue: Option<f64>, expected: bool| {
+            let closed = ClosedFacts {
+                clients: 1,
+                statements_per_s: 1.0,
+                cpu_user_us_per_statement: 1.0,
+                cpu_system_us_per_statement: 1.0,
+                busy: 1.0,
+                run_queue,
+            };
+            let open = OpenFacts {
+                clients: 64,
+                rate: 1.0,
+                sent_per_s: 1.0,
+                missed: 0,
+                lag_p50_us: 1.0,
+                lag_p99_us: 1.0,
+                lag_p999_us: 1.0,
+                busy: 1.0,
+            };
+            let facts = ProtocolFacts { protocol: "mysql".to_owned(), closed: vec![closed], open };
+            assert_eq!(is_disturbed(&[facts]), expected, "{run_queue:?}");
+        };
+        check(None, false);
+        check(Some(0.01), false);
+        check(Some(0.2), true);
+    }
 }

@@ -57,7 +57,7 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
             report::write_tables(&findings, &runs, rows, folder)?
         }
         (ReportFormat::Terminal, _) => {
-            let is_coloured = options.out.is_none() && terminal::out_is_terminal();
+            let is_coloured = options.out.is_none() && terminal::out_has_colours();
             dyno_report::terminal::render(&findings, terminal::width(), is_coloured)
         }
         (format, _) => {

@@ -11,7 +11,7 @@ use crate::{End, lab, terminal};
 /// How long the machine is watched for other load.
 const WATCHED: Nanoseconds = Nanoseconds::from_secs(2);
 
-/// Examines the machine and prints what it found, what is bad last, where it is read.
+/// Examines the machine and prints what it found, the worst first.
 pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     let data_folder = lab::data_root(data_folder.as_deref())?;
     let root = Path::new("/");
@@ -26,21 +26,21 @@ pub(crate) fn run(data_folder: Option<PathBuf>) -> anyhow::Result<End> {
     }
     let count = |state: CheckState| checks.iter().filter(|check| check.state == state).count();
     terminal::out(&format!(
-        "{} good, {} worth knowing, {} bad, {} not known",
-        count(CheckState::Good),
-        count(CheckState::Notice),
+        "{} bad, {} worth knowing, {} unknown, {} good",
         count(CheckState::Bad),
-        count(CheckState::Unknown)
+        count(CheckState::Notice),
+        count(CheckState::Unknown),
+        count(CheckState::Good)
     ));
     Ok(if count(CheckState::Bad) > 0 { End::Bad } else { End::Good })
 }
 
 fn order(state: CheckState) -> u8 {
     match state {
-        CheckState::Good => 0,
-        CheckState::Unknown => 1,
-        CheckState::Notice => 2,
-        CheckState::Bad => 3,
+        CheckState::Bad => 0,
+        CheckState::Notice => 1,
+        CheckState::Unknown => 2,
+        CheckState::Good => 3,
     }
 }
 
@@ -59,4 +59,17 @@ fn describe(check: &Check) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_comes_first() {
+        use CheckState::{Bad, Good, Notice, Unknown};
+        let mut states = [Good, Unknown, Bad, Notice, Good];
+        states.sort_by_key(|state| order(*state));
+        assert_eq!(states, [Bad, Notice, Unknown, Good, Good]);
+    }
 }

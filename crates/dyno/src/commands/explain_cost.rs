@@ -10,11 +10,12 @@ use dyno_database::{
     explain_cost, note_tables,
 };
 use dyno_lab::Lab;
-use dyno_units::{ByteCount, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed};
 use dyno_workload::{Connection, Row, Workload};
 
+use crate::commands::bench::arguments::{products, workloads};
 use crate::commands::counted;
-use crate::{End, lab, secrets, terminal};
+use crate::{End, hints, lab, secrets, terminal};
 
 /// Rows of one commit while populating.
 const CHUNK_ROWS: u64 = 50_000;
@@ -26,7 +27,7 @@ pub(crate) struct ExplainCostOptions {
     #[arg(value_name = "SQL")]
     sql: String,
     /// sqlite, mariadb, postgresql, null-mysql, null-postgresql, or the URL of a server that runs
-    #[arg(long, value_name = "DATABASE")]
+    #[arg(long, value_name = "DATABASE", value_parser = products(), hide_possible_values = true)]
     on: String,
     /// Runs that count; one more before them warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
@@ -35,7 +36,7 @@ pub(crate) struct ExplainCostOptions {
     #[arg(long)]
     writes: bool,
     /// Make and fill the tables of this workload first (private servers only)
-    #[arg(long, value_name = "WORKLOAD")]
+    #[arg(long, value_name = "WORKLOAD", value_parser = workloads(), hide_possible_values = true)]
     workload: Option<String>,
     /// An option of the workload; may be given again
     #[arg(long = "option", value_name = "NAME=VALUE", requires = "workload")]
@@ -91,13 +92,14 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         explained(options, &lab, cost_source(&connector, access, &lab.clock))
     } else {
         let spec = options.spec(&lab).map_err(crate::misuse)?;
+        let workload = options.workload().map_err(crate::misuse)?;
         let server = dyno_database::start(&spec, &lab.keeper, &lab.clock).map_err(|error| {
             for line in &error.log {
                 terminal::say(&format!("  server log: {line}"));
             }
             anyhow::Error::new(error)
         })?;
-        let told = prepare(options, server.as_ref())
+        let told = prepare(options, workload.as_deref(), server.as_ref())
             .and_then(|()| explained(options, &lab, server.cost_source(access, &lab.clock)));
         server.stop()?;
         told
@@ -121,15 +123,25 @@ impl ExplainCostOptions {
             || !self.settings.is_empty()
     }
 
+    /// The workload whose tables are asked for.
+    fn workload(&self) -> anyhow::Result<Option<Arc<dyn Workload>>> {
+        let Some(name) = &self.workload else { return Ok(None) };
+        let Some(spec) = dyno_workload::catalog::find(name) else {
+            let names: Vec<&str> =
+                dyno_workload::catalog::workloads().iter().map(|one| one.name).collect();
+            let hint = hints::did_you_mean(name, &names);
+            let hint = hint.unwrap_or_else(|| format!("there are {}", names.join(", ")));
+            bail!("--workload: there is no workload `{name}`; {hint}");
+        };
+        Ok(Some(spec.create(&pairs("--option", &self.options)?, Seed(1))?))
+    }
+
     fn spec(&self, lab: &Lab) -> anyhow::Result<ServerSpec> {
         let products = dyno_database::products();
         if !products.iter().any(|product| product.name == self.on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
-            bail!(
-                "--on: no statement can be explained on `{}`, but on {}, or a URL",
-                dyno_study::redact_url(&self.on),
-                names.join(", ")
-            );
+            let hint = hints::for_product(&self.on, &names);
+            bail!("--on: there is no product `{}`; {hint}", dyno_study::redact_url(&self.on));
         }
         let memory = ByteCount(lab.environment.memory_bytes);
         let settings = pairs("--setting", &self.settings)?
@@ -156,14 +168,15 @@ fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, Stri
 }
 
 /// Fills the workload's tables and runs what was to be run before.
-fn prepare(options: &ExplainCostOptions, server: &dyn Server) -> anyhow::Result<()> {
+fn prepare(
+    options: &ExplainCostOptions,
+    workload: Option<&dyn Workload>,
+    server: &dyn Server,
+) -> anyhow::Result<()> {
     let mut connection = (server.connector())()?;
-    if let Some(name) = &options.workload {
-        let spec = dyno_workload::catalog::find(name)
-            .with_context(|| format!("--workload: there is no workload `{name}`"))?;
-        let workload = spec.create(&pairs("--option", &options.options)?, Seed(1))?;
+    if let Some(workload) = workload {
         workload.check(server.dialect()).map_err(anyhow::Error::msg)?;
-        populate(connection.as_mut(), workload.as_ref())?;
+        populate(connection.as_mut(), workload)?;
     }
     for sql in &options.setup {
         connection.query(sql).with_context(|| format!("--setup `{sql}`"))?;
@@ -248,17 +261,17 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
 fn table(cost: &Cost) -> String {
     let Cost { seconds, .. } = cost;
     let mut out = format!(
-        "{}: {} s in the middle ({} to {}); {} returned, {} changed\n",
+        "{}, median {} ({} to {}); {} returned, {} changed\n",
         counted(cost.runs as usize, "run"),
-        amount(seconds.median),
-        amount(seconds.low),
-        amount(seconds.high),
+        time(seconds.median),
+        time(seconds.low),
+        time(seconds.high),
         counted(cost.rows as usize, "row"),
         cost.changed,
     );
     if cost.counters.is_empty() {
         out += &format!(
-            "None of {} counters moved beyond what an idle server does, judged by {}.\n",
+            "None of {} counters moved more than on an idle server, judged by {}.\n",
             cost.n_counters,
             idle_intervals(cost.runs),
         );
@@ -281,19 +294,24 @@ fn table(cost: &Cost) -> String {
         out.push('\n');
     }
     out + &format!(
-        "{} of {} counters moved. What an idle server does in as long a time is taken off (its \
-         median is in the last column), and what stayed within its range is left out. That range \
-         is of {}.\n",
+        "{} of {} counters moved. Idle activity (last column: median of {}, with what Dyno's own \
+         reading of the counters costs) has been subtracted; counters within its range are \
+         omitted.\n",
         cost.counters.len(),
         cost.n_counters,
         idle_intervals(cost.runs),
     )
 }
 
+/// A time with a unit that suits it.
+fn time(seconds: f64) -> String {
+    Nanoseconds::from_secs_f64(seconds).to_string()
+}
+
 /// By how much it was judged what is noise: an idle interval before each run.
 fn idle_intervals(runs: u32) -> String {
     match runs {
-        1 => "one idle interval, which tells little about noise: give more --runs".to_owned(),
+        1 => "1 idle interval, too few to know the noise: give more --runs".to_owned(),
         _ => format!("{runs} idle intervals"),
     }
 }
@@ -328,16 +346,16 @@ mod tests {
             }],
             n_counters: 400,
         };
-        let expected = "5 runs: 0.0125 s in the middle (0.01 to 2); 1 row returned, 0 changed\n\
+        let expected = "5 runs, median 12.5 ms (10 ms to 2 s); 1 row returned, 0 changed\n\
              counter                a run   from         to  idle\n\
              handler_read_rnd_next  10001  10000  10002.5     0\n";
         let found = table(&cost);
         let blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(blank(&found).starts_with(&blank(expected)), "{found}");
         assert!(found.contains("1 of 400 counters moved"));
-        assert!(found.contains("That range is of 5 idle intervals"), "{found}");
+        assert!(found.contains("median of 5 idle intervals"), "{found}");
         let none = table(&Cost { counters: Vec::new(), runs: 1, ..cost });
-        assert!(none.contains("None of 400") && none.contains("judged by one idle"), "{none}");
+        assert!(none.contains("None of 400") && none.contains("judged by 1 idle"), "{none}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
             Ok(Some(StudyFile { study, source }))
         }
         Err(diagnostics) => {
-            let render = if terminal::is_interactive() {
+            let render = if terminal::messages_have_colours() {
                 diagnostic::render_coloured
             } else {
                 diagnostic::render

@@ -238,7 +238,7 @@ pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
 }
 
 fn summary(findings: &Findings) -> String {
-    dyno_report::terminal::render(findings, terminal::width(), terminal::out_is_terminal())
+    dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

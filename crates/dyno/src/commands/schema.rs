@@ -1,10 +1,16 @@
-//! `dyno schema`: the JSON Schema of study files.
+//! `dyno schema`: the JSON Schema of study files, or their reference page.
 
+use crate::cli::SchemaFormat;
 use crate::{End, terminal, vocabulary};
 
 /// Prints the schema.
-pub(crate) fn run() -> anyhow::Result<End> {
-    let schema = dyno_study::schema::schema(&vocabulary::vocabulary());
-    terminal::out(&serde_json::to_string_pretty(&schema)?);
+pub(crate) fn run(format: SchemaFormat) -> anyhow::Result<End> {
+    let vocabulary = vocabulary::vocabulary();
+    terminal::out(&match format {
+        SchemaFormat::Json => {
+            serde_json::to_string_pretty(&dyno_study::schema::schema(&vocabulary))?
+        }
+        SchemaFormat::Markdown => dyno_study::reference::markdown(&vocabulary),
+    });
     Ok(End::Good)
 }

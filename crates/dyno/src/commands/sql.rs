@@ -10,9 +10,32 @@ use crate::{End, terminal};
 
 /// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
-    let answer = dyno_record::query(folder, query).context("cannot query the record")?;
-    terminal::out(&if is_tsv { tsv(&answer) } else { table(&answer) });
+    let answer = dyno_record::query(folder, meant(query)).context("cannot query the record")?;
+    let is_schema = is_schema(query);
+    terminal::out(&match is_tsv {
+        true => tsv(&answer),
+        false if is_schema => statements(&answer),
+        false => table(&answer),
+    });
     Ok(End::Good)
+}
+
+fn is_schema(query: &str) -> bool {
+    query.trim().trim_end_matches(';') == ".schema"
+}
+
+/// One statement after the other, as SQLite's shell shows them.
+fn statements(answer: &QueryRows) -> String {
+    answer.rows.iter().flatten().flatten().map(|sql| format!("{sql};\n")).collect()
+}
+
+/// What is asked of SQLite: two of its shell's own commands are understood.
+fn meant(query: &str) -> &str {
+    match query.trim().trim_end_matches(';') {
+        ".schema" => "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",
+        ".tables" => "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name",
+        _ => query,
+    }
 }
 
 fn tsv(answer: &QueryRows) -> String {
@@ -52,6 +75,19 @@ fn table(answer: &QueryRows) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_commands_of_sqlites_shell_are_understood() {
+        let check = |query: &str, expected: &str| {
+            assert!(meant(query).starts_with(expected), "{query}: {}", meant(query));
+        };
+        check(".schema", "SELECT sql FROM");
+        check(" .tables; ", "SELECT name FROM");
+        check("SELECT 1", "SELECT 1");
+        let sql = Some("CREATE TABLE t (a)".to_owned());
+        let answer = QueryRows { columns: vec!["sql".into()], rows: vec![vec![sql]] };
+        assert_eq!(statements(&answer), "CREATE TABLE t (a);\n");
+    }
 
     #[test]
     fn rows_are_aligned_under_their_columns() {

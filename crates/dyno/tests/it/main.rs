@@ -4,6 +4,7 @@
 
 mod bench;
 mod browser;
+mod command_line;
 mod compare;
 mod datasets;
 mod dbstress;
@@ -19,6 +20,7 @@ mod metrics;
 mod null;
 mod observe;
 mod own_steps;
+mod readings;
 mod report_page;
 mod resume;
 mod run_off;

@@ -130,7 +130,7 @@ fn a_calibration_is_kept_and_every_run_tells_its_share() {
     let why = before["generator"]["share_of_calibrated_absent_because"].as_str();
     assert!(why.is_some_and(|why| why.contains("dyno calibrate")), "{why:?}");
 
-    let answer = bench.dyno_good(&["calibrate", "--duration", "1s", "--json"]);
+    let answer = bench.dyno_good(&["calibrate", "--duration", "1s", "--json", "--keep-disturbed"]);
     let calibrated: Value = serde_json::from_str(&answer.out).expect("it prints JSON");
     assert_eq!(calibrated, bench.json("state/dyno/calibration.json"));
     assert!(number(&calibrated, "/clock/resolution_ns") >= 1.0);
@@ -144,7 +144,17 @@ fn a_calibration_is_kept_and_every_run_tells_its_share() {
         assert!(number(facts, "/open/sent_per_s") > 0.0);
     }
 
+    // As if others had been busy: whoever uses it says so.
+    let mut disturbed = calibrated.clone();
+    disturbed["disturbed"] = true.into();
+    bench.write("state/dyno/calibration.json", &disturbed.to_string());
+    let told = bench.bench(&on("null-postgresql"));
+    assert_eq!(told["generator"]["calibration_disturbed"], true);
+    disturbed["disturbed"] = false.into();
+    bench.write("state/dyno/calibration.json", &disturbed.to_string());
+
     let after = bench.bench(&on("null-postgresql"));
+    assert_eq!(after["generator"]["calibration_disturbed"], false);
     assert!(number(&after, "/generator/share_of_calibrated") > 0.0);
     assert!(after["generator"]["share_of_calibrated_absent_because"].is_null());
     let embedded = bench.bench(&on("sqlite"));

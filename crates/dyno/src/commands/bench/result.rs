@@ -195,6 +195,7 @@ fn generator(step: &StepSummary, per_statement: &dyn Fn(f64) -> Value) -> Value 
         "busiest_worker": step.generator.busiest_worker,
         "run_queue_s": step.generator.run_queue_s,
         "share_of_calibrated": step.generator.share_of_calibrated,
+        "calibration_disturbed": step.generator.calibration_disturbed,
         "rss_mib": step.generator.rss_bytes as f64 / f64::from(1 << 20),
     })
 }
@@ -220,7 +221,11 @@ fn why_no_share(
 pub(super) fn told(result: &Value) -> String {
     let told = match result["steps"].as_array() {
         Some(steps) => steps_told(result, steps),
-        None => summary(result) + &search::told(&result["search"]),
+        // What was sought comes first, how it was found last.
+        None => {
+            let search = &result["search"];
+            search::headline(search) + &summary(result) + &search::told(search)
+        }
     };
     told + &caveats_told(&result["caveats"])
 }
@@ -298,6 +303,16 @@ fn summary(result: &Value) -> String {
         Some(share) => format!("{:.0} %", share * 100.0),
         None => "an unknown share".to_owned(),
     };
+    let headroom = match number("/generator/share_of_calibrated") {
+        Some(share) => {
+            let disturbed = match result["generator"]["calibration_disturbed"].as_bool() {
+                Some(true) => ", by a calibration that other processes disturbed",
+                _ => "",
+            };
+            format!("{:.0} % of what it can do here{disturbed}", share * 100.0)
+        }
+        None => no_headroom(&result["generator"]["share_of_calibrated_absent_because"]),
+    };
     let failures = failures(&result["outcomes"]);
     format!(
         "{} on {}\n\
@@ -306,7 +321,7 @@ fn summary(result: &Value) -> String {
          {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
-         generator       busiest worker {} of a CPU, {} of what it can do here\n\
+         generator       busiest worker {} of a CPU, {headroom}\n\
          audit           {}\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
@@ -328,9 +343,19 @@ fn summary(result: &Value) -> String {
         number("/server/cpu_us_per_statement")
             .map_or("not known".to_owned(), |us| format!("{us:.2} µs")),
         percent("/generator/busiest_worker"),
-        percent("/generator/share_of_calibrated"),
         audit(&result["audit"]),
     )
+}
+
+/// Why it is not known how much more the generator could do.
+fn no_headroom(why: &Value) -> String {
+    match why.as_str() {
+        Some(why) if why.contains("dyno calibrate") => {
+            "headroom unknown: run `dyno calibrate` once".to_owned()
+        }
+        Some(why) => format!("headroom unknown: {why}"),
+        None => "headroom unknown".to_owned(),
+    }
 }
 
 /// TPC-C's throughput by the name that the field has for it, with the mode without which it says

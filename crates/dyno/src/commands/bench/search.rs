@@ -2,11 +2,12 @@
 
 use anyhow::{Context, bail};
 use clap::{Arg, ArgGroup, ArgMatches, Command};
-use dyno_record::{Manifest, SearchSummary, StepSummary};
+use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
 use dyno_study::{Arrivals, Limit, LoadLevel, Search, Sought};
 use dyno_units::Nanoseconds;
 use serde_json::{Value, json};
 
+use super::arguments::SEARCH;
 use super::{duration, text};
 
 /// The name of the group of options that make the load an open one.
@@ -15,7 +16,7 @@ pub(super) const OPEN: &str = "open";
 /// Adds the options of a search.
 pub(super) fn with_options(command: Command) -> Command {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
+        Arg::new(name).long(name).value_name(value).help(help).help_heading(SEARCH)
     };
     command
         .arg(option(
@@ -105,13 +106,66 @@ pub(super) fn add_to(result: &mut Value, manifest: &Manifest, step: &StepSummary
     });
 }
 
+/// The probes that a search has made so far: what there is of one that the user stops.
+#[derive(Default)]
+pub(super) struct Probes(Vec<Value>);
+
+impl Probes {
+    /// Keeps an event that is a probe's end.
+    pub(super) fn hear(&mut self, event: &EventKind, manifest: &Manifest) {
+        let EventKind::LoadProbed { step, level, throughput, limited_us, broken_by, .. } = event
+        else {
+            return;
+        };
+        let asked = manifest.steps.get(*step).and_then(|step| step.search.as_ref());
+        let is_rate = asked.is_some_and(|asked| asked.sought == "rate");
+        let level_name = if is_rate { "offered" } else { "clients" };
+        self.0.push(json!({
+            level_name: level,
+            "throughput_tps": throughput,
+            "quantile_us": limited_us,
+            "held": broken_by.is_none(),
+            "broken_by": broken_by,
+        }));
+    }
+
+    /// The search as far as it got; none where no probe ended, or it is none.
+    pub(super) fn unfinished(self, manifest: &Manifest) -> Option<Value> {
+        let asked = manifest.steps.first()?.search.as_ref()?;
+        if self.0.is_empty() {
+            return None;
+        }
+        Some(json!({
+            "sought": asked.sought,
+            "limit": asked.limit,
+            "statistic": asked.statistic,
+            "bound_us": asked.bound_us,
+            "precision": asked.precision,
+            "found": Value::Null,
+            "unit": if asked.sought == "rate" { "1/s" } else { "clients" },
+            "lowest_broken": Value::Null,
+            "settled": false,
+            "interrupted": true,
+            "probes": self.0,
+        }))
+    }
+}
+
 /// The level that the summary's numbers belong to.
 fn measured_level(search: &SearchSummary) -> Option<f64> {
     let measured = search.probes.iter().filter(|probe| probe.load.is_some());
     search.found.or_else(|| measured.map(|probe| probe.level).reduce(f64::min))
 }
 
-/// A search for a person: its probes as a table, and the answer in one sentence.
+/// What a search found, in the one sentence that comes first; empty where there was none.
+pub(super) fn headline(search: &Value) -> String {
+    if search.is_null() {
+        return String::new();
+    }
+    format!("{}\n", sentence(search, search["sought"] == "rate"))
+}
+
+/// The probes of a search as a table; empty where there was none.
 pub(super) fn told(search: &Value) -> String {
     if search.is_null() {
         return String::new();
@@ -134,13 +188,19 @@ pub(super) fn told(search: &Value) -> String {
             format!("{:.1}/s", probe["throughput_tps"].as_f64().unwrap_or_default()),
         );
     }
-    format!("{lines}\n{}\n", sentence(search, is_rate))
+    lines
 }
 
 fn sentence(search: &Value, is_rate: bool) -> String {
     let what = if is_rate { "highest rate" } else { "most clients" };
     let limit = search["limit"].as_str().unwrap_or_default();
     let at = |name: &str| search[name].as_f64().map(|value| level(value, is_rate));
+    if search["interrupted"] == true {
+        return format!(
+            "{what} with {limit}: not found, the search was stopped; {}",
+            so_far(search)
+        );
+    }
     let answer = match (at("found"), at("lowest_broken")) {
         (Some(found), Some(broken)) => format!("{found} held twice, {broken} did not"),
         (Some(found), None) => format!("{found} held twice, and nothing higher was tried"),
@@ -157,10 +217,52 @@ fn sentence(search: &Value, is_rate: bool) -> String {
     )
 }
 
+/// What the probes of a search say that was stopped.
+fn so_far(search: &Value) -> String {
+    let is_rate = search["sought"] == "rate";
+    let name = if is_rate { "offered" } else { "clients" };
+    let levels = |held: bool| -> Vec<f64> {
+        let probes = search["probes"].as_array().into_iter().flatten();
+        probes.filter(|probe| probe["held"] == held).filter_map(|p| p[name].as_f64()).collect()
+    };
+    let highest = levels(true).into_iter().reduce(f64::max).map(|held| level(held, is_rate));
+    let lowest = levels(false).into_iter().reduce(f64::min).map(|broken| level(broken, is_rate));
+    match (highest, lowest) {
+        (Some(held), Some(broken)) => format!("so far {held} held and {broken} did not"),
+        (Some(held), None) => format!("so far {held} held, and nothing higher was tried"),
+        (None, Some(broken)) => format!("so far nothing held, not even {broken}"),
+        (None, None) => "no probe had ended".to_owned(),
+    }
+}
+
 fn level(value: f64, is_rate: bool) -> String {
     if is_rate { format!("{value}/s") } else { format!("{value}") }
 }
 
 fn time(us: f64) -> String {
     Nanoseconds((us * 1e3) as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_was_stopped_says_what_it_knows() {
+        let check = |probes: &[(f64, bool)], expected: &str| {
+            let probe = |(offered, held): &(f64, bool)| json!({"offered": offered, "held": held});
+            let search = json!({
+                "sought": "rate",
+                "limit": "p99 ≤ 20 ms",
+                "interrupted": true,
+                "probes": probes.iter().map(probe).collect::<Vec<_>>(),
+            });
+            let told = headline(&search);
+            assert!(told.ends_with(&format!("{expected}\n")), "{told}");
+        };
+        check(&[(100.0, true), (200.0, true)], "so far 200/s held, and nothing higher was tried");
+        check(&[(100.0, true), (200.0, false)], "so far 100/s held and 200/s did not");
+        check(&[(100.0, false), (10.0, false)], "so far nothing held, not even 10/s");
+        assert_eq!((headline(&Value::Null), told(&Value::Null)), (String::new(), String::new()));
+    }
 }

@@ -1,0 +1,238 @@
+//! The options of `dyno bench`: a subcommand for each workload, so that `--help` lists its own.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, ArgAction, Command, ValueHint};
+use dyno_workload::catalog::WorkloadSpec;
+use dyno_workload::options::OptionKind;
+
+use super::search;
+use crate::examples;
+
+/// Headings of the help, in their order.
+const DATABASE: &str = "Database";
+const LOAD: &str = "Load";
+pub(super) const SEARCH: &str = "Search for the highest load";
+const TIME: &str = "Time";
+const RECORD: &str = "Record and output";
+const WORKLOAD: &str = "Options of the workload";
+
+/// The subcommand `bench`.
+pub(crate) fn command() -> Command {
+    Command::new("bench")
+        .about("Run one trial of a workload without a study file")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand_value_name("WORKLOAD")
+        .subcommand_help_heading("Workloads")
+        .after_help(examples::of_bench())
+        .subcommands(dyno_workload::catalog::workloads().iter().map(workload_command))
+}
+
+fn workload_command(workload: &WorkloadSpec) -> Command {
+    let command = Command::new(workload.name)
+        .about(workload.summary)
+        .after_help(examples::of_workload(workload.name))
+        .args(database_arguments())
+        .args(load_arguments());
+    search::with_options(command)
+        .args(time_arguments())
+        .args(record_arguments())
+        .args(workload.options.iter().map(workload_argument))
+}
+
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// An option `--on`: completions propose the products, and any URL is taken.
+pub(crate) fn on() -> Arg {
+    let products = dyno_lab::products().iter().map(|product| product.name).collect();
+    let on = option(
+        "on",
+        "DATABASE",
+        "sqlite, mariadb, postgresql, simulated, null-mysql, null-postgresql, or the URL of a \
+         server that runs",
+    );
+    proposing(on.required(true), products)
+}
+
+/// An option of which completions propose these words, and which takes others, too.
+fn proposing(option: Arg, words: Vec<&'static str>) -> Arg {
+    option.value_parser(Proposed(words)).hide_possible_values(true)
+}
+
+/// Storage engines of all products.
+fn engines() -> Vec<&'static str> {
+    let mut engines: Vec<&str> =
+        dyno_lab::products().iter().flat_map(|product| product.engines).copied().collect();
+    engines.sort_unstable();
+    engines.dedup();
+    engines
+}
+
+fn database_arguments() -> Vec<Arg> {
+    let arguments = [
+        on(),
+        proposing(
+            option("engine", "ENGINE", "Storage engine, if the product has several"),
+            engines(),
+        ),
+        option("setting", "NAME=VALUE", "A setting of the private server; may be repeated")
+            .action(ArgAction::Append),
+        option("programs", "FOLDER", "Folder with the server's programs")
+            .value_hint(ValueHint::DirPath),
+        option("data-folder", "FOLDER", "Where a private server keeps its data")
+            .value_hint(ValueHint::DirPath),
+        flag("no-reuse", "Populate even if a data set is kept, and keep none"),
+        flag("allow-foreign-tables", "Use a database that holds tables which Dyno did not make"),
+    ];
+    arguments.map(|argument| argument.help_heading(DATABASE)).into()
+}
+
+/// The options that say how hard the load is, but for those of a search.
+fn load_arguments() -> Vec<Arg> {
+    let arguments = [
+        option(
+            "clients",
+            "N",
+            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
+        ),
+        option(
+            "rate",
+            "R",
+            "Offered rate in transactions per second (open load): 500, 2k; or rates that take \
+             turns: \"500 for 10s, 2k for 5s\"",
+        ),
+        proposing(
+            option(
+                "arrivals",
+                "WORD",
+                "How arrivals are spread: poisson or constant [default: poisson]",
+            ),
+            vec!["poisson", "constant"],
+        )
+        .requires(search::OPEN),
+        option("workers", "N", "Load generator threads [default: one for each CPU]"),
+        option("retries", "N", "Retries after a deadlock or the like").default_value("3"),
+        option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"),
+        option("seed", "N", "The seed of everything random [default: 1]"),
+    ];
+    arguments.map(|argument| argument.help_heading(LOAD)).into()
+}
+
+fn time_arguments() -> Vec<Arg> {
+    let arguments = [
+        option("duration", "TIME", "Measured time").default_value("10s"),
+        option("warm-up", "TIME", "Warm-up before it").default_value("1s"),
+        option(
+            "until-steady",
+            "TIME",
+            "Continue until throughput has been steady for --duration, at most this long",
+        ),
+        option("run-off", "TIME", "Watch the engine catch up after the load, at most this long"),
+    ];
+    arguments.map(|argument| argument.help_heading(TIME)).into()
+}
+
+fn record_arguments() -> Vec<Arg> {
+    let arguments = [
+        option("out", "FOLDER", "Keep the record in this folder, with a report")
+            .value_hint(ValueHint::DirPath),
+        flag("json", "Print the result as JSON"),
+        option(
+            "metrics",
+            "ADDRESS",
+            "Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464",
+        ),
+        Arg::new("probes-off")
+            .long("probes-off")
+            .value_name("PROBE")
+            .help("A probe that is not read; may be repeated")
+            .action(ArgAction::Append)
+            .value_parser(clap::builder::PossibleValuesParser::new(dyno_study::PROBES)),
+    ];
+    arguments.map(|argument| argument.help_heading(RECORD)).into()
+}
+
+fn workload_argument(spec: &dyno_workload::options::OptionSpec) -> Arg {
+    let argument = Arg::new(format!("option:{}", spec.name))
+        .long(spec.name.replace('_', "-"))
+        .alias(spec.name)
+        .value_name("VALUE")
+        .default_value(spec.default)
+        .help(spec.help)
+        .help_heading(WORKLOAD);
+    match spec.kind {
+        OptionKind::Word(words) => proposing(argument, words.to_vec()),
+        OptionKind::Switch => proposing(argument, vec!["on", "off"]),
+        OptionKind::Count | OptionKind::Real => argument,
+    }
+}
+
+/// Takes any text, and has words for completions.
+#[derive(Clone)]
+struct Proposed(Vec<&'static str>);
+
+impl TypedValueParser for Proposed {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(|word| PossibleValue::new(*word))))
+    }
+}
+
+/// The words for completions, for options that clap derives.
+pub(crate) fn products() -> impl TypedValueParser<Value = String> {
+    Proposed(dyno_database::products().iter().map(|product| product.name).collect())
+}
+
+/// The same of workloads.
+pub(crate) fn workloads() -> impl TypedValueParser<Value = String> {
+    Proposed(dyno_workload::catalog::workloads().iter().map(|workload| workload.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_have_values() {
+        let mut text = Vec::new();
+        let mut command = crate::cli::command();
+        clap_complete::generate(clap_complete::Shell::Bash, &mut command, "dyno", &mut text);
+        let text = String::from_utf8(text).expect("it is text");
+        for words in ["sqlite mariadb postgresql", "poisson constant", "on off", "InnoDB"] {
+            assert!(text.contains(words), "{words}");
+        }
+        assert!(
+            text.contains("oltp_read_only") && text.contains("tpcb-like"),
+            "workloads, scripts"
+        );
+    }
+
+    #[test]
+    fn every_option_of_a_bench_has_a_heading() {
+        for command in command().get_subcommands() {
+            let shown = command.get_arguments().filter(|argument| argument.get_id() != "help");
+            for argument in shown {
+                let heading = argument.get_help_heading();
+                assert!(heading.is_some(), "{}: {}", command.get_name(), argument.get_id());
+            }
+        }
+    }
+}

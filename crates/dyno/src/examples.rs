@@ -1,0 +1,177 @@
+//! Examples of each command, for its `--help`. A test parses every one of them.
+
+/// An example and what it does.
+type Example = (&'static str, &'static str);
+
+const OF_COMMANDS: &[(&str, &[Example])] = &[
+    (
+        "run",
+        &[
+            ("dyno run studies/quickstart.toml", "run a study, or resume it"),
+            ("dyno run study.toml --new --seed 7", "a new run beside the earlier ones"),
+            ("dyno run study.toml --out runs/monday", "into a folder of this name"),
+        ],
+    ),
+    ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
+    ("plan", &[("dyno plan study.toml", "its trials, their time and disk")]),
+    (
+        "schema",
+        &[
+            ("dyno schema > study.schema.json", "for editors that complete TOML"),
+            ("dyno schema --format markdown", "every key, with an example"),
+        ],
+    ),
+    (
+        "report",
+        &[
+            ("dyno report runs/quickstart", "report.html, report.md and findings.json again"),
+            ("dyno report runs/before runs/after", "several runs in one report"),
+            ("dyno report runs/quickstart --format csv --out tables", "all tables as CSV"),
+        ],
+    ),
+    (
+        "compare",
+        &[
+            ("dyno compare runs/before runs/after", "is the second run slower?"),
+            ("dyno compare runs/before runs/after --gate --threshold 3%", "the same for CI"),
+        ],
+    ),
+    (
+        "serve",
+        &[
+            ("dyno serve", "the runs in ./runs, at http://127.0.0.1:8425"),
+            ("dyno serve runs --listen 127.0.0.1:0", "on any free port"),
+        ],
+    ),
+    (
+        "sql",
+        &[
+            ("dyno sql runs/quickstart .schema", "the tables and their columns"),
+            (
+                "dyno sql runs/quickstart \"SELECT variant, step, throughput FROM results\"",
+                "the results",
+            ),
+        ],
+    ),
+    (
+        "watch",
+        &[
+            ("dyno watch", "this host"),
+            (
+                "dyno watch mysql://me@127.0.0.1:3306",
+                "a server, and its processes if they are here",
+            ),
+            ("dyno watch --pid 4711 --for 5min --record runs/seen", "a process, with a report"),
+        ],
+    ),
+    (
+        "explain-cost",
+        &[
+            (
+                "dyno explain-cost \"SELECT count(*) FROM sbtest1\" --on mariadb --workload \
+                 oltp_read_only",
+                "on tables made for it",
+            ),
+            (
+                "dyno explain-cost \"UPDATE t SET n = n + 1\" --on postgresql://me@db1/test --writes",
+                "on a server; each run is rolled back",
+            ),
+        ],
+    ),
+    ("doctor", &[("dyno doctor", "examine this machine; the worst comes first")]),
+    ("calibrate", &[("dyno calibrate", "once per machine, while it is idle")]),
+    (
+        "datasets",
+        &[("dyno datasets", "list them"), ("dyno datasets --remove-all", "remove them all")],
+    ),
+    (
+        "completions",
+        &[("dyno completions bash > /etc/bash_completion.d/dyno", "for all users of bash")],
+    ),
+];
+
+/// Examples of `dyno bench`, which are of several workloads.
+const OF_BENCH: &[Example] = &[
+    ("dyno bench oltp_read_only --on mariadb --clients 16 --duration 30s", "a private server"),
+    ("dyno bench tpcb --on postgresql --find-rate \"p99 <= 20ms\"", "its highest rate in time"),
+    (
+        "dyno bench oltp_point_select --on postgresql://me@db1:5432/test --rate 2000 --json",
+        "a server by URL, open load",
+    ),
+];
+
+/// The command with examples behind its help and that of its subcommands.
+pub(crate) fn with_examples(command: clap::Command) -> clap::Command {
+    OF_COMMANDS.iter().fold(command, |command, (name, examples)| {
+        command.mut_subcommand(name, |one| one.after_help(section(examples)))
+    })
+}
+
+/// Examples of `dyno bench`, as a section of its help.
+pub(crate) fn of_bench() -> String {
+    section(OF_BENCH)
+}
+
+/// Examples of one workload, as a section of its help. Those with steps of their own take no rate.
+pub(crate) fn of_workload(name: &str) -> String {
+    let mut lines = vec![format!("dyno bench {name} --on mariadb --clients 8")];
+    if name != "insert-benchmark" {
+        lines.push(format!("dyno bench {name} --on postgresql --rate 500 --duration 1min"));
+    }
+    format!("Examples:\n  {}", lines.join("\n  "))
+}
+
+/// The comment stands beside its example where there is room, else below.
+fn section(examples: &[Example]) -> String {
+    let wide = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
+    let line = |(line, what): &Example| match wide {
+        ..=56 => format!("\n  {line:<wide$}  # {what}"),
+        _ => format!("\n  {line}\n      # {what}"),
+    };
+    format!("Examples:{}", examples.iter().map(line).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+
+    /// The words of a line as a shell has them, as far as quotes and a redirection go.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split(" > ").next().unwrap_or(line);
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for c in line.chars() {
+            match c {
+                '"' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                c => words.last_mut().expect("there is one").push(c),
+            }
+        }
+        words
+    }
+
+    #[track_caller]
+    fn check(line: &str) {
+        let parsed = cli::command().try_get_matches_from(words(line));
+        assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("it is wrong"));
+    }
+
+    #[test]
+    fn every_example_parses() {
+        let all = OF_COMMANDS.iter().flat_map(|(_, examples)| *examples).chain(OF_BENCH);
+        all.for_each(|(line, _)| check(line));
+        for workload in dyno_workload::catalog::workloads() {
+            let told = of_workload(workload.name);
+            told.lines().skip(1).for_each(|line| check(line.trim()));
+        }
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Hints for a wrong command line: the nearest right word, and the words of other tools.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::cli;
+
+/// Most words that are proposed for a wrong one.
+const NEAREST_MOST: usize = 3;
+
+/// Options of sysbench, pgbench, HammerDB, k6 and the like, and what to write instead in
+/// `dyno bench`.
+const OPTIONS: &[(&[&str], &str)] = &[
+    (
+        &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
+        "the number of clients is `--clients N`",
+    ),
+    (
+        &["--time", "--max-time", "-T", "--runtime", "--seconds", "--length"],
+        "the measured time is `--duration 30s`",
+    ),
+    (&["-j", "--jobs"], "the load generator's threads are `--workers N`"),
+    (
+        &["-s", "--scale-factor"],
+        "the size of the data is an option of the workload: `--scale N` of \
+        tpcb, `--warehouses N` of tpcc, `--table-size N` of the oltp_ workloads",
+    ),
+    (&["-R", "--tps", "--qps", "--arrival-rate"], "the offered rate is `--rate 500`"),
+    (
+        &["-L", "--latency-limit"],
+        "the highest load that keeps a limit is found by `--find-rate \"p99 <= 20ms\"`",
+    ),
+    (&["-M"], "pgbench's protocols are `--protocol` of tpcb"),
+    (
+        &["--report-interval", "-P", "--progress", "--histogram", "-r", "--report-per-command"],
+        "each second is shown while it runs; `--out FOLDER` keeps them all, with a report",
+    ),
+    (
+        &["--events", "-t", "--transactions", "-n", "--num-transactions"],
+        "a bench ends by time: `--duration 30s`",
+    ),
+    (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 10s`"),
+    (
+        &["-f", "--file", "--lua", "--builtin", "-b"],
+        "there are no scripts of one's own; pgbench's built-in ones are `--script` of tpcb, and \
+         `dyno bench --help` lists the workloads",
+    ),
+    (&["--rand-type"], "how rows are drawn is `--distribution` of the oltp_ workloads"),
+    (&["-i", "--initialize", "--prepare"], "a bench makes and fills its tables by itself"),
+    (
+        &[
+            "--db-driver",
+            "--mysql-host",
+            "--mysql-user",
+            "--mysql-db",
+            "--mysql-password",
+            "--mysql-port",
+            "--mysql-socket",
+            "--pgsql-host",
+            "--pgsql-user",
+            "--pgsql-db",
+            "--pgsql-password",
+            "--pgsql-port",
+            "--host",
+            "--user",
+            "--password",
+            "--port",
+            "--db",
+            "--database",
+            "--dbname",
+            "-U",
+            "-p",
+            "-d",
+            "-H",
+            "-u",
+        ],
+        "the server is `--on mysql://user@host:3306/database` or \
+         `--on postgresql://user@host:5432/database`; a password may come from the environment: \
+         `user:${DB_PASSWORD}@host`",
+    ),
+    (
+        &["--repetitions", "--repeat", "--runs"],
+        "a bench is one trial; a study repeats them (`repetitions`) and compares: `dyno run`",
+    ),
+    (&["--output", "-o"], "the record is kept with `--out FOLDER`"),
+];
+
+/// Options that people give to `dyno run`, which a study says.
+const OF_A_STUDY: &[(&[&str], &str)] = &[
+    (&["--clients", "--threads", "-c"], "clients"),
+    (&["--duration", "--time", "-T"], "duration"),
+    (&["--warm-up"], "warm_up"),
+    (&["--repetitions", "--repeat"], "repetitions"),
+    (&["--rate"], "rate"),
+    (&["--threshold"], "threshold"),
+];
+
+/// Puts hints into an error of the command line.
+pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
+    let command = given.first().map_or("", String::as_str);
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+                return;
+            };
+            if let Some(hint) = for_option(command, option) {
+                error.remove(ContextKind::SuggestedArg);
+                let hint = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
+                error.insert(ContextKind::Suggested, hint);
+            }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+                return;
+            };
+            let word = word.clone();
+            let is_bench = command == "bench" && word != command;
+            error.remove(ContextKind::SuggestedSubcommand);
+            if let Some(hint) = for_command(&word, is_bench) {
+                let hint = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
+                error.insert(ContextKind::Suggested, hint);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What to write instead of another tool's option; none where it is no option of one that is known.
+fn for_option(command: &str, option: &str) -> Option<String> {
+    let option = option.split('=').next().unwrap_or(option);
+    let find = |table: &'static [(&[&str], &'static str)]| {
+        table.iter().find(|(names, _)| names.contains(&option)).map(|(_, hint)| *hint)
+    };
+    match command {
+        "bench" => find(OPTIONS).map(str::to_owned),
+        "run" => find(OF_A_STUDY)
+            .map(|key| format!("the study says it: `{key} = …` in its [design] table")),
+        _ => None,
+    }
+}
+
+/// What to write instead of a command, or of a workload.
+fn for_command(word: &str, is_bench: bool) -> Option<String> {
+    let workloads = workloads();
+    if is_bench {
+        return did_you_mean(word, &workloads);
+    }
+    if word.ends_with(".toml") {
+        return Some(format!("a study is run with `dyno run {word}`"));
+    }
+    if workloads.contains(&word) {
+        return Some(format!("one trial of it is run with `dyno bench {word} --on DATABASE`"));
+    }
+    let command = cli::command();
+    let commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    did_you_mean(word, &commands)
+}
+
+/// The words that are near, the nearest first: `did you mean `run`?`
+pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
+    let near = dyno_study::nearest_words(word, words);
+    let near: Vec<String> = near.iter().take(NEAREST_MOST).map(|one| format!("`{one}`")).collect();
+    let (last, before) = near.split_last()?;
+    Some(match before {
+        [] => format!("did you mean {last}?"),
+        before => format!("did you mean {} or {last}?", before.join(", ")),
+    })
+}
+
+/// What to say of a product that there is not: the nearest, or how others are reached.
+pub(crate) fn for_product(word: &str, products: &[&str]) -> String {
+    let known = match word.to_ascii_lowercase().as_str() {
+        "pg" | "psql" | "pgsql" => Some("did you mean `postgresql`?".to_owned()),
+        "mysql" | "percona" | "mysqld" => Some(
+            "MySQL is reached by its URL, mysql://user@host:3306/database; `mariadb` is started by \
+             Dyno"
+                .to_owned(),
+        ),
+        _ => did_you_mean(word, products),
+    };
+    known.unwrap_or_else(|| format!("there are {}, or the URL of a server", products.join(", ")))
+}
+
+fn workloads() -> Vec<&'static str> {
+    dyno_workload::catalog::workloads().iter().map(|workload| workload.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the program says to a wrong command line.
+    fn refusal(line: &str) -> String {
+        let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let words = std::iter::once("dyno".to_owned()).chain(given.clone());
+        let mut error = cli::command().try_get_matches_from(words).expect_err(line);
+        enrich(&mut error, &given);
+        error.to_string()
+    }
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let found = refusal(line);
+        assert!(found.contains(expected), "{line}: {found}");
+    }
+
+    #[test]
+    fn words_of_other_tools_have_a_hint() {
+        let bench = "bench oltp_read_only --on sqlite";
+        check(&format!("{bench} --threads 8"), "tip: the number of clients is `--clients N`");
+        check(&format!("{bench} --threads=8"), "`--clients N`");
+        check(&format!("{bench} --time 30"), "`--duration 30s`");
+        check(&format!("{bench} -c 8"), "`--clients N`");
+        check(&format!("{bench} -T 30"), "`--duration 30s`");
+        check(&format!("{bench} -j 2"), "`--workers N`");
+        check(&format!("{bench} -s 10"), "`--warehouses N`");
+        check(&format!("{bench} --mysql-host h"), "--on mysql://");
+        check("run study.toml --clients 8", "`clients = …` in its [design] table");
+    }
+
+    #[test]
+    fn no_hint_names_an_option_that_there_is_not() {
+        let workload = |name: &str| {
+            let bench = cli::command().find_subcommand("bench").cloned().expect("there is a bench");
+            bench.find_subcommand(name).cloned().expect("there is the workload")
+        };
+        let workloads = ["tpcb", "tpcc", "oltp_read_only"].map(workload);
+        for (names, hint) in OPTIONS {
+            for named in hint.split('`').skip(1).step_by(2).filter(|text| text.starts_with("--")) {
+                let option = named.trim_start_matches("--").split(' ').next().unwrap_or_default();
+                let has = |command: &clap::Command| {
+                    command.get_arguments().any(|arg| arg.get_long() == Some(option))
+                };
+                assert!(workloads.iter().any(has), "{names:?}: --{option}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_word_comes_first() {
+        check("rn", "did you mean `run`?");
+        check("bench oltp_read_onl --on sqlite", "did you mean `oltp_read_only`?");
+        check("studies/quickstart.toml", "`dyno run studies/quickstart.toml`");
+        check("oltp_read_only --on sqlite", "`dyno bench oltp_read_only --on DATABASE`");
+        assert!(!refusal("zzzzzzzz").contains("tip:"));
+    }
+
+    #[test]
+    fn products_have_hints() {
+        let products = ["sqlite", "mariadb", "postgresql", "null-mysql"];
+        let check = |word: &str, expected: &str| {
+            let found = for_product(word, &products);
+            assert!(found.contains(expected), "{word}: {found}");
+        };
+        check("maria", "did you mean `mariadb`?");
+        check("postgres", "did you mean `postgresql`?");
+        check("pg", "`postgresql`");
+        check("mysql", "mysql://user@host");
+        check("oracle", "sqlite, mariadb, postgresql, null-mysql, or the URL");
+    }
+}

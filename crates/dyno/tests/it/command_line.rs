@@ -1,0 +1,100 @@
+//! The command line as its user meets it: hints, exit codes, colours, a search that is stopped.
+
+use rustix::process::Signal;
+
+use crate::support::Workbench;
+
+#[test]
+fn wrong_command_lines_end_with_2() {
+    let bench = Workbench::new();
+    std::fs::create_dir(bench.path("full")).unwrap();
+    bench.write("full/file", "");
+    let check = |arguments: &[&str], expected: &str| {
+        let answer = bench.dyno(arguments);
+        assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.err);
+        assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
+    };
+    check(&["rn"], "did you mean `run`?");
+    check(&["bench", "oltp_read_only", "--on", "maria"], "did you mean `mariadb`?");
+    check(&["bench", "oltp_read_only", "--on", "sqlite", "--threads", "8"], "--clients N");
+    check(&["watch", "--metrics", "0.0.0.0:1", "--for", "2s"], "loopback");
+    check(&["watch", "--metrics", "nonsense", "--for", "2s"], "ADDRESS:PORT");
+    check(&["watch", "--for", "2s", "--record", "full"], "not empty");
+    let explain =
+        |rest: &[&'static str]| [&["explain-cost", "SELECT 1", "--on"][..], rest].concat();
+    check(&explain(&["maria"]), "did you mean `mariadb`?");
+    check(&explain(&["sqlite", "--workload", "oltp_read_onl"]), "did you mean `oltp_read_only`?");
+    check(&explain(&["sqlite", "--setting", "x"]), "NAME=VALUE");
+}
+
+#[test]
+fn colours_are_as_the_environment_wishes() {
+    let bench = Workbench::new();
+    bench.write("study.toml", "titel = 'x'\n");
+    let check = |wishes: &[(&str, &str)], expected: bool| {
+        let mut command = bench.command(&["check", "study.toml"]);
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        let output = command.envs(wishes.iter().copied()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(said.contains('\u{1b}'), expected, "{wishes:?}: {said}");
+    };
+    check(&[], false);
+    check(&[("CLICOLOR_FORCE", "1")], true);
+    check(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false);
+}
+
+#[test]
+fn the_record_has_a_schema() {
+    let bench = Workbench::new();
+    let arguments = ["bench", "oltp_point_select", "--on", "simulated", "--out", "record"];
+    bench.dyno_good(&arguments);
+    let schema = bench.dyno_good(&["sql", "record", ".schema"]).out;
+    assert!(schema.contains("CREATE TABLE trial") && schema.contains("results"), "{schema}");
+    let tables = bench.dyno_good(&["sql", "record", ".tables", "--tsv"]).out;
+    assert!(tables.lines().any(|name| name == "interval"), "{tables}");
+}
+
+#[test]
+fn what_a_search_found_comes_first() {
+    let bench = Workbench::new();
+    let arguments = ["bench", "oltp_point_select", "--on", "simulated", "--duration", "20s"];
+    let answer = bench.dyno_good(&[&arguments[..], &["--find-rate", "p99 <= 20ms"]].concat());
+    let first = answer.out.lines().next().unwrap_or_default();
+    assert!(first.starts_with("highest rate with p99 ≤ 20 ms: "), "{}", answer.out);
+    assert!(first.contains("held twice"), "{first}");
+    assert!(answer.err.contains(" left"), "the probes that are left: {}", answer.err);
+}
+
+#[test]
+fn a_search_that_is_stopped_keeps_its_probes() {
+    let bench = Workbench::new();
+    let arguments = ["bench", "oltp_point_select", "--on", "null-mysql", "--find-rate"];
+    let options = ["p50 <= 10s", "--duration", "500ms", "--warm-up", "0s", "--json"];
+    let mut child = bench
+        .command(&[&arguments[..], &options[..]].concat())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("probe 2 at") {
+        let n = std::io::BufRead::read_line(&mut lines, &mut said).unwrap();
+        assert!(n > 0, "it ended before its second probe: {said}");
+    }
+    let id = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(id, Signal::INT).unwrap();
+    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
+    let result: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let search = &result["search"];
+    assert!(search["probes"].as_array().is_some_and(|probes| probes.len() >= 2), "{search:#}");
+    assert_eq!(
+        (&search["interrupted"], &search["found"]),
+        (&true.into(), &serde_json::Value::Null)
+    );
+}
