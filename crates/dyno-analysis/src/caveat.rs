@@ -28,6 +28,8 @@ pub enum CaveatKind {
     GeneratorLimit,
     /// Attempts failed.
     Errors,
+    /// Nothing committed at the end of a measure phase.
+    DeadEnd,
     /// Arrivals were due and never sent.
     MissedArrivals,
     /// Variants that are compared do not promise the same durability.

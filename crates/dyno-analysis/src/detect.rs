@@ -2,6 +2,7 @@
 
 mod alike;
 mod course;
+mod dead_end;
 mod differences;
 mod joined;
 mod law;
@@ -47,6 +48,7 @@ pub(crate) fn caveats(
     caveats.extend(too_few_repetitions(joined, findings));
     caveats.extend(generator_limit(joined, findings));
     caveats.extend(errors(joined, findings));
+    caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));
     caveats.extend(unlike_durability(joined, findings));
     caveats.extend(missing_trials(findings));

@@ -58,6 +58,8 @@ pub(crate) fn run(
             facts: BTreeMap::new(),
         },
         design: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        extensions: Vec::new(),
         study_source: String::new(),
     };
     Run { folder: PathBuf::from("runs/first"), manifest, trials }
@@ -74,6 +76,7 @@ fn variant(idx: usize, name: &str) -> VariantRecord {
         settings: BTreeMap::new(),
         workload: "sysbench".to_owned(),
         options: BTreeMap::new(),
+        asked: BTreeMap::new(),
         own_steps: BTreeMap::new(),
     }
 }
@@ -154,6 +157,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
         warnings: 0,
         due: committed,
         missed: 0,
+        in_flight_at_end: None,
         retries: 0,
         reconnects: 0,
         lag: EncodedHistogram::default(),

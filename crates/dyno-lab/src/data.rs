@@ -154,7 +154,9 @@ impl Stage<'_, '_> {
                 description.bytes = bytes;
                 description.populate_s = progress.data.populate_s;
                 description.created_unix_ms = self.lab.clock.unix_millis();
-                store.keep(holder, &description).map_err(|error| format!("{error:#}"))
+                store
+                    .keep(holder, &description, &self.lab.data_sets)
+                    .map_err(|error| format!("{error:#}"))
             }
         };
         let (kept, kind) = match result {

@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use dyno_database::DataShape;
 use dyno_host::{CopyError, Keeper};
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, Nanoseconds};
 use dyno_workload::{Dialect, Row, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,23 @@ const SAMPLE_ROWS: u64 = 64;
 /// load, and for what else lives on the disk.
 const FREE_TIMES: u64 = 3;
 
-/// All data sets together may take one part in this many of the disk.
+/// All data sets together may take one part in this many of the disk, if that is less than the limit.
 const SHARE_OF_DISK: u64 = 5;
+
+/// How much is kept, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of all data sets together.
+    pub bytes: ByteCount,
+    /// How long one is kept that no trial uses.
+    pub unused: Nanoseconds,
+}
+
+impl Limits {
+    /// 20 GiB, and 30 days.
+    pub const USUAL: Limits =
+        Limits { bytes: ByteCount(20 << 30), unused: Nanoseconds::from_secs(30 * 24 * 3600) };
+}
 
 /// All that decides what is in a data set's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +210,46 @@ impl<'a> DataSets<'a> {
         Ok(listed)
     }
 
+    /// Removes those that no trial has used for longer than the limits allow, and of the others those
+    /// that were not used for the longest time until all together fit. Those that are in use stay.
+    /// Returns how many it removed, and how many bytes they had.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be looked into.
+    pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> anyhow::Result<(usize, u64)> {
+        let most = limits.bytes.0.min(self.share_of_disk()?);
+        self.clean_to(most, limits.unused, now_unix_ms)
+    }
+
+    fn clean_to(
+        &self,
+        most: u64,
+        unused: Nanoseconds,
+        now_unix_ms: u64,
+    ) -> anyhow::Result<(usize, u64)> {
+        let listed = self.list()?;
+        let mut total: u64 = listed.iter().map(|one| one.bytes).sum();
+        let (mut n, mut bytes) = (0, 0);
+        // The last used come first.
+        for one in listed.iter().rev() {
+            let unused_ms = now_unix_ms.saturating_sub(one.last_used_unix_ms);
+            let is_old = unused_ms > unused.0 / 1_000_000;
+            if (is_old || total > most) && self.remove(&one.key).is_ok() {
+                (n, bytes) = (n + 1, bytes + one.bytes);
+                total = total.saturating_sub(one.bytes);
+            }
+        }
+        Ok((n, bytes))
+    }
+
+    fn share_of_disk(&self) -> anyhow::Result<u64> {
+        let root = self.keeper.root();
+        let size = dyno_host::size_bytes(root);
+        let size = size.with_context(|| format!("cannot tell the size of {}", root.display()))?;
+        Ok(size / SHARE_OF_DISK)
+    }
+
     /// Removes one. Fails if there is none of this key, or if it is being copied just now.
     pub fn remove(&self, key: &str) -> anyhow::Result<()> {
         let path = self.folder.join(key);
@@ -235,8 +290,9 @@ impl<'a> DataSets<'a> {
         &self,
         holder: &Holder<'_>,
         description: &Description,
+        limits: &Limits,
     ) -> anyhow::Result<Kept> {
-        self.check_room(description.bytes)?;
+        self.check_room(description, limits)?;
         let key = description.contents.key();
         let folder = self.folder.join(&key);
         fs::DirBuilder::new()
@@ -257,24 +313,17 @@ impl<'a> DataSets<'a> {
         Ok(Kept { folder, description: description.clone(), lock })
     }
 
-    fn check_room(&self, bytes: u64) -> anyhow::Result<()> {
+    fn check_room(&self, description: &Description, limits: &Limits) -> anyhow::Result<()> {
         let root = self.keeper.root();
-        let cannot = || format!("cannot tell the room on the disk of {}", root.display());
-        let limit = dyno_host::size_bytes(root).with_context(cannot)? / SHARE_OF_DISK;
+        let (bytes, now_unix_ms) = (description.bytes, description.created_unix_ms);
+        let most = limits.bytes.0.min(self.share_of_disk()?);
         let size = ByteCount(bytes);
-        if bytes > limit {
-            bail!("it takes {size}, and kept ones may take {} of this disk", ByteCount(limit));
+        if bytes > most {
+            bail!("it takes {size}, and kept ones may take {} in all", ByteCount(most));
         }
-        let mut kept = self.list()?;
-        let mut total: u64 = kept.iter().map(|one| one.bytes).sum();
-        while total + bytes > limit {
-            let Some(oldest) = kept.pop() else { break };
-            // One that is in use just now stays for this time.
-            if self.remove(&oldest.key).is_ok() {
-                total -= oldest.bytes;
-            }
-        }
-        let free = dyno_host::free_bytes(root).with_context(cannot)?;
+        self.clean_to(most - bytes, limits.unused, now_unix_ms)?;
+        let free = dyno_host::free_bytes(root)
+            .with_context(|| format!("cannot tell the room on the disk of {}", root.display()))?;
         if free < bytes.saturating_mul(FREE_TIMES) {
             bail!(
                 "it takes {size}, and of the disk {} are free; {FREE_TIMES} times its size is wanted",

@@ -259,6 +259,7 @@ impl Drive<'_> {
             warnings: measured.tally.warnings,
             due: measured.due,
             missed: measured.missed,
+            in_flight_at_end: Some(totals.in_flight_at_end),
             retries: measured.retries,
             reconnects: measured.reconnects,
             lag: EncodedHistogram::encode(&measured.lag),

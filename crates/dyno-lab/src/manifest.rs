@@ -7,38 +7,118 @@ use dyno_record::{
     StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
-    Arrivals, Design, Frame, LoadLevel, Order, Plan, PlannedStep, Product, Search, Sought, Study,
-    Variant,
+    Arrivals, Database, Design, Frame, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product,
+    Search, Sought, Study, UserProbe, Variant,
 };
-use dyno_units::{ByteCount, Nanoseconds, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
 
-/// Digest of what decides whether a run may be resumed: plan, seed, what the trials are run with,
-/// and what the study itself has read beside them. FNV-1a, 64 bits; not a secret's hash, because
-/// passwords in URLs are taken out first.
-pub fn fingerprint(plan: &Plan, study: &Study) -> String {
-    let design = &study.design;
-    let mut text = format!(
-        "{plan:?} {:?} {} {:?} {:?} {:?}",
-        design.statement_timeout,
-        design.retries,
-        design.workers,
-        design.generator_cpus,
-        design.server_cpus
-    );
-    // Runs without such probes keep the digest that they had before these were part of it.
-    if !study.probes.is_empty() {
-        text += &format!(" {:?}", study.probes);
-    }
-    if !design.probes_off.is_empty() {
-        text += &format!(" without {:?}", design.probes_off);
-    }
-    let text = dyno_study::redact_urls(&text);
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
+/// FNV-1a, 64 bits, as 16 hexadecimal digits.
+fn digest(bytes: &[u8]) -> String {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     format!("{hash:016x}")
+}
+
+/// A digest of all that trials are run with, as the manifest has it: what only changes what is made of
+/// them (title, threshold, price, baseline, the number of repetitions) is left out.
+///
+/// It is taken of the record's own text, whose form is fixed, and begins with a version. What the
+/// parts were is compared when a run is continued, so that a refusal can name them.
+fn fingerprint(manifest: &Manifest) -> anyhow::Result<String> {
+    let variant = |variant: &VariantRecord| VariantRecord {
+        price_per_hour: None,
+        baseline: None,
+        // What a share of the memory comes to may differ by a few pages after a reboot.
+        settings: variant
+            .settings
+            .iter()
+            .filter(|(name, _)| !variant.asked.contains_key(&share_key(name)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        ..variant.clone()
+    };
+    let variants: Vec<VariantRecord> = manifest.variants.iter().map(variant).collect();
+    let text = serde_json::to_vec(&(
+        manifest.seed,
+        &manifest.order,
+        variants,
+        &manifest.steps,
+        &manifest.design,
+        &manifest.conditions,
+    ))?;
+    Ok(format!("{}{}", dyno_record::FINGERPRINT_VERSION, digest(&text)))
+}
+
+/// The name under which a setting that is a share of the memory is kept as the study has it.
+fn share_key(setting: &str) -> String {
+    format!("setting.{setting}")
+}
+
+/// What all trials are run with and neither variants, steps nor [`design_record`] tell.
+///
+/// Every part of plan and design is named here or left out on purpose: what is new does not compile
+/// until somebody has decided which.
+fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
+    let Plan {
+        rest,
+        run_off,
+        // In the manifest itself.
+        title: _,
+        seed: _,
+        variants: _,
+        steps: _,
+        trials: _,
+        repetitions_min: _,
+    } = plan;
+    let Design {
+        probes_off,
+        // In the plan.
+        factors: _,
+        database: _,
+        workload: _,
+        loads: _,
+        baseline: _,
+        repetitions: _,
+        repetitions_min: _,
+        order: _,
+        seed: _,
+        warm_up: _,
+        duration: _,
+        until_steady: _,
+        rest: _,
+        run_off: _,
+        // In the manifest's `design`.
+        statement_timeout: _,
+        retries: _,
+        workers: _,
+        generator_cpus: _,
+        server_cpus: _,
+        // They decide what is made of trials, how many are done now, and where; not what they are.
+        threshold: _,
+        budget: _,
+        reuse: _,
+        data_folder: _,
+    } = &study.design;
+    let mut conditions = BTreeMap::from([("rest".to_owned(), rest.to_string())]);
+    if let Some(limit) = run_off {
+        conditions.insert("run_off".to_owned(), limit.to_string());
+    }
+    if !probes_off.is_empty() {
+        conditions.insert("probes_off".to_owned(), probes_off.join(", "));
+    }
+    for probe in &study.probes {
+        let UserProbe { name, source, every, databases } = probe;
+        let source = match source {
+            ProbeSource::Command(words) => format!("command {}", words.join("\0")),
+            ProbeSource::Sql(sql) => format!("sql {sql}"),
+        };
+        // A command may hold a password: a digest does not tell it.
+        let text = format!("{source}\0{every}\0{}", databases.join("\0"));
+        conditions.insert(format!("probe.{name}"), digest(text.as_bytes()));
+    }
+    conditions
 }
 
 /// Makes the manifest of a run. `source` is the study's text; passwords in URLs are taken out.
@@ -63,7 +143,7 @@ pub fn make_manifest(
         record.own_steps = other.map(|((step, _), own)| (step.name.clone(), own)).collect();
         variants.push(record);
     }
-    Ok(Manifest {
+    let mut manifest = Manifest {
         stopping: design.repetitions_min.map(|repetitions_min| StoppingRecord {
             repetitions_min,
             repetitions_max: design.repetitions,
@@ -71,7 +151,7 @@ pub fn make_manifest(
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
-        fingerprint: fingerprint(plan, study),
+        fingerprint: String::new(),
         seed: plan.seed.0,
         created_unix_ms,
         threshold: design.threshold,
@@ -98,8 +178,12 @@ pub fn make_manifest(
             .collect(),
         environment: environment.clone(),
         design: design_record(design),
+        conditions: conditions(plan, study),
+        extensions: Vec::new(),
         study_source: dyno_study::redact_urls(source),
-    })
+    };
+    manifest.fingerprint = fingerprint(&manifest)?;
+    Ok(manifest)
 }
 
 /// What all trials are run with and neither variants nor steps tell.
@@ -135,6 +219,7 @@ fn variant_record(
         settings.insert("engine".to_owned(), engine.clone());
     }
     Ok(VariantRecord {
+        asked: asked(&variant.database),
         price_per_hour: variant
             .database
             .price_per_hour
@@ -157,6 +242,35 @@ fn variant_record(
         options: workload.options().into_iter().collect(),
         own_steps: BTreeMap::new(),
     })
+}
+
+/// What a study asks of a database beside what the record keeps by itself.
+fn asked(database: &Database) -> BTreeMap<String, String> {
+    let Database {
+        version,
+        programs,
+        settings,
+        allow_foreign_tables,
+        // In the record by themselves.
+        name: _,
+        product: _,
+        engine: _,
+        price_per_hour: _,
+    } = database;
+    let mut asked = BTreeMap::new();
+    if let Some(version) = version {
+        asked.insert("version".to_owned(), version.clone());
+    }
+    if let Some(programs) = programs {
+        asked.insert("programs".to_owned(), programs.clone());
+    }
+    if *allow_foreign_tables {
+        asked.insert("allow_foreign_tables".to_owned(), "true".to_owned());
+    }
+    let shares =
+        settings.iter().filter(|(_, value)| matches!(value, SettingValue::PercentOfMemory(_)));
+    asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
+    asked
 }
 
 /// What a variant's workload says of its own steps, where they are those of the plan.

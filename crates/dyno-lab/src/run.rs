@@ -1,5 +1,6 @@
 //! The run: all trials of a plan, those that have ended already left out.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::calibration::Calibration;
+use crate::datasets::Limits;
+use crate::failures::{Failure, Failures, is_disk_full};
 use crate::stopping::{Decide, Stopping};
 use crate::telling::Telling;
 use crate::trial::{self, TrialEnd};
@@ -27,6 +30,8 @@ pub struct Lab {
     pub environment: Environment,
     /// What a worker of the load generator can do on this machine, where that was measured.
     pub calibration: Option<Calibration>,
+    /// How many data sets are kept, and for how long.
+    pub data_sets: Limits,
 }
 
 impl Lab {
@@ -48,12 +53,14 @@ pub struct RunOrder<'a> {
     pub probes: &'a [UserProbe],
     /// Who says which variants need no more repetitions, where the plan wants that.
     pub decide: Option<Decide<'a>>,
+    /// Whether trials that have failed are done again; what they left is kept.
+    pub retry_failed: bool,
     /// The run directory; holds an earlier part of the same run, or nothing yet.
     pub folder: PathBuf,
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEnd {
     /// Trials that finished now.
     pub finished: u32,
@@ -61,6 +68,12 @@ pub struct RunEnd {
     pub failed: u32,
     /// Trials that had ended before.
     pub kept: u32,
+    /// Those of them that had failed.
+    pub failed_before: u32,
+    /// Trials not begun because their variants cannot be deployed: of each variant, how many and why.
+    pub hopeless: BTreeMap<String, (u32, String)>,
+    /// Why the run ended before its last trial; none where it did not.
+    pub stopped: Option<String>,
     /// Trials not begun because their variants are settled.
     pub settled: u32,
     /// Trials not begun because the time budget would not have sufficed.
@@ -70,7 +83,8 @@ pub struct RunEnd {
 }
 
 /// Runs all trials of the plan that have not ended yet. Errors are of the record only: what goes
-/// wrong inside a trial marks that trial as failed, and the next one runs.
+/// wrong inside a trial marks that trial as failed, and the next one runs, unless it would fail in the
+/// same way.
 pub fn run(
     lab: &Lab,
     order: &RunOrder<'_>,
@@ -81,16 +95,9 @@ pub fn run(
     for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
         telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
     }
-    let ended = record.ended_trials();
+    let (ended, mut failures, failed_before) = history(&record, order.retry_failed);
     let began = lab.clock.now();
-    let mut end = RunEnd {
-        finished: 0,
-        failed: 0,
-        kept: ended.len() as u32,
-        settled: 0,
-        over_budget: 0,
-        interrupted: false,
-    };
+    let mut end = RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() };
     let mut longest = order.plan.trial_time_least();
     let mut stopping = Stopping::new(order.plan, &order.folder, order.decide);
     for planned in &order.plan.trials {
@@ -109,6 +116,11 @@ pub fn run(
             }
             continue;
         }
+        if let Some(why) = failures.hopeless(planned.variant) {
+            let name = order.plan.variants[planned.variant].name.clone();
+            end.hopeless.entry(name).or_insert_with(|| (0, why.to_owned())).0 += 1;
+            continue;
+        }
         let now = lab.clock.now();
         if order.design.budget.is_some_and(|budget| now + longest > began + budget) {
             end.over_budget += 1;
@@ -122,23 +134,76 @@ pub fn run(
             break;
         }
         match trial::run(lab, order, &trial_plan(planned), &mut telling, &mut record)? {
-            TrialEnd::Finished => end.finished += 1,
-            TrialEnd::Failed => end.failed += 1,
+            TrialEnd::Finished => {
+                end.finished += 1;
+                failures.add(planned.variant, None);
+            }
+            TrialEnd::Failed(failure) => {
+                end.failed += 1;
+                failures.add(planned.variant, Some(&failure));
+            }
             TrialEnd::Abandoned => {
                 end.interrupted = true;
                 break;
             }
         }
+        end.stopped = failures.ends_run();
+        if end.stopped.is_some() {
+            break;
+        }
         longest = Nanoseconds(longest.0.max(lab.clock.now().saturating_sub(now).0));
     }
+    tell_not_begun(&end, &mut telling, &mut record)?;
+    Ok(end)
+}
+
+/// What is known of the run's earlier trials: the numbers of those that are not done again, what failed
+/// of them, and how many that were.
+fn history(record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Failures, u32) {
+    let (mut ended, failed) = (record.ended_trials(), record.failed_trials());
+    let mut failures = Failures::default();
+    if retry_failed {
+        ended.retain(|number| !failed.iter().any(|trial| trial.number == *number));
+        return (ended, failures, 0);
+    }
+    // A disk that was full may have room again; of a variant's servers nothing has changed.
+    for trial in failed.iter().filter(|trial| !is_disk_full(&trial.server_log, &trial.message)) {
+        let failure = Failure {
+            message: trial.message.clone(),
+            log: trial.server_log.clone(),
+            was_deployed: trial.was_deployed,
+        };
+        failures.add(trial.variant, Some(&failure));
+    }
+    (ended, failures, failed.len() as u32)
+}
+
+/// Notes which trials were not begun, and why.
+fn tell_not_begun(
+    end: &RunEnd,
+    telling: &mut Telling<'_>,
+    record: &mut RunWriter,
+) -> anyhow::Result<()> {
+    let mut messages: Vec<String> = end
+        .hopeless
+        .iter()
+        .map(|(variant, (n, why))| {
+            format!(
+                "{n} more trials of {variant} were not begun: its server cannot be deployed ({why})"
+            )
+        })
+        .collect();
+    messages.extend(end.stopped.clone());
     if end.over_budget > 0 {
-        let message = format!(
+        messages.push(format!(
             "{} trials were not begun: the time budget would not have sufficed",
             end.over_budget
-        );
-        telling.of_run(&mut record, EventKind::Noted { message })?;
+        ));
     }
-    Ok(end)
+    for message in messages {
+        telling.of_run(record, EventKind::Noted { message })?;
+    }
+    Ok(())
 }
 
 fn trial_plan(planned: &PlannedTrial) -> TrialPlan {
@@ -159,7 +224,7 @@ fn skipped(plan: &Plan, planned: &PlannedTrial, why: &str) -> EventKind {
     }
 }
 
-/// Goes on with what is in the folder, or begins there.
+/// Continues what is in the folder, or begins there.
 fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
     let record = if order.folder.join("manifest.json").exists() {
         RunWriter::resume(&order.folder, order.manifest)

@@ -24,6 +24,7 @@ use crate::canary::Watchbird;
 use crate::data::log_bytes;
 use crate::deploy::Site;
 use crate::drive::{Drive, Length, StepEnd, arrivals};
+use crate::failures::{Failure, is_disk_full};
 use crate::manifest::make_workload;
 use crate::run::{Lab, RunOrder, sleep};
 use crate::telling::Telling;
@@ -32,12 +33,12 @@ use crate::telling::Telling;
 const LOG_LINES: usize = 30;
 
 /// How a trial ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrialEnd {
     /// All its steps were done.
     Finished,
     /// It is recorded as failed.
-    Failed,
+    Failed(Failure),
     /// The user stopped it; it is not recorded as ended.
     Abandoned,
 }
@@ -147,7 +148,10 @@ pub(crate) fn run(
             return Ok(TrialEnd::Abandoned);
         }
         Err(TrialError::Failed { message, log }) => {
-            (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed)
+            let message = format!("{message}{}", advice(&log, &message));
+            let was_deployed = !progress.server.version.is_empty();
+            let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
+            (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
         }
     };
     let kind = match &outcome {
@@ -284,6 +288,9 @@ impl<'s> Stage<'s, '_> {
         };
         progress.steps.push(summary);
         self.telling.of_trial(self.writer, ended)?;
+        if let Some(why) = progress.steps.last().and_then(dead_end) {
+            return Err(TrialError::new(format!("{}: {why}", order.plan.steps[step].name)));
+        }
         // Clients that try to connect again and again fail one by one, but no step fails by that.
         if let Site::Real(server) = site
             && server.down().is_some()
@@ -363,6 +370,36 @@ impl<'s> Stage<'s, '_> {
     }
 }
 
+/// A step is not to be trusted if nothing committed in this share of its measured time, at its end …
+const DEAD_SHARE: f64 = 1.0 / 3.0;
+/// … and in at least so many seconds …
+const DEAD_LEAST_S: f64 = 2.0;
+/// … which is this many times as long as its slowest transactions but one in a hundred took.
+const DEAD_TIMES_P99: f64 = 10.0;
+
+/// Why a step is not to be trusted that had done work and then did none any more: its server hangs, or
+/// has gone away. None where work went on, or there was none that could have stopped. A search tries
+/// loads that are too high on purpose.
+fn dead_end(step: &StepSummary) -> Option<String> {
+    let seconds = step.intervals.start_s.iter().zip(&step.intervals.throughput);
+    let last = seconds.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;
+    // The last second with a commit may have had it at its very end.
+    let dead_s = step.measured_s - (last + 1.0).max(0.0);
+    let p99_s = crate::drive::response_times(step).value_at_quantile(0.99) as f64 / 1e9;
+    let is_dead = step.search.is_none()
+        && dead_s >= DEAD_LEAST_S
+        && dead_s >= DEAD_SHARE * step.measured_s
+        && dead_s >= DEAD_TIMES_P99 * p99_s;
+    is_dead.then(|| {
+        format!(
+            "nothing committed in the last {dead_s:.1} s of {:.1} s, after it had until then; {} \
+             attempts were waiting for an answer when the time was over",
+            step.measured_s,
+            step.in_flight_at_end.unwrap_or_default()
+        )
+    })
+}
+
 /// Says of a failure what the server says: that it is down, and the last lines of its log.
 pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
     match (error, site) {
@@ -372,21 +409,15 @@ pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
                 None => message,
             };
             let log = if log.is_empty() { server.log_tail(LOG_LINES) } else { log };
-            let message = format!("{message}{}", advice(&log, &message));
             TrialError::Failed { message, log }
         }
         (error, _) => error,
     }
 }
 
-/// What servers say when their disk is full.
-const FULL: [&str; 4] =
-    ["No space left on device", "is full (1114)", "failed with error 28", "disk is full"];
-
 /// What to do, where the message or the server's log tells of a disk that is full.
 fn advice(log: &[String], message: &str) -> &'static str {
-    let is_full = |line: &str| FULL.iter().any(|words| line.contains(words));
-    if is_full(message) || log.iter().any(|line| is_full(line)) {
+    if is_disk_full(log, message) {
         "; the disk with the server's data is full: free some space, have fewer rows, or give a \
          server that Dyno starts another disk with `--data-folder` (in a study: `data_folder`)"
     } else {
@@ -409,5 +440,55 @@ mod tests {
         check("populating t: database or disk is full (SQLITE_FULL)", "", true);
         check("gone", "InnoDB: preallocating 58720256 bytes failed with error 28", true);
         check("The table 't' has no index", "disk usage is fine", false);
+    }
+
+    /// A step whose seconds, one of warm-up before them, have these throughputs.
+    fn step(throughput: &[f64], response_ns: u64) -> StepSummary {
+        let n = throughput.len();
+        let mut times = dyno_record::new_histogram();
+        times.record(response_ns).expect("it is within the bounds");
+        let times = serde_json::to_value(dyno_record::EncodedHistogram::encode(&times));
+        let times = times.expect("it is text");
+        let zeros = vec![0.0; n];
+        let start_s: Vec<f64> = (0..n).map(|second| second as f64 - 1.0).collect();
+        serde_json::from_value(serde_json::json!({
+            "step": 0, "measured_s": n as f64 - 1.0, "reads": 0, "writes": 0, "others": 0,
+            "kinds": [{"name": "k", "outcomes": {}, "response": times, "service": times}],
+            "rows_received": 0, "rows_changed": 0, "warnings": 0, "due": 0, "missed": 0,
+            "in_flight_at_end": 8, "retries": 0, "reconnects": 0, "lag": "",
+            "generator": dyno_record::GeneratorSummary::default(), "server_cpu_s": null,
+            "error_examples": {}, "readings": {},
+            "intervals": {
+                "start_s": start_s, "throughput": throughput, "errors": zeros, "missed": zeros,
+                "p50_us": zeros, "p95_us": zeros, "p99_us": zeros, "max_us": zeros,
+                "lag_p99_us": zeros,
+            },
+        }))
+        .expect("it is a step")
+    }
+
+    #[test]
+    fn a_step_that_ends_dead_is_not_to_be_trusted() {
+        let check = |throughput: &[f64], response_ms: u64, expected: bool| {
+            let found = dead_end(&step(throughput, response_ms * 1_000_000));
+            assert_eq!(found.is_some(), expected, "{throughput:?}: {found:?}");
+        };
+        // A server that was frozen two seconds after the measure phase had begun.
+        let frozen = [13460.0, 23717.0, 21692.0, 669.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        check(&frozen, 1, true);
+        let message = dead_end(&step(&frozen, 1_000_000)).expect("it is dead");
+        assert!(
+            message.contains("last 5.0 s of 8.0 s") && message.contains("8 attempts"),
+            "{message}"
+        );
+        check(&[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0], 1, false);
+        check(&[9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0], 1, false);
+        check(&[9.0, 9.0, 0.0, 0.0], 1, true);
+        // Transactions that take that long.
+        check(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1500, false);
+        // Nothing was ever done: other messages tell of that.
+        check(&[0.0; 9], 1, false);
+        // All died in the warm-up.
+        check(&[9.0, 0.0, 0.0, 0.0, 0.0], 0, true);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::ReadError;
+use crate::reader::Checksums;
 use crate::readings::LogLines;
 
 /// Start and length of each interval of a load, in nanoseconds on the run's clock.
@@ -47,7 +48,11 @@ impl Column {
 /// Reads the log, and lays it beside the intervals of each of these loads: of the readings that are
 /// less than half an interval's length away from its end, the interval gets the nearest one, the
 /// earlier of two that are equally near. Names without any value are left out.
-pub(crate) fn columns(log: &Path, loads: &[Spans]) -> Result<Vec<Columns>, ReadError> {
+pub(crate) fn columns(
+    log: &Path,
+    loads: &[Spans],
+    checksums: &Checksums,
+) -> Result<Vec<Columns>, ReadError> {
     let cells = cells(loads);
     let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
     let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();
@@ -72,7 +77,8 @@ pub(crate) fn columns(log: &Path, loads: &[Spans]) -> Result<Vec<Columns>, ReadE
             }
         }
     }
-    let names = lines.into_names();
+    let (names, digest) = lines.finish()?;
+    checksums.check(log, &digest)?;
     let named = |columns: BTreeMap<usize, Column>| {
         let pairs = columns.into_iter().filter_map(|(number, column)| {
             // A log that uses a number before its name is damaged, and was refused when it was read.
@@ -118,7 +124,8 @@ mod tests {
             log.push(*at, &values.collect()).expect("written");
         }
         log.finish().expect("ended");
-        columns(&path, loads).expect("it can be read")
+        let none = Checksums::read(folder.path()).expect("there are none");
+        columns(&path, loads, &none).expect("it can be read")
     }
 
     #[track_caller]

@@ -9,6 +9,9 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
+/// The most bytes of a series: of more than a month of tenths of a second.
+const BYTES_MOST: u64 = 64 << 20;
+
 /// A series of counts, each an unsigned LEB128 number, the whole deflated, as base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -38,7 +41,11 @@ impl EncodedCounts {
         }
         let deflated = STANDARD.decode(&self.0).ok()?;
         let mut bytes = Vec::new();
-        DeflateDecoder::new(deflated.as_slice()).read_to_end(&mut bytes).ok()?;
+        let inflated = DeflateDecoder::new(deflated.as_slice());
+        inflated.take(BYTES_MOST + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > BYTES_MOST {
+            return None;
+        }
         let mut counts = Vec::new();
         let (mut value, mut shift) = (0_u64, 0);
         for byte in bytes {

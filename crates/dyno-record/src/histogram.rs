@@ -10,6 +10,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::times::Room;
+
 /// A histogram of nanoseconds in HdrHistogram's V2 + deflate encoding, as base64. Any HdrHistogram
 /// library reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +56,10 @@ impl EncodedHistogram {
         if self.0.is_empty() {
             return Some(new_histogram());
         }
-        let bytes = STANDARD.decode(&self.0).ok()?;
-        Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
+        // Inflated here, where there is a limit to it.
+        let mut room = Room::new();
+        let mut plain = room.plain(&self.0)?;
+        Deserializer::new().deserialize(&mut plain).ok()
     }
 }
 

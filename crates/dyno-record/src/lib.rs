@@ -5,9 +5,13 @@
 
 mod beside;
 mod columns;
+mod consistency;
 mod counts;
 mod event;
+mod files;
+mod growth;
 mod histogram;
+mod lock;
 mod manifest;
 mod reader;
 mod readings;
@@ -18,19 +22,24 @@ mod writer;
 
 pub use counts::EncodedCounts;
 pub use event::{Event, EventKind, KindSecond};
+pub use files::{WHOLE_MOST, open_regular, read_bounded, write_replacing};
+pub use growth::VERSION as FINGERPRINT_VERSION;
 pub use histogram::{EncodedHistogram, new_histogram};
+pub use lock::is_being_written;
 pub use manifest::{
-    Environment, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price, RoleRecord,
+    Environment, Extension, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price, RoleRecord,
     SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
-pub use reader::{ReadError, Run, read_manifest, read_run};
+pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
     RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
-pub use writer::{IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError};
+pub use writer::{
+    FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,
+};
 
 /// The version of the format that this crate writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;

@@ -13,7 +13,8 @@ pub struct Manifest {
     pub dyno: String,
     /// The study's title: the question.
     pub title: String,
-    /// A digest of what decides whether a run may be resumed: plan and seed.
+    /// A digest of what trials are run with: seed, variants, steps, design and conditions. It begins
+    /// with the version of what goes into it.
     pub fingerprint: String,
     /// The seed.
     pub seed: u64,
@@ -38,8 +39,26 @@ pub struct Manifest {
     /// `server_cpus`, `workers` … Empty in records that do not tell.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub design: BTreeMap<String, String>,
+    /// What else all trials are run with, by its key in the study file, as far as it decides whether
+    /// a run may be continued: `rest`, `run_off`, `probes_off`; of a probe of the study's own a digest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<String, String>,
+    /// When trials were added to the plan after the run had begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Extension>,
     /// The study file, with passwords in URLs replaced by `***`.
     pub study_source: String,
+}
+
+/// Trials that were added to the plan of a run: its study asked for more repetitions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// When, in milliseconds since 1970 UTC.
+    pub at_unix_ms: u64,
+    /// Trials that were planned until then.
+    pub trials_before: u32,
+    /// Trials that are planned since.
+    pub trials_after: u32,
 }
 
 /// The workload of a variant under which nothing of Dyno's ran: it was only watched.
@@ -60,6 +79,10 @@ pub struct VariantRecord {
     pub product: String,
     /// Settings asked for, by name, as text, shares of memory resolved.
     pub settings: BTreeMap<String, String>,
+    /// What else the study asks of its database, as it is written there: `version`, `programs`,
+    /// `setting.NAME` of a setting that is a share of the memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked: BTreeMap<String, String>,
     /// What an hour on it costs, where the study says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Price>,

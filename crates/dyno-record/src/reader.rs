@@ -1,12 +1,16 @@
 //! Reads a run directory.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::writer::READINGS;
-use crate::{FORMAT, Manifest, TrialSummary, beside};
+use crate::consistency::check_trial;
+use crate::files::{Digest, WHOLE_MOST, read_bounded};
+use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
+use crate::{FORMAT, Manifest, TrialOutcome, TrialSummary, beside};
 
 /// A run as analysis sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,29 +39,89 @@ impl ReadError {
     }
 }
 
-/// Reads a run: manifest and the summaries of ended trials.
+/// Reads a run: manifest and the summaries of ended trials. What is written twice must agree.
+///
+/// # Errors
+///
+/// A file cannot be read, does not have the checksum that was noted when its trial ended, or
+/// contradicts another.
 pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     let manifest = read_manifest(folder)?;
-    let mut trials = Vec::new();
-    for (_, trial) in trial_folders(folder) {
-        let path = trial.join("summary.json");
-        if path.exists() {
-            let mut summary = read_json::<TrialSummary>(&path).map_err(advise)?;
-            read_readings(&mut summary, &trial)?;
-            trials.push(summary);
+    let mut trials: Vec<TrialSummary> = Vec::new();
+    for (number, trial) in trial_folders(folder) {
+        let path = trial.join(SUMMARY);
+        // A link or a FIFO of that name is an error, and no trial that has not ended.
+        if fs::symlink_metadata(&path).is_err() {
+            continue;
         }
+        let bytes =
+            read_bounded(&path, WHOLE_MOST).map_err(|e| advise(ReadError::new(&path, e)))?;
+        let checksums = Checksums::read(&trial)?;
+        checksums.check(&path, &Digest::of(&bytes)).map_err(advise)?;
+        let mut summary = parse::<TrialSummary>(&path, &bytes).map_err(advise)?;
+        if summary.number != number || trials.iter().any(|other| other.number == number) {
+            let why = format!("it is the summary of trial {}", summary.number);
+            return Err(advise(ReadError::new(&path, why)));
+        }
+        read_readings(&mut summary, &trial)?;
+        trials.push(summary);
     }
     trials.sort_by_key(|trial| trial.number);
     for trial in &trials {
         check_indexes(&manifest, trial, folder)?;
+        check_trial(&manifest, trial).map_err(|why| {
+            let what = format!("the record of trial {} contradicts itself: {why}", trial.number);
+            advise(ReadError::new(folder, what))
+        })?;
     }
     Ok(Run { folder: folder.to_owned(), manifest, trials })
 }
 
+/// The digests that were noted when a trial ended, by file name; none in records of before that.
+pub(crate) struct Checksums(BTreeMap<String, String>);
+
+impl Checksums {
+    pub(crate) fn read(trial: &Path) -> Result<Checksums, ReadError> {
+        let path = trial.join(CHECKSUMS);
+        match fs::symlink_metadata(&path) {
+            Err(_) => Ok(Checksums(BTreeMap::new())),
+            Ok(_) => read_json(&path).map(Checksums),
+        }
+    }
+
+    /// Compares a file's digest with what was noted.
+    pub(crate) fn check(&self, file: &Path, digest: &str) -> Result<(), ReadError> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        match self.0.get(name.as_ref()) {
+            Some(noted) if noted != digest => Err(ReadError::new(
+                file,
+                format!(
+                    "it was changed or damaged after its trial had ended: its checksum is {digest}, \
+                     and {noted} in {CHECKSUMS}"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How a trial ended, and on what.
+#[derive(Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) variant: usize,
+    pub(crate) outcome: TrialOutcome,
+    pub(crate) server: crate::ServerFacts,
+}
+
+/// Reads of a summary how its trial ended.
+pub(crate) fn read_outcome(summary: &Path) -> Result<Outcome, ReadError> {
+    read_json(summary)
+}
+
 /// What to do about a summary that cannot be read.
 fn advise(error: ReadError) -> ReadError {
-    let advice = "without this file the trial counts as missing: remove the file to read the others, \
-                  and the same `dyno run` does the trial again";
+    let advice = "without its summary.json a trial counts as missing: put back the file as it was, or \
+                  remove it, and the same `dyno run` does the trial again";
     ReadError { reason: format!("{}; {advice}", error.reason), ..error }
 }
 
@@ -68,7 +132,8 @@ fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadErr
     if spans.is_empty() {
         return Ok(());
     }
-    let mut columns = beside::columns(&trial.join(READINGS), &spans)?.into_iter();
+    let checksums = Checksums::read(trial)?;
+    let mut columns = beside::columns(&trial.join(READINGS), &spans, &checksums)?.into_iter();
     summary.each_load(&mut |load| {
         if load.spans.is_some() {
             load.readings = columns.next().unwrap_or_default();
@@ -79,8 +144,8 @@ fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadErr
 
 /// Reads the manifest alone, after a look at its version.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
-    let path = folder.join("manifest.json");
-    if !path.exists() {
+    let path = folder.join(MANIFEST);
+    if fs::symlink_metadata(&path).is_err() {
         let reason = "there is no manifest.json: this is not the folder of a run";
         return Err(ReadError::new(folder, reason));
     }
@@ -99,16 +164,21 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     }
 }
 
-/// The trials' folders by trial number, unfinished ones that were moved aside left out.
-pub(crate) fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
-    let Ok(entries) = fs::read_dir(folder.join("trials")) else {
+/// The trials' folders by trial number. Those of earlier tries, which were moved aside, are left out,
+/// and so are links: what they point at may lie anywhere.
+pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
+    let trials = folder.join("trials");
+    let is_folder = fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir());
+    let Some(entries) = is_folder.then(|| fs::read_dir(&trials).ok()).flatten() else {
         return Vec::new();
     };
     let mut folders: Vec<(u32, PathBuf)> = entries
         .filter_map(Result::ok)
-        .filter(|entry| !entry.file_name().to_string_lossy().contains(".unfinished-"))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
+            let is_aside = [".unfinished-", ".failed-"].iter().any(|aside| name.contains(aside));
+            (!is_aside).then_some(())?;
             Some((name.split('-').next()?.parse().ok()?, entry.path()))
         })
         .collect();
@@ -117,8 +187,11 @@ pub(crate) fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
-    let text = fs::read(path).map_err(|error| ReadError::new(path, error))?;
-    serde_json::from_slice(&text)
+    parse(path, &read_bounded(path, WHOLE_MOST).map_err(|error| ReadError::new(path, error))?)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> {
+    serde_json::from_slice(text)
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
 

@@ -16,15 +16,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::Deserialize;
 
 use crate::ReadError;
+use crate::files::Log;
 
 /// Nanoseconds after which what was written is on its way to the disk, come what may.
 const FLUSH_NS: u64 = 10_000_000_000;
@@ -150,19 +150,18 @@ impl LogLine {
 /// The lines of a log.
 pub(crate) struct LogLines {
     path: PathBuf,
-    lines: BufReader<GzDecoder<File>>,
-    text: String,
+    lines: Log,
+    text: Vec<u8>,
     names: Vec<String>,
 }
 
 impl LogLines {
     /// Opens a log.
     pub(crate) fn open(path: &Path) -> Result<LogLines, ReadError> {
-        let file = File::open(path).map_err(|error| ReadError::new(path, error))?;
         Ok(LogLines {
             path: path.to_owned(),
-            lines: BufReader::with_capacity(1 << 16, GzDecoder::new(file)),
-            text: String::new(),
+            lines: Log::open(path).map_err(|error| ReadError::new(path, error))?,
+            text: Vec::new(),
             names: Vec::new(),
         })
     }
@@ -182,7 +181,7 @@ impl LogLines {
             return Ok(None);
         }
         let mut line: LogLine =
-            serde_json::from_str(&self.text).map_err(|error| damaged(&self.path, &error))?;
+            serde_json::from_slice(&self.text).map_err(|error| damaged(&self.path, &error))?;
         self.names.append(&mut line.names);
         if line.n_named() > self.names.len() {
             return Err(damaged(&self.path, &"a reading has no name"));
@@ -195,9 +194,10 @@ impl LogLines {
         &self.names
     }
 
-    /// The same, when the log has been read.
-    pub(crate) fn into_names(self) -> Vec<String> {
-        self.names
+    /// The same, and the digest of the whole file.
+    pub(crate) fn finish(self) -> Result<(Vec<String>, String), ReadError> {
+        let digest = self.lines.digest().map_err(|error| ReadError::new(&self.path, error))?;
+        Ok((self.names, digest))
     }
 }
 

@@ -1,12 +1,11 @@
 //! One SQLite file of a run, for queries with any client.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
+use crate::files::Log;
 use crate::reader::trial_folders;
 use crate::readings::LogLines;
 use crate::writer::READINGS;
@@ -72,10 +71,14 @@ pub fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let part = folder.join("record.sqlite.part");
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
-    if part.exists() {
-        std::fs::remove_file(&part).map_err(io)?;
+    match std::fs::remove_file(&part) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
     }
-    let mut connection = Connection::open(&part)?;
+    // Made here, so that a link put there meanwhile is not followed.
+    std::fs::File::create_new(&part).map_err(io)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(absolute(&part)?, flags)?;
     // A file that is made anew whenever it is missing needs no journal.
     connection.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")?;
     let transaction = connection.transaction()?;
@@ -287,21 +290,18 @@ fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result
 fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
-    let open = |path: &Path| {
-        std::fs::File::open(path)
-            .map_err(|error| QueryError(format!("cannot read {}: {error}", path.display())))
-    };
-    let lines: Box<dyn BufRead> = if packed.exists() {
-        Box::new(BufReader::new(GzDecoder::new(open(&packed)?)))
-    } else if plain.exists() {
-        Box::new(BufReader::new(open(&plain)?))
-    } else {
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    let path = if is_there(&packed) { packed } else { plain };
+    if !is_there(&path) {
         return Ok(());
-    };
-    for line in lines.lines() {
+    }
+    let mut log = Log::open(&path)
+        .map_err(|error| QueryError(format!("cannot read {}: {error}", path.display())))?;
+    let mut line = Vec::new();
+    while log.read_line(&mut line).is_ok_and(|n| n > 0) {
         // The last line of a trial that was killed may be cut short.
-        let Ok(line) = line else { break };
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(&line) else { break };
+        let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
+        let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) else { break };
         to.execute(
             "INSERT INTO event VALUES(?, ?, ?, ?, ?)",
             params![
@@ -309,9 +309,10 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
                 value["at_ns"].as_f64().unwrap_or_default() / 1e9,
                 value["unix_ms"].as_i64(),
                 value["event"].as_str(),
-                line
+                text
             ],
         )?;
+        line.clear();
     }
     Ok(())
 }
@@ -320,7 +321,7 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
 /// which it failed or was killed there is nothing else.
 fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
     let path = folder.join(READINGS);
-    if !path.exists() {
+    if std::fs::symlink_metadata(&path).is_err() {
         return Ok(());
     }
     let told = |error: ReadError| QueryError(error.to_string());
@@ -343,7 +344,10 @@ pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     if !is_current(folder, &path) {
         build_database(folder)?;
     }
-    let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(absolute(&path)?, flags)?;
+    // The file may have come from anybody.
+    connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;")?;
     let mut statement = connection.prepare(sql)?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let n_columns = columns.len();
@@ -366,9 +370,21 @@ pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     Ok(QueryRows { columns, rows: out })
 }
 
+/// A path of which no part above the file itself is a link: SQLite refuses those as well.
+fn absolute(file: &Path) -> Result<PathBuf, QueryError> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    let folder =
+        folder.map_err(|error| QueryError(format!("cannot find {}: {error}", file.display())))?;
+    Ok(folder.join(file.file_name().unwrap_or_default()))
+}
+
 /// Whether the database is at least as new as every trial's summary.
 fn is_current(folder: &Path, database: &Path) -> bool {
-    let modified = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let modified = |path: &Path| {
+        let facts = std::fs::symlink_metadata(path).ok()?;
+        facts.is_file().then(|| facts.modified().ok()).flatten()
+    };
     let Some(built) = modified(database) else { return false };
     trial_folders(folder)
         .iter()

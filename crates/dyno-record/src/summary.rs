@@ -212,6 +212,10 @@ pub struct StepSummary {
     pub due: u64,
     /// Arrivals that were due and never sent.
     pub missed: u64,
+    /// Attempts that were sent and had no answer when the measure phase ended. None in records of
+    /// before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_at_end: Option<u64>,
     /// Retries.
     pub retries: u64,
     /// Reconnects.

@@ -3,16 +3,14 @@
 //! A log of a long run holds a million histograms. Each is walked where it lies, without a table of
 //! counts being made for it: a second has a few hundred different times, a table 23 000 places.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::reader::trial_folders;
+use crate::files::Log;
+use crate::reader::{Checksums, trial_folders};
 use crate::{EncodedHistogram, ReadError};
 
 /// Response times of one kind of transaction in one second.
@@ -49,7 +47,8 @@ pub enum LogEnd {
 ///
 /// # Errors
 ///
-/// The log cannot be opened.
+/// The log cannot be opened, does not have the checksum that was noted when the trial ended, or is no
+/// log of Dyno's: a line, or all of it, unpacks to far too much.
 pub fn read_times(
     run: &Path,
     trial: u32,
@@ -60,27 +59,22 @@ pub fn read_times(
         return Ok(LogEnd::Missing);
     };
     let (packed, plain) = (folder.join("intervals.hlog.gz"), folder.join("intervals.hlog"));
-    let path = if packed.exists() { packed } else { plain };
-    if !path.exists() {
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    let path = if is_there(&packed) { packed } else { plain };
+    if !is_there(&path) {
         return Ok(LogEnd::Missing);
     }
-    let file = File::open(&path).map_err(|error| ReadError::new(&path, error))?;
-    let bytes: Box<dyn Read> = match path.extension().is_some_and(|end| end == "gz") {
-        true => Box::new(GzDecoder::new(file)),
-        false => Box::new(file),
-    };
-    let mut bytes = BufReader::with_capacity(1 << 16, bytes);
+    let mut log = Log::open(&path).map_err(|error| ReadError::new(&path, error))?;
     let (mut line, mut room, mut counts) = (Vec::new(), Room::new(), Vec::new());
-    let mut end = LogEnd::Whole;
     // Where a kill cut the log, what is whole before it counts.
     loop {
-        match bytes.read_until(b'\n', &mut line) {
+        match log.read_line(&mut line) {
             Ok(0) => break,
             Ok(_) if line.ends_with(b"\n") => {}
-            Ok(_) | Err(_) => {
-                end = LogEnd::Cut;
-                break;
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(ReadError::new(&path, error));
             }
+            Ok(_) | Err(_) => return Ok(LogEnd::Cut),
         }
         if line.starts_with(RESPONSE.as_bytes())
             && let Ok(text) = std::str::from_utf8(line.trim_ascii_end())
@@ -89,7 +83,9 @@ pub fn read_times(
         }
         line.clear();
     }
-    Ok(end)
+    let digest = log.digest().map_err(|error| ReadError::new(&path, error))?;
+    Checksums::read(&folder)?.check(&path, &digest)?;
+    Ok(LogEnd::Whole)
 }
 
 /// Reads one line of an interval log, as it is being written: hands the second to `hear` if it is
@@ -153,15 +149,29 @@ const COOKIE: u32 = !0xf0;
 const PLAIN_MOST: usize = 1 << 26;
 
 /// Where histograms are unpacked, one after the other: what unpacking needs is made once.
-struct Room {
+pub(crate) struct Room {
     packed: Vec<u8>,
     plain: Vec<u8>,
     inflate: Decompress,
 }
 
 impl Room {
-    fn new() -> Room {
+    pub(crate) fn new() -> Room {
         Room { packed: Vec::new(), plain: vec![0; 1 << 14], inflate: Decompress::new(true) }
+    }
+
+    /// The V2 encoding of a histogram in this text, inflated as far as it may be.
+    pub(crate) fn plain(&mut self, text: &str) -> Option<&[u8]> {
+        self.packed.clear();
+        STANDARD.decode_vec(text, &mut self.packed).ok()?;
+        if word(&self.packed, 0)? & COOKIE != DEFLATED {
+            return None;
+        }
+        let n = self.unpack()?;
+        let plain = &self.plain[..n];
+        // What it says of its length is what is there: it decides how much is set aside.
+        let payload = word(plain, 4)? as usize;
+        (plain.len() >= 40 && payload <= plain.len() - 40).then_some(plain)
     }
 
     /// Walks an HdrHistogram, V2 encoded, deflated, base64.

@@ -2,13 +2,16 @@
 //!
 //! Layout: `manifest.json`, `events.jsonl`, and for each trial a folder `trials/0001-NAME` with
 //! `events.jsonl`, `intervals.hlog` (compressed to `.gz` when the trial ends), `readings.jsonl.gz` and
-//! last of all `summary.json`. A trial without a summary has not ended.
+//! last of all `summary.json`. A trial without a summary has not ended. `checksums.json` has a digest
+//! of the files that analysis reads. `lock` is locked by the Dyno that writes.
 //!
 //! Readings are in their log, and once more in the summary, unless they are very many.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -16,9 +19,12 @@ use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::reader::{read_manifest, trial_folders};
+use crate::files::{Digest, append, open_regular, part_of, with_suffix, write_replacing};
+use crate::growth::grown;
+use crate::lock::{LOCK, RunLock};
+use crate::reader::{read_manifest, read_outcome, trial_folders};
 use crate::readings::ReadingsLog;
-use crate::{EncodedHistogram, Event, Manifest, TrialPlan, TrialSummary};
+use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
 
 /// A record that could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +34,40 @@ pub struct WriteError {
     pub path: PathBuf,
     /// Why, and what to do.
     pub reason: String,
+    /// What of it is whose fault.
+    pub kind: WriteErrorKind,
+}
+
+/// What became of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteErrorKind {
+    /// It cannot be written on.
+    Failed,
+    /// What was asked is wrong, and nothing was done: the folder is not one for this run.
+    Misuse,
+    /// Another Dyno is writing it; nothing was done.
+    Held,
 }
 
 impl WriteError {
-    fn new(path: &Path, reason: impl ToString) -> WriteError {
-        WriteError { path: path.to_owned(), reason: reason.to_string() }
+    pub(crate) fn new(path: &Path, reason: impl ToString) -> WriteError {
+        WriteError {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+            kind: WriteErrorKind::Failed,
+        }
+    }
+
+    /// The folder is not one for this run.
+    fn misuse(path: &Path, reason: impl ToString) -> WriteError {
+        WriteError { kind: WriteErrorKind::Misuse, ..WriteError::new(path, reason) }
     }
 
     /// Names what a person can do about the usual causes.
-    fn io(path: &Path, error: &std::io::Error) -> WriteError {
+    pub(crate) fn io(path: &Path, error: &std::io::Error) -> WriteError {
         let advice = match error.kind() {
             std::io::ErrorKind::StorageFull => {
-                "; free some space, then run the same command again: ended trials are kept"
+                "; free some space, then run the same command again: trials that have ended are kept"
             }
             std::io::ErrorKind::PermissionDenied => "; choose another folder with --out",
             _ => "",
@@ -48,14 +76,22 @@ impl WriteError {
     }
 }
 
-/// What to do where a run cannot be gone on with.
+/// What to do where a run cannot be continued.
 const BEGIN_ANOTHER: &str =
     "begin another run with `dyno run --new`, or choose another folder with --out";
+
+/// The digests of a trial's files, by file name.
+pub(crate) const CHECKSUMS: &str = "checksums.json";
+/// The summary of a trial.
+pub(crate) const SUMMARY: &str = "summary.json";
+/// The manifest of a run.
+pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// Writes one run.
 pub struct RunWriter {
     folder: PathBuf,
     events: Lines,
+    _lock: RunLock,
 }
 
 /// Writes one trial.
@@ -65,6 +101,21 @@ pub struct TrialWriter {
     readings: ReadingsLog,
     intervals: Lines,
     text: String,
+}
+
+/// A trial that has ended and failed, as its summary tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedTrial {
+    /// Its number.
+    pub number: u32,
+    /// Index of its variant.
+    pub variant: usize,
+    /// Why it failed.
+    pub message: String,
+    /// Last lines of the server's log.
+    pub server_log: Vec<String>,
+    /// Whether its server had come up.
+    pub was_deployed: bool,
 }
 
 /// One second of load, as the interval logs keep it.
@@ -92,37 +143,34 @@ pub struct KindInterval<'a> {
 }
 
 impl RunWriter {
-    /// Makes the folder and writes the manifest. Refuses a folder that is not empty.
+    /// Makes the folder, which only its owner may enter, and writes the manifest. Refuses a folder
+    /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
+    /// the same.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
-        fs::create_dir_all(folder).map_err(|e| WriteError::io(folder, &e))?;
-        let mut entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
-        if entries.next().is_some() {
-            return Err(WriteError::new(
-                folder,
-                "the folder is not empty and holds no run of Dyno; choose another with --out",
-            ));
-        }
-        write_whole(&folder.join("manifest.json"), manifest)?;
-        RunWriter::open(folder)
+        make_folder(folder).map_err(|e| WriteError::io(folder, &e))?;
+        check_empty(folder)?;
+        let lock = RunLock::take(folder)?;
+        // Another Dyno may have been there until just now.
+        check_empty(folder)?;
+        write_whole(&folder.join(MANIFEST), manifest)?;
+        RunWriter::open(folder, lock)
     }
 
-    /// Goes on with a run: the folder's manifest must have the same fingerprint, and servers must
-    /// keep their data on the same storage.
+    /// Continues a run. The study may have grown (more repetitions, another title, threshold, price
+    /// or baseline), and the manifest with it; anything else that differs from the folder's manifest
+    /// is refused by name. Servers must keep their data on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
+        let lock = RunLock::take(folder)?;
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
-        if there.fingerprint != manifest.fingerprint {
-            return Err(WriteError::new(
+        let now = grown(&there, manifest).map_err(|why| {
+            WriteError::misuse(
                 folder,
-                format!(
-                    "the folder holds a run of another study or another version of it (`{}`); \
-                     {BEGIN_ANOTHER}, or delete this one",
-                    there.title
-                ),
-            ));
-        }
+                format!("{why}; {BEGIN_ANOTHER}. What was measured stays as it is"),
+            )
+        })?;
         if let Some((was, is)) = there.environment.storage_unlike(&manifest.environment) {
-            return Err(WriteError::new(
+            return Err(WriteError::misuse(
                 folder,
                 format!(
                     "servers of this run kept their data on {was}, and now would on {is}: trials \
@@ -131,25 +179,55 @@ impl RunWriter {
                 ),
             ));
         }
-        RunWriter::open(folder)
+        if let Some(manifest) = now {
+            write_whole(&folder.join(MANIFEST), &manifest)?;
+        }
+        RunWriter::open(folder, lock)
     }
 
-    fn open(folder: &Path) -> Result<RunWriter, WriteError> {
+    fn open(folder: &Path, lock: RunLock) -> Result<RunWriter, WriteError> {
         let trials = folder.join("trials");
-        fs::create_dir_all(&trials).map_err(|e| WriteError::io(&trials, &e))?;
+        match fs::create_dir(&trials) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(WriteError::io(&trials, &error));
+            }
+            _ => {}
+        }
+        if !fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir()) {
+            return Err(WriteError::new(&trials, "it is no folder of the run's own"));
+        }
         Ok(RunWriter {
             folder: folder.to_owned(),
             events: Lines::open(folder.join("events.jsonl"))?,
+            _lock: lock,
         })
     }
 
-    /// Numbers of the trials that have ended.
+    /// Numbers of the trials that have ended, well or not.
     pub fn ended_trials(&self) -> Vec<u32> {
-        trial_folders(&self.folder)
-            .into_iter()
-            .filter(|(_, folder)| folder.join("summary.json").exists())
-            .map(|(number, _)| number)
-            .collect()
+        self.ended().map(|(number, _)| number).collect()
+    }
+
+    /// The trials that have ended and failed. A summary that cannot be read is no failed trial.
+    pub fn failed_trials(&self) -> Vec<FailedTrial> {
+        let failed = |(number, folder): (u32, PathBuf)| {
+            let summary = read_outcome(&folder.join(SUMMARY)).ok()?;
+            match summary.outcome {
+                TrialOutcome::Finished => None,
+                TrialOutcome::Failed { message, server_log } => Some(FailedTrial {
+                    number,
+                    variant: summary.variant,
+                    message,
+                    server_log,
+                    was_deployed: !summary.server.version.is_empty(),
+                }),
+            }
+        };
+        self.ended().filter_map(failed).collect()
+    }
+
+    fn ended(&self) -> impl Iterator<Item = (u32, PathBuf)> {
+        trial_folders(&self.folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
     }
 
     /// Appends to the run's own events (outside of trials).
@@ -157,22 +235,25 @@ impl RunWriter {
         self.events.json(event)
     }
 
-    /// Begins a trial: what an earlier, unfinished try left is moved aside.
+    /// Begins a trial. What an earlier try left is moved aside: `.unfinished-1`, or `.failed-1` if
+    /// it had ended.
     pub fn begin_trial(
         &mut self,
         trial: &TrialPlan,
         variant: &str,
     ) -> Result<TrialWriter, WriteError> {
-        let folder =
-            self.folder.join("trials").join(format!("{:04}-{}", trial.number, file_name(variant)));
-        if folder.exists() {
+        let name = format!("{:04}-{}", trial.number, file_name(variant));
+        let earlier = trial_folders(&self.folder).into_iter().filter(|(n, _)| *n == trial.number);
+        for (_, folder) in earlier {
+            let what = if folder.join(SUMMARY).is_file() { "failed" } else { "unfinished" };
             let aside = (1..)
-                .map(|n| folder.with_extension(format!("unfinished-{n}")))
-                .find(|path| !path.exists())
+                .map(|n| with_suffix(&folder, &format!(".{what}-{n}")))
+                .find(|path| fs::symlink_metadata(path).is_err())
                 .expect("there is a number that is not taken");
             fs::rename(&folder, &aside).map_err(|e| WriteError::io(&folder, &e))?;
         }
-        fs::create_dir_all(&folder).map_err(|e| WriteError::io(&folder, &e))?;
+        let folder = self.folder.join("trials").join(name);
+        fs::create_dir(&folder).map_err(|e| WriteError::io(&folder, &e))?;
         let mut intervals = Lines::open(folder.join("intervals.hlog"))?;
         intervals.line(
             "#[Histogram log format version 1.3]\n\
@@ -245,13 +326,13 @@ impl TrialWriter {
         self.intervals.flush()
     }
 
-    /// Compresses the trial's files and writes its summary, last. Where there are too many readings
+    /// Compresses the trial's files, notes their digests and that of the summary, and writes the
+    /// summary, last. Where there are too many readings
     /// for two copies, the summary is written without those of steps whose `spans` it has.
     pub fn finish(self, mut summary: TrialSummary) -> Result<(), WriteError> {
         let TrialWriter { folder, events, readings, intervals, .. } = self;
-        for lines in [events, intervals] {
-            lines.compress()?;
-        }
+        events.compress()?;
+        let intervals = intervals.compress()?;
         let path = readings.path.clone();
         let is_large = readings.finish().map_err(|e| WriteError::io(&path, &e))?;
         summary.each_load(&mut |load| {
@@ -261,7 +342,15 @@ impl TrialWriter {
                 load.readings.clear();
             }
         });
-        write_whole(&folder.join("summary.json"), &summary)
+        let target = folder.join(SUMMARY);
+        let text = to_json(&target, &summary)?;
+        let mut checksums = BTreeMap::from([(SUMMARY.to_owned(), Digest::of(&text))]);
+        for log in [&intervals, &path] {
+            let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            checksums.insert(name, digest_of(log).map_err(|e| WriteError::io(log, &e))?);
+        }
+        write_whole(&folder.join(CHECKSUMS), &checksums)?;
+        write_replacing(&target, &text).map_err(|e| WriteError::io(&target, &e))
     }
 
     /// The trial's folder.
@@ -286,11 +375,7 @@ struct Lines {
 
 impl Lines {
     fn open(path: PathBuf) -> Result<Lines, WriteError> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|e| WriteError::io(&path, &e))?;
+        let file = append(&path).map_err(|e| WriteError::io(&path, &e))?;
         Ok(Lines { path, file: BufWriter::new(file) })
     }
 
@@ -309,31 +394,76 @@ impl Lines {
         self.file.flush().map_err(|e| WriteError::io(&self.path, &e))
     }
 
-    fn compress(mut self) -> Result<(), WriteError> {
+    /// Packs the file; returns the path that it has then.
+    fn compress(mut self) -> Result<PathBuf, WriteError> {
         self.flush()?;
-        let target = PathBuf::from(format!("{}.gz", self.path.display()));
+        let target = with_suffix(&self.path, ".gz");
         let copy = || -> std::io::Result<()> {
             let mut encoder = GzEncoder::new(File::create(&target)?, Compression::default());
             std::io::copy(&mut File::open(&self.path)?, &mut encoder)?;
             encoder.finish()?.sync_all()?;
             fs::remove_file(&self.path)
         };
-        copy().map_err(|e| WriteError::io(&target, &e))
+        copy().map_err(|e| WriteError::io(&target, &e))?;
+        Ok(target)
+    }
+}
+
+fn digest_of(path: &Path) -> std::io::Result<String> {
+    let mut file = open_regular(path)?;
+    let (mut digest, mut block) = (Digest::default(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut block)? {
+            0 => return Ok(digest.text()),
+            n => digest.add(&block[..n]),
+        }
     }
 }
 
 /// Writes a JSON file so that it is there whole or not at all.
 fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), WriteError> {
-    let temporary = path.with_extension("json.part");
-    let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create(&temporary)?);
-        serde_json::to_writer_pretty(&mut file, value)?;
-        file.write_all(b"\n")?;
-        file.into_inner().map_err(|error| error.into_error())?.sync_all()?;
-        fs::rename(&temporary, path)?;
-        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-    };
-    write().map_err(|e| WriteError::io(path, &e))
+    let text = to_json(path, value)?;
+    write_replacing(path, &text).map_err(|e| WriteError::io(path, &e))
+}
+
+/// A value as the text of a JSON file.
+fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> {
+    let mut text =
+        serde_json::to_vec_pretty(value).map_err(|error| WriteError::new(path, error))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Makes a folder for its owner alone; those above it as usual. One that is there stays as it is.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    if let Some(above) = folder.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(_) if folder.is_dir() => Ok(()),
+        result => result,
+    }
+}
+
+/// Refuses a folder in which there is something. A Dyno that was killed, or met a full disk, while it
+/// wrote the manifest leaves its lock and the manifest's part.
+fn check_empty(folder: &Path) -> Result<(), WriteError> {
+    let part = part_of(Path::new(MANIFEST));
+    let leftovers = [OsStr::new(LOCK), part.as_os_str()];
+    if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {
+        return Err(WriteError::misuse(folder, "the folder holds a run already"));
+    }
+    let entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
+    for entry in entries {
+        let name = entry.map_err(|e| WriteError::io(folder, &e))?.file_name();
+        if !leftovers.contains(&name.as_os_str()) {
+            return Err(WriteError::misuse(
+                folder,
+                "the folder is not empty and holds no run of Dyno; choose another with --out",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A variant's name as part of a file name.

@@ -64,6 +64,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> String {
         CaveatKind::TooFewRepetitions => "too few repetitions".to_owned(),
         CaveatKind::GeneratorLimit => "the load generator was the limit".to_owned(),
         CaveatKind::Errors => "attempts failed".to_owned(),
+        CaveatKind::DeadEnd => "no work at the end".to_owned(),
         CaveatKind::MissedArrivals => "missed arrivals".to_owned(),
         CaveatKind::UnlikeDurability => "unlike durability".to_owned(),
         CaveatKind::MissingTrials => "trials are missing".to_owned(),

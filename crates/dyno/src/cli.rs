@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
     bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, plan, report,
@@ -102,6 +102,15 @@ pub(crate) struct RunOptions {
     /// Populate in every trial, whatever data sets are kept, and keep none
     #[arg(long)]
     pub(crate) no_reuse: bool,
+    /// Do trials again that have failed; what they left is kept beside
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+    /// Keep data sets of at most this size together
+    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size)]
+    pub(crate) keep_data: ByteCount,
+    /// Keep data sets that no trial uses for at most this long
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration)]
+    pub(crate) keep_data_for: Nanoseconds,
     /// Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
@@ -272,6 +281,10 @@ pub(crate) fn command() -> clap::Command {
 
 fn seed(text: &str) -> Result<Seed, String> {
     text.parse().map(Seed).map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
+fn size(text: &str) -> Result<ByteCount, String> {
+    text.parse().map_err(|error: dyno_units::ParseQuantityError| error.to_string())
 }
 
 fn duration(text: &str) -> Result<Nanoseconds, String> {

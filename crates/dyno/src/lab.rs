@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use dyno_host::Keeper;
 use dyno_lab::Lab;
+use dyno_lab::datasets::Limits;
 use dyno_load::AbortFlag;
 use dyno_record::Environment;
 use dyno_units::Clock;
@@ -30,7 +31,8 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let environment = environment(&root);
     // Why there is none is told where its share would have been.
     let calibration = calibration::read(&environment).ok();
-    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment, calibration })
+    let data_sets = Limits::USUAL;
+    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment, calibration, data_sets })
 }
 
 /// Allows as many open files as the system grants: each client holds a connection. Servers that

@@ -21,7 +21,7 @@ const BINS_LEAST: usize = 20;
 const BLOCK: usize = 100;
 /// Levels to either side whose median is the level around a bin.
 const BLOCKS_ASIDE: usize = 3;
-/// What lasts longer than this share of the time is a level, and no stall.
+/// What lasts longer than this share of the time is a level, and no stall, unless nothing is left.
 const LASTING: f64 = 1.0 / 3.0;
 /// The shortest that is told, in seconds.
 const SHORTEST_S: f64 = 0.2;
@@ -31,6 +31,12 @@ const EMPTY_BINS: usize = 5;
 const EMPTY_OF: f64 = 10.0;
 /// A bin with no more than this share of its level has nothing.
 const EMPTY_SHARE: f64 = 0.01;
+/// What takes long and leaves nothing is no level, however long: from so many seconds on …
+const LONG_GAP_S: f64 = 2.0;
+/// … in which so many commits were to be expected by what was done outside of it …
+const LONG_GAP_MISSING: f64 = 30.0;
+/// … and of so many times the usual length between two commits.
+const LONG_GAP_TIMES: f64 = 5.0;
 
 /// A stall in one series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +83,55 @@ pub(super) fn find(bins: &Bins) -> Vec<Found> {
     let mut found = best.map(|(_, series)| series.stalls()).unwrap_or_default();
     add_empty(bins, &mut found);
     found
+}
+
+/// The stalls of all kinds of transactions together. Beside what [`find`] finds, these are gaps that
+/// last longer than a third of the time, or take more than half of it: nothing at all is no level. (Of
+/// a single kind it may be: its clients have done what they had to do.)
+pub(super) fn find_in_total(bins: &Bins) -> Vec<Found> {
+    let mut found = find(bins);
+    let busy: Vec<f64> = bins.counts.iter().copied().filter(|count| *count > 0.0).collect();
+    if busy.is_empty() {
+        return found;
+    }
+    let most = EMPTY_SHARE * median(&busy);
+    let runs = empty_runs(&bins.counts, most);
+    let lengths: Vec<f64> = runs.iter().map(|run| run.len() as f64).collect();
+    for (nth, run) in runs.iter().enumerate() {
+        let (start_s, end_s) = (bins.start_s[run.start], bins.end_s(run.end - 1));
+        let mut others = lengths.clone();
+        others.remove(nth);
+        let usual = if others.is_empty() { 0.0 } else { median(&others) };
+        let outside =
+            |column: &[f64]| -> f64 { column[..run.start].iter().chain(&column[run.end..]).sum() };
+        let level = outside(&bins.counts) / outside(&bins.width_s).max(f64::MIN_POSITIVE);
+        let length = end_s - start_s;
+        let is_gap = length >= LONG_GAP_S
+            && level * length >= LONG_GAP_MISSING
+            && run.len() as f64 >= LONG_GAP_TIMES * usual
+            && !found.iter().any(|one| one.start_s < end_s && start_s < one.end_s);
+        if is_gap {
+            let bin_s = (bins.width_s[run.start] * 1e3).round() / 1e3;
+            found.push(Found { start_s, end_s, missing: level * length, level, is_gap, bin_s });
+        }
+    }
+    found.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+    found
+}
+
+/// The runs of counts that are no more than this.
+fn empty_runs(counts: &[f64], most: f64) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for (idx, count) in counts.iter().enumerate() {
+        if *count > most {
+            continue;
+        }
+        match runs.last_mut() {
+            Some(run) if run.end == idx => run.end += 1,
+            _ => runs.push(idx..idx + 1),
+        }
+    }
+    runs
 }
 
 /// Adds the runs of empty bins that are in no stall yet. On a machine whose speed swings, counts

@@ -170,7 +170,7 @@ fn milliseconds(seconds: f64) -> f64 {
 /// Stalls of all kinds together, and those that only some kinds had.
 fn by_bins(kinds: &[(String, Bins)], total: &Bins) -> Vec<(Found, Vec<String>)> {
     let mut all: Vec<(Found, Vec<String>)> = Vec::new();
-    for found in find::find(total) {
+    for found in find::find_in_total(total) {
         let names = kinds.iter().filter(|(_, bins)| has_stalled(bins, &found));
         all.push((found, names.map(|(name, _)| name.clone()).collect()));
     }

@@ -6,7 +6,7 @@ use dyno_record::{EncodedCounts, KindSummary, Meaning};
 use dyno_units::{RandomStream, Seed};
 
 use super::bins::Bins;
-use super::find::{Found, find};
+use super::find::{Found, find, find_in_total};
 use crate::fixtures::run;
 use crate::{Findings, Options, StallFacts, analyse};
 
@@ -142,6 +142,49 @@ fn a_level_that_falls_slowly_is_no_stall_and_a_stall_on_it_is_one() {
 }
 
 #[test]
+fn nothing_at_all_is_a_gap_however_long_it_lasts() {
+    for (rate, from, to) in
+        [(5_000.0, 20.0, 40.0), (5_000.0, 3.0, 40.0), (50.0, 10.0, 40.0), (5_000.0, 8.0, 30.0)]
+    {
+        let mut random = Seed(17).stream();
+        let bins = planted(rate, 40.0, (from, to), &mut random);
+        let found = only(find_in_total(&bins));
+        assert!((found.start_s - from).abs() < 0.4 && (found.end_s - to).abs() < 0.4, "{found:?}");
+        assert!(
+            found.is_gap && (found.missing / (rate * (to - from)) - 1.0).abs() < 0.2,
+            "{found:?}"
+        );
+    }
+    // Short gaps that are found otherwise are found once.
+    let mut random = Seed(7).stream();
+    only(find_in_total(&planted(1_000.0, 40.0, (12.0, 15.0), &mut random)));
+}
+
+#[test]
+fn work_that_comes_in_bursts_has_no_gaps() {
+    let starts: Vec<f64> = (0..600).map(|i| f64::from(i) / 10.0).collect();
+    let check = |is_busy: &dyn Fn(usize) -> bool| {
+        let counts = (0..600).map(|i| if is_busy(i) { 400.0 } else { 0.0 }).collect();
+        assert_eq!(find_in_total(&Bins::new(&starts, &[0.1; 600], counts)), []);
+    };
+    check(&|i| i % 10 == 0);
+    check(&|i| i % 100 < 20);
+    check(&|_| false);
+}
+
+#[test]
+fn a_server_that_hangs_until_the_end_is_a_stall() {
+    let frozen = |i: usize| if i >= 220 { (0, 0) } else { (80, 20) };
+    let findings = found(frozen, &[]);
+    let [stall] = findings.stalls.as_slice() else { panic!("{:?}", findings.stalls) };
+    assert!((stall.start_s - 20.0).abs() < 0.2 && (stall.length_s - 40.0).abs() < 0.2, "{stall:?}");
+    assert_eq!(stall.kinds, ["a", "b"]);
+    // A kind whose clients have done all that they had to do has not stalled.
+    let done = |i: usize| (80, if i >= 220 { 0 } else { 20 });
+    assert_eq!(found(done, &[]).stalls, []);
+}
+
+#[test]
 fn noise_has_hardly_a_stall() {
     // At most 1 % by the method; 5 of 300 would be rare then.
     for (rate, memory) in [(30.0, 0.0), (300.0, 0.0), (3_000.0, 0.6), (20_000.0, 0.8)] {
@@ -155,7 +198,8 @@ fn noise_has_hardly_a_stall() {
                 poisson((rate / 10.0) * f64::max(1.0 + noise, 0.0), &mut random)
             };
             let counts = starts.iter().map(&mut count).collect();
-            false_alarms += u32::from(!find(&Bins::new(&starts, &[0.1; 600], counts)).is_empty());
+            let bins = Bins::new(&starts, &[0.1; 600], counts);
+            false_alarms += u32::from(!find_in_total(&bins).is_empty());
         }
         assert!(false_alarms <= 5, "{rate}/s, memory {memory}: {false_alarms} of 300");
     }

@@ -99,7 +99,7 @@ impl Bench {
         fs::write(holder.data().join("rows"), text).unwrap();
         let mut description = Description::new(contents, "oltp_read_only");
         description.bytes = text.len() as u64;
-        self.store().keep(&holder, &description)
+        self.store().keep(&holder, &description, &Limits::USUAL)
     }
 
     fn copied(&self, kept: &Kept) -> String {
@@ -215,8 +215,40 @@ fn what_does_not_fit_the_disk_is_not_kept() {
     fs::create_dir(holder.data()).unwrap();
     let mut description = Description::new(&contents(1), "oltp_read_only");
     description.bytes = dyno_host::size_bytes(bench.keeper.root()).unwrap();
-    let error = bench.store().keep(&holder, &description).unwrap_err().to_string();
-    assert!(error.contains("of this disk"), "{error}");
+    let error = bench.store().keep(&holder, &description, &Limits::USUAL).unwrap_err().to_string();
+    assert!(error.contains("kept ones may take"), "{error}");
     assert!(holder.data().is_dir(), "the data were taken away");
     assert!(bench.store().find(&contents(2)).is_some(), "one was removed for nothing");
+}
+
+#[test]
+fn those_unused_for_long_go_and_then_those_that_do_not_fit() {
+    let bench = Bench::new();
+    let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    let day = 24 * 3600 * 1000;
+    for (seed, age_days) in [(1, 0), (2, 40), (3, 10), (4, 20)] {
+        let kept = bench.keep(&contents(seed), "0123456789").unwrap();
+        let used = UNIX_EPOCH + Duration::from_millis(now - age_days * day);
+        kept.lock.set_modified(used).unwrap();
+    }
+    let there = || -> Vec<u64> {
+        (1..5).filter(|seed| bench.store().find(&contents(*seed)).is_some()).collect()
+    };
+    let limits = |bytes: u64| Limits { bytes: ByteCount(bytes), ..Limits::USUAL };
+    assert_eq!(bench.store().clean(&limits(1000), now).unwrap(), (1, 10));
+    assert_eq!(there(), [1, 3, 4]);
+    assert_eq!(bench.store().clean(&limits(20), now).unwrap(), (1, 10));
+    assert_eq!(there(), [1, 3]);
+    // One that is in use stays.
+    let kept = bench.store().find(&contents(1)).unwrap();
+    assert_eq!(bench.store().clean(&limits(0), now).unwrap(), (1, 10));
+    drop(kept);
+    assert_eq!(there(), [1]);
+    // To keep one more, others go.
+    let holder = Holder::make(&bench.keeper, "dataset").unwrap();
+    fs::create_dir(holder.data()).unwrap();
+    let mut description = Description::new(&contents(9), "oltp_read_only");
+    (description.bytes, description.created_unix_ms) = (15, now);
+    bench.store().keep(&holder, &description, &limits(20)).unwrap();
+    assert!(there().is_empty());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::*;
@@ -20,6 +21,7 @@ fn manifest(fingerprint: &str) -> Manifest {
         order: "interleaved".into(),
         variants: vec![VariantRecord {
             price_per_hour: None,
+            asked: BTreeMap::new(),
             name: "only · x=1".into(),
             levels: vec![],
             baseline: None,
@@ -45,6 +47,8 @@ fn manifest(fingerprint: &str) -> Manifest {
         trials: vec![trial(1), trial(2)],
         environment: Environment::default(),
         design: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        extensions: Vec::new(),
         study_source: String::new(),
     }
 }
@@ -92,6 +96,7 @@ fn summary(number: u32) -> TrialSummary {
             warnings: 0,
             due: 10,
             missed: 0,
+            in_flight_at_end: Some(2),
             retries: 1,
             reconnects: 0,
             lag: EncodedHistogram::default(),
@@ -149,15 +154,17 @@ fn unpack(path: &Path) -> String {
 fn a_killed_run_is_readable_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("run");
-    let mut run = RunWriter::create(&folder, &manifest("a")).unwrap();
+    let mut run = RunWriter::create(&folder, &manifest("2-a")).unwrap();
     write_trial(&mut run, 1).finish(summary(1)).unwrap();
     // The second trial is killed: no summary.
     drop(write_trial(&mut run, 2));
     drop(run);
     let read = read_run(&folder).unwrap();
     assert_eq!(read.trials, [summary(1)]);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700, "what is measured is nobody else's business");
 
-    let mut run = RunWriter::resume(&folder, &manifest("a")).unwrap();
+    let mut run = RunWriter::resume(&folder, &manifest("2-a")).unwrap();
     assert_eq!(run.ended_trials(), [1]);
     write_trial(&mut run, 2).finish(summary(2)).unwrap();
     assert_eq!(run.ended_trials(), [1, 2]);
@@ -168,17 +175,17 @@ fn a_killed_run_is_readable_and_goes_on() {
 fn another_studys_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    drop(RunWriter::create(&path, &manifest("a")).unwrap());
-    let error = RunWriter::resume(&path, &manifest("b")).err().unwrap().to_string();
+    drop(RunWriter::create(&path, &manifest("2-a")).unwrap());
+    let error = RunWriter::resume(&path, &manifest("2-b")).err().unwrap().to_string();
     assert!(error.contains("another study"), "{error}");
-    let error = RunWriter::create(&path, &manifest("b")).err().unwrap().to_string();
-    assert!(error.contains("not empty"), "{error}");
+    let error = RunWriter::create(&path, &manifest("2-b")).err().unwrap().to_string();
+    assert!(error.contains("holds a run"), "{error}");
 }
 
 #[test]
 fn a_newer_record_is_refused_with_its_version() {
     let folder = tempfile::tempdir().unwrap();
-    let newer = Manifest { format: FORMAT + 1, dyno: "9.9".into(), ..manifest("a") };
+    let newer = Manifest { format: FORMAT + 1, dyno: "9.9".into(), ..manifest("2-a") };
     drop(RunWriter::create(&folder.path().join("run"), &newer).unwrap());
     let error = read_run(&folder.path().join("run")).unwrap_err().to_string();
     assert!(error.contains("9.9") && error.contains("newer"), "{error}");
@@ -188,7 +195,7 @@ fn a_newer_record_is_refused_with_its_version() {
 fn damage_is_an_error_and_not_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+    let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
     let mut damaged = summary(1);
     damaged.steps[0].step = 9;
     write_trial(&mut run, 1).finish(damaged).unwrap();
@@ -204,7 +211,7 @@ fn damage_is_an_error_and_not_a_panic() {
 #[test]
 fn interval_logs_are_read_by_the_standard_reader() {
     let folder = tempfile::tempdir().unwrap();
-    let mut run = RunWriter::create(&folder.path().join("run"), &manifest("a")).unwrap();
+    let mut run = RunWriter::create(&folder.path().join("run"), &manifest("2-a")).unwrap();
     let writer = write_trial(&mut run, 1);
     let trial = writer.folder().to_owned();
     writer.finish(summary(1)).unwrap();
@@ -223,7 +230,7 @@ fn interval_logs_are_read_by_the_standard_reader() {
 fn a_run_can_be_queried() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+    let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
     write_trial(&mut run, 1).finish(summary(1)).unwrap();
     let check = |sql: &str, expected: &[&str]| {
         let answer = query(&path, sql).unwrap();
@@ -277,6 +284,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
             }
         }
         let column = vec![1.0; n];
+        load.measured_s = n as f64;
         load.intervals = IntervalColumns {
             start_s: (0..n).map(|s| s as f64).collect(),
             throughput: column.clone(),
@@ -319,7 +327,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
 
 /// A manifest of two steps.
 fn two_steps() -> Manifest {
-    let mut manifest = manifest("a");
+    let mut manifest = manifest("2-a");
     manifest.steps.push(manifest.steps[0].clone());
     manifest
 }
@@ -365,4 +373,243 @@ fn few_readings_are_in_the_summary_and_in_the_log() {
     assert_eq!(read_run(&path).unwrap().trials, [summary]);
     let log = fs::read_dir(path.join("trials")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(unpack(&log.join("readings.jsonl.gz")).lines().count(), 3 * 2 * 5);
+}
+
+/// A run of two trials that finished.
+fn two_trials(folder: &Path) {
+    let mut run = RunWriter::create(folder, &manifest("2-a")).unwrap();
+    for number in [1, 2] {
+        write_trial(&mut run, number).finish(summary(number)).unwrap();
+    }
+}
+
+#[test]
+fn a_run_is_written_by_one_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+    assert!(is_being_written(&path));
+    let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap();
+    let told = format!("another Dyno (process {}) is writing this run", std::process::id());
+    assert!(error.to_string().contains(&told), "{error}");
+    assert_eq!(error.kind, WriteErrorKind::Held);
+    drop(run);
+    assert!(!is_being_written(&path));
+    RunWriter::resume(&path, &manifest("2-a")).unwrap();
+}
+
+#[test]
+fn a_kill_while_the_manifest_is_written_leaves_a_folder_that_can_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    for leftovers in [&["lock"][..], &["lock", "manifest.json.part"], &["manifest.json.part"]] {
+        fs::create_dir(&path).unwrap();
+        leftovers.iter().for_each(|name| fs::write(path.join(name), "{ \"for").unwrap());
+        RunWriter::create(&path, &manifest("2-a")).unwrap();
+        assert!(!path.join("manifest.json.part").exists());
+        assert_eq!(read_manifest(&path).unwrap(), manifest("2-a"));
+        fs::remove_dir_all(&path).unwrap();
+    }
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("manifest.json.part"), "").unwrap();
+    fs::write(path.join("letter.txt"), "dear").unwrap();
+    let error = RunWriter::create(&path, &manifest("2-a")).err().unwrap();
+    assert!(
+        error.kind == WriteErrorKind::Misuse && error.to_string().contains("not empty"),
+        "{error}"
+    );
+    assert!(!path.join("lock").exists(), "nothing is put into somebody's folder");
+}
+
+#[test]
+fn a_path_may_be_any_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(std::ffi::OsStr::from_bytes(b"r\xff\xfe"));
+    two_trials(&path);
+    assert_eq!(read_run(&path).unwrap().trials.len(), 2);
+    assert_eq!(
+        query(&path, "SELECT count(*) FROM trial").unwrap().rows[0][0].as_deref(),
+        Some("2")
+    );
+}
+
+#[test]
+fn a_figure_that_was_changed_is_told_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    two_trials(&path);
+    read_run(&path).unwrap();
+    let trial = path.join("trials/0001-only-x=1");
+    let check = |file: &Path, from: &str, to: &str, expected: &[&str]| {
+        let before = fs::read_to_string(file).unwrap();
+        assert!(before.contains(from), "{from}: {before}");
+        fs::write(file, before.replacen(from, to, 1)).unwrap();
+        let error = read_run(&path).unwrap_err().to_string();
+        for words in expected {
+            assert!(error.contains(words), "{from} → {to}: {error}");
+        }
+        fs::write(file, before).unwrap();
+    };
+    let summary = trial.join("summary.json");
+    check(&summary, "\"reads\": 140", "\"reads\": 141", &["summary.json", "checksum"]);
+    // A record of before there were checksums.
+    fs::remove_file(trial.join("checksums.json")).unwrap();
+    read_run(&path).unwrap();
+    let committed = "\"committed\": 10";
+    check(&summary, committed, "\"committed\": 20", &["trial 1", "20 transactions", "are 10"]);
+    check(&summary, "\"measured_s\": 2.0", "\"measured_s\": 1e-300", &["measured time is 0.0"]);
+    check(&summary, "\"measured_s\": 2.0", "\"measured_s\": 9.0", &["last second begins at 1 s"]);
+    check(&summary, "\"variant\": 0", "\"variant\": 7", &["variant"]);
+    let steps = fs::read_to_string(&summary).unwrap();
+    let mut emptied: serde_json::Value = serde_json::from_str(&steps).unwrap();
+    emptied["steps"] = serde_json::json!([]);
+    fs::write(&summary, emptied.to_string()).unwrap();
+    let error = read_run(&path).unwrap_err().to_string();
+    assert!(error.contains("finished with 0 steps"), "{error}");
+    fs::write(&summary, steps).unwrap();
+    let manifest = path.join("manifest.json");
+    check(&manifest, "\"repetition\": 1", "\"repetition\": 3", &["manifest.json", "repetition 3"]);
+}
+
+#[test]
+fn a_log_that_was_changed_is_told() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    two_trials(&path);
+    let log = path.join("trials/0001-only-x=1/intervals.hlog.gz");
+    assert_eq!(read_times(&path, 1, &mut |_| {}).unwrap(), LogEnd::Whole);
+    let text = unpack(&log);
+    let mut packer = GzEncoder::new(File::create(&log).unwrap(), Compression::fast());
+    packer.write_all(text.lines().next().unwrap().as_bytes()).unwrap();
+    packer.write_all(b"\n").unwrap();
+    packer.finish().unwrap();
+    let error = read_times(&path, 1, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("intervals.hlog.gz") && error.contains("checksum"), "{error}");
+}
+
+#[test]
+fn what_is_no_regular_file_is_an_error_and_does_not_hang() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    two_trials(&path);
+    let summary = path.join("trials/0001-only-x=1/summary.json");
+    let fifo = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    };
+    fifo(&summary);
+    let error = read_run(&path).unwrap_err().to_string();
+    assert!(error.contains("regular file"), "{error}");
+    fs::remove_file(&summary).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &summary).unwrap();
+    assert!(read_run(&path).unwrap_err().to_string().contains("symbolic link"));
+    fifo(&path.join("manifest.json"));
+    assert!(read_run(&path).unwrap_err().to_string().contains("regular file"));
+}
+
+#[test]
+fn a_failed_trial_is_kept_beside_the_one_that_is_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+    let outcome = TrialOutcome::Failed { message: "it is gone".into(), server_log: Vec::new() };
+    let failed = TrialSummary { outcome, steps: Vec::new(), ..summary(1) };
+    write_trial(&mut run, 1).finish(failed).unwrap();
+    let found = run.failed_trials();
+    assert_eq!((found.len(), found[0].number, &*found[0].message), (1, 1, "it is gone"));
+    assert!(!found[0].was_deployed);
+    write_trial(&mut run, 1).finish(summary(1)).unwrap();
+    assert_eq!(run.failed_trials(), []);
+    assert_eq!(read_run(&path).unwrap().trials, [summary(1)]);
+    assert!(path.join("trials/0001-only-x=1.failed-1/summary.json").exists());
+}
+
+#[test]
+fn a_run_may_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    two_trials(&path);
+    let mut wanted = Manifest { title: "What is it?".into(), threshold: 0.1, ..manifest("2-a") };
+    wanted.trials.push(trial(3));
+    wanted.created_unix_ms = 99;
+    wanted.variants[0].price_per_hour = Some(Price { amount: 1.0, currency: "EUR".into() });
+    drop(RunWriter::resume(&path, &wanted).unwrap());
+    let now = read_manifest(&path).unwrap();
+    let extension = Extension { at_unix_ms: 99, trials_before: 2, trials_after: 3 };
+    assert_eq!(now.extensions, [extension]);
+    let expected =
+        Manifest { extensions: now.extensions.clone(), created_unix_ms: 1, ..wanted.clone() };
+    assert_eq!(now, expected);
+    // The same once more changes nothing.
+    drop(RunWriter::resume(&path, &wanted).unwrap());
+    assert_eq!(read_manifest(&path).unwrap(), expected);
+    assert_eq!(read_run(&path).unwrap().trials.len(), 2);
+}
+
+#[test]
+fn what_would_make_trials_incomparable_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    two_trials(&path);
+    let before = fs::read(path.join("manifest.json")).unwrap();
+    let check = |change: &dyn Fn(&mut Manifest), expected: &str| {
+        let mut wanted = manifest("2-b");
+        change(&mut wanted);
+        let error = RunWriter::resume(&path, &wanted).err().unwrap();
+        assert!(
+            error.kind == WriteErrorKind::Misuse && error.to_string().contains(expected),
+            "{error}"
+        );
+        assert_eq!(fs::read(path.join("manifest.json")).unwrap(), before);
+    };
+    let set = |map: &mut BTreeMap<String, String>, key: &str, value: &str| {
+        map.insert(key.into(), value.into());
+    };
+    check(&|m| m.seed = 8, "`seed` was 7 and is 8");
+    check(&|m| m.steps[0].duration_s = 9.0, "step `1 client`: duration_s was 2.0 and is 9.0");
+    check(
+        &|m| set(&mut m.variants[0].settings, "cache_size", "9"),
+        "`only · x=1: setting cache_size` was not set and is 9",
+    );
+    check(&|m| set(&mut m.conditions, "rest", "5 s"), "`rest` was not set and is 5 s");
+    check(&|m| m.variants[0].name = "other".into(), "`the variants` was only · x=1 and is other");
+    check(&|m| m.trials.truncate(1), "`repetitions` is lower");
+    check(&|m| m.trials.reverse(), "order of its trials");
+    check(
+        &|m| {
+            m.stopping = Some(StoppingRecord { repetitions_min: 1, repetitions_max: 2 });
+        },
+        "`stop`",
+    );
+    check(&|_| {}, "another study");
+}
+
+#[test]
+fn a_run_of_before_is_refused_with_a_clear_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    drop(RunWriter::create(&path, &manifest("9ae3")).unwrap());
+    let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap().to_string();
+    assert!(error.contains("an earlier Dyno (0.1.0)"), "{error}");
+    assert!(error.contains("`dyno report` reads it"), "{error}");
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let outside = folder.path().join("outside");
+    two_trials(&path);
+    fs::write(&outside, "mine").unwrap();
+    for name in ["events.jsonl", "record.sqlite", "record.sqlite.part"] {
+        let _ = fs::remove_file(path.join(name));
+        std::os::unix::fs::symlink(&outside, path.join(name)).unwrap();
+    }
+    query(&path, "SELECT 1").unwrap();
+    let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap().to_string();
+    assert!(error.contains("symbolic link"), "{error}");
+    assert_eq!(fs::read(&outside).unwrap(), b"mine");
 }

@@ -42,6 +42,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         manifest: &manifest,
         probes: &study.probes,
         decide: None,
+        retry_failed: false,
         folder: record.path().to_owned(),
     };
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
@@ -90,7 +91,33 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
             terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
         }
     }
-    Ok(End::Good)
+    match unfit(trial) {
+        None => Ok(End::Good),
+        Some(why) => {
+            terminal::say(&format!("not a usable measurement: {why}"));
+            Ok(End::Bad)
+        }
+    }
+}
+
+/// With a smaller share of attempts than this that did what they were to do, nothing was measured.
+const DONE_LEAST: f64 = 0.1;
+
+/// Why what a trial came to is no measurement of what was asked; none where it is one.
+fn unfit(trial: &TrialSummary) -> Option<String> {
+    if let Some(row) = trial.audit.iter().find(|row| !row.pass) {
+        return Some(format!("the audit failed ({})", row.name));
+    }
+    let (mut done, mut all) = (0, 0);
+    for (outcome, n) in trial.steps.iter().flat_map(|step| &step.kinds).flat_map(|k| &k.outcomes) {
+        all += n;
+        done += if matches!(&**outcome, "committed" | "rolled_back") { *n } else { 0 };
+    }
+    if all == 0 {
+        return Some("no transaction ended in the measured time".to_owned());
+    }
+    (((done as f64) / all as f64) < DONE_LEAST)
+        .then(|| format!("{} of {all} attempts failed or were refused", all - done))
 }
 
 /// What a search knew when the user stopped it.

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dyno_lab::{RunEnd, RunOrder};
+use dyno_lab::datasets::{DataSets, Limits};
+use dyno_lab::{Lab, RunEnd, RunOrder};
+use dyno_record::{WriteError, WriteErrorKind};
 use dyno_study::{Plan, Study};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::cli::RunOptions;
 use crate::commands::{StudyFile, counted, plan, read_study, report};
@@ -13,20 +15,19 @@ use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
 
-/// Runs a study, or goes on with it, and writes its report.
+/// Runs a study, or continues it, and writes its report.
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let Some(StudyFile { mut study, source }) = read_study(&options.study)? else {
         return Ok(End::Misused);
     };
-    if let Some(folder) = &options.data_folder {
-        study.design.data_folder = Some(folder.display().to_string());
-    }
     if options.no_reuse {
         study.design.reuse = false;
     }
     let metrics = Metrics::from_option(options.metrics.as_ref())?;
     let folder = run_folder(options);
-    let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
+    let of_study = study.design.data_folder.as_ref().map(Path::new);
+    let mut lab = lab::make(options.data_folder.as_deref().or(of_study))?;
+    lab.data_sets = Limits { bytes: options.keep_data, unused: options.keep_data_for };
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
@@ -48,6 +49,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         manifest: &manifest,
         probes: &study.probes,
         decide: Some(&decide),
+        retry_failed: options.retry_failed,
         folder: folder.clone(),
     };
     let mut progress = Progress::new(&plan, &lab);
@@ -58,16 +60,51 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     progress.close();
     let end = match result {
         Ok(end) => end,
-        // What was measured is kept and shown, whatever ended the run.
-        Err(error) => {
-            if report::write_all(&folder, now).is_err() {
-                terminal::say("the report could not be written either");
-            }
-            return Err(error);
-        }
+        Err(error) => return broken_off(error, &folder, now),
     };
     terminal::out(&report::write_all(&folder, lab.clock.unix_millis())?);
+    if let Some(told) = kept_data(&lab) {
+        terminal::say(&told);
+    }
     Ok(tell(&end))
+}
+
+/// A run that ended with an error of its record: the error, then what became of its report. What was
+/// measured is kept and shown.
+fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::Result<End> {
+    match error.downcast_ref::<WriteError>().map(|error| error.kind) {
+        Some(WriteErrorKind::Misuse) => return Err(crate::misuse(error)),
+        Some(WriteErrorKind::Held) => return Err(error),
+        Some(WriteErrorKind::Failed) | None => {}
+    }
+    terminal::error(&error);
+    if folder.join("manifest.json").is_file()
+        && let Err(why) = report::write_all(folder, now_unix_ms)
+    {
+        terminal::say(&format!("no report was written: {why:#}"));
+    }
+    Ok(End::Bad)
+}
+
+/// Removes data sets that are too many or too old, and says what is kept; none where nothing is.
+fn kept_data(lab: &Lab) -> Option<String> {
+    let data_sets = DataSets::of(&lab.keeper);
+    // What cannot be looked at is told when it is wanted.
+    let (n_removed, bytes_removed) =
+        data_sets.clean(&lab.data_sets, lab.clock.unix_millis()).unwrap_or_default();
+    let kept = data_sets.list().ok().filter(|kept| n_removed > 0 || !kept.is_empty())?;
+    let bytes = kept.iter().map(|one| one.bytes).sum();
+    let removed = match n_removed {
+        0 => String::new(),
+        n => format!("; {}, {}, removed", counted(n, "old one"), ByteCount(bytes_removed)),
+    };
+    Some(format!(
+        "{} kept in {} for later runs: {} of at most {}{removed}; `dyno datasets` lists them",
+        counted(kept.len(), "data set"),
+        lab.keeper.root().display(),
+        ByteCount(bytes),
+        lab.data_sets.bytes
+    ))
 }
 
 /// How long the plan's load takes, as far as that is known beforehand.
@@ -120,10 +157,11 @@ fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow:
 
 fn tell(end: &RunEnd) -> End {
     if end.interrupted {
-        terminal::say("stopped; the same command goes on with the trials that are missing");
+        terminal::say("stopped; the same command continues with the trials that are missing");
         return End::Interrupted;
     }
-    if end.finished + end.failed == 0 && end.kept > 0 && end.over_budget == 0 {
+    let has_more = end.over_budget > 0 || !end.hopeless.is_empty() || end.failed_before > 0;
+    if end.finished + end.failed == 0 && end.kept > 0 && !has_more {
         terminal::say("all trials were there already; `--new` begins another run");
     }
     if end.settled > 0 {
@@ -135,9 +173,47 @@ fn tell(end: &RunEnd) -> End {
     if end.over_budget > 0 {
         terminal::say(&format!(
             "{} trials were not begun: the time budget would not have sufficed; the same command \
-             goes on with them",
+             continues with them",
             end.over_budget
         ));
     }
-    if end.failed > 0 { End::Bad } else { End::Good }
+    for (variant, (n, _)) in &end.hopeless {
+        terminal::say(&format!(
+            "{} of {variant} not run, because its server cannot be deployed (see above); correct the \
+             study, or try again with --retry-failed",
+            counted(*n as usize, "trial")
+        ));
+    }
+    if let Some(why) = &end.stopped {
+        terminal::say(&format!("the run was ended early: {why}"));
+    }
+    if end.failed_before > 0 {
+        terminal::say(&format!(
+            "{} failed earlier and not repeated; --retry-failed repeats them and keeps what they left",
+            counted(end.failed_before as usize, "trial")
+        ));
+    }
+    let is_bad =
+        end.failed + end.failed_before > 0 || !end.hopeless.is_empty() || end.stopped.is_some();
+    if is_bad { End::Bad } else { End::Good }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_failed_trials_is_never_good() {
+        let check = |end: RunEnd, is_good: bool| {
+            assert_eq!(matches!(tell(&end), End::Good), is_good, "{end:?}");
+        };
+        check(RunEnd { finished: 3, ..RunEnd::default() }, true);
+        check(RunEnd { kept: 3, ..RunEnd::default() }, true);
+        check(RunEnd { finished: 2, failed: 1, ..RunEnd::default() }, false);
+        check(RunEnd { kept: 3, failed_before: 1, ..RunEnd::default() }, false);
+        let hopeless = [("a".to_owned(), (2, "why".to_owned()))].into();
+        check(RunEnd { kept: 3, hopeless, ..RunEnd::default() }, false);
+        let stopped = Some("the disk is full".to_owned());
+        check(RunEnd { finished: 3, stopped, ..RunEnd::default() }, false);
+    }
 }

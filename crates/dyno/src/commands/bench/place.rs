@@ -38,6 +38,7 @@ impl Place {
             keeper.end_leftovers(lab.clock.as_ref());
             Arc::new(keeper)
         };
+        clean_failed(&root, lab.clock.unix_millis());
         let folder = keeper
             .make_folder("bench")
             .context("there is no place for the record; --out names another")?;
@@ -66,11 +67,73 @@ impl Place {
     }
 }
 
+/// How the records of failed benches are called.
+const FAILED: &str = "failed-bench";
+/// The most of them that are kept, and for how many days.
+const FAILED_MOST: usize = 20;
+const FAILED_DAYS: u64 = 30;
+
+/// Removes records of failed benches that are too many or too old: folders of that name in Dyno's own
+/// folder which hold a record, the youngest ones left.
+fn clean_failed(root: &Path, now_unix_ms: u64) {
+    let Ok(entries) = std::fs::read_dir(root) else { return };
+    let mut kept: Vec<(u64, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(FAILED))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| {
+            let began = dyno_record::read_manifest(&entry.path()).ok()?.created_unix_ms;
+            Some((began, entry.path()))
+        })
+        .collect();
+    kept.sort_by_key(|(began, _)| std::cmp::Reverse(*began));
+    let oldest = now_unix_ms.saturating_sub(FAILED_DAYS * 24 * 3600 * 1000);
+    for (nth, (began, path)) in kept.iter().enumerate() {
+        if nth >= FAILED_MOST || *began < oldest {
+            // What cannot be removed is tried again the next time.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(Passing { keeper, folder }) = &self.passing {
             // What stays behind is found and removed by the next bench.
             let _ = keeper.remove_folder(folder);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_failed_benches_do_not_pile_up() {
+        let root = tempfile::tempdir().unwrap();
+        let day = 24 * 3600 * 1000;
+        let now = 100 * day;
+        let record = |name: &str, began: u64| {
+            let folder = root.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            let manifest = serde_json::json!({
+                "format": 1, "dyno": "0.1.0", "title": "x", "fingerprint": "2-", "seed": 1,
+                "created_unix_ms": began, "threshold": 0.03, "order": "interleaved",
+                "variants": [], "steps": [], "trials": [], "study_source": "",
+                "environment": {"machine": "m", "cpus": 1, "memory_bytes": 1, "facts": {}},
+            });
+            std::fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+        };
+        (0..25).for_each(|nth| record(&format!("failed-bench-{nth:02}"), now - nth * day));
+        record("bench-old", 0);
+        std::fs::create_dir(root.path().join("failed-bench-of-mine")).unwrap();
+        clean_failed(root.path(), now);
+        let is_there = |name: &str| root.path().join(name).exists();
+        assert!((0..20).all(|nth| is_there(&format!("failed-bench-{nth:02}"))));
+        assert!((20..25).all(|nth| !is_there(&format!("failed-bench-{nth:02}"))));
+        assert!(is_there("bench-old") && is_there("failed-bench-of-mine"));
+        clean_failed(root.path(), now + 25 * day);
+        assert!(is_there("failed-bench-05") && !is_there("failed-bench-06"));
     }
 }

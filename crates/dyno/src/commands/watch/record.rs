@@ -140,6 +140,7 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
             price_per_hour: None,
             workload: NO_WORKLOAD.to_owned(),
             options: BTreeMap::new(),
+            asked: BTreeMap::new(),
             own_steps: BTreeMap::new(),
         }],
         steps: vec![StepRecord {
@@ -158,6 +159,8 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
         stopping: None,
         environment: lab::environment(Path::new("/")),
         design: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        extensions: Vec::new(),
         study_source: String::new(),
     }
 }
@@ -195,6 +198,7 @@ fn summarise(
         warnings: 0,
         due: 0,
         missed: 0,
+        in_flight_at_end: None,
         retries: 0,
         reconnects: 0,
         lag: EncodedHistogram::encode(&new_histogram()),

@@ -1,0 +1,170 @@
+//! Which trials are not begun because others have failed.
+//!
+//! A variant whose server cannot be deployed for a reason that will not pass (a setting that the server
+//! refuses, a program that is not there) is not tried again; nor is one that failed twice in the same
+//! way. A disk that stays full ends the run.
+
+use std::collections::BTreeMap;
+
+/// Failures in a row for a full disk after which the run ends: the trial that filled it is torn down,
+/// and another one may need less.
+const DISK_FULL_MOST: u32 = 2;
+
+/// What servers say when their disk is full.
+const FULL: [&str; 4] =
+    ["No space left on device", "is full (1114)", "failed with error 28", "disk is full"];
+
+/// What servers, and Dyno itself, say of what will be refused the next time as well.
+const REFUSED: [&str; 11] = [
+    "unknown variable",
+    "unknown option",
+    "ambiguous option",
+    "Unknown storage engine",
+    "unrecognized configuration parameter",
+    "invalid value for parameter",
+    "is outside the valid range for parameter",
+    "there is no pragma",
+    "the study wants version",
+    "not found",
+    "is not installed",
+];
+
+/// How a trial failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) log: Vec<String>,
+    /// Whether its server had come up.
+    pub(crate) was_deployed: bool,
+}
+
+impl Failure {
+    /// Whether the message or the server's log tells of a disk that is full.
+    fn is_disk_full(&self) -> bool {
+        is_disk_full(&self.log, &self.message)
+    }
+
+    fn is_refusal(&self) -> bool {
+        let says = |line: &str| REFUSED.iter().any(|words| line.contains(words));
+        says(&self.message) || self.log.iter().any(|line| says(line))
+    }
+}
+
+/// Whether a message or a server's log tells of a disk that is full.
+pub(crate) fn is_disk_full(log: &[String], message: &str) -> bool {
+    let is_full = |line: &str| FULL.iter().any(|words| line.contains(words));
+    is_full(message) || log.iter().any(|line| is_full(line))
+}
+
+/// What has failed so far.
+#[derive(Default)]
+pub(crate) struct Failures {
+    /// Of each variant, what its servers said that did not come up.
+    deploys: BTreeMap<usize, Vec<String>>,
+    /// Variants that are not tried again, and why.
+    hopeless: BTreeMap<usize, String>,
+    n_disk_full: u32,
+}
+
+impl Failures {
+    /// Takes the end of a trial of a variant; none if it finished.
+    pub(crate) fn add(&mut self, variant: usize, failure: Option<&Failure>) {
+        let Some(failure) = failure else {
+            self.n_disk_full = 0;
+            return;
+        };
+        if failure.is_disk_full() {
+            self.n_disk_full += 1;
+            return;
+        }
+        self.n_disk_full = 0;
+        if failure.was_deployed {
+            return;
+        }
+        let earlier = self.deploys.entry(variant).or_default();
+        let shape = without_numbers(&failure.message);
+        if failure.is_refusal() || earlier.contains(&shape) {
+            self.hopeless.entry(variant).or_insert_with(|| failure.message.clone());
+        }
+        earlier.push(shape);
+    }
+
+    /// Why this variant is not tried again; none where it is.
+    pub(crate) fn hopeless(&self, variant: usize) -> Option<&str> {
+        self.hopeless.get(&variant).map(String::as_str)
+    }
+
+    /// Why the run ends; none where it goes on.
+    pub(crate) fn ends_run(&self) -> Option<String> {
+        (self.n_disk_full >= DISK_FULL_MOST).then(|| {
+            format!(
+                "{DISK_FULL_MOST} trials in a row failed because the disk with the servers' data was \
+                 full; the others were not begun. Free some space, then run the same command again \
+                 with --retry-failed"
+            )
+        })
+    }
+}
+
+/// The message without what is different each time: process ids, ports, names of folders.
+fn without_numbers(message: &str) -> String {
+    let mut text = String::new();
+    for c in message.chars() {
+        match c {
+            '0'..='9' if text.ends_with('#') => {}
+            '0'..='9' => text.push('#'),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(message: &str, was_deployed: bool) -> Failure {
+        Failure { message: message.to_owned(), log: Vec::new(), was_deployed }
+    }
+
+    #[test]
+    fn a_variant_that_is_refused_is_tried_once_and_one_that_fails_alike_twice() {
+        let check = |messages: &[(&str, bool)], expected: bool| {
+            let mut failures = Failures::default();
+            for (message, was_deployed) in messages {
+                failures.add(3, Some(&failure(message, *was_deployed)));
+            }
+            assert_eq!(failures.hopeless(3).is_some(), expected, "{messages:?}");
+            assert_eq!(failures.hopeless(2), None);
+            assert_eq!(failures.ends_run(), None);
+        };
+        check(&[("[ERROR] mariadbd: unknown variable 'no_such=1'", false)], true);
+        check(&[("process 17 ended with 1", false)], false);
+        check(&[("process 17 ended with 1", false), ("process 4711 ended with 1", false)], true);
+        check(&[("process 17 ended", false), ("it did not answer in 60 s", false)], false);
+        // What fails under load may go well the next time.
+        check(&[("the server went down", true), ("the server went down", true)], false);
+    }
+
+    #[test]
+    fn what_the_log_says_counts() {
+        let mut failures = Failures::default();
+        let log = vec!["FATAL:  unrecognized configuration parameter \"shared_bufers\"".to_owned()];
+        let failed = Failure { log, ..failure("postgres ended", false) };
+        failures.add(0, Some(&failed));
+        assert_eq!(failures.hopeless(0), Some("postgres ended"));
+    }
+
+    #[test]
+    fn a_disk_that_stays_full_ends_the_run() {
+        let mut failures = Failures::default();
+        let full = failure("populating t: The table 't' is full (1114)", true);
+        failures.add(0, Some(&full));
+        failures.add(1, None);
+        failures.add(0, Some(&full));
+        assert_eq!(failures.ends_run(), None);
+        failures.add(1, Some(&full));
+        assert!(failures.ends_run().is_some_and(|why| why.contains("--retry-failed")));
+        assert_eq!(failures.hopeless(0), None);
+    }
+}

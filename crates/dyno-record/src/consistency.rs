@@ -1,0 +1,96 @@
+//! What a record says twice must agree: a figure that was changed or damaged in one place is found by
+//! the other, also in records without checksums.
+
+use crate::{EncodedHistogram, Manifest, NO_WORKLOAD, StepSummary, TrialOutcome, TrialSummary};
+
+/// Throughput over the seconds may differ from the number of commits by this share, and by
+/// [`COUNT_SLACK`]: its values have six digits, and the times of intervals are kept in milliseconds.
+const SHARE_SLACK: f64 = 0.02;
+const COUNT_SLACK: f64 = 10.0;
+
+/// The measured time may end this long after the start of its last interval, in seconds.
+const LAST_INTERVAL_S: f64 = 2.0;
+
+/// Compares a trial's summary with the manifest and with itself; the error names the figures.
+pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(), String> {
+    if let Some(planned) = manifest.trials.iter().find(|plan| plan.number == trial.number) {
+        let (ours, theirs) = (
+            (trial.variant, trial.repetition, trial.block),
+            (planned.variant, planned.repetition, planned.block),
+        );
+        if ours != theirs {
+            return Err(format!(
+                "its summary says variant {}, repetition {}, block {}; manifest.json says variant {}, \
+                 repetition {}, block {}",
+                ours.0, ours.1, ours.2, theirs.0, theirs.1, theirs.2
+            ));
+        }
+    }
+    let steps: Vec<usize> = trial.steps.iter().map(|step| step.step).collect();
+    let all: Vec<usize> = (0..manifest.steps.len()).collect();
+    if trial.outcome == TrialOutcome::Finished && steps != all {
+        return Err(format!(
+            "it finished with {} steps, and manifest.json has {}",
+            steps.len(),
+            all.len()
+        ));
+    }
+    let variant = manifest.variants.get(trial.variant);
+    // A server that was only watched has counters of its own, and no times.
+    if variant.is_some_and(|variant| variant.workload == NO_WORKLOAD) {
+        return Ok(());
+    }
+    let named = |step: &StepSummary| {
+        let name = manifest.steps.get(step.step).map(|step| step.name.as_str()).unwrap_or_default();
+        check_step(step).map_err(|why| format!("step `{name}`: {why}"))
+    };
+    trial.steps.iter().try_for_each(named)
+}
+
+fn check_step(step: &StepSummary) -> Result<(), String> {
+    let mut committed = 0;
+    for kind in &step.kinds {
+        let counted = kind.outcomes.get("committed").copied().unwrap_or(0);
+        for (what, histogram) in [("response", &kind.response), ("service", &kind.service)] {
+            let recorded = count(histogram);
+            if recorded != counted {
+                return Err(format!(
+                    "{counted} transactions of kind {} committed, and its {what} times are {recorded}",
+                    kind.name
+                ));
+            }
+        }
+        committed += counted;
+    }
+    check_times(step, committed as f64)
+}
+
+fn count(histogram: &EncodedHistogram) -> u64 {
+    histogram.decode().map_or(0, |histogram| histogram.len())
+}
+
+/// Compares the measured time, and the commits in it, with the intervals.
+fn check_times(step: &StepSummary, committed: f64) -> Result<(), String> {
+    let measured_s = step.measured_s;
+    if !(measured_s.is_finite() && measured_s >= 0.0) {
+        return Err(format!("its measured time is {measured_s} s"));
+    }
+    let starts = &step.intervals.start_s;
+    let Some(last) = starts.last().copied().filter(|start| *start >= 0.0) else { return Ok(()) };
+    if !(last - 0.01..=last + LAST_INTERVAL_S).contains(&measured_s) {
+        return Err(format!(
+            "its measured time is {measured_s} s, and its last second begins at {last} s"
+        ));
+    }
+    let ends = starts.iter().skip(1).copied().chain([measured_s]);
+    let seconds = starts.iter().zip(ends).zip(&step.intervals.throughput);
+    let measured = seconds.filter(|((start, _), _)| **start >= 0.0);
+    let by_second: f64 =
+        measured.map(|((start, end), throughput)| (end - start) * throughput).sum();
+    if (by_second - committed).abs() > SHARE_SLACK * committed + COUNT_SLACK {
+        return Err(format!(
+            "{committed} transactions committed, and its seconds together have {by_second:.0}"
+        ));
+    }
+    Ok(())
+}
