@@ -7,6 +7,7 @@ mod clock;
 mod commands;
 mod examples;
 mod hints;
+mod http;
 mod lab;
 mod latest;
 mod live;

@@ -1,27 +1,23 @@
 //! The latest numbers for scrapers (Prometheus, PMM, Grafana's agent) while Dyno runs: OpenMetrics
 //! text on a loopback address.
 //!
-//! Main type: [`Metrics`]. A thread of its own answers; it takes the same lock as the thread that
+//! Main type: [`Metrics`]. Threads of their own answer; they take the same lock as the thread that
 //! tells events, never one of the load's.
 
 mod text;
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::Context;
 use dyno_record::{Event, EventKind};
 
+use crate::http::{self, Reply, Request, Status};
 use crate::terminal;
 use text::Exposed;
 
-/// How long one scraper may take to ask and to read.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// More than any scraper's request.
-const REQUEST_MAX: u64 = 16 << 10;
+/// Scrapers that are answered at the same time.
+const CONNECTIONS_MOST: usize = 16;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -42,10 +38,10 @@ impl Metrics {
         std::thread::Builder::new()
             .name("dyno-metrics".to_owned())
             .spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    // A scraper that goes away, or takes too long, is its own affair.
-                    let _ = answer(stream, &exposed);
-                }
+                http::serve(&listener, CONNECTIONS_MOST, move |mut exchange| {
+                    let reply = answer(&exchange.request, &exposed);
+                    exchange.send(&reply)
+                });
             })
             .context("--metrics: cannot start a thread")?;
         Ok(Metrics { shared, address })
@@ -54,7 +50,7 @@ impl Metrics {
     /// Serves if the user wants it, and says where.
     pub(crate) fn from_option(address: Option<&String>) -> anyhow::Result<Option<Metrics>> {
         let Some(address) = address else { return Ok(None) };
-        let metrics = Metrics::serve(address)?;
+        let metrics = Metrics::serve(address).map_err(crate::misuse)?;
         terminal::say(&format!("metrics at http://{}/metrics", metrics.address));
         Ok(Some(metrics))
     }
@@ -90,50 +86,24 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(all.as_slice()).with_context(told)
 }
 
-fn answer(mut stream: TcpStream, exposed: &Mutex<Exposed>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let first = read_request(&stream)?;
-    let (status, kind, body) = match path_of(&first) {
-        Some("/" | "/metrics") => {
+fn answer(request: &Request, exposed: &Mutex<Exposed>) -> Reply {
+    match request.parts()[..] {
+        [] | ["metrics"] => {
             let text = exposed.lock().unwrap_or_else(PoisonError::into_inner).to_string();
-            ("200 OK", CONTENT_TYPE, text)
+            Reply::text(Status::Good, CONTENT_TYPE, text)
         }
-        Some(_) => ("404 Not Found", "text/plain", "the numbers are at /metrics\n".to_owned()),
-        None => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".to_owned()),
-    };
-    let head = format!(
-        "HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
-}
-
-/// Reads a request to its end; returns its first line.
-fn read_request(stream: &TcpStream) -> io::Result<String> {
-    let mut lines = BufReader::new(stream.take(REQUEST_MAX));
-    let mut first = String::new();
-    lines.read_line(&mut first)?;
-    let mut line = String::new();
-    loop {
-        line.clear();
-        if lines.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            return Ok(first);
+        _ => {
+            let text = "the numbers are at /metrics\n".to_owned();
+            Reply::text(Status::NotFound, "text/plain; charset=utf-8", text)
         }
     }
 }
 
-/// The path that is asked for, without what comes after `?`; none where it is no GET.
-fn path_of(request: &str) -> Option<&str> {
-    let mut words = request.split_ascii_whitespace();
-    let path = (words.next()? == "GET").then(|| words.next())??;
-    path.split('?').next()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -151,31 +121,35 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_understood() {
-        let check = |request: &str, expected: Option<&str>| {
-            assert_eq!(path_of(request), expected, "{request}");
-        };
-        check("GET /metrics HTTP/1.1\r\n", Some("/metrics"));
-        check("GET /metrics?x=1 HTTP/1.0\r\n", Some("/metrics"));
-        check("POST /metrics HTTP/1.1\r\n", None);
-        check("GET", None);
-        check("", None);
-    }
-
-    #[test]
     fn a_request_is_answered() {
         let metrics = Metrics::serve("127.0.0.1:0").expect("it listens");
+        let connect = || TcpStream::connect(metrics.address).expect("it is there");
         let ask = |request: &str| {
-            let mut stream = TcpStream::connect(metrics.address).expect("it is there");
+            let mut stream = connect();
             stream.write_all(request.as_bytes()).expect("it listens");
             let mut text = String::new();
             stream.read_to_string(&mut text).expect("it answers");
             text
         };
-        let good = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        assert!(good.starts_with("HTTP/1.0 200 OK\r\n"), "{good}");
+        // Those that say nothing, or only begin to, hold up nobody.
+        let _silent: Vec<TcpStream> = (0..3).map(|_| connect()).collect();
+        let mut slow = connect();
+        slow.write_all(b"GET /metrics HT").expect("it listens");
+        let host = "Host: localhost\r\n\r\n";
+        let good = ask(&format!("GET /metrics?x=1 HTTP/1.1\r\n{host}"));
+        assert!(good.starts_with("HTTP/1.1 200 OK\r\n"), "{good}");
         assert!(good.ends_with("# EOF\n") && good.contains(CONTENT_TYPE), "{good}");
-        assert!(ask("GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.0 404"));
-        assert!(ask("DELETE / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.0 405"));
+        for guard in ["X-Content-Type-Options: nosniff", "Cache-Control: no-store"] {
+            assert!(good.contains(guard), "{good}");
+        }
+        let status = |request: &str| ask(request).split(' ').nth(1).map(str::to_owned);
+        let check = |request: &str, expected: &str| {
+            assert_eq!(status(request).as_deref(), Some(expected), "{request}");
+        };
+        check(&format!("GET /other HTTP/1.1\r\n{host}"), "404");
+        check(&format!("DELETE / HTTP/1.1\r\n{host}"), "405");
+        check("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421");
+        check("GET /metrics HTTP/1.1\r\n\r\n", "421");
+        check("GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "400");
     }
 }

@@ -613,3 +613,10 @@ fn nothing_is_written_through_a_link() {
     assert!(error.contains("symbolic link"), "{error}");
     assert_eq!(fs::read(&outside).unwrap(), b"mine");
 }
+
+#[test]
+fn a_full_disk_is_told_with_what_to_do() {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let error = WriteError::io(Path::new("run/events.jsonl"), &full).to_string();
+    assert!(error.contains("free some space, then run the same command again"), "{error}");
+}

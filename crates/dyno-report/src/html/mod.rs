@@ -40,6 +40,11 @@ use crate::view::View;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
+/// Told before the page is read: what is of another step is then never laid out.
+const MARK: &str = "document.documentElement.classList.add(\"js\")";
+
+/// The scripts of a report's page, as they stand in it: what a server may allow by their digests.
+pub const SCRIPTS: [&str; 2] = [MARK, SCRIPT];
 
 /// From this many bytes on a page takes long to lay out as a whole.
 const LARGE_BYTES: usize = 2_000_000;
@@ -89,8 +94,9 @@ fn legends(out: &mut Markup, view: &View<'_>) {
     out.raw("</defs></svg>");
 }
 
-/// A page in the look of the report, for what stands beside reports: `body` and `script` are markup
-/// and code of the program's own, in which text from outside was escaped with [`escaped`].
+/// A page in the look of the report, for what stands beside reports: `body` and `script` (which comes
+/// beside the first of [`SCRIPTS`]) are markup and code of the program's own, in which text from
+/// outside was escaped with [`escaped`].
 pub fn shell(title: &str, body: &str, script: &str) -> String {
     let mut out = Markup::new();
     head(&mut out, title);
@@ -112,8 +118,7 @@ fn head(out: &mut Markup, title: &str) {
     out.raw("<meta name=\"generator\" content=\"Dyno\">");
     out.raw(format_args!("<title>{} – Dyno</title>", escape(title)));
     out.raw(format_args!("<style>{STYLE}</style>"));
-    // Told before the page is read: what is of another step is then never laid out.
-    out.raw("<script>document.documentElement.classList.add(\"js\")</script></head><body>");
+    out.raw(format_args!("<script>{MARK}</script></head><body>"));
 }
 
 /// The line above everything: what this is, where to go, and the theme. Sections that the page does

@@ -34,9 +34,25 @@ pub(crate) struct StudyFile {
     pub(crate) source: String,
 }
 
+/// The text of a study file, which must be UTF-8: the error says where it is not.
+fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let (before, wrong) = error.as_bytes().split_at(valid);
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        anyhow::anyhow!(
+            "line {line}, byte {column} of it (0x{:02x}) is not UTF-8; save the file as UTF-8",
+            wrong.first().copied().unwrap_or_default()
+        )
+    })
+}
+
 /// Reads a study file. None when it has errors, all of which have been shown then.
 pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
-    let source = std::fs::read_to_string(path)
+    let source = std::fs::read(path)
+        .map_err(anyhow::Error::from)
+        .and_then(text_of)
         .with_context(|| format!("cannot read the study {}", path.display()))
         .map_err(crate::misuse)?;
     match dyno_study::parse(&source, &vocabulary::vocabulary()) {
@@ -59,5 +75,19 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
             terminal::say(&render(&path.display().to_string(), &source, &diagnostics));
             Ok(None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_no_text_is_told_with_its_place() {
+        let check = |bytes: &[u8], expected: &str| {
+            let error = super::text_of(bytes.to_vec()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        };
+        check(b"title = \"x\"\n# M\xfcller", "line 2, byte 4 of it (0xfc)");
+        check(b"\xff\xfe", "line 1, byte 1 of it (0xff)");
+        assert_eq!(super::text_of("ä".into()).unwrap(), "ä");
     }
 }

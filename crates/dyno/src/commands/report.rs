@@ -1,5 +1,6 @@
 //! `dyno report`: an answer from one or several records.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -241,8 +242,19 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
+/// Writes a file whole or not at all; what is no regular file and no link, such as `/dev/stdout`, is
+/// written to.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    let is_special = std::fs::symlink_metadata(path).is_ok_and(|facts| {
+        let kind = facts.file_type();
+        kind.is_char_device() || kind.is_fifo()
+    });
+    let is_standard = ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name));
+    let written = match is_special || is_standard {
+        true => std::fs::write(path, bytes),
+        false => dyno_record::write_replacing(path, bytes),
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Milliseconds since 1970 as `2026-11-20 09:30 UTC` (civil-from-days of Howard Hinnant, 2013).

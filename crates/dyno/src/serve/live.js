@@ -36,11 +36,36 @@
       }
       const place = s => `${(left + (s.at_s - first) / (last - first) * (right - left)).toFixed(1)} ${
         (low + (high - low) * s[of] / top).toFixed(1)}`;
-      make(svg, "path", { d: "M" + seconds.map(place).join("L"), class: "l c0" });
-      make(svg, "text", { x: left, y: low + 18, class: "a" }, `last ${Math.round(last - first)} s`);
+      // Each variant has its own line, broken where another one had its turn.
+      variants.forEach((name, index) => {
+        let line = "", before;
+        seconds.forEach((second, i) => {
+          if (second.variant !== name) return;
+          line += (before === i - 1 ? "L" : "M") + place(second);
+          before = i;
+        });
+        if (line) make(svg, "path", { d: line, class: `l c${index % 8}` });
+      });
+      const span = Math.round(seconds[seconds.length - 1].at_s - first);
+      make(svg, "text", { x: left, y: low + 18, class: "a" }, `${span} s ago`);
+      make(svg, "text", { x: place(seconds[seconds.length - 1]).split(" ")[0], y: low + 18, class: "a e" }, span > 60 ? "now" : "");
       const now = seconds[seconds.length - 1];
       one(of).textContent = `${show[of](now[of])} now`;
     });
+  };
+  const variants = [];
+  const known = name => {
+    if (variants.includes(name)) return;
+    variants.push(name);
+    if (name === null) return;
+    const key = document.createElement("span");
+    key.className = "key";
+    const swatch = key.appendChild(document.createElementNS(NS, "svg"));
+    swatch.setAttribute("class", "sw");
+    swatch.setAttribute("viewBox", "0 0 18 10");
+    make(swatch, "path", { d: "M0 5H18", class: `l c${(variants.length - 1) % 8}` });
+    key.append(name);
+    one("variants").append(key);
   };
   let asked = false;
   const later = () => {
@@ -50,13 +75,15 @@
   };
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
   source.addEventListener("state", event => {
-    const { planned, ended, trial, of } = JSON.parse(event.data);
-    one("state").textContent = `${ended} of ${planned} trials ended`;
+    const { planned, ended, trial, of, running, left } = JSON.parse(event.data);
+    const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; nobody is working on it";
+    one("state").textContent = `${ended} of ${planned} trials ended${rest}`;
     one("phase").textContent = trial ? of || `Trial ${trial}` : ended < planned ? "Between trials" : "All is done";
   });
   source.addEventListener("second", event => {
     const second = JSON.parse(event.data);
     // Another trial has a clock that went on: what is far before it is let go.
+    known(second.variant);
     seconds.push(second);
     while (second.at_s - seconds[0].at_s > LONGEST || seconds[0].at_s > second.at_s) seconds.shift();
     later();

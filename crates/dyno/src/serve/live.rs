@@ -4,31 +4,31 @@
 //! ends it at once.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dyno_record::{Event, SecondOfTimes, new_histogram, read_times_line};
+use dyno_record::{Event, SecondOfTimes, new_histogram, open_regular, read_times_line};
+use dyno_units::Clock;
 use serde_json::{Value, json};
 
-use super::http::{self, Request};
 use super::runs::{self, RunEntry};
-use super::told;
+use super::{pages, told};
+use crate::http::{self, Exchange};
 
 /// Time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a browser may take for what is sent at one look.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Bytes of a file that are read at one look.
 const BLOCK: u64 = 4 << 20;
 
 /// Sends events until the browser goes away.
-pub(super) fn stream(
-    run: &RunEntry,
-    stream: &mut TcpStream,
-    request: &Request,
-) -> std::io::Result<()> {
+pub(super) fn stream(run: &RunEntry, exchange: Exchange, clock: &dyn Clock) -> std::io::Result<()> {
+    let Exchange { request, mut stream } = exchange;
+    stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(http::stream_head().as_bytes())?;
     if request.method != "GET" {
         return Ok(());
@@ -37,7 +37,7 @@ pub(super) fn stream(
     let mut watched = Watched::default();
     loop {
         let mut text = String::new();
-        watched.look(&run.name, &run.folder, &mut |name, data| {
+        watched.look(run, clock.unix_millis(), &mut |name, data| {
             text += &format!("event: {name}\ndata: {data}\n\n");
         });
         // A comment keeps the connection alive and tells whether anybody listens.
@@ -62,32 +62,35 @@ struct Watched {
 
 impl Watched {
     /// Tells what is new.
-    fn look(&mut self, name: &str, folder: &Path, tell: &mut dyn FnMut(&str, Value)) {
-        let Some(run) = runs::find_all(folder).into_iter().next() else { return };
+    fn look(&mut self, of: &RunEntry, now_unix_ms: u64, tell: &mut dyn FnMut(&str, Value)) {
+        let Some(run) = runs::only(&of.folder) else { return };
         let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
         let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
-        let of_folder = |folder: &String| told::trial(run.manifest.as_ref().ok()?, folder);
-        let of = trial.as_ref().and_then(of_folder);
-        let state = json!({ "run": name, "planned": planned, "ended": run.ended, "trial": trial,
-            "of": of });
+        let manifest = run.manifest.as_ref().ok();
+        let words = |folder: &String| told::trial(manifest?, folder);
+        let state = json!({ "run": of.name, "planned": planned, "ended": run.ended, "trial": trial,
+            "of": trial.as_ref().and_then(words), "running": run.is_running,
+            "left": run.left_ms(now_unix_ms).map(pages::rounded) });
         if self.state.as_ref() != Some(&state) {
             tell("state", state.clone());
             self.state = Some(state);
         }
-        for line in self.lines(&folder.join("events.jsonl")) {
+        for line in self.lines(&of.folder.join("events.jsonl")) {
             tell_event(&line, None, tell);
         }
         // What came last before a trial ended is in its packed files, and in the report.
         self.trial = run.open_trial.or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
-        let manifest = run.manifest.as_ref().ok();
-        let of = folder.zip(manifest).and_then(|(folder, plan)| told::trial(plan, &folder));
+        let (of, variant) = match folder.zip(manifest) {
+            Some((folder, plan)) => (told::trial(plan, &folder), told::variant(plan, &folder)),
+            None => (None, None),
+        };
         for line in self.lines(&trial.join("events.jsonl")) {
             tell_event(&line, of.as_deref(), tell);
         }
-        let mut seconds = Seconds::default();
+        let mut seconds = Seconds { variant, ..Seconds::default() };
         for line in self.lines(&trial.join("intervals.hlog")) {
             read_times_line(&line, &mut Vec::new(), &mut |second| seconds.add(second, tell));
         }
@@ -109,7 +112,7 @@ struct Tail {
 impl Tail {
     fn lines(&mut self, path: &Path) -> Vec<String> {
         // A file that is not there yet, or was packed since, has nothing new.
-        let Ok(mut file) = File::open(path) else { return Vec::new() };
+        let Ok(mut file) = open_regular(path) else { return Vec::new() };
         let mut bytes = Vec::new();
         if file.seek(SeekFrom::Start(self.offset)).is_err()
             || file.take(BLOCK).read_to_end(&mut bytes).is_err()
@@ -139,6 +142,8 @@ fn tell_event(line: &str, of: Option<&str>, tell: &mut dyn FnMut(&str, Value)) {
 /// The kinds of transactions of a second, put together.
 #[derive(Default)]
 struct Seconds {
+    /// The variant that they are of.
+    variant: Option<String>,
     start_s: Option<f64>,
     step: usize,
     is_measured: bool,
@@ -168,6 +173,7 @@ impl Seconds {
         let second = json!({
             "at_s": start_s,
             "step": self.step,
+            "variant": self.variant,
             "measured": self.is_measured,
             "throughput": throughput,
             "p50_us": us(0.5),

@@ -1,41 +1,54 @@
 //! A small web server for one person on one machine: reads only, on loopback only.
 //!
 //! What can be asked for is a run that was found in the folder, by its name; no part of an address
-//! is ever made into a path.
+//! is ever made into a path. A run may have come from anybody: its stored report is never served, but
+//! made again of its record, and only regular files are read.
 
-mod http;
 mod live;
 mod pages;
 mod runs;
 mod told;
 
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use dyno_analysis::{Options, analyse_against};
+use dyno_report::html::SCRIPTS;
 use dyno_units::Clock;
 
 use crate::clock::SystemClock;
 use crate::commands::report;
-use http::{Reply, Request, Status};
-use runs::RunEntry;
+use crate::http::{self, Exchange, Places, Reply, Request, Status};
+use runs::{Found, RunEntry};
 
 /// Connections that are answered at the same time.
 const CONNECTIONS_MOST: usize = 64;
 
-/// How long a browser may take to send a request or to read an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How many of them may be event streams, which last: some are left for pages.
+const STREAMS_MOST: usize = 40;
+
+/// Reports that are kept after they were made, and how many bytes they may have together.
+const REPORTS_MOST: usize = 8;
+const REPORT_BYTES_MOST: usize = 64 << 20;
 
 /// The server of one folder.
 pub(crate) struct Server {
     folder: PathBuf,
     clock: SystemClock,
-    n_connections: AtomicUsize,
+    streams: Places,
+    reports: Mutex<VecDeque<Made>>,
+}
+
+/// A report that was made.
+struct Made {
+    /// Of which run, or of which two.
+    of: String,
+    /// How far these had come then.
+    state: (usize, u64),
+    page: Arc<str>,
 }
 
 impl Server {
@@ -44,58 +57,40 @@ impl Server {
         let folder = folder
             .canonicalize()
             .with_context(|| format!("cannot use the folder {}", folder.display()))?;
-        Ok(Server { folder, clock: SystemClock::start(), n_connections: AtomicUsize::new(0) })
+        Ok(Server {
+            folder,
+            clock: SystemClock::start(),
+            streams: Places::new(STREAMS_MOST),
+            reports: Mutex::default(),
+        })
     }
 
-    /// Answers connections, each on a thread of its own, until the process is stopped.
+    /// Answers connections until the process is stopped.
     pub(crate) fn run(self, listener: &TcpListener) {
-        let server = Arc::new(self);
-        // A connection that was closed before it was accepted is no reason to stop.
-        for stream in listener.incoming().filter_map(Result::ok) {
-            if server.n_connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MOST {
-                server.n_connections.fetch_sub(1, Ordering::Relaxed);
-                let mut stream = stream;
-                // Who is not answered will ask again.
-                let _ = stream.write_all(b"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n");
-                continue;
-            }
-            let own = Arc::clone(&server);
-            std::thread::spawn(move || {
-                // A browser that has gone away is nothing to tell.
-                let _ = own.answer(stream);
-                own.n_connections.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
+        http::serve(listener, CONNECTIONS_MOST, move |exchange| self.answer(exchange));
     }
 
-    fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let request = match http::read(&mut stream)? {
-            Ok(request) => request,
-            Err(status) => return Reply::error(status, status.text()).send(&mut stream, true),
-        };
-        if let ["run", name, "events"] = request.parts()[..] {
-            return match self.find(name) {
-                Some(run) => live::stream(&run, &mut stream, &request),
-                None => not_found(&mut stream),
+    fn answer(&self, mut exchange: Exchange) -> std::io::Result<()> {
+        if let ["run", name, "events"] = exchange.request.parts()[..] {
+            let Some(run) = self.find(name) else { return exchange.send(&not_found()) };
+            let Some(_place) = self.streams.take() else {
+                return exchange.send(&Reply::status(Status::Busy));
             };
+            return live::stream(&run, exchange, &self.clock);
         }
-        let has_body = request.method == "GET";
-        match self.reply(&request) {
-            Ok(Some(reply)) => reply.send(&mut stream, has_body),
-            Ok(None) => not_found(&mut stream),
-            Err(error) => {
-                let page = pages::problem(&format!("{error:#}"));
-                Reply::html(Status::Failed, page).send(&mut stream, has_body)
-            }
-        }
+        let reply = match self.reply(&exchange.request) {
+            Ok(reply) => reply.unwrap_or_else(not_found),
+            Err(error) => pages::problem(Status::Failed, &format!("{error:#}")),
+        };
+        exchange.send(&reply)
     }
 
     /// The answer to a request; none where there is no such page.
     fn reply(&self, request: &Request) -> anyhow::Result<Option<Reply>> {
-        let page = match request.parts()[..] {
-            [] => pages::index(&self.folder, &self.runs(), self.clock.unix_millis()),
+        Ok(Some(match request.parts()[..] {
+            [] => {
+                pages::index(&self.folder, &runs::find_all(&self.folder), self.clock.unix_millis())
+            }
             ["compare"] => {
                 let (Some(a), Some(b)) = (request.query("a"), request.query("b")) else {
                     return Ok(None);
@@ -114,44 +109,68 @@ impl Server {
             ["run", name, "findings.json"] => match self.find(name) {
                 Some(run) => {
                     let runs = report::read(std::slice::from_ref(&run.folder))?;
-                    let text = dyno_report::json::render(&report::find(&runs, None));
-                    return Ok(Some(Reply::json(text)));
+                    Reply::json(dyno_report::json::render(&report::find(&runs, None)))
                 }
                 None => return Ok(None),
             },
             _ => return Ok(None),
-        };
-        Ok(Some(Reply::html(Status::Good, page)))
-    }
-
-    fn runs(&self) -> Vec<RunEntry> {
-        runs::find_all(&self.folder)
+        }))
     }
 
     /// The run of this name among those that are there.
     fn find(&self, name: &str) -> Option<RunEntry> {
-        self.runs().into_iter().find(|run| run.name == name)
+        let Found { runs, .. } = runs::find_all(&self.folder);
+        runs.into_iter().find(|run| run.name == name)
     }
 
-    /// The report of a run: the one that is there unless a trial ended after it was made.
-    fn report(&self, run: &RunEntry) -> anyhow::Result<String> {
-        let path = run.folder.join("report.html");
-        if runs::is_current(&path, run) {
-            return std::fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()));
-        }
-        let runs = report::read(std::slice::from_ref(&run.folder))?;
-        report::html(&report::find(&runs, None), &runs, self.clock.unix_millis())
+    fn report(&self, run: &RunEntry) -> anyhow::Result<Reply> {
+        self.made(run.name.clone(), (run.ended, run.changed_unix_ms), &|| {
+            let runs = report::read(std::slice::from_ref(&run.folder))?;
+            report::html(&report::find(&runs, None), &runs, self.clock.unix_millis())
+        })
     }
 
-    fn compare(&self, baseline: &RunEntry, candidate: &RunEntry) -> anyhow::Result<String> {
-        let runs = report::read(&[baseline.folder.clone(), candidate.folder.clone()])?;
-        let findings = analyse_against(&runs[0], &runs[1], &Options::default());
-        report::html(&findings, &runs, self.clock.unix_millis())
+    fn compare(&self, baseline: &RunEntry, candidate: &RunEntry) -> anyhow::Result<Reply> {
+        let of = format!("{}\0{}", baseline.name, candidate.name);
+        let state = (
+            baseline.ended + candidate.ended,
+            baseline.changed_unix_ms.max(candidate.changed_unix_ms),
+        );
+        self.made(of, state, &|| {
+            let runs = report::read(&[baseline.folder.clone(), candidate.folder.clone()])?;
+            let findings = analyse_against(&runs[0], &runs[1], &Options::default());
+            report::html(&findings, &runs, self.clock.unix_millis())
+        })
+    }
+
+    /// A report: one that was made when its runs had come as far as now, or a new one. One at a time is
+    /// made, so that many requests for a large one take no more than one does.
+    fn made(
+        &self,
+        of: String,
+        state: (usize, u64),
+        make: &dyn Fn() -> anyhow::Result<String>,
+    ) -> anyhow::Result<Reply> {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = reports.iter().position(|made| made.of == of);
+        let made = at.and_then(|at| reports.remove(at)).filter(|made| made.state == state);
+        let made = match made {
+            Some(made) => made,
+            None => Made { of, state, page: make()?.into() },
+        };
+        let page = Arc::clone(&made.page);
+        reports.push_front(made);
+        let mut bytes = 0;
+        let fits = |made: &Made| {
+            bytes += made.page.len();
+            bytes <= REPORT_BYTES_MOST
+        };
+        let n = reports.iter().map(fits).take_while(|fits| *fits).count();
+        reports.truncate(n.min(REPORTS_MOST));
+        Ok(Reply::html(Status::Good, page, &SCRIPTS))
     }
 }
 
-fn not_found(stream: &mut TcpStream) -> std::io::Result<()> {
-    let page = pages::problem("There is no such page; the run may have been moved.");
-    Reply::html(Status::NotFound, page).send(stream, true)
+fn not_found() -> Reply {
+    pages::problem(Status::NotFound, "There is no such page; the run may have been moved.")
 }

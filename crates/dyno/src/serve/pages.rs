@@ -2,34 +2,31 @@
 
 use std::path::Path;
 
-use dyno_report::html::{escaped, shell};
+use dyno_report::html::{SCRIPTS, escaped, shell};
+use dyno_units::Nanoseconds;
 
-use super::http::encode;
-use super::runs::RunEntry;
+use super::runs::{Found, RunEntry};
 use crate::commands::report::date;
+use crate::http::{Reply, Status, encode};
 
 const INDEX_SCRIPT: &str = include_str!("index.js");
 const LIVE_SCRIPT: &str = include_str!("live.js");
 
-/// A run to which nothing was written for so long does not run, milliseconds.
-const QUIET_AFTER_MS: u64 = 90_000;
-
-/// Whether a run is being done, as far as its files tell.
-fn is_running(run: &RunEntry, now_unix_ms: u64) -> bool {
-    run.ended < run.planned() && now_unix_ms.saturating_sub(run.changed_unix_ms) < QUIET_AFTER_MS
-}
+/// On a small screen, where the table has no heads, a choice says what it is.
+const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width:600px){.pick \
+     span{display:inline;margin-left:4px;font-size:12px}}</style>";
 
 /// The list of runs.
-pub(super) fn index(folder: &Path, runs: &[RunEntry], now_unix_ms: u64) -> String {
+pub(super) fn index(folder: &Path, found: &Found, now_unix_ms: u64) -> Reply {
     let mut body = format!(
-        "<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p>\
+        "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p>\
          <div class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
          answer, variant, machine\" aria-label=\"Search runs\"><span class=\"quiet\" id=\"found\" \
          role=\"status\"></span></div>\
          <form action=\"/compare\" class=\"find\"><button type=\"submit\" id=\"compare\">Compare the \
          two chosen</button><span class=\"quiet\">The first is the baseline.</span>",
         escaped(&folder.display().to_string()),
-        match runs.len() {
+        match found.runs.len() {
             0 => "No runs yet: `dyno run STUDY` makes one".replace('`', ""),
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
@@ -38,9 +35,28 @@ pub(super) fn index(folder: &Path, runs: &[RunEntry], now_unix_ms: u64) -> Strin
     body += "<div class=\"scroll\"><table class=\"runs\"><thead><tr><th>Baseline</th><th>Other</th>\
              <th>Run</th><th>Answer</th><th>Began</th><th class=\"n\">Trials</th><th>State</th></tr>\
              </thead><tbody>";
-    runs.iter().for_each(|run| body += &row(run, now_unix_ms));
-    body += "</tbody></table></div></form></section>";
-    shell("Runs", &body, INDEX_SCRIPT)
+    found.runs.iter().for_each(|run| body += &row(run, now_unix_ms));
+    body += "</tbody></table></div></form>";
+    if !found.skipped.is_empty() {
+        let n = found.skipped.len();
+        body +=
+            &format!("<p>{n} {} not listed:</p><ul>", if n == 1 { "folder" } else { "folders" });
+        for (name, why) in found.skipped.iter().take(SKIPPED_MOST) {
+            body += &format!("<li><b>{}</b>: {}</li>", escaped(name), escaped(why));
+        }
+        body += if n > SKIPPED_MOST { "<li>…</li></ul>" } else { "</ul>" };
+    }
+    body += "</section>";
+    Reply::html(Status::Good, shell("Runs", &body, INDEX_SCRIPT), &[SCRIPTS[0], INDEX_SCRIPT])
+}
+
+/// Most folders that are named of those that are not listed.
+const SKIPPED_MOST: usize = 20;
+
+/// A time in words, in steps of ten seconds, or of a minute where it is long.
+pub(super) fn rounded(ms: u64) -> String {
+    let step = if ms >= 600_000 { 60 } else { 10 };
+    Nanoseconds::from_secs((ms / 1000).div_ceil(step).max(1) * step).to_string()
 }
 
 fn row(run: &RunEntry, now_unix_ms: u64) -> String {
@@ -57,8 +73,10 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
     };
     let variants: Vec<&str> = manifest.variants.iter().map(|v| v.name.as_str()).collect();
     let planned = run.planned();
-    let state = match (is_running(run, now_unix_ms), run.ended < planned) {
-        (true, _) => format!("<a href=\"/run/{address}/live\">running – live</a>"),
+    let left = run.left_ms(now_unix_ms).map(|ms| format!(", about {} left", rounded(ms)));
+    let left = left.unwrap_or_default();
+    let state = match (run.is_running, run.ended < planned) {
+        (true, _) => format!("<a href=\"/run/{address}/live\">running – live</a>{left}"),
         (false, true) => format!("<a href=\"/run/{address}/live\">stopped</a>"),
         (false, false) => "done".to_owned(),
     };
@@ -67,9 +85,10 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
         _ => format!("<a href=\"/run/{address}\">{}</a>", escaped(&manifest.title)),
     };
     format!(
-        "<tr data-run><td><input type=\"radio\" name=\"a\" value=\"{name}\" aria-label=\"Baseline: \
-         {name}\"></td><td><input type=\"radio\" name=\"b\" value=\"{name}\" aria-label=\"Other: \
-         {name}\"></td><th scope=\"row\">{report}<small>{name} · {} · {}</small></th>\
+        "<tr data-run><td class=\"pick\"><label><input type=\"radio\" name=\"a\" value=\"{name}\" \
+         aria-label=\"Baseline: {name}\"><span>Baseline</span></label></td><td class=\"pick\"><label>\
+         <input type=\"radio\" name=\"b\" value=\"{name}\" aria-label=\"Other: {name}\"><span>Other\
+         </span></label></td><th scope=\"row\">{report}<small>{name} · {} · {}</small></th>\
          <td data-of=\"Answer\">{}</td><td class=\"when\" data-of=\"Began\">{}</td>\
          <td class=\"n\" data-of=\"Trials\">{} of {planned}</td><td data-of=\"State\">{state}</td></tr>",
         escaped(&variants.join(", ")),
@@ -81,14 +100,15 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
 }
 
 /// A run while it goes on.
-pub(super) fn live(run: &RunEntry) -> String {
+pub(super) fn live(run: &RunEntry) -> Reply {
     let title = run.manifest.as_ref().map_or(run.name.as_str(), |m| m.title.as_str());
     let address = encode(&run.name);
     let body = format!(
         "<section id=\"answer\" data-events=\"/run/{address}/events\"><p class=\"eyebrow\">{}</p>\
          <h1>{}</h1><p class=\"headline\" id=\"state\" role=\"status\">Connecting</p>\
          <p class=\"lead\" id=\"phase\"></p><p class=\"lead\"><a href=\"/run/{address}\">The report \
-         of the trials that have ended</a></p><div class=\"charts\"><figure class=\"chart\">\
+         of the trials that have ended</a></p><p class=\"keys\" id=\"variants\"></p>\
+         <div class=\"charts\"><figure class=\"chart\">\
          <figcaption><b>Throughput</b><span id=\"throughput\">committed transactions per second\
          </span></figcaption><svg viewBox=\"0 0 560 190\" class=\"ch\" role=\"img\" \
          aria-label=\"Throughput\" data-of=\"throughput\"></svg></figure><figure class=\"chart\">\
@@ -100,15 +120,27 @@ pub(super) fn live(run: &RunEntry) -> String {
         escaped(&run.name),
         escaped(title),
     );
-    shell(title, &body, LIVE_SCRIPT)
+    let page = shell(title, &body, LIVE_SCRIPT);
+    Reply::html(Status::Good, page, &[SCRIPTS[0], LIVE_SCRIPT])
 }
 
 /// A page that says what went wrong.
-pub(super) fn problem(text: &str) -> String {
+pub(super) fn problem(status: Status, text: &str) -> Reply {
     let body = format!(
         "<section id=\"answer\"><p class=\"headline\">That did not work</p><p>{}</p><p>\
          <a href=\"/\">All runs</a></p></section>",
         escaped(text)
     );
-    shell("Problem", &body, "")
+    Reply::html(status, shell("Problem", &body, ""), &[SCRIPTS[0]])
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_told_in_coarse_steps() {
+        let check = |ms: u64, expected: &str| assert_eq!(super::rounded(ms), expected);
+        check(0, "10 s");
+        check(34_000, "40 s");
+        check(601_000, "11 min");
+    }
 }

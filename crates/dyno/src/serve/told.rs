@@ -95,6 +95,13 @@ fn time_us(us: f64) -> String {
     Nanoseconds((us * 1e3).max(0.0) as u64).to_string()
 }
 
+/// The variant of the trial that a trial's folder holds; none of a folder that the plan does not know.
+pub(super) fn variant(manifest: &Manifest, folder: &str) -> Option<String> {
+    let number: u32 = folder.split('-').next()?.parse().ok()?;
+    let plan = manifest.trials.iter().find(|plan| plan.number == number)?;
+    Some(manifest.variants.get(plan.variant)?.name.clone())
+}
+
 /// The variant and the trial that a trial's folder holds: `MariaDB, trial 3, repetition 2`; none of a
 /// folder that the plan does not know.
 pub(super) fn trial(manifest: &Manifest, folder: &str) -> Option<String> {

@@ -121,6 +121,10 @@ fn what_is_invalid_passes_no_gate() {
         {"name": "rows", "expected": "10", "measured": "9", "pass": false}
     ]);
     std::fs::write(&summary, trial.to_string()).unwrap();
+    // Its checksum would tell first that it was changed.
+    let answer = bench.dyno(&wide);
+    assert!(answer.code != 0 && answer.err.contains("its checksum"), "{}", answer.err);
+    std::fs::remove_file(summary.with_file_name("checksums.json")).unwrap();
     let answer = bench.dyno(&wide);
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
     let told = "cannot say: the audit of server, after failed";

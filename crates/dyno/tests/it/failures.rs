@@ -118,14 +118,13 @@ fn a_wrong_version_is_told() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_is_lost() {
+fn a_record_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
     let bench = Workbench::new();
     bench.write(
         "study.toml",
         "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.oltp_point_select]\n\
          [design]\nrepetitions = 2\nduration = \"5s\"\nwarm_up = \"0s\"\n",
     );
-    // A file that cannot be made stands for a disk that takes no more.
     bench.dyno_good(&["run", "study.toml"]);
     let run = bench.path("runs/study");
     std::fs::remove_dir_all(trial_folder(&run, 2)).unwrap();
@@ -134,8 +133,59 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
     std::os::unix::fs::symlink("/dev/full", run.join("events.jsonl")).unwrap();
     std::fs::remove_file(run.join("report.html")).unwrap();
     let answer = bench.dyno(&["run", "study.toml"]);
-    // The run's own events are written between trials; the trial's are in its own folder.
-    assert!(answer.code == 0 || answer.err.contains("free some space"), "{}", answer.err);
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("events.jsonl: it is a symbolic link"), "{}", answer.err);
     assert_eq!(std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap(), kept);
     assert!(run.join("report.html").exists(), "the report covers what is there");
+}
+
+#[test]
+fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repeated() {
+    let bench = Workbench::new();
+    let text =
+        study("settings = { no_such_setting = 1 }").replace("repetitions = 1", "repetitions = 3");
+    bench.write("study.toml", &text.replace("\"1s\"", "\"100ms\""));
+    let states = || -> Vec<String> {
+        let findings = read_json(&bench.path("runs/study/findings.json"));
+        let trials = findings["trials"].as_array().unwrap().iter();
+        trials.map(|trial| trial["state"].as_str().unwrap().to_owned()).collect()
+    };
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let expected = ["failed", "missing", "missing", "finished", "finished", "finished"];
+    assert_eq!(states(), expected);
+    assert!(answer.err.contains("2 trials of bad not run"), "{}", answer.err);
+    // The same command again is no better, and tries nothing.
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(!answer.err.contains("FAILED"), "{}", answer.err);
+    assert!(answer.err.contains("--retry-failed"), "{}", answer.err);
+    let answer = bench.dyno(&["run", "study.toml", "--retry-failed"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("FAILED"), "{}", answer.err);
+    assert_eq!(states(), expected);
+    let trials = std::fs::read_dir(bench.path("runs/study/trials")).unwrap();
+    let names = trials.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.contains(".failed-1")).count(), 1);
+}
+
+#[test]
+fn a_server_that_hangs_until_the_end_fails_its_trial() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &study("").replace("\"1s\"", "\"6s\""));
+    let mut running = bench.start(&["run", "study.toml"]);
+    running.wait_for(&["trial 1/2", "measure"]);
+    let server = server_pid(&trial_folder(&bench.path("runs/study"), 1));
+    let server = Pid::from_raw(server).unwrap();
+    kill_process(server, Signal::STOP).unwrap();
+    running.wait_for(&["trial 1/2", "4 clients:"]);
+    // Teardown need not wait for it.
+    kill_process(server, Signal::CONT).unwrap();
+    assert_eq!(running.end(), 1);
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let trials = findings["trials"].as_array().unwrap();
+    assert_eq!(trials[0]["state"], "failed", "{:#}", trials[0]);
+    let message = trials[0]["message"].as_str().unwrap();
+    assert!(message.contains("nothing committed in the last"), "{message}");
+    assert_eq!(trials[1]["state"], "finished");
 }

@@ -75,15 +75,17 @@ fn a_folder_of_another_study_is_refused() {
     bench.dyno_good(&["run", "one.toml", "--out", "here"]);
     let before = std::fs::read(bench.path("here/manifest.json")).unwrap();
     let answer = bench.dyno(&["run", "two.toml", "--out", "here"]);
-    assert_eq!(answer.code, 1);
+    assert_eq!(answer.code, 2);
     assert!(answer.err.contains("another study"), "{}", answer.err);
+    assert!(answer.err.contains("setting service_time` was 1ms and is 2ms"), "{}", answer.err);
     assert!(answer.err.contains("`dyno run --new`"), "{}", answer.err);
     assert_eq!(std::fs::read(bench.path("here/manifest.json")).unwrap(), before);
 
     std::fs::create_dir(bench.path("mine")).unwrap();
     bench.write("mine/letter.txt", "dear …");
     let answer = bench.dyno(&["run", "one.toml", "--out", "mine"]);
-    assert!(answer.err.contains("not empty"), "{}", answer.err);
+    assert!(answer.err.contains("not empty") && answer.code == 2, "{}", answer.err);
+    assert!(!answer.err.contains("no report"), "{}", answer.err);
     assert!(bench.path("mine/letter.txt").exists());
 }
 
@@ -106,7 +108,7 @@ fn a_run_goes_on_with_the_studys_own_probes_or_not_at_all() {
     bench.dyno_good(&["run", "one.toml", "--out", "here"]);
     for other in ["two.toml", "none.toml", "off.toml"] {
         let answer = bench.dyno(&["run", other, "--out", "here"]);
-        assert_eq!(answer.code, 1, "{other}");
+        assert_eq!(answer.code, 2, "{other}");
         assert!(answer.err.contains("another study"), "{}", answer.err);
     }
 }
@@ -126,11 +128,77 @@ fn a_run_does_not_go_on_where_the_data_would_be_on_another_filesystem() {
     manifest["environment"]["facts"]["filesystem"] = "elsewhere".into();
     bench.write("runs/study/manifest.json", &manifest.to_string());
     let answer = bench.dyno(&["run", "study.toml"]);
-    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert_eq!(answer.code, 2, "{}", answer.err);
     for told in ["kept their data on elsewhere", "--data-folder", "`dyno run --new`", "--out"] {
         assert!(answer.err.contains(told), "{told}: {}", answer.err);
     }
     bench.dyno_good(&["run", "study.toml", "--new"]);
+}
+
+/// A study of a simulated server, of which these parts can be others.
+fn simulated(title: &str, repetitions: u32, threshold: &str) -> String {
+    format!(
+        "title = \"{title}\"\n[database.a]\nproduct = \"simulated\"\nprice_per_hour = \"1 EUR\"\n\
+         [workload.oltp_point_select]\n[design]\nvary = {{ option = {{ tables = [1, 2] }} }}\n\
+         repetitions = {repetitions}\nthreshold = \"{threshold}\"\nduration = \"3s\"\n\
+         warm_up = \"0s\"\nseed = 1\n"
+    )
+}
+
+#[test]
+fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &simulated("Is it?", 2, "3%"));
+    bench.dyno_good(&["run", "study.toml"]);
+    let summary = |number: u32| {
+        std::fs::read(trial_folder(&bench.path("runs/study"), number).join("summary.json")).unwrap()
+    };
+    let before = summary(1);
+    bench.write("study.toml", &simulated("Is it really?", 3, "5%").replace("1 EUR", "2 EUR"));
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert_eq!(summary(1), before);
+    let findings = bench.json("runs/study/findings.json");
+    assert_eq!(findings["title"], "Is it really?");
+    let states: Vec<_> = findings["trials"].as_array().unwrap().iter().collect();
+    assert!(states.len() == 6 && states.iter().all(|t| t["state"] == "finished"), "{}", answer.err);
+    let manifest = bench.json("runs/study/manifest.json");
+    assert_eq!(manifest["extensions"][0]["trials_before"], 4);
+    assert_eq!(manifest["threshold"], 0.05);
+    // Fewer are refused by name, and so is what would make trials incomparable.
+    bench.write("study.toml", &simulated("Is it?", 1, "3%"));
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert!(answer.code == 2 && answer.err.contains("`repetitions` is lower"), "{}", answer.err);
+    bench.write("study.toml", &simulated("Is it?", 3, "3%").replace("\"3s\"", "\"4s\""));
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert!(answer.err.contains("duration_s was 3.0 and is 4.0"), "{}", answer.err);
+}
+
+#[test]
+fn two_at_once_do_not_mix_their_records() {
+    let bench = Workbench::new();
+    let text = STUDY
+        .replace("\"mariadb\"\nsettings = { innodb_buffer_pool_size = \"64MiB\" }", "\"sqlite\"");
+    bench.write("study.toml", &text.replace("repetitions = 4", "repetitions = 2"));
+    let mut first = bench.start(&["run", "study.toml"]);
+    first.wait_for(&["trial 1/2", "measure"]);
+    let second = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(second.code, 1);
+    let told = format!("another Dyno (process {}) is writing this run", first.child.id());
+    assert!(second.err.contains(&told), "{}", second.err);
+    assert_eq!(first.end(), 0);
+    bench.dyno_good(&["run", "study.toml"]);
+}
+
+#[test]
+fn a_folder_may_have_any_name() {
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Workbench::new();
+    bench.write("study.toml", &simulated("Is it?", 1, "3%"));
+    let out = std::ffi::OsStr::from_bytes(b"out\xff\xfe");
+    let mut command = bench.command(&["run", "study.toml"]);
+    let output = command.arg("--out").arg(out).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(bench.path("").join(out).join("report.html").exists());
 }
 
 #[test]

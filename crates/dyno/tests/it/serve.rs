@@ -34,8 +34,12 @@ struct Served {
 
 impl Served {
     fn start(bench: &Workbench) -> Served {
+        Served::start_in(bench, "runs")
+    }
+
+    fn start_in(bench: &Workbench, folder: &str) -> Served {
         let mut child = bench
-            .command(&["serve", "runs", "--listen", "127.0.0.1:0"])
+            .command(&["serve", folder, "--listen", "127.0.0.1:0"])
             .stderr(Stdio::piped())
             .spawn()
             .expect("dyno starts");
@@ -86,6 +90,8 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_out() {
     let list = served.get("/");
     assert!(list.starts_with("HTTP/1.1 200 OK\r\n"), "{list}");
     assert!(list.contains("Content-Security-Policy: default-src 'none'"));
+    assert!(list.contains("script-src 'sha256-") && !list.contains("script-src 'unsafe-inline'"));
+    assert!(list.contains("<b>link</b>: it is a link"), "{list}");
     assert!(list.contains("Is &lt;b&gt; slower than a?") && !list.contains("Is <b>"));
     assert!(list.contains("/run/first\"") && list.contains("/run/2026%2Fsecond%20run\""), "{list}");
     assert!(!list.contains("/run/link"), "links are not followed");
@@ -135,11 +141,64 @@ fn what_is_no_honest_request_is_refused() {
     assert!(served.get("/").contains("No runs yet"));
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let refused = bench.dyno(&["serve", "runs", "--listen", address]);
-        assert_eq!(refused.code, 1, "{}", refused.err);
+        assert_eq!(refused.code, 2, "{}", refused.err);
         assert!(refused.err.contains("loopback"), "{}", refused.err);
     }
+    let taken = bench.dyno(&["serve", "runs", "--listen", &served.address.to_string()]);
+    assert!(taken.err.contains("--listen 127.0.0.1:0"), "{}", taken.err);
     let missing = bench.dyno(&["serve", "nowhere"]);
     assert!(missing.code == 1 && missing.err.contains("nowhere"), "{}", missing.err);
+}
+
+#[test]
+fn a_run_that_came_from_anybody_is_read_with_care() {
+    let bench = with_two_runs();
+    let run = bench.path("runs/first");
+    // A stored page is never given out, whatever it is.
+    std::fs::remove_file(run.join("report.html")).unwrap();
+    std::os::unix::fs::symlink(bench.path("outside.txt"), run.join("report.html")).unwrap();
+    bench.write("runs/2026/second run/report.html", "<script>alert('EVIL')</script>");
+    for name in ["findings.json", "report.md"] {
+        std::fs::remove_file(run.join(name)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", run.join(name)).unwrap();
+    }
+    let served = Served::start(&bench);
+    let page = served.get("/run/first");
+    assert!(page.contains("<section id=\"numbers\">") && !page.contains("TOP-SECRET"));
+    let page = served.get("/run/2026%2Fsecond%20run");
+    assert!(page.contains("<section id=\"numbers\">") && !page.contains("EVIL"));
+    assert!(served.get("/").starts_with("HTTP/1.1 200"));
+    // Nor is anything written through a link.
+    bench.dyno_good(&["report", "runs/first"]);
+    assert_eq!(std::fs::read_to_string(bench.path("outside.txt")).unwrap(), "TOP-SECRET");
+    assert!(std::fs::symlink_metadata(run.join("report.html")).unwrap().is_file());
+    // The folder of a run, served by itself, is called by its name.
+    let own = Served::start_in(&bench, "runs/first");
+    assert!(own.get("/").contains("href=\"/run/first\""));
+    assert!(own.get("/run/first").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn clients_that_are_slow_hold_up_nobody_for_long() {
+    let bench = Workbench::new();
+    std::fs::create_dir(bench.path("runs")).unwrap();
+    let served = Served::start(&bench);
+    let mut slow: Vec<TcpStream> = (0..70)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.address).unwrap();
+            // Who is refused at once may have gone already.
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: loc");
+            stream
+        })
+        .collect();
+    // Each is told that its time is over, and its place is free again.
+    let mut answer = String::new();
+    slow[0].read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    for stream in &mut slow[1..] {
+        let _ = stream.read_to_string(&mut String::new());
+    }
+    assert!(served.get("/").starts_with("HTTP/1.1 200"));
 }
 
 /// Makes the last trial of a run one that is still being done: what was packed is unpacked, and its
@@ -222,7 +281,7 @@ fn a_browser_searches_runs_and_sees_one_live() {
     );
     assert_eq!(drawn, 1);
     let state = browser.value("document.getElementById('state').textContent");
-    assert_eq!(state, "5 of 6 trials ended");
+    assert_eq!(state, "5 of 6 trials ended; nobody is working on it");
     let phase = browser.value("document.getElementById('phase').textContent");
     assert!(phase.as_str().unwrap().contains(", trial 6, repetition 3"), "{phase}");
     // Words and UTC, no fields of the record.

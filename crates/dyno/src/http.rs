@@ -1,0 +1,454 @@
+//! As much of HTTP/1.1 as browsers and scrapers need to read: GET and HEAD, one request a connection,
+//! for `dyno serve` and `--metrics`.
+//!
+//! Small, and no library: what takes care here is what libraries of this size leave to the caller. A
+//! request's head has to be complete by a deadline, however slowly its bytes come; an answer has to be
+//! taken by one; only so many connections are answered at a time; and a request must name this machine
+//! as its host, so that no page of another site can read through a name of its own.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine;
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::clock::SystemClock;
+
+/// Bytes that a request's head may have.
+const HEAD_MOST: usize = 16 * 1024;
+
+/// How long a request's head may take to arrive, all of it.
+const HEAD_TIME: Nanoseconds = Nanoseconds::from_secs(5);
+
+/// How long an answer may take to be read, all of it.
+const ANSWER_TIME: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// Bytes that are written between two looks at the clock.
+const BLOCK: usize = 64 * 1024;
+
+/// A request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// `GET` or `HEAD`.
+    pub(crate) method: String,
+    parts: Vec<String>,
+    query: Vec<(String, String)>,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Good,
+    Malformed,
+    /// The name it was asked for is not one of this machine's own.
+    Misdirected,
+    NotFound,
+    NotAllowed,
+    TooLong,
+    TooSlow,
+    Busy,
+    Failed,
+}
+
+impl Status {
+    /// Its code and words.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Status::Good => "200 OK",
+            Status::Malformed => "400 Bad Request",
+            Status::Misdirected => "421 Misdirected Request",
+            Status::NotFound => "404 Not Found",
+            Status::NotAllowed => "405 Method Not Allowed",
+            Status::TooLong => "431 Request Header Fields Too Large",
+            Status::TooSlow => "408 Request Timeout",
+            Status::Busy => "503 Service Unavailable",
+            Status::Failed => "500 Internal Server Error",
+        }
+    }
+}
+
+impl Request {
+    /// The parts of the path between its slashes, decoded; a part may hold slashes of its own.
+    pub(crate) fn parts(&self) -> Vec<&str> {
+        self.parts.iter().map(String::as_str).collect()
+    }
+
+    /// A value of the query.
+    pub(crate) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Places for so many connections at a time.
+#[derive(Clone)]
+pub(crate) struct Places {
+    most: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+/// A place that is taken until this is dropped, however that comes about.
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Places {
+    pub(crate) fn new(most: usize) -> Places {
+        Places { most, taken: Arc::default() }
+    }
+
+    /// Takes one; none where all are taken.
+    pub(crate) fn take(&self) -> Option<Place> {
+        let place = (self.taken.fetch_add(1, Ordering::Relaxed), Place(Arc::clone(&self.taken)));
+        (place.0 < self.most).then_some(place.1)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection whose request has been read.
+pub(crate) struct Exchange {
+    pub(crate) request: Request,
+    pub(crate) stream: TcpStream,
+}
+
+impl Exchange {
+    /// Sends an answer, without its body for a HEAD.
+    pub(crate) fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
+        reply.send(&mut self.stream, self.request.method == "GET")
+    }
+}
+
+/// Answers connections, at most `most` at a time, each on a thread of its own, until the process is
+/// stopped.
+pub(crate) fn serve(
+    listener: &TcpListener,
+    most: usize,
+    answer: impl Fn(Exchange) -> std::io::Result<()> + Send + Sync + 'static,
+) {
+    let (places, answer) = (Places::new(most), Arc::new(answer));
+    // A connection that was closed before it was accepted is no reason to stop.
+    for mut stream in listener.incoming().filter_map(Result::ok) {
+        let Some(place) = places.take() else {
+            // Who is not answered will ask again.
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+            let _ = Reply::status(Status::Busy).send(&mut stream, true);
+            continue;
+        };
+        let answer = Arc::clone(&answer);
+        let thread = std::thread::Builder::new().name("dyno-http".to_owned());
+        // Where there are no more threads, the connection is closed.
+        let _ = thread.spawn(move || {
+            let _place = place;
+            // A browser that has gone away is nothing to tell.
+            let _ = match read(&mut stream) {
+                Ok(Ok(request)) => answer(Exchange { request, stream }),
+                Ok(Err(status)) => Reply::status(status).send(&mut stream, true),
+                Err(error) => Err(error),
+            };
+        });
+    }
+}
+
+/// Reads a request's head, until its deadline.
+fn read(stream: &mut TcpStream) -> std::io::Result<Result<Request, Status>> {
+    let clock = SystemClock::start();
+    let mut head = Vec::new();
+    let mut block = [0; 2048];
+    loop {
+        if let Some(end) = head.windows(4).position(|w| w == b"\r\n\r\n") {
+            head.truncate(end);
+            return Ok(parse(&head));
+        }
+        if head.len() > HEAD_MOST {
+            return Ok(Err(Status::TooLong));
+        }
+        let left = HEAD_TIME.saturating_sub(clock.now());
+        if left == Nanoseconds::ZERO {
+            return Ok(Err(Status::TooSlow));
+        }
+        stream.set_read_timeout(Some(left.to_duration()))?;
+        match stream.read(&mut block) {
+            Ok(0) => return Ok(Err(Status::Malformed)),
+            Ok(n) => head.extend_from_slice(&block[..n]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes all bytes, until the deadline of an answer.
+fn write(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    let clock = SystemClock::start();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let left = ANSWER_TIME.saturating_sub(clock.now());
+        if left == Nanoseconds::ZERO {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left.to_duration()))?;
+        match stream.write(&rest[..rest.len().min(BLOCK)]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => rest = &rest[n..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn parse(head: &[u8]) -> Result<Request, Status> {
+    let text = std::str::from_utf8(head).map_err(|_| Status::Malformed)?;
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(Status::Malformed);
+    };
+    if !version.starts_with("HTTP/1.") || !target.starts_with('/') {
+        return Err(Status::Malformed);
+    }
+    if method != "GET" && method != "HEAD" {
+        return Err(Status::NotAllowed);
+    }
+    let mut hosts = lines
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value.trim());
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(Status::Malformed);
+    }
+    // A page elsewhere may point a name of its own at this machine: it must not get to read this.
+    if !host.is_some_and(is_own) {
+        return Err(Status::Misdirected);
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(name)?, decode(&value.replace('+', " "))?))
+    };
+    Ok(Request {
+        method: method.to_owned(),
+        parts: parts.map(decode).collect::<Option<_>>().ok_or(Status::Malformed)?,
+        query: pairs.map(pair).collect::<Option<_>>().ok_or(Status::Malformed)?,
+    })
+}
+
+/// Whether a `Host` is a name of this machine's loopback: `localhost`, `127.0.0.1` or `[::1]`, with or
+/// without a port. The port may be any: it may have been forwarded.
+fn is_own(host: &str) -> bool {
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, port)) => {
+            let is_loopback = address.parse().is_ok_and(|ip: Ipv6Addr| ip.is_loopback());
+            return is_loopback && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
+        }
+        None => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
+    };
+    let is_loopback = name.parse().is_ok_and(|ip: Ipv4Addr| ip.is_loopback());
+    (name.eq_ignore_ascii_case("localhost") || is_loopback) && port.is_none_or(is_port)
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+/// Undoes percent-encoding; none where it is malformed or no text.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |b: u8| (b as char).to_digit(16);
+                (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Encodes a text so that it can be one part of a path or a value of a query.
+pub(crate) fn encode(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => out.push(byte as char),
+            byte => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// Heads that go with every answer: nothing is loaded from elsewhere, nobody may frame it, and of
+/// scripts only those run whose digests these are.
+fn guards(scripts: &str) -> String {
+    let scripts = if scripts.is_empty() { "'none'" } else { scripts };
+    format!(
+        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; \
+         img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
+         frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n\
+         Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\nConnection: close\r\n"
+    )
+}
+
+/// The source expression for an inline script: its SHA-256.
+fn script_source(script: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, script.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
+}
+
+/// The head of an answer that goes on until one of both closes it.
+pub(crate) fn stream_head() -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(""))
+}
+
+/// An answer.
+pub(crate) struct Reply {
+    status: Status,
+    kind: &'static str,
+    scripts: String,
+    body: Arc<str>,
+}
+
+impl Reply {
+    /// A page with these scripts of the program's own.
+    pub(crate) fn html(status: Status, body: impl Into<Arc<str>>, scripts: &[&str]) -> Reply {
+        let sources: Vec<String> = scripts.iter().map(|script| script_source(script)).collect();
+        let kind = "text/html; charset=utf-8";
+        Reply { status, kind, scripts: sources.join(" "), body: body.into() }
+    }
+
+    /// A JSON document.
+    pub(crate) fn json(body: String) -> Reply {
+        Reply::text(Status::Good, "application/json", body)
+    }
+
+    /// A text of some kind, without scripts.
+    pub(crate) fn text(status: Status, kind: &'static str, body: String) -> Reply {
+        Reply { status, kind, scripts: String::new(), body: body.into() }
+    }
+
+    /// What the status says, and nothing more.
+    pub(crate) fn status(status: Status) -> Reply {
+        Reply::text(status, "text/plain; charset=utf-8", format!("{}\n", status.text()))
+    }
+
+    /// Sends it, without its body where that is not wanted.
+    pub(crate) fn send(&self, stream: &mut TcpStream, has_body: bool) -> std::io::Result<()> {
+        let head = format!(
+            "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n",
+            self.status.text(),
+            self.kind,
+            self.body.len(),
+            guards(&self.scripts)
+        );
+        write(stream, head.as_bytes())?;
+        if has_body {
+            write(stream, self.body.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(text: &str) -> Result<Request, Status> {
+        parse(text.strip_suffix("\r\n\r\n").unwrap_or(text).as_bytes())
+    }
+
+    #[test]
+    fn requests_are_read() {
+        let head = "Host: localhost:8425\r\nAccept: */*\r\n\r\n";
+        let request = ask(&format!("GET /run/a%2Fb%20c/live?q=x+y&z HTTP/1.1\r\n{head}")).unwrap();
+        assert_eq!(request.parts(), ["run", "a/b c", "live"]);
+        assert_eq!((request.query("q"), request.query("z")), (Some("x y"), Some("")));
+        assert_eq!(request.query("none"), None);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let check = |text: &str, expected: Status| assert_eq!(ask(text), Err(expected), "{text}");
+        let host = "Host: 127.0.0.1\r\n\r\n";
+        check("", Status::Malformed);
+        check("GET /\r\n\r\n", Status::Malformed);
+        check(&format!("GET http://x/ HTTP/1.1\r\n{host}"), Status::Malformed);
+        check(&format!("GET /%zz HTTP/1.1\r\n{host}"), Status::Malformed);
+        check(&format!("GET /%ff HTTP/1.1\r\n{host}"), Status::Malformed);
+        check(&format!("POST / HTTP/1.1\r\n{host}"), Status::NotAllowed);
+        check("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", Status::Misdirected);
+        check("GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80\r\n\r\n", Status::Misdirected);
+        check("GET / HTTP/1.1\r\n\r\n", Status::Misdirected);
+        check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{host}"), Status::Malformed);
+    }
+
+    #[test]
+    fn names_of_loopback_are_known() {
+        let own = ["localhost", "LocalHost:1", "127.0.0.1:8425", "127.9.9.9", "[::1]:80", "[::1]"];
+        for host in own {
+            assert!(is_own(host), "{host}");
+        }
+        let others = [
+            "",
+            "10.0.0.1",
+            "localhost.evil",
+            "[::2]:1",
+            "example.org",
+            "[[[127.0.0.1]]]",
+            "[127.0.0.1]",
+            "::1",
+            "127.0.0.1:8425:1",
+            "127.0.0.1:",
+            "127.0.0.1:99999",
+            "localhost:x",
+            "[::1]x",
+            "[::1]:",
+        ];
+        for host in others {
+            assert!(!is_own(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_the_same() {
+        for text in ["a/b", "ünï %", "../..", "x y+z&=?"] {
+            assert_eq!(decode(&encode(text)).as_deref(), Some(text));
+            assert!(!encode(text).contains('/'));
+        }
+    }
+
+    #[test]
+    fn a_place_is_given_back_even_by_a_panic() {
+        let places = Places::new(2);
+        let first = places.take();
+        let second = places.take();
+        assert!(first.is_some() && second.is_some() && places.take().is_none());
+        let panics = std::thread::spawn(move || {
+            let _held = second;
+            panic!("as a request might");
+        });
+        assert!(panics.join().is_err());
+        let again = places.take();
+        assert!(again.is_some() && places.take().is_none());
+    }
+
+    #[test]
+    fn a_script_is_named_by_its_digest() {
+        // printf alert | openssl dgst -sha256 -binary | base64
+        assert_eq!(script_source("alert"), "'sha256-35BQWN1npAn++BSA6B5HNlcrDttNf7mHxpXNB+Jg7IE='");
+        assert!(!guards("").contains("script-src 'unsafe-inline'"));
+    }
+}
