@@ -32,6 +32,8 @@ const STATEMENTS: &str = "mysql.statements_per_s";
 /// A record that is being written.
 pub(super) struct Recording {
     folder: PathBuf,
+    /// Holds the lock on the folder.
+    _run: RunWriter,
     writer: TrialWriter,
     series: Series,
     every: Nanoseconds,
@@ -59,9 +61,11 @@ impl Recording {
         let server = target.facts()?;
         let mut run = RunWriter::create(folder, &manifest(target, options, began_unix_ms))?;
         let plan = TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 };
+        let writer = run.begin_trial(&plan, "watch")?;
         Ok(Recording {
             folder: folder.to_owned(),
-            writer: run.begin_trial(&plan, "watch")?,
+            _run: run,
+            writer,
             series: Series::default(),
             every: options.every,
             origin: clock.now(),
