@@ -12,10 +12,12 @@ mod local;
 pub mod mysql;
 pub mod null;
 pub mod postgresql;
+mod private;
 mod probe;
 mod server;
 pub mod sqlite;
 mod transport;
+mod version;
 
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables};
 pub use data::{DataShape, data_shape};
@@ -31,7 +33,8 @@ pub use probe::{
     server_readings_legend, sql_probe,
 };
 pub use server::{
-    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, start, start_on,
-    thread_group,
+    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, refused_setting,
+    start, start_on, thread_group,
 };
 pub use transport::stop_waiting;
+pub use version::version_fits;

@@ -8,6 +8,7 @@ use dyno_host::{DataFiles, Keeper, Probe, ThreadGroup, ThreadGroups, ThreadListi
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
+use crate::transport::SET_UP_LIMIT;
 use crate::{Access, CostSource, DebtMeter, Endpoint, UrlError, cost_source};
 
 /// A product that can be named in a study.
@@ -49,12 +50,21 @@ pub fn products() -> Vec<ProductSpec> {
     products
 }
 
+/// Why a private server of this product must not have this setting; none if it may.
+pub fn refused_setting(product: &str, name: &str) -> Option<String> {
+    match product {
+        "mariadb" => crate::mysql::refused_setting(name),
+        "postgresql" => crate::postgresql::refused_setting(name),
+        _ => None,
+    }
+}
+
 /// A server to start.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// The product's name.
     pub product: String,
-    /// What the server's version must begin with.
+    /// What the server's version must begin with ([`crate::version_fits`]).
     pub version: Option<String>,
     /// The storage engine tables get by default.
     pub engine: Option<String>,
@@ -167,7 +177,25 @@ pub trait Server: Send {
         cost_source(&self.connector(), access, clock)
     }
 
+    /// Whether it still answers, on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// It does not within half a minute.
+    fn check_alive(&self) -> Result<(), DeployError> {
+        let told =
+            |why: String| DeployError::new(format!("the server does not answer any more: {why}"));
+        let mut connection = (self.connector())().map_err(|error| told(error.to_string()))?;
+        connection.set_cold_limit(SET_UP_LIMIT.0);
+        connection.query("SELECT 1").map_err(|error| told(error.to_string()))?;
+        Ok(())
+    }
+
     /// Stops it and removes what was made for it.
+    ///
+    /// # Errors
+    ///
+    /// Also where it had to be killed, or ended badly: then what it did last is not to be trusted.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
     /// Whether its data can be handed over.

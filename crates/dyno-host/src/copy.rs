@@ -5,16 +5,22 @@
 //! allocated in the copy, too. Blocks are never shared with the original, as a filesystem could do
 //! (`cp --reflink`): a server's first write to a shared block costs more than to one of its own.
 
+use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::{Advice, FallocateFlags, OFlags, SeekFrom};
+use rustix::fs::{
+    Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Uid,
+};
 use rustix::io::Errno;
 
 use crate::RunAs;
+use crate::storage::open_folder;
 
 /// Bytes copied between two looks at whether to go on.
 const PIECE: usize = 1 << 20;
@@ -31,17 +37,23 @@ pub enum CopyError {
 }
 
 /// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
-/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions. Holds
-/// plain files and folders only: anything else, a symbolic link above all, is refused. `is_stopped`
-/// is asked again and again; once it says so, copying ends.
+/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; it is
+/// handed over when it is complete. Holds plain files and folders only: anything else, a symbolic
+/// link above all, is refused. `is_stopped` is asked again and again; once it says so, copying ends.
 pub fn copy_folder(
     from: &Path,
     to: &Path,
     owner: Option<RunAs>,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), CopyError> {
-    Copying { owner, is_stopped }.entry(from, to)?;
+    let (from_name, to_name) = (c_path(from)?, c_path(to)?);
+    let copying = Copying { owner, is_stopped };
+    copying.entry((CWD, &from_name, from), (CWD, &to_name, to))?;
     sync_folder(to).map_err(|error| failed(to, error))
+}
+
+fn c_path(path: &Path) -> Result<CString, CopyError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(path, error))
 }
 
 /// Waits until all that was written on the filesystem of this folder is on the disk.
@@ -58,57 +70,100 @@ struct Copying<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
+/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes no
+/// difference who else can rename things in the original.
 impl Copying<'_> {
-    fn entry(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
-        let facts = fs::symlink_metadata(from).map_err(|error| failed(from, error))?;
-        if facts.is_dir() {
-            self.folder(from, to)?;
-        } else if facts.is_file() {
-            self.file(from, to, &facts)?;
-        } else {
-            return Err(failed(from, "it is neither a plain file nor a folder"));
-        }
-        let give = || -> io::Result<()> {
-            if let Some(owner) = self.owner {
-                std::os::unix::fs::lchown(to, Some(owner.uid), Some(owner.gid))?;
+    /// Copies what has this name in the folder `from`, to this name in the folder `to`. The paths
+    /// are for messages.
+    fn entry(
+        &self,
+        (from, from_name, from_path): (BorrowedFd<'_>, &CStr, &Path),
+        (to, to_name, to_path): (BorrowedFd<'_>, &CStr, &Path),
+    ) -> Result<(), CopyError> {
+        let facts = rustix::fs::statat(from, from_name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| failed(from_path, error))?;
+        match FileType::from_raw_mode(facts.st_mode) {
+            FileType::Directory => {
+                let source = open_folder(from, from_name).map_err(|e| failed(from_path, e))?;
+                rustix::fs::mkdirat(to, to_name, Mode::from_raw_mode(0o700))
+                    .map_err(|error| failed(to_path, error))?;
+                let copy = open_folder(to, to_name).map_err(|error| failed(to_path, error))?;
+                self.folder((&source, from_path), (&copy, to_path))?;
+                self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }
-            fs::set_permissions(to, facts.permissions())
-        };
-        give().map_err(|error| failed(to, error))
+            FileType::RegularFile => {
+                // Should it be a pipe by now, nobody waits for its other end.
+                let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let source = rustix::fs::openat(from, from_name, flags, Mode::empty())
+                    .map_err(|error| failed(from_path, error))?;
+                let flags = OFlags::WRONLY
+                    | OFlags::CREATE
+                    | OFlags::EXCL
+                    | OFlags::NOFOLLOW
+                    | OFlags::CLOEXEC;
+                let copy = rustix::fs::openat(to, to_name, flags, Mode::from_raw_mode(0o600))
+                    .map_err(|error| failed(to_path, error))?;
+                let (source, copy) = (fs::File::from(source), fs::File::from(copy));
+                self.file((&source, from_path), (&copy, to_path))?;
+                self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
+            }
+            _ => Err(failed(from_path, "it is neither a plain file nor a folder")),
+        }
     }
 
-    fn folder(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
-        fs::DirBuilder::new().mode(0o700).create(to).map_err(|error| failed(to, error))?;
-        let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
-        for entry in entries {
-            let name = entry.map_err(|error| failed(from, error))?.file_name();
-            self.entry(&from.join(&name), &to.join(&name))?;
+    /// Gives a copy that is complete to its owner. Those in a folder come before the folder.
+    fn give(&self, copy: BorrowedFd<'_>, facts: &Stat) -> rustix::io::Result<()> {
+        if let Some(RunAs { uid, gid }) = self.owner {
+            rustix::fs::fchown(copy, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+        }
+        rustix::fs::fchmod(copy, Mode::from_raw_mode(facts.st_mode & 0o777))
+    }
+
+    fn folder(
+        &self,
+        (from, from_path): (&OwnedFd, &Path),
+        (to, to_path): (&OwnedFd, &Path),
+    ) -> Result<(), CopyError> {
+        for entry in Dir::read_from(from).map_err(|error| failed(from_path, error))? {
+            let entry = entry.map_err(|error| failed(from_path, error))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let as_path = Path::new(OsStr::from_bytes(name.to_bytes()));
+            self.entry(
+                (from.as_fd(), name, &from_path.join(as_path)),
+                (to.as_fd(), name, &to_path.join(as_path)),
+            )?;
         }
         Ok(())
     }
 
-    fn file(&self, from: &Path, to: &Path, facts: &fs::Metadata) -> Result<(), CopyError> {
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag fits its argument");
-        let source = fs::OpenOptions::new().read(true).custom_flags(flags).open(from);
-        let source = source.map_err(|error| failed(from, error))?;
-        let copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
-        let copy = copy.map_err(|error| failed(to, error))?;
+    fn file(
+        &self,
+        (source, from): (&fs::File, &Path),
+        (copy, to): (&fs::File, &Path),
+    ) -> Result<(), CopyError> {
+        let facts = source.metadata().map_err(|error| failed(from, error))?;
+        if !facts.is_file() {
+            return Err(failed(from, "it is neither a plain file nor a folder"));
+        }
         let len = facts.len();
         copy.set_len(len).map_err(|error| failed(to, error))?;
         let is_allocated = len > 0 && facts.blocks().saturating_mul(512) >= len;
         if is_allocated {
             // Where the filesystem cannot do it, the original's was not allocated ahead either.
-            let _ = rustix::fs::fallocate(&copy, FallocateFlags::empty(), 0, len);
+            let _ = rustix::fs::fallocate(copy, FallocateFlags::empty(), 0, len);
         }
         let mut at = 0;
-        while let Some((begin, end)) = next_data(&source, at, len).map_err(|e| failed(from, e))? {
-            if !self.range(&source, &copy, begin..end).map_err(|error| failed(from, error))? {
+        while let Some((begin, end)) = next_data(source, at, len).map_err(|e| failed(from, e))? {
+            if !self.range(source, copy, begin..end).map_err(|error| failed(from, error))? {
                 return Err(CopyError::Stopped);
             }
             at = end;
         }
         // Nobody reads the original soon; the memory is for the copy. Only a hint.
-        let _ = rustix::fs::fadvise(&source, 0, None, Advice::DontNeed);
+        let _ = rustix::fs::fadvise(source, 0, None, Advice::DontNeed);
         Ok(())
     }
 

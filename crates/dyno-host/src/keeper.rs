@@ -2,31 +2,40 @@
 //!
 //! Main type: `Keeper`. It knows folders, processes and users; nothing about databases.
 
+mod account;
+mod confine;
+mod files;
 mod kept;
 mod leftovers;
 mod owner;
 mod program;
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dyno_units::{Clock, Nanoseconds};
-use rustix::fs::{Gid, OFlags, Uid};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::fs::FlockOperation;
 
-pub use kept::KeptProcess;
+use account::Account;
+pub use account::RunAs;
+use confine::Rights;
+pub use files::last_lines;
+pub use kept::{HowStopped, KeptProcess};
+pub use owner::AfterCrash;
 use owner::{Owner, Standing, Whoami};
 
 use crate::process_table::ProcessStat;
 
-/// The longest path of a server folder, so that a Unix socket inside it stays under 108 bytes.
+/// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
+/// bytes.
 const PATH_BYTES_MAX: usize = 79;
 /// What of a name hint gets into a folder's name.
 const NAME_BYTES_MAX: usize = 16;
@@ -34,23 +43,36 @@ const NAME_BYTES_MAX: usize = 16;
 const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output goes into the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
+/// The most that is read of what a program says of itself.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
+/// the file with the name, user id, group id, the program and its arguments. Only this process sees
+/// the other `/etc/passwd`.
+const WITH_A_NAME: &str = "mount --bind \"$0\" /etc/passwd && uid=$1 gid=$2 && shift 2 && \
+    exec setpriv --reuid=\"$uid\" --regid=\"$gid\" --clear-groups --no-new-privs \
+    --bounding-set=-all --inh-caps=-all -- \"$@\"";
 
 /// Makes server folders under one root and starts processes in them. Beside each folder lies an
-/// owner file that names the Dyno process (id, start time, boot) and the processes started in it.
+/// owner file that names the Dyno process (id, start time, boot) and the processes started in it;
+/// it is locked for as long as this lives.
 #[derive(Debug)]
 pub struct Keeper {
     root: PathBuf,
     proc_root: PathBuf,
     me: Whoami,
-    run_as: Option<RunAs>,
-    /// PATH of the processes it starts, and where programs are looked for.
+    account: Option<Account>,
+    /// PATH of the processes it starts.
     path: OsString,
+    /// Where programs are looked for.
+    program_folders: Vec<PathBuf>,
     n_folders: AtomicU64,
-    /// Held while an owner file is changed.
-    noting: Mutex<()>,
+    /// The owner files, locked, by their folders; held while one is changed.
+    owner_files: Mutex<BTreeMap<PathBuf, File>>,
 }
 
-/// A process to start.
+/// A process to start. It runs as the keeper's unprivileged user if Dyno is root, else as Dyno's
+/// own, and can never get more rights than that.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessSpec {
     /// The program.
@@ -60,21 +82,14 @@ pub struct ProcessSpec {
     /// Environment variables to set. It gets no others but PATH, `LANG=C.UTF-8`, `TZ=UTC` and
     /// the mark of its folder, so that it does the same whoever starts Dyno.
     pub environment: Vec<(String, String)>,
-    /// File to which its output and errors are appended.
+    /// File right in the folder to which its output and errors are appended.
     pub log: PathBuf,
-    /// The user to run as, if not Dyno's own.
-    pub run_as: Option<RunAs>,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
-}
-
-/// An unprivileged user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunAs {
-    /// User id.
-    pub uid: u32,
-    /// Group id.
-    pub gid: u32,
+    /// Whether it refuses to run as a user without a name.
+    pub needs_name: bool,
+    /// What to run before the folder is removed, if it died.
+    pub after_crash: Option<AfterCrash>,
 }
 
 /// Something that could not be made, started or ended.
@@ -83,35 +98,41 @@ pub struct RunAs {
 pub struct KeeperError(pub String);
 
 impl Keeper {
-    /// A keeper for servers under `root`, which is made if it is missing. Fails if the root could
-    /// be written by others, or if Dyno is root and there is no user `nobody` to run servers as.
+    /// A keeper for servers under `root`, which is made if it is missing. Fails if others could
+    /// write in the root or put another folder in its place, or if Dyno is root and there is no
+    /// user to run servers as.
     pub fn new(root: &Path) -> Result<Keeper, KeeperError> {
-        let root = make_root(root)?;
+        let account = Account::find()?;
+        let root = make_root(root, account.is_some())?;
         let proc_root = PathBuf::from("/proc");
         let me = Whoami::find(&proc_root)?;
-        let path = std::env::join_paths(program::USUAL_FOLDERS).expect("no folder holds a colon");
+        let program_folders = program::USUAL_FOLDERS.map(PathBuf::from).to_vec();
         Ok(Keeper {
             root,
             proc_root,
             me,
-            run_as: unprivileged_user()?,
-            path,
+            account,
+            path: joined(&program_folders),
+            program_folders,
             n_folders: AtomicU64::new(0),
-            noting: Mutex::new(()),
+            owner_files: Mutex::new(BTreeMap::new()),
         })
     }
 
     /// The same keeper, which also looks for programs in the absolute folders of this PATH value,
-    /// before the usual places, and hands them to the processes it starts.
+    /// before the usual places. The processes it starts get them, too, unless they run as another
+    /// user than Dyno.
     pub fn with_path(mut self, path_value: &OsStr) -> Keeper {
         let mut folders = program::path_folders(path_value);
-        for usual in std::env::split_paths(&self.path) {
+        for usual in std::mem::take(&mut self.program_folders) {
             if !folders.contains(&usual) {
                 folders.push(usual);
             }
         }
-        // Folders that were split out of a PATH value hold no colon, so they always join.
-        self.path = std::env::join_paths(folders).expect("no folder holds a colon");
+        if self.account.is_none() {
+            self.path = joined(&folders);
+        }
+        self.program_folders = folders;
         self
     }
 
@@ -120,20 +141,21 @@ impl Keeper {
         &self.root
     }
 
-    /// The user that servers run as: none when Dyno is not root, else `nobody`.
+    /// The user that servers run as: none when Dyno is not root, else one of Dyno's own.
     pub fn run_as(&self) -> Option<RunAs> {
-        self.run_as
+        self.account.map(|account| account.user)
     }
 
     /// Looks for a program: in `extra_folders`, then in PATH if it was handed in, then in the
     /// usual places, the `sbin` folders included.
     pub fn find_program(&self, name: &str, extra_folders: &[PathBuf]) -> Option<PathBuf> {
-        let path: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
-        program::find(name, extra_folders.iter().chain(&path).map(PathBuf::as_path))
+        let folders = extra_folders.iter().chain(&self.program_folders);
+        program::find(name, folders.map(PathBuf::as_path))
     }
 
-    /// Makes a fresh folder for a server, owned by `run_as`, with the owner file beside it. `name`
-    /// is a hint. The path is short enough (< 80 bytes) for a Unix socket inside it.
+    /// Makes a fresh folder for a server, with the owner file beside it. It belongs to Dyno's user
+    /// alone; what a server writes goes into folders inside it ([`Keeper::make_inner`]). `name` is
+    /// a hint. The path is short enough (< 80 bytes) for a Unix socket one folder further down.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, KeeperError> {
         let folder = self.fresh_path(&tidy_name(name));
         let n_bytes = folder.as_os_str().len();
@@ -147,13 +169,62 @@ impl Keeper {
             )));
         }
         // First the owner file: a folder without one could never be removed by a later run.
-        Owner::new(&folder, &self.me).write()?;
-        make_owned_folder(&folder, self.run_as).map_err(|error| {
+        let owner = Owner::new(&folder, &self.me)?;
+        self.owner_files().insert(folder.clone(), owner.write()?);
+        files::make_folder(&folder, None).and_then(|()| owner.sign()).map_err(|error| {
             // The folder is empty or missing; the error that matters is already there.
             let _ = leftovers::remove(&folder);
+            self.owner_files().remove(&folder);
             KeeperError(format!("the folder {} cannot be made: {error}", folder.display()))
         })?;
         Ok(folder)
+    }
+
+    /// Makes a folder inside a folder of this keeper, private to the user that servers run as.
+    pub fn make_inner(&self, folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
+        self.owned(folder)?;
+        let inner = inside(folder, name)?;
+        files::make_folder(&inner, self.run_as())
+            .map_err(|e| KeeperError(format!("{} cannot be made: {e}", inner.display())))?;
+        Ok(inner)
+    }
+
+    /// Writes a file into a folder of this keeper, where none of this name is, for servers to read.
+    pub fn write_file(
+        &self,
+        folder: &Path,
+        name: &str,
+        text: &str,
+    ) -> Result<PathBuf, KeeperError> {
+        self.owned(folder)?;
+        let path = inside(folder, name)?;
+        files::make(&path, text.as_bytes(), self.run_as())
+            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+        Ok(path)
+    }
+
+    /// What a program prints, as `--version` does: run as a server would be, but in no folder.
+    pub fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
+        let refuse =
+            |why: String| KeeperError(format!("{} does not answer: {why}", program.display()));
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir("/").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        self.clean(&mut command);
+        if let Some(user) = self.run_as() {
+            command.uid(user.uid).gid(user.gid);
+        }
+        let mut child = confine::start(&mut command, &[], Rights::None)?;
+        let mut answer = Vec::new();
+        if let Some(out) = child.stdout.take() {
+            let read = out.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
+            read.map_err(|e| refuse(e.to_string()))?;
+        }
+        let status = child.wait().map_err(|e| refuse(e.to_string()))?;
+        if !status.success() {
+            return Err(refuse(format!("it {}", kept::in_words(status))));
+        }
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
     /// Runs a program in a folder to its end (initdb …); its output when it fails is in the error.
@@ -164,7 +235,7 @@ impl Keeper {
         clock: &dyn Clock,
         limit: Nanoseconds,
     ) -> Result<(), KeeperError> {
-        let log_begin = fs::metadata(&spec.log).map_or(0, |facts| facts.len());
+        let log_begin = fs::symlink_metadata(&spec.log).map_or(0, |facts| facts.len());
         let mut process = self.spawn(folder, spec)?;
         let until = clock.now() + limit;
         let program = spec.program.display();
@@ -179,7 +250,7 @@ impl Keeper {
                 )));
             }
             if clock.now() >= until {
-                process.stop("KILL", clock, Nanoseconds::SECOND);
+                let _ = process.stop("KILL", clock, Nanoseconds::SECOND);
                 let output = output(&spec.log, log_begin);
                 return Err(KeeperError(format!(
                     "{program} did not end within {limit} and was killed{output}"
@@ -192,18 +263,17 @@ impl Keeper {
     /// Starts a server process in a folder and notes it in the owner file.
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
         self.owned(folder)?;
-        if let Some(user) = spec.run_as {
+        if let Some(user) = self.run_as() {
             check_reachable(folder, user)?;
+            files::let_through(folder, user).map_err(|e| {
+                KeeperError(format!("{} cannot be opened to servers: {e}", folder.display()))
+            })?;
         }
-        let mut command = self.command(folder, spec)?;
-        let child = with_cpus(&spec.cpus, || {
-            command.spawn().map_err(|error| {
-                KeeperError(format!("{} cannot be started: {error}", spec.program.display()))
-            })
-        })?;
+        let (mut command, rights) = self.command(folder, spec)?;
+        let child = confine::start(&mut command, &spec.cpus, rights)?;
         // From here on, dropping it on an error kills it.
         let process = KeptProcess::new(child);
-        self.note(folder, process.pid())?;
+        self.note(folder, process.pid(), spec.after_crash.as_ref())?;
         Ok(process)
     }
 
@@ -218,7 +288,10 @@ impl Keeper {
                 process.pid
             )));
         }
-        leftovers::remove(folder)
+        self.clean_up_after_crash(&owner);
+        leftovers::remove(folder)?;
+        self.owner_files().remove(folder);
+        Ok(())
     }
 
     /// Ends processes and removes folders of Dyno runs that are no longer alive. Returns what it
@@ -236,7 +309,7 @@ impl Keeper {
                 self.root.display()
             )));
         }
-        let owner = Owner::read(folder)?;
+        let (_, owner) = Owner::read(folder)?;
         if owner.standing(&self.me, &self.proc_root) != Standing::Ours {
             return Err(KeeperError(format!(
                 "{} was made by another Dyno (process {}); it is left alone",
@@ -267,17 +340,23 @@ impl Keeper {
         }
     }
 
-    fn command(&self, folder: &Path, spec: &ProcessSpec) -> Result<Command, KeeperError> {
-        let log = open_log(&spec.log)?;
+    /// The command of a process, and the rights that it is to be started with.
+    fn command(&self, folder: &Path, spec: &ProcessSpec) -> Result<(Command, Rights), KeeperError> {
+        let log = open_log(folder, &spec.log)?;
         let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
-        let mut command = Command::new(&spec.program);
+        let (mut command, rights) = match self.account {
+            None => (Command::new(&spec.program), Rights::None),
+            Some(Account { user, has_name }) if has_name || !spec.needs_name => {
+                let mut command = Command::new(&spec.program);
+                // As root, this also drops all other groups.
+                command.uid(user.uid).gid(user.gid);
+                (command, Rights::None)
+            }
+            Some(account) => (self.named(folder, account, spec)?, Rights::UntilItDropsThem),
+        };
+        command.args(&spec.arguments).current_dir(folder);
+        self.clean(&mut command);
         command
-            .args(&spec.arguments)
-            .current_dir(folder)
-            .env_clear()
-            .env("PATH", &self.path)
-            .env("LANG", "C.UTF-8")
-            .env("TZ", "UTC")
             .envs(spec.environment.iter().map(|(name, value)| (name, value)))
             .env(FOLDER_MARK, folder)
             .stdin(Stdio::null())
@@ -285,62 +364,155 @@ impl Keeper {
             .stderr(log)
             // Its own group: Ctrl-C in the terminal reaches Dyno, which then stops it in order.
             .process_group(0);
-        if let Some(user) = spec.run_as {
-            // As root, this also drops all other groups.
-            command.uid(user.uid).gid(user.gid);
+        Ok((command, rights))
+    }
+
+    /// A program for a user whom the system knows no name of: in a view of the files of its own
+    /// it has one. To be given the program's arguments.
+    fn named(
+        &self,
+        folder: &Path,
+        account: Account,
+        spec: &ProcessSpec,
+    ) -> Result<Command, KeeperError> {
+        const HELPERS: [&str; 4] = ["unshare", "sh", "mount", "setpriv"];
+        let usual = || program::USUAL_FOLDERS.iter().map(Path::new);
+        let unshare = program::find("unshare", usual());
+        let (Some(unshare), true) =
+            (unshare, HELPERS.iter().all(|name| program::find(name, usual()).is_some()))
+        else {
+            return Err(KeeperError(format!(
+                "{} refuses to run as a user without a name, and the programs that would give it \
+                 one ({}; package util-linux) are missing. Make a system account for it: `useradd \
+                 --system --no-create-home --shell /usr/sbin/nologin dyno`",
+                spec.program.display(),
+                HELPERS.join(", ")
+            )));
+        };
+        let names = folder.join("passwd");
+        if fs::symlink_metadata(&names).is_err() {
+            let made = files::make(&names, account.passwd().as_bytes(), self.run_as());
+            made.map_err(|e| KeeperError(format!("{} cannot be made: {e}", names.display())))?;
         }
+        let mut command = Command::new(unshare);
+        command.args(["--mount", "--propagation", "private", "--", "sh", "-c", WITH_A_NAME]);
+        command.arg(names);
+        command.args([account.user.uid.to_string(), account.user.gid.to_string()]);
+        command.arg(&spec.program);
         Ok(command)
     }
 
+    /// Takes all of Dyno's own environment away from a command.
+    fn clean(&self, command: &mut Command) {
+        command.env_clear().env("PATH", &self.path).env("LANG", "C.UTF-8").env("TZ", "UTC");
+    }
+
+    fn owner_files(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+        self.owner_files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes note of a process in the owner file, and forgets those that have ended.
-    fn note(&self, folder: &Path, pid: i32) -> Result<(), KeeperError> {
-        let _guard = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut owner = Owner::read(folder)?;
+    fn note(
+        &self,
+        folder: &Path,
+        pid: i32,
+        after_crash: Option<&AfterCrash>,
+    ) -> Result<(), KeeperError> {
+        let mut owner_files = self.owner_files();
+        let (_, mut owner) = Owner::read(folder)?;
         owner.processes.retain(|process| process.is_alive(&self.proc_root));
         // It may have ended already; then there is nothing to note.
         if let Some(stat) = ProcessStat::read(&self.proc_root, pid) {
             owner.processes.push(stat.identity());
         }
-        owner.write()
+        if let Some(after_crash) = after_crash {
+            owner.after_crash = Some(after_crash.clone());
+        }
+        owner_files.insert(folder.to_owned(), owner.write()?);
+        Ok(())
+    }
+
+    /// Has a server that died remove what it has left outside of its folder. It is of no
+    /// consequence for the folder if that fails.
+    fn clean_up_after_crash(&self, owner: &Owner) {
+        let Some(after) = &owner.after_crash else { return };
+        if fs::symlink_metadata(owner.folder.join(&after.if_there)).is_err() {
+            return;
+        }
+        let spec = ProcessSpec {
+            program: after.program.clone(),
+            arguments: after.arguments.clone(),
+            log: owner.folder.join("after-crash.log"),
+            ..ProcessSpec::default()
+        };
+        let started = self
+            .command(&owner.folder, &spec)
+            .and_then(|(mut command, rights)| confine::start(&mut command, &[], rights));
+        if let Ok(mut child) = started {
+            let _ = child.wait();
+        }
     }
 }
 
-/// Makes the root folder and makes sure that only Dyno's user can change what lies in it.
-fn make_root(root: &Path) -> Result<PathBuf, KeeperError> {
+fn joined(folders: &[PathBuf]) -> OsString {
+    // Folders that were split out of a PATH value hold no colon, so they always join.
+    std::env::join_paths(folders).expect("no folder holds a colon")
+}
+
+/// A path right inside a folder.
+fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
+    let path = folder.join(name);
+    if path.parent() == Some(folder) && path.file_name().is_some() {
+        return Ok(path);
+    }
+    Err(KeeperError(format!("`{name}` is not the name of a file in {}", folder.display())))
+}
+
+/// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that
+/// nobody can put another one in its place. Other users may pass through it if servers have to.
+fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse = |why: String| {
         KeeperError(format!("{} cannot be the root folder of servers: {why}", root.display()))
     };
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o755);
+    builder.recursive(true).mode(if is_passed_through { 0o711 } else { 0o700 });
     builder.create(root).map_err(|e| refuse(e.to_string()))?;
     let facts = fs::symlink_metadata(root).map_err(|e| refuse(e.to_string()))?;
     if !facts.is_dir() {
         return Err(refuse("it is not a plain folder; choose another".into()));
     }
-    if facts.uid() != rustix::process::geteuid().as_raw() {
+    let me = rustix::process::geteuid().as_raw();
+    if facts.uid() != me {
         return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
     }
     if facts.mode() & 0o022 != 0 {
         return Err(refuse("others may write in it; take that away with `chmod go-w`".into()));
     }
     // Paths in owner files and on command lines are compared, so they need one form.
-    fs::canonicalize(root).map_err(|e| refuse(e.to_string()))
+    let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
+    for parent in root.ancestors().skip(1) {
+        let facts = fs::metadata(parent).map_err(|e| refuse(e.to_string()))?;
+        if let Some(why) = way_in(facts.uid(), facts.mode(), me) {
+            let parent = parent.display();
+            return Err(refuse(format!(
+                "{parent} {why}, so they could put another folder in its place; choose another, \
+                 such as one under /var/tmp"
+            )));
+        }
+    }
+    Ok(root)
 }
 
-/// Servers refuse to run as root, and should not.
-fn unprivileged_user() -> Result<Option<RunAs>, KeeperError> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(None);
+/// By what others than root and Dyno's user could replace what is in a folder of this owner and
+/// mode, if by anything.
+fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    if owner != 0 && owner != me {
+        return Some(format!("belongs to user {owner}"));
     }
-    let passwd = fs::read_to_string("/etc/passwd")
-        .map_err(|e| KeeperError(format!("/etc/passwd cannot be read: {e}")))?;
-    program::find_user(&passwd, "nobody").map(Some).ok_or_else(|| {
-        KeeperError(
-            "there is no user `nobody` in /etc/passwd to run servers as; run Dyno as a user that \
-             is not root"
-                .into(),
-        )
-    })
+    // In a sticky folder (/tmp) nobody can rename what is another user's.
+    let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
+    is_open.then(|| format!("may be written by others (its mode is {:o})", mode & 0o7777))
 }
 
 /// What of a name is safe in a path and on a command line.
@@ -354,16 +526,6 @@ fn tidy_name(name: &str) -> String {
         "" => "server".into(),
         tidy => tidy.into(),
     }
-}
-
-fn make_owned_folder(folder: &Path, owner: Option<RunAs>) -> std::io::Result<()> {
-    // Private to the server: PostgreSQL insists on it, and data is nobody else's business.
-    fs::DirBuilder::new().mode(0o700).create(folder)?;
-    if let Some(user) = owner {
-        let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-        rustix::fs::chown(folder, Some(uid), Some(gid))?;
-    }
-    Ok(())
 }
 
 /// A server that cannot enter a parent of its folder fails in obscure ways: say it first.
@@ -388,66 +550,23 @@ fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
     Ok(())
 }
 
-/// Opens a log to append to. Its folder may belong to the server, which must not be able to make
-/// Dyno write elsewhere: so no link is followed.
-fn open_log(path: &Path) -> Result<fs::File, KeeperError> {
-    let flags =
-        i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2) fits its argument");
-    let mut options = fs::OpenOptions::new();
-    options.append(true).create(true).mode(0o644).custom_flags(flags);
-    options.open(path).map_err(|error| {
-        KeeperError(format!("the log {} cannot be opened: {error}", path.display()))
-    })
-}
-
-/// Starts a child that is bound to these CPUs from its first instruction: it inherits them from
-/// this thread, which gets its own back. All threads that the child makes inherit them as well.
-fn with_cpus(
-    cpus: &[u32],
-    start: impl FnOnce() -> Result<Child, KeeperError>,
-) -> Result<Child, KeeperError> {
-    if cpus.is_empty() {
-        return start();
+/// Opens a log in a folder to append to. Whoever holds it open holds a shared lock on it: from that
+/// another Dyno sees that a process of the folder lives, wherever it does.
+fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
+    let refuse =
+        |why: String| KeeperError(format!("the log {} cannot be opened: {why}", log.display()));
+    if log.parent() != Some(folder) {
+        return Err(refuse(format!("it is not right in {}", folder.display())));
     }
-    let refuse = |error: rustix::io::Errno| {
-        KeeperError(format!("a process cannot be bound to the CPUs {cpus:?}: {error}"))
-    };
-    let before = sched_getaffinity(None).map_err(refuse)?;
-    let mut wanted = CpuSet::new();
-    for cpu in cpus {
-        let idx = *cpu as usize;
-        if idx >= CpuSet::MAX_CPU || !before.is_set(idx) {
-            return Err(KeeperError(format!(
-                "CPU {cpu} is not among those that Dyno may use ({}); choose other CPUs",
-                cpu_list(&before)
-            )));
-        }
-        wanted.set(idx);
-    }
-    sched_setaffinity(None, &wanted).map_err(refuse)?;
-    let child = start();
-    sched_setaffinity(None, &before).map_err(refuse)?;
-    child
-}
-
-/// `0, 1, 4`.
-fn cpu_list(cpus: &CpuSet) -> String {
-    let list: Vec<String> =
-        (0..CpuSet::MAX_CPU).filter(|idx| cpus.is_set(*idx)).map(|idx| idx.to_string()).collect();
-    list.join(", ")
+    let file = files::open_log(log).map_err(|e| refuse(e.to_string()))?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)
+        .map_err(|e| refuse(format!("it cannot be locked: {e}")))?;
+    Ok(file)
 }
 
 /// What a program wrote to its log, shortened to the end, ready to follow a message.
 fn output(log: &Path, begin: u64) -> String {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = fs::File::open(log)?;
-        let end = file.metadata()?.len();
-        file.seek(SeekFrom::Start(begin.max(end.saturating_sub(OUTPUT_BYTES_MAX))))?;
-        let mut bytes = Vec::new();
-        file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    match read() {
+    match files::end_of(log, begin, OUTPUT_BYTES_MAX) {
         Ok(bytes) if bytes.is_empty() => "; it wrote nothing".into(),
         Ok(bytes) => format!("; it wrote:\n{}", String::from_utf8_lossy(&bytes).trim_end()),
         Err(error) => format!("; its log {} cannot be read: {error}", log.display()),

@@ -20,8 +20,12 @@ pub use canary::canary;
 pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
-pub use keeper::{Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs};
-pub use listener::{is_loopback, listener_of_port, listener_of_socket};
+pub use keeper::{
+    AfterCrash, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs, last_lines,
+};
+pub use listener::{
+    is_loopback, listener_of_port, listener_of_socket, listens_by_network, user_of_client,
+};
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
     CommandProbe, DataFiles, Failures, FileKind, HostSpec, ListedThread, Probe, ProcessGroup,

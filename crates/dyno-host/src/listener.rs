@@ -1,8 +1,9 @@
 //! Which process of this host listens where: for servers that somebody else started.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -26,6 +27,75 @@ pub fn listener_of_socket(path: &Path) -> Option<i32> {
 /// where there is none, or where another user's processes cannot be looked into.
 pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
     listener_in(Path::new("/proc"), port, names)
+}
+
+/// The addresses at which a process listens by the network, as `127.0.0.1:5432`: for servers that
+/// must not. What it has open has to be visible to Dyno.
+///
+/// # Errors
+///
+/// It cannot be told.
+pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
+    let proc_root = Path::new("/proc");
+    // Sockets of its own network, should it be another one than Dyno's.
+    let process = proc_root.join(pid.to_string());
+    let mut sockets = BTreeMap::new();
+    for file in ["net/tcp", "net/tcp6"] {
+        match fs::read_to_string(process.join(file)) {
+            Ok(text) => sockets.extend(listening_addresses(&text)),
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if sockets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = BTreeSet::new();
+    for link in fs::read_dir(process.join("fd"))?.take(LINKS_MOST) {
+        let Ok(target) = fs::read_link(link?.path()) else { continue };
+        found.extend(socket_inode(&target).and_then(|inode| sockets.get(&inode)).cloned());
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The sockets that listen, by inode, with their addresses as the kernel writes them but for the
+/// port, from the text of `/proc/net/tcp` or `tcp6`.
+fn listening_addresses(text: &str) -> BTreeMap<u64, String> {
+    let socket = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (address, port) = words.get(1)?.rsplit_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        let is_listening = *words.get(3)? == LISTENING;
+        let inode = words.get(9)?.parse().ok()?;
+        is_listening.then(|| (inode, format!("{}:{port}", readable(address))))
+    };
+    text.lines().filter_map(socket).collect()
+}
+
+/// `0100007F` as 127.0.0.1; others stay as they are.
+fn readable(address: &str) -> String {
+    match u32::from_str_radix(address, 16) {
+        Ok(bits) if address.len() == 8 => Ipv4Addr::from(bits.to_ne_bytes()).to_string(),
+        _ => format!("[{address}]"),
+    }
+}
+
+/// The inode of a socket, from what a link in `/proc/PID/fd` names.
+fn socket_inode(target: &Path) -> Option<u64> {
+    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The user on this host who has connected from this port of the loopback; none where there is no
+/// such connection. A relay to a server that asks nobody for a password looks first.
+pub fn user_of_client(port: u16) -> Option<u32> {
+    let text = fs::read_to_string("/proc/net/tcp").ok()?;
+    text.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let own_port = words.get(1)?.strip_prefix("0100007F:")?;
+        let is_it = u16::from_str_radix(own_port, 16).ok()? == port;
+        is_it.then(|| words.get(7)?.parse().ok()).flatten()
+    })
 }
 
 /// Whether an address is this host's own loopback.
@@ -73,10 +143,7 @@ fn holds(proc_root: &Path, pid: i32, inodes: &BTreeSet<u64>, n_left: &mut usize)
         }
         *n_left -= 1;
         let Ok(target) = fs::read_link(link.path()) else { continue };
-        let inode = target.to_str().and_then(|target| {
-            target.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok()
-        });
-        if inode.is_some_and(|inode| inodes.contains(&inode)) {
+        if socket_inode(&target).is_some_and(|inode| inodes.contains(&inode)) {
             return true;
         }
     }
@@ -112,6 +179,16 @@ mod tests {
         assert_eq!(listener_of_port(port, &[&name]), Some(own));
         assert_eq!(listener_of_port(port, &["no-such-server"]), None);
 
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let from = client.local_addr().expect("it is bound").port();
+        assert_eq!(user_of_client(from), Some(rustix::process::geteuid().as_raw()));
+        assert_eq!(user_of_client(0), None);
+        let listens = listens_by_network(own).expect("told");
+        assert!(listens.contains(&format!("127.0.0.1:{port}")), "{listens:?}");
+        drop(listener);
+        let listens = listens_by_network(own).expect("told");
+        assert!(!listens.contains(&format!("127.0.0.1:{port}")), "{listens:?}");
+
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         assert_eq!(listener_of_socket(&path), None);
@@ -135,6 +212,7 @@ mod tests {
         #[test]
         fn no_text_makes_the_parser_panic(text in "[ 0-9A-F:\n]{0,80}") {
             let _ = listening_inodes(&text, 1);
+            let _ = listening_addresses(&text);
         }
     }
 }

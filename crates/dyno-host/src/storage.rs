@@ -3,32 +3,50 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 /// Bytes that a folder takes on disk, everything in it included: allocated blocks, so that holes
 /// in sparse files do not count. A file with several names counts once; symbolic links are not
-/// followed; what vanishes meanwhile does not count. A plain file is measured as well.
+/// followed, also where somebody puts one in place of a folder meanwhile; what vanishes meanwhile
+/// does not count. A plain file is measured as well.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
+    let facts = rustix::fs::lstat(path)?;
     // An inode with several names is met several times.
     let mut met = BTreeSet::new();
-    let mut n_bytes = disk_bytes(&fs::symlink_metadata(path)?, &mut met);
+    let mut n_bytes = disk_bytes(&facts, &mut met);
     let mut open = Vec::new();
-    if fs::symlink_metadata(path)?.is_dir() {
-        open.push(path.to_owned());
+    if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
+        open.push(open_folder(CWD, path)?);
     }
     while let Some(folder) = open.pop() {
-        let Some(entries) = unless_gone(fs::read_dir(&folder))? else { continue };
-        for entry in entries {
-            let Some(entry) = unless_gone(entry)? else { continue };
-            let Some(facts) = unless_gone(entry.metadata())? else { continue };
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let facts = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            let Some(facts) = unless_gone(facts)? else { continue };
             n_bytes += disk_bytes(&facts, &mut met);
-            if facts.is_dir() {
-                open.push(entry.path());
+            if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
+                open.extend(unless_gone(open_folder(&folder, name))?);
             }
         }
     }
     Ok(n_bytes)
+}
+
+/// Opens a folder by its name in another one, not through a symbolic link.
+pub(crate) fn open_folder(
+    parent: impl AsFd,
+    name: impl rustix::path::Arg,
+) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 /// Bytes that Dyno could still write on the filesystem of this path, which must exist.
@@ -43,16 +61,18 @@ pub fn size_bytes(path: &Path) -> io::Result<u64> {
     Ok(facts.f_blocks.saturating_mul(facts.f_frsize))
 }
 
-fn disk_bytes(facts: &fs::Metadata, met: &mut BTreeSet<(u64, u64)>) -> u64 {
-    let is_first = facts.is_dir() || facts.nlink() < 2 || met.insert((facts.dev(), facts.ino()));
+fn disk_bytes(facts: &Stat, met: &mut BTreeSet<(u64, u64)>) -> u64 {
+    let is_folder = FileType::from_raw_mode(facts.st_mode) == FileType::Directory;
+    let is_first = is_folder || facts.st_nlink < 2 || met.insert((facts.st_dev, facts.st_ino));
     // `stat` counts in blocks of 512 bytes, whatever the filesystem's own.
-    if is_first { facts.blocks() * 512 } else { 0 }
+    if is_first { facts.st_blocks.unsigned_abs() * 512 } else { 0 }
 }
 
-fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+/// What is gone, or is no folder any more, is none.
+fn unless_gone<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -107,7 +127,7 @@ impl Mount {
 }
 
 /// The kernel writes a blank as `\040`, and likewise tabs, ends of line and backslashes.
-fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -6,9 +6,9 @@
 //! A data set comes into being by one renaming, when it is complete. Nobody ever works on it; who
 //! copies it holds a shared lock on its `dataset.json`, who removes it an exclusive one.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -19,8 +19,9 @@ use dyno_units::{ByteCount, Nanoseconds};
 use dyno_workload::{Dialect, Row, Workload};
 use serde::{Deserialize, Serialize};
 
-/// The format of `dataset.json`.
-const FORMAT: u32 = 1;
+/// The format of `dataset.json`, and of the data beside it. Data of format 1 were made by servers that
+/// others could log in to while they started.
+const FORMAT: u32 = 2;
 
 /// Rows of each table that go into the digest of its contents. What a workload's options and its
 /// seed change about rows, they change about nearly all of them.
@@ -308,6 +309,9 @@ impl<'a> DataSets<'a> {
             self.remove(&key)?;
         }
         let lock = write(&holder.path, description)?;
+        // No server runs in it: not even its user has to get through.
+        fs::set_permissions(&holder.path, Permissions::from_mode(0o700))
+            .with_context(|| format!("cannot close {}", holder.path.display()))?;
         fs::rename(&holder.path, &folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Kept { folder, description: description.clone(), lock })

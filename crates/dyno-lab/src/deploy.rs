@@ -104,7 +104,7 @@ pub(crate) fn target(lab: &Lab, design: &Design, variant: &Variant) -> Result<Ta
 fn check_version(server: &dyn Server, wanted: Option<&str>) -> Result<(), TrialError> {
     let Some(wanted) = wanted else { return Ok(()) };
     let found = server.facts()?.version;
-    if found.starts_with(wanted) {
+    if dyno_database::version_fits(&found, wanted) {
         return Ok(());
     }
     Err(TrialError::new(format!(

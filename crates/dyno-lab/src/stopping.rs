@@ -91,8 +91,11 @@ mod tests {
             options: Vec::new(),
             rules: None,
         };
-        let vocabulary =
-            dyno_study::Vocabulary { products: vec![product], workloads: vec![workload] };
+        let vocabulary = dyno_study::Vocabulary {
+            products: vec![product],
+            workloads: vec![workload],
+            refused_setting: None,
+        };
         let study = dyno_study::parse(source, &vocabulary).expect("the study is right");
         dyno_study::plan(&study, dyno_units::Seed(1))
     }

@@ -32,6 +32,9 @@ use crate::telling::Telling;
 /// Lines of a server's log that a failed trial keeps.
 const LOG_LINES: usize = 30;
 
+/// How long a private server may take to answer after the last step.
+const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrialEnd {
@@ -231,6 +234,7 @@ impl<'s> Stage<'s, '_> {
             }
             self.step(site, workload, step, progress)?;
         }
+        check_alive(self.lab, site)?;
         if let Site::Real(server) = site {
             progress.data.bytes_after = server.data_bytes();
             progress.data.log_bytes_after = log_bytes(server.as_ref());
@@ -412,6 +416,27 @@ pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
             TrialError::Failed { message, log }
         }
         (error, _) => error,
+    }
+}
+
+/// Refuses the steps of a private server that does not answer after the last one: it may have stood
+/// still for any part of them, and a client that waits for it when its time is over counts nowhere.
+fn check_alive(lab: &Lab, site: &mut Site) -> Result<(), TrialError> {
+    let Site::Real(server) = site else { return Ok(()) };
+    if server.processes().is_empty() {
+        return Ok(());
+    }
+    let until = lab.clock.now() + ANSWER_LIMIT;
+    loop {
+        let Err(error) = server.check_alive() else { return Ok(()) };
+        // The connections of the last step may still be counted against its limit.
+        if server.down().is_some() || lab.clock.now() >= until {
+            return Err(error.into());
+        }
+        sleep(lab, Nanoseconds::from_millis(100));
+        if lab.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
     }
 }
 

@@ -243,16 +243,20 @@ impl Environment {
     /// environment: ours and theirs. None where one of both does not tell it.
     pub fn storage_unlike(&self, other: &Environment) -> Option<(String, String)> {
         let fact = |environment: &Environment, name: &str| {
-            environment.facts.get(name).map(|value| without_folders(value))
+            environment.facts.get(name).map(|value| telling_options(value))
         };
         let both = |name: &&str| Some((fact(self, name)?, fact(other, name)?));
         STORAGE.iter().filter_map(both).find(|(ours, theirs)| ours != theirs)
     }
 }
 
-/// Mount options without those that name folders: an overlay has other ones in each container.
-fn without_folders(options: &str) -> String {
-    let is_told = |option: &&str| !option.contains("dir=");
+/// Mount options without those that name folders, because an overlay has other ones in each
+/// container, and without limits of size: a tmpfs that was enlarged is the same storage.
+fn telling_options(options: &str) -> String {
+    const LIMITS: [&str; 3] = ["size=", "nr_blocks=", "nr_inodes="];
+    let is_told = |option: &&str| {
+        !option.contains("dir=") && !LIMITS.iter().any(|limit| option.starts_with(limit))
+    };
     options.split(',').filter(is_told).collect::<Vec<&str>>().join(",")
 }
 
@@ -280,6 +284,11 @@ mod tests {
         check(disk, ["", "", ""], None);
         let overlay = |folder| ["overlay", "overlay", folder];
         check(overlay("rw,lowerdir=/a"), overlay("rw,lowerdir=/b"), None);
+        let tmpfs = |options| ["tmpfs", "tmpfs", options];
+        check(tmpfs("rw,relatime,size=1500k,nr_inodes=9"), tmpfs("rw,relatime,size=2m"), None);
+        check(tmpfs("rw,relatime,size=1500k"), tmpfs("rw,noatime,size=2m"), {
+            Some(("rw,relatime", "rw,noatime"))
+        });
     }
 
     #[test]

@@ -13,6 +13,10 @@ use crate::{Product, Study, diagnostic, parse};
 /// Products and workloads as Dyno has them, as far as studies of the catalogue use them.
 pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
+        refused_setting: Some(|product, setting| {
+            let is_refused = (product, setting) == ("mariadb", "bind_address");
+            is_refused.then(|| "a private server listens nowhere".to_owned())
+        }),
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),

@@ -32,8 +32,8 @@ pub use study::{
     Study, UserProbe, WorkloadChoice, setting_text,
 };
 pub use vocabulary::{
-    Frame, OptionWord, Options, ProductWord, RoleOutline, StepOutline, ValueKind, Vocabulary,
-    WorkloadRules, WorkloadWord,
+    Frame, OptionWord, Options, ProductWord, RefusedSetting, RoleOutline, StepOutline, ValueKind,
+    Vocabulary, WorkloadRules, WorkloadWord,
 };
 
 #[cfg(test)]

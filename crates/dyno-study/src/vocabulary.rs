@@ -15,7 +15,13 @@ pub struct Vocabulary {
     pub products: Vec<ProductWord>,
     /// Workloads a `[workload.…]` table may name.
     pub workloads: Vec<WorkloadWord>,
+    /// Why a product that Dyno starts must not have a setting; none if it may. None where nobody can
+    /// be asked.
+    pub refused_setting: Option<RefusedSetting>,
 }
+
+/// Says of a product's name and a setting's name why they must not meet; none if they may.
+pub type RefusedSetting = fn(&str, &str) -> Option<String>;
 
 /// A product.
 #[derive(Clone, Debug)]

@@ -34,7 +34,11 @@ pub(crate) fn vocabulary() -> Vocabulary {
             .collect(),
         rules: Some(Arc::new(Rules { workload: workload.name })),
     });
-    Vocabulary { products: products.collect(), workloads: workloads.collect() }
+    Vocabulary {
+        products: products.collect(),
+        workloads: workloads.collect(),
+        refused_setting: Some(dyno_database::refused_setting),
+    }
 }
 
 fn kind(kind: OptionKind) -> ValueKind {

@@ -2,7 +2,7 @@
 //!
 //! go-tpc is taken from PATH, else built from the public Go module proxy into the user's cache. It
 //! speaks TCP alone, and a private server does not: a relay in this process stands between, for
-//! Dyno too, so that both meet the same transport.
+//! Dyno too, so that both meet the same transport. It lets in nobody but the user who runs this.
 //!
 //! sysbench-tpcc is in no registry: the variable `DYNO_SYSBENCH_TPCC` names its folder. A peer that
 //! cannot be had leaves its rows without figures, and why is told.
@@ -357,7 +357,12 @@ fn relay(socket: PathBuf) -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     std::thread::spawn(move || {
+        let me = rustix::process::geteuid().as_raw();
         for client in listener.incoming().flatten() {
+            let from = client.peer_addr().map_or(0, |address| address.port());
+            if dyno_host::user_of_client(from) != Some(me) {
+                continue;
+            }
             // A server that is gone closes the connection, and its client tells.
             let Ok(server) = UnixStream::connect(&socket) else { continue };
             let _ = client.set_nodelay(true);

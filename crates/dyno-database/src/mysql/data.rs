@@ -1,7 +1,6 @@
 //! Which settings shape a server's files.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
@@ -119,7 +118,7 @@ pub(crate) fn data_shape(
         .collect();
     Ok(DataShape {
         product: spec.product.clone(),
-        version: version_of(&install.server)?,
+        version: version_of(&install.server, keeper)?,
         build: build_of(&install.server)?,
         engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
         settings: TRACELESS.shaping(settings?)?,
@@ -127,18 +126,14 @@ pub(crate) fn data_shape(
 }
 
 /// What the program says of itself: `10.11.6-MariaDB for Linux on x86_64 (…)`.
-fn version_of(server: &Path) -> Result<String, DeployError> {
-    let told = |why: String| {
-        DeployError::new(format!("{} does not tell its version: {why}", server.display()))
-    };
-    let output = Command::new(server)
-        .args(["--no-defaults", "--version"])
-        .output()
-        .map_err(|error| told(error.to_string()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    match text.trim().split_once("Ver ") {
+fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    let text = keeper.ask(server, &["--no-defaults", "--version"])?;
+    match text.split_once("Ver ") {
         Some((_, version)) => Ok(version.to_owned()),
-        None => Err(told(format!("it says `{}`", text.trim()))),
+        None => Err(DeployError::new(format!(
+            "{} does not tell its version: it says `{text}`",
+            server.display()
+        ))),
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) use attached::attach;
 pub use connection::MySqlConnection;
 pub(crate) use data::data_shape;
 pub(crate) use files::{file_kind, thread_group};
+pub(crate) use option_file::refused_setting;
 pub(crate) use private::start;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 

@@ -2,23 +2,57 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dyno_units::SettingValue;
 
 use crate::DeployError;
+use crate::private::ServerFolder;
+
+/// The name of the socket in its folder.
+pub(super) const SOCKET: &str = "server.sock";
 
 /// Settings that say where a private server lives: Dyno's own.
-const OWN_SETTINGS: [&str; 7] =
-    ["basedir", "datadir", "log_error", "pid_file", "plugin_dir", "socket", "tmpdir"];
+const OWN_SETTINGS: [&str; 10] = [
+    "basedir",
+    "chroot",
+    "datadir",
+    "log_error",
+    "pid_file",
+    "plugin_dir",
+    "socket",
+    "tmpdir",
+    "user",
+    "init_file",
+];
+
+/// Settings by which others than Dyno could reach a private server, or could do so without logging
+/// in. Cluster replication is one of them: it listens on all addresses.
+const NETWORK_SETTINGS: [&str; 13] = [
+    "admin_address",
+    "admin_port",
+    "bind_address",
+    "extra_port",
+    "mysqlx",
+    "mysqlx_bind_address",
+    "mysqlx_port",
+    "mysqlx_socket",
+    "networking",
+    "grant_tables",
+    "port",
+    "wsrep_on",
+    "wsrep_provider",
+];
+
+/// What may stand before the name of an option, and changes how it is taken, not which it is.
+const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_", "mysqld_"];
 
 /// What a private server's option file is made of.
 pub(super) struct OptionFile<'a> {
     /// The server's folder.
-    pub(super) folder: &'a Path,
+    pub(super) folder: &'a ServerFolder,
     /// Where its programs and their files are installed.
     pub(super) install: &'a Install,
-    pub(super) port: u16,
     pub(super) engine: Option<&'a str>,
     pub(super) settings: &'a BTreeMap<String, SettingValue>,
 }
@@ -43,50 +77,33 @@ impl Install {
     }
 }
 
-/// The server's socket.
-pub(super) fn socket_path(folder: &Path) -> PathBuf {
-    folder.join("server.sock")
-}
-
-/// The file with the server's messages.
-pub(super) fn log_path(folder: &Path) -> PathBuf {
-    folder.join("server.log")
-}
-
-/// The folder with its data.
-pub(super) fn data_path(folder: &Path) -> PathBuf {
-    folder.join("data")
-}
-
 impl OptionFile<'_> {
     /// The file's text.
     ///
     /// The server's own defaults stand unless a setting of the study changes them, but for these:
     /// the binary log is off and local files are on (MySQL's defaults are the other way round,
     /// MariaDB's are not), so that both products write the same logs and are populated the same
-    /// way; and connections by TCP come from this machine only.
+    /// way. It listens on no port, from its very first start, and writes its messages to what it is
+    /// handed as its output. What must not be changed comes last, where it wins.
     pub(super) fn text(&self) -> Result<String, DeployError> {
+        let folder = |path: PathBuf| path.to_string_lossy().into_owned();
+        self.text_with(
+            &folder(self.folder.data()),
+            &folder(self.folder.run()),
+            &folder(self.folder.tmp()),
+        )
+    }
+
+    fn text_with(&self, data: &str, run: &str, tmp: &str) -> Result<String, DeployError> {
         let mut out = String::from("[mysqld]\n");
         let mut line = |name: &str, value: &str| {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{name} = {}", quoted(value));
         };
-        let folder = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
-        line("basedir", &self.install.base.to_string_lossy());
-        line("datadir", &data_path(self.folder).to_string_lossy());
-        line("socket", &socket_path(self.folder).to_string_lossy());
-        line("log_error", &log_path(self.folder).to_string_lossy());
-        line("pid_file", &folder("server.pid"));
-        line("tmpdir", &folder("tmp"));
         if let Some(share) = &self.install.share {
             line("lc_messages_dir", &share.to_string_lossy());
             line("character_sets_dir", &share.join("charsets").to_string_lossy());
         }
-        if let Some(plugins) = &self.install.plugins {
-            line("plugin_dir", &plugins.to_string_lossy());
-        }
-        line("bind_address", "127.0.0.1");
-        line("port", &self.port.to_string());
         let mut out = out + "skip_name_resolve\n" + self.product_lines();
         if let Some(engine) = self.engine {
             if engine.eq_ignore_ascii_case("rocksdb") {
@@ -98,6 +115,18 @@ impl OptionFile<'_> {
             check_name(name)?;
             out.push_str(&format!("{name} = {}\n", quoted(&spelled(name, value)?)));
         }
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(out, "{name} = {}", quoted(value));
+        };
+        line("basedir", &self.install.base.to_string_lossy());
+        if let Some(plugins) = &self.install.plugins {
+            line("plugin_dir", &plugins.to_string_lossy());
+        }
+        line("datadir", data);
+        line("tmpdir", tmp);
+        line("socket", &format!("{run}/{SOCKET}"));
+        line("pid_file", &format!("{run}/server.pid"));
+        line("skip_networking", "ON");
         Ok(out)
     }
 
@@ -122,13 +151,31 @@ fn check_name(name: &str) -> Result<(), DeployError> {
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(DeployError::new(format!("`{name}` is not the name of a server setting")));
     }
-    if OWN_SETTINGS.contains(&normal(name).as_str()) {
-        return Err(DeployError::new(format!(
-            "the setting `{name}` says where a private server lives, which is Dyno's to choose; \
-             leave it out"
-        )));
+    refused_setting(name).map_or(Ok(()), |why| Err(DeployError::new(why)))
+}
+
+/// Why a private server must not have this setting; none if it may.
+pub(crate) fn refused_setting(name: &str) -> Option<String> {
+    let normal = normal(name);
+    let mut bare = normal.as_str();
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| bare.strip_prefix(prefix)) {
+        bare = rest;
     }
-    Ok(())
+    // Option files take the beginning of a name for the name.
+    let is_of = |names: &[&str]| !bare.is_empty() && names.iter().any(|own| own.starts_with(bare));
+    if is_of(&NETWORK_SETTINGS) {
+        return Some(format!(
+            "the setting `{name}` would open a private server to others: it has a socket that only \
+             Dyno reaches, and no port. Leave the setting out; or start such a server yourself and \
+             name it by its URL"
+        ));
+    }
+    is_of(&OWN_SETTINGS).then(|| {
+        format!(
+            "the setting `{name}` says where or how a private server lives, which is Dyno's to \
+             choose; leave it out"
+        )
+    })
 }
 
 /// A value in the server's spelling.
@@ -187,15 +234,15 @@ mod tests {
         is_mariadb: bool,
     ) -> Result<String, String> {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        OptionFile {
-            folder: Path::new("/var/tmp/d"),
+        let folder = tempfile::tempdir().unwrap();
+        let keeper = std::sync::Arc::new(dyno_host::Keeper::new(folder.path()).unwrap());
+        let option_file = OptionFile {
+            folder: &ServerFolder::make(&keeper, "d").unwrap(),
             install: &install(is_mariadb),
-            port: 4000,
             engine,
             settings: &settings.collect(),
-        }
-        .text()
-        .map_err(|error| error.message)
+        };
+        option_file.text_with("/d/data", "/d/run", "/d/tmp").map_err(|error| error.message)
     }
 
     #[test]
@@ -208,23 +255,23 @@ mod tests {
             ("init_connect", SettingValue::Text("SET @a = '#'".to_owned())),
         ];
         let text = text(&settings, None, true).unwrap();
-        let tail = "skip_name_resolve\nskip_ssl\n\
+        let own = "skip_name_resolve\nskip_ssl\n\
             init_connect = \"SET @a = '#'\"\n\
             innodb-flush-log-at-trx-commit = 1\n\
             innodb_buffer_pool_size = 1073741824\n\
             performance_schema = ON\n\
-            sql_mode = \"\"\n";
-        assert!(text.ends_with(tail), "{text}");
-        assert!(text.starts_with("[mysqld]\nbasedir = /usr\ndatadir = /var/tmp/d/data\n"));
+            sql_mode = \"\"\n\
+            basedir = /usr\ndatadir = /d/data\ntmpdir = /d/tmp\nsocket = /d/run/server.sock\n\
+            pid_file = /d/run/server.pid\nskip_networking = ON\n";
+        assert!(text.ends_with(own), "{text}");
+        assert!(text.starts_with("[mysqld]\nlc_messages_dir = /usr/share/mysql\n"));
         assert!(!text.contains("!include"));
     }
 
     #[test]
     fn products_and_engines_differ() {
         let rocks = text(&[], Some("RocksDB"), true).unwrap();
-        assert!(
-            rocks.ends_with("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n")
-        );
+        assert!(rocks.contains("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n"));
         assert!(
             text(&[], None, false)
                 .unwrap()
@@ -246,5 +293,44 @@ mod tests {
         check_refused("a", SettingValue::Text("1\n!include /x".to_owned()), "more than one line");
         check_refused("DataDir", SettingValue::Integer(1), "Dyno's to choose");
         check_refused("a", SettingValue::PercentOfMemory(25.0), "share of memory");
+    }
+
+    #[test]
+    fn nothing_opens_a_private_server() {
+        let check = |name: &str, part: Option<&str>| {
+            let why = refused_setting(name);
+            assert_eq!(why.is_some(), part.is_some(), "{name}: {why:?}");
+            assert!(why.unwrap_or_default().contains(part.unwrap_or_default()), "{name}");
+        };
+        let opens = Some("open a private server to others");
+        for name in ["bind_address", "Bind-Address", "loose_bind_address", "bind", "port", "por"] {
+            check(name, opens);
+        }
+        for name in ["skip_networking", "skip-net", "disable_skip_networking", "networking"] {
+            check(name, opens);
+        }
+        for name in ["skip_grant_tables", "loose-skip-grant", "mysqlx", "wsrep_on", "extra_port"] {
+            check(name, opens);
+        }
+        for name in ["datadir", "init_file", "init-fil", "log_err", "user", "socket"] {
+            check(name, Some("Dyno's to choose"));
+        }
+        for name in [
+            "innodb_buffer_pool_size",
+            "log_bin",
+            "tmp_table_size",
+            "init_connect",
+            "skip_name_resolve",
+            "plugin_load_add",
+            "wsrep_sst_auth",
+            "port_open_timeout",
+            "ssl_cert",
+            "max_user_connections",
+        ] {
+            check(name, None);
+        }
+        // Whatever a study says, this is the last word.
+        let spelled = [("loose_anything", SettingValue::Switch(false))];
+        assert!(text(&spelled, None, true).unwrap().ends_with("skip_networking = ON\n"));
     }
 }

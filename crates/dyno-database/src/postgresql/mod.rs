@@ -26,6 +26,7 @@ pub(crate) use data::data_shape;
 pub(crate) use files::{file_kind, thread_group};
 pub(crate) use private::start;
 pub use probe::pgbouncer::{Pool, parse_pools};
+pub(crate) use settings::refused_setting;
 
 use crate::{DeployError, Endpoint, ServerFacts};
 use protocol::ScramCache;

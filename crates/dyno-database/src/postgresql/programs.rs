@@ -1,11 +1,10 @@
 //! Finds PostgreSQL's programs on this machine.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use dyno_host::Keeper;
 
-use crate::{DeployError, ServerSpec};
+use crate::{DeployError, ServerSpec, version_fits};
 
 /// Where Debian and its descendants keep one folder a version.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
@@ -26,7 +25,8 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
         Some(folder) => vec![folder.clone(), folder.join("bin")],
         None => usual_folders(keeper),
     };
-    let found: Vec<Programs> = folders.iter().filter_map(|folder| look_in(folder)).collect();
+    let found: Vec<Programs> =
+        folders.iter().filter_map(|folder| look_in(folder, keeper)).collect();
     choose(&found, spec.version.as_deref()).cloned().ok_or_else(|| missing(&folders, &found, spec))
 }
 
@@ -42,26 +42,27 @@ fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
 }
 
 /// The programs in a folder, if both are there and tell their version.
-fn look_in(folder: &Path) -> Option<Programs> {
+fn look_in(folder: &Path, keeper: &Keeper) -> Option<Programs> {
     if !folder.join("initdb").is_file() {
         return None;
     }
-    let output = Command::new(folder.join("postgres")).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let version = text.trim().strip_prefix("postgres (PostgreSQL) ")?;
+    let text = keeper.ask(&folder.join("postgres"), &["--version"]).ok()?;
+    let version = text.strip_prefix("postgres (PostgreSQL) ")?;
     Some(Programs { folder: folder.to_owned(), version: version.to_owned() })
 }
 
 /// The newest one whose version begins with what is wanted; among equals the first.
 fn choose<'a>(found: &'a [Programs], wanted: Option<&str>) -> Option<&'a Programs> {
-    let fits = |programs: &&Programs| wanted.is_none_or(|wanted| begins(&programs.version, wanted));
+    let fits =
+        |programs: &&Programs| wanted.is_none_or(|wanted| version_fits(&programs.version, wanted));
     found.iter().rev().filter(fits).max_by_key(|programs| numbers(&programs.version))
 }
 
-/// Whether a version begins with these numbers: `15.1` begins `15.1 (Debian)`, not `15.14`.
-pub(super) fn begins(version: &str, wanted: &str) -> bool {
-    let rest = version.strip_prefix(wanted);
-    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+impl Programs {
+    /// The first number of their version.
+    pub(super) fn major(&self) -> u32 {
+        numbers(&self.version).first().copied().unwrap_or_default()
+    }
 }
 
 /// `16beta2 (…)` as 16, `15.14 (Debian …)` as 15, 14.

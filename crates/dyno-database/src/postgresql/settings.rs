@@ -9,40 +9,92 @@ use dyno_units::SettingValue;
 use crate::DeployError;
 
 /// Settings by which Dyno reaches the server it started.
-const OURS: [&str; 10] = [
-    "port",
-    "listen_addresses",
-    "unix_socket_directories",
-    "unix_socket_permissions",
-    "unix_socket_group",
+const OURS: [&str; 9] = [
+    "config_file",
     "data_directory",
-    "hba_file",
-    "logging_collector",
-    "log_destination",
     "external_pid_file",
+    "include",
+    "include_dir",
+    "include_if_exists",
+    "log_destination",
+    "logging_collector",
+    "unix_socket_directories",
 ];
 
-/// The line after which the settings of a private server follow.
-const HEADING: &str = "\n# Added by Dyno.\n";
+/// Settings by which others could reach it, too.
+const NETWORK: [&str; 8] = [
+    "bonjour",
+    "bonjour_name",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "port",
+    "unix_socket_group",
+    "unix_socket_permissions",
+];
 
-/// The text of a `postgresql.conf` without what an earlier server of Dyno's has added.
-pub(super) fn without_added(text: &str) -> &str {
-    text.split_once(HEADING).map_or(text, |(before, _)| before)
+/// The name of the socket in its folder. Its number is no port of the network's.
+pub(super) const SOCKET: &str = ".s.PGSQL.5432";
+
+/// The name of a private server's configuration, beside its data.
+pub(super) const CONFIGURATION_FILE: &str = "postgresql.conf";
+
+/// The name of the file that says who may log in, beside its data.
+pub(super) const ACCESS_FILE: &str = "pg_hba.conf";
+
+/// Who may log in: whoever reaches the socket, whose folder is private to the server's user.
+pub(super) const ACCESS: &str = "local all all trust\nhost all all all reject\n";
+
+/// Why a private server must not have this setting; none if it may.
+pub(crate) fn refused_setting(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    if NETWORK.contains(&name.as_str()) {
+        return Some(format!(
+            "the setting `{name}` would open a private server to others: it has a socket that only \
+             Dyno reaches, and no port. Leave the setting out; or start such a server yourself and \
+             name it by its URL"
+        ));
+    }
+    OURS.contains(&name.as_str()).then(|| {
+        format!("the setting `{name}` of a private PostgreSQL is made by Dyno; leave it out")
+    })
 }
 
-/// The lines to append to `postgresql.conf`; there, later lines win.
+/// The arguments of the server. They win over whatever is in a file, `postgresql.auto.conf` (which
+/// a server writes itself) included: so here is what must not be changed.
+pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let mut sockets = sockets.display().to_string();
+    if sockets.contains([',', '"']) {
+        // A list of folders: the quotes keep it one.
+        sockets = format!("\"{}\"", sockets.replace('"', "\"\""));
+    }
+    let settings = [
+        ("config_file", file(CONFIGURATION_FILE)),
+        ("hba_file", file(ACCESS_FILE)),
+        ("listen_addresses", String::new()),
+        ("unix_socket_directories", sockets),
+        ("unix_socket_permissions", "0700".to_owned()),
+        ("port", "5432".to_owned()),
+        ("logging_collector", "off".to_owned()),
+        ("log_destination", "stderr".to_owned()),
+    ];
+    let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
+    for (name, value) in settings {
+        arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
+    }
+    arguments
+}
+
+/// The server's configuration: what `initdb` has written, then the settings of the study, which win.
 pub(super) fn configuration(
     settings: &BTreeMap<String, SettingValue>,
-    sockets: &Path,
+    data: &Path,
 ) -> Result<String, DeployError> {
-    let mut out = String::from(HEADING);
+    let mut out = format!("include {}\n", quoted(&data.join("postgresql.conf").to_string_lossy()));
     let mut line = |name: &str, value: &str| {
         writeln!(out, "{name} = {value}").expect("a string takes all text");
     };
-    line("listen_addresses", "'127.0.0.1'");
-    line("unix_socket_directories", &quoted(&sockets.to_string_lossy()));
-    line("logging_collector", "off");
-    line("log_destination", "'stderr'");
     for (name, value) in settings {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
         if name.is_empty() || !name.chars().all(plain) {
@@ -50,10 +102,8 @@ pub(super) fn configuration(
                 "`{name}` is not the name of a PostgreSQL setting"
             )));
         }
-        if OURS.contains(&name.to_ascii_lowercase().as_str()) {
-            return Err(DeployError::new(format!(
-                "the setting `{name}` of a private PostgreSQL is made by Dyno; leave it out"
-            )));
+        if let Some(why) = refused_setting(name) {
+            return Err(DeployError::new(why));
         }
         line(name, &spelled(name, value)?);
     }
@@ -120,17 +170,47 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_server_added_is_taken_out() {
-        let fresh = "# as initdb made it\n";
+    fn the_configuration_is_that_of_initdb_and_then_the_studys() {
         let settings = BTreeMap::from([("jit".to_owned(), SettingValue::Switch(false))]);
-        let added = configuration(&settings, Path::new("/s")).unwrap();
-        assert_eq!(without_added(&format!("{fresh}{added}")), fresh);
-        assert_eq!(without_added(fresh), fresh);
+        let text = configuration(&settings, Path::new("/a 'b'/data")).unwrap();
+        assert_eq!(text, "include '/a ''b''/data/postgresql.conf'\njit = off\n");
+    }
+
+    #[test]
+    fn what_must_not_be_changed_is_on_the_command_line() {
+        let arguments =
+            arguments(Path::new("/f"), Path::new("/f/data"), Path::new("/f/run")).join(" ");
+        assert_eq!(
+            arguments,
+            "-D /f/data -c config_file=/f/postgresql.conf -c hba_file=/f/pg_hba.conf \
+             -c listen_addresses= -c unix_socket_directories=/f/run \
+             -c unix_socket_permissions=0700 -c port=5432 -c logging_collector=off \
+             -c log_destination=stderr"
+        );
+    }
+
+    #[test]
+    fn nothing_opens_a_private_server() {
+        let check = |name: &str, part: Option<&str>| {
+            let why = refused_setting(name);
+            assert_eq!(why.is_some(), part.is_some(), "{name}: {why:?}");
+            assert!(why.unwrap_or_default().contains(part.unwrap_or_default()), "{name}");
+        };
+        for name in ["listen_addresses", "Port", "HBA_FILE", "unix_socket_permissions"] {
+            check(name, Some("open a private server to others"));
+        }
+        for name in ["unix_socket_directories", "include_dir", "data_directory"] {
+            check(name, Some("made by Dyno"));
+        }
+        for name in ["shared_buffers", "ssl", "archive_command", "port_of_call.x"] {
+            check(name, None);
+        }
     }
 
     #[test]
     fn what_cannot_be_written_is_refused() {
-        check_refused("port", SettingValue::Integer(1), "made by Dyno");
+        check_refused("port", SettingValue::Integer(1), "would open a private server");
+        check_refused("include", SettingValue::Integer(1), "made by Dyno");
         check_refused("work mem", SettingValue::Integer(1), "not the name");
         check_refused("a", SettingValue::Text("1\nport = 2".to_owned()), "one line");
         check_refused("a", SettingValue::PercentOfMemory(10.0), "unknown memory");

@@ -11,7 +11,9 @@ use super::connection::SqliteConnection;
 use super::pragma::{self, Pragma};
 use crate::data::move_data;
 use crate::explain_cost::SqliteCost;
-use crate::{Access, CostSource, DebtMeter, DeployError, Server, ServerFacts, ServerSpec};
+use crate::{
+    Access, CostSource, DebtMeter, DeployError, Server, ServerFacts, ServerSpec, version_fits,
+};
 
 /// Name of the database file in its folder.
 const DATABASE_FILE: &str = "dyno.db";
@@ -53,7 +55,7 @@ fn database_in(
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let version = rusqlite::version();
     if let Some(wanted) = &spec.version
-        && !version.starts_with(wanted.as_str())
+        && !version_fits(version, wanted)
     {
         return Err(DeployError::new(format!(
             "SQLite is built into Dyno in version {version}; version {wanted} cannot be had"
@@ -168,12 +170,12 @@ impl Database {
         }
     }
 
-    /// Bytes of the file and of those beside it.
+    /// Bytes on disk of the file and of those beside it.
     pub(super) fn bytes(&self) -> u64 {
         let size = |suffix: &str| {
             let mut path = self.path.clone().into_os_string();
             path.push(suffix);
-            std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+            dyno_host::folder_bytes(Path::new(&path)).unwrap_or(0)
         };
         SIDE_FILES.iter().map(|suffix| size(suffix)).sum()
     }

@@ -2,7 +2,9 @@
 
 use std::cell::{Ref, RefCell};
 use std::fs;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -116,6 +118,35 @@ impl Fixture {
         self.server().facts().unwrap().settings[name].clone()
     }
 
+    /// A port of the loopback that leads to the server's socket, for as long as the test runs; only
+    /// for this user, because the server asks its superuser for no password.
+    pub(crate) fn relay(&self) -> u16 {
+        let socket = self.setting("socket");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let me = rustix::process::geteuid().as_raw();
+            let is_mine = |client: &TcpStream| {
+                let from = client.peer_addr().map_or(0, |address| address.port());
+                dyno_host::user_of_client(from) == Some(me)
+            };
+            for client in listener.incoming().flatten().filter(is_mine) {
+                let Ok(server) = UnixStream::connect(&socket) else { continue };
+                let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+                let (mut from, mut to) = (server, client);
+                thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        });
+        port
+    }
+
     pub(crate) fn socket_endpoint(&self, user: &str, password: Option<&str>) -> Endpoint {
         Endpoint {
             protocol: Protocol::MySql,
@@ -125,6 +156,11 @@ impl Fixture {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
         }
+    }
+
+    /// The server, and the folder that it is in for as long as that is held.
+    pub(crate) fn into_server(self) -> (TempDir, Box<dyn Server>) {
+        (self.root, self.server.into_inner())
     }
 
     /// Stops the server; nothing of it may be left.

@@ -59,6 +59,68 @@ fn a_private_server_lives_and_leaves_nothing() {
     assert!(connection.query("SELECT 1").unwrap_err().class.loses_connection());
 }
 
+/// Segments of System V shared memory that a process has made.
+fn segments_of(pid: i32) -> usize {
+    let text = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    let creator = |line: &str| line.split_whitespace().nth(4).map(str::to_owned);
+    text.lines().filter(|line| creator(line) == Some(pid.to_string())).count()
+}
+
+/// Files of POSIX shared memory that a process uses.
+fn shared_files_of(pid: i32) -> Vec<String> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    paths.filter(|path| path.starts_with("/dev/shm/PostgreSQL.")).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_server_that_is_killed_is_told_and_leaves_no_shared_memory() {
+    let laboratory = Laboratory::new();
+    let server = start_with(&laboratory, &[]).unwrap();
+    let pid = server.processes()[0];
+    let files = shared_files_of(pid);
+    assert!(!files.is_empty() && segments_of(pid) > 0);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    assert!(server.check_alive().is_err());
+    let error = server.stop().unwrap_err();
+    assert!(
+        error.message.contains("was to stop in order, and it was ended by signal 9"),
+        "{error}"
+    );
+    assert_eq!(segments_of(pid), 0);
+    let left: Vec<&String> = files.iter().filter(|path| std::fs::exists(path).unwrap()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(leftovers(&laboratory), [""; 0]);
+}
+
+#[test]
+fn a_server_that_opens_a_port_after_all_is_not_used() {
+    let laboratory = Laboratory::new();
+    let check = |name: &str| {
+        let value = SettingValue::Text("*".to_owned());
+        let error = start_with(&laboratory, &[(name, value)]).err().expect("refused").message;
+        assert!(error.contains("open a private server to others"), "{error}");
+    };
+    check("listen_addresses");
+    check("Hba_File");
+    let server = start_with(&laboratory, &[]).unwrap();
+    let mut connection = (server.connector())().unwrap();
+    // What a server has written into its own configuration does not count either.
+    connection.query("ALTER SYSTEM SET listen_addresses = '*'").unwrap();
+    drop(connection);
+    let data = laboratory.keeper.make_folder("data").unwrap().join("data");
+    server.hand_over(&data).unwrap();
+    let server =
+        dyno_database::start_on(&data, &spec(&[]), &laboratory.keeper, &laboratory.clock).unwrap();
+    assert_eq!(server.facts().unwrap().settings["listen_addresses"], "");
+    assert_eq!(dyno_host::listens_by_network(server.processes()[0]).unwrap(), [""; 0]);
+    server.stop().unwrap();
+}
+
 #[test]
 fn refused_settings_are_told_in_the_servers_words() {
     let laboratory = Laboratory::new();
@@ -72,7 +134,7 @@ fn refused_settings_are_told_in_the_servers_words() {
     assert!(error.log.iter().any(|line| line.contains("FATAL")), "{:?}", error.log);
     check("shared_buffers", number(1), "outside the valid range");
     check("fsync", SettingValue::Text("perhaps".to_owned()), "requires a Boolean value");
-    check("port", number(5432), "made by Dyno");
+    check("port", number(5432), "would open a private server to others");
     let mut engine = spec(&[]);
     engine.engine = Some("InnoDB".to_owned());
     let error = start(&engine, &laboratory.keeper, &laboratory.clock).err().unwrap();
@@ -145,8 +207,8 @@ fn an_attached_server_that_ends_is_noticed() {
     let laboratory = Laboratory::new();
     let private = start_with(&laboratory, &[("fsync", SettingValue::Switch(false))]).unwrap();
     let mut connection = (private.connector())().unwrap();
-    let port = connection.query("SHOW port").unwrap()[0][0].clone().unwrap();
-    let url = format!("postgresql://dyno@127.0.0.1:{port}/dyno");
+    let folder = connection.query("SHOW unix_socket_directories").unwrap()[0][0].clone().unwrap();
+    let url = format!("postgresql://dyno@x:5432/dyno?host={folder}");
     let mut attached = attach(&Endpoint::from_url(&url).unwrap(), false).unwrap();
     assert_eq!(attached.down(), None);
     // An idle connection that is ended says nothing about the server.
@@ -160,5 +222,6 @@ fn an_attached_server_that_ends_is_noticed() {
     private.stop().unwrap();
     let reason = attached.down().expect("it is down");
     assert!(reason.contains("terminating connection"), "{reason}");
-    assert!(reason.contains(&format!("cannot connect to 127.0.0.1:{port}")), "{reason}");
+    let socket = format!("cannot connect to {folder}/.s.PGSQL.5432");
+    assert!(reason.contains(&socket), "{reason}");
 }

@@ -82,7 +82,7 @@ fn certificates_are_verified_where_asked() {
     let verify = |roots: &str| TlsMode::Verify { roots: fixture(roots) };
     for host in ["localhost", "127.0.0.1"] {
         let address = Address::Tcp { host: host.to_owned(), port: server.port };
-        let good = Endpoint { address, tls: verify("tls-root.pem"), ..server.endpoint.clone() };
+        let good = Endpoint { address, tls: verify("tls-root.pem"), ..server.tcp() };
         assert!(connect(&good).unwrap().is_tls());
         let bad = Endpoint { tls: verify("tls-other-root.pem"), ..good.clone() };
         check_refused(&bad, "invalid peer certificate");

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use dyno_database::postgresql::connect;
-use dyno_database::{Address, Endpoint, Protocol, Server, ServerSpec, TlsMode, start};
-use dyno_host::Keeper;
+use dyno_database::{Address, Endpoint, Protocol, Secret, ServerSpec, TlsMode};
+use dyno_host::{Keeper, KeptProcess, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::Connection;
 
@@ -78,12 +79,15 @@ pub(crate) fn spec(settings: &[(&str, SettingValue)]) -> ServerSpec {
     }
 }
 
+/// A server that listens on a port of the loopback, which a private one does not: started as
+/// somebody would start it who names it by its URL. By the port, its superuser has a password.
 pub(crate) struct TestServer {
     pub(crate) endpoint: Endpoint,
     pub(crate) port: u16,
-    server: Mutex<Option<Box<dyn Server>>>,
+    password: String,
+    process: Mutex<KeptProcess>,
     // Goes last, with the folder that the server was in.
-    _laboratory: Laboratory,
+    laboratory: Laboratory,
 }
 
 static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
@@ -103,35 +107,81 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
+const MINUTE: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// The folder with the newest programs of this machine.
+fn programs(keeper: &Keeper) -> PathBuf {
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = debian.map(|version| version.path().join("bin/postgres")).max();
+    let found = found.or_else(|| keeper.find_program("postgres", &[]));
+    found.expect("PostgreSQL is installed").parent().unwrap().to_owned()
+}
+
 impl TestServer {
     fn start() -> TestServer {
         let laboratory = Laboratory::new();
-        // Nothing here has to survive a power cut.
-        let spec = spec(&[("fsync", SettingValue::Switch(false))]);
-        let server = start(&spec, &laboratory.keeper, &laboratory.clock)
-            .unwrap_or_else(|error| panic!("{error}\n{}", error.log.join("\n")));
-        let mut connection = (server.connector())().unwrap();
-        let mut show = |name: &str| {
-            connection.query(&format!("SHOW {name}")).unwrap().remove(0).remove(0).unwrap()
+        let (keeper, clock) = (&laboratory.keeper, laboratory.clock.as_ref());
+        let programs = programs(keeper);
+        let folder = keeper.make_folder("attached").unwrap();
+        let inner = |name: &str| keeper.make_inner(&folder, name).unwrap();
+        let (data, run) = (inner("data"), inner("run"));
+        let process = |program: &str, arguments: &str| ProcessSpec {
+            program: programs.join(program),
+            arguments: arguments.split_whitespace().map(str::to_owned).collect(),
+            log: folder.join("log"),
+            needs_name: true,
+            ..ProcessSpec::default()
         };
-        let port: u16 = show("port").parse().unwrap();
-        let folder = PathBuf::from(show("unix_socket_directories"));
-        let endpoint = Endpoint {
-            protocol: Protocol::PostgreSql,
-            address: Address::Unix(folder.join(format!(".s.PGSQL.{port}"))),
-            user: "dyno".to_owned(),
-            password: None,
-            catalog: "dyno".to_owned(),
-            tls: TlsMode::Off,
-        };
+        let arguments = "--username=dyno --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync";
+        let initdb = process("initdb", &format!("-D {} {arguments}", data.display()));
+        keeper.run(&folder, &initdb, clock, MINUTE).unwrap();
+        // All who log in here have a password, or may nothing.
+        let rules = "local all all trust\nhost all of_md5 all md5\n\
+                     host all of_scram all scram-sha-256\nhost all of_plain all password\n\
+                     host all of_trust all trust\nhost all of_nobody all reject\n\
+                     host all all all scram-sha-256\n";
+        let hba = keeper.write_file(&folder, "hba", rules).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let arguments = format!(
+            "-D {} -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} \
+             -c hba_file={} -c fsync=off",
+            data.display(),
+            run.display(),
+            hba.display()
+        );
+        let spec = ProcessSpec { needs_name: false, ..process("postgres", &arguments) };
         let server = TestServer {
-            endpoint,
+            endpoint: Endpoint {
+                protocol: Protocol::PostgreSql,
+                address: Address::Unix(run.join(format!(".s.PGSQL.{port}"))),
+                user: "dyno".to_owned(),
+                password: None,
+                catalog: "dyno".to_owned(),
+                tls: TlsMode::Off,
+            },
             port,
-            server: Mutex::new(Some(server)),
-            _laboratory: laboratory,
+            password: format!("of-this-run-{}-{port}", std::process::id()),
+            process: Mutex::new(keeper.spawn(&folder, &spec).unwrap()),
+            laboratory,
         };
+        server.make_catalog();
         server.set_up_authentication();
         server
+    }
+
+    fn make_catalog(&self) {
+        let maintenance = Endpoint { catalog: "postgres".to_owned(), ..self.endpoint.clone() };
+        let clock = &self.laboratory.clock;
+        let until = clock.now() + MINUTE;
+        let mut connection = loop {
+            match connect(&maintenance) {
+                Ok(connection) => break connection,
+                Err(error) => assert!(clock.now() < until, "{error}"),
+            }
+            clock.sleep_until(clock.now() + Nanoseconds::from_millis(20));
+        };
+        connection.query("CREATE DATABASE dyno").unwrap();
+        connection.query(&format!("ALTER ROLE dyno PASSWORD '{}'", self.password)).unwrap();
     }
 
     /// Makes users who log in by each method, gives the server a certificate, and waits until
@@ -146,10 +196,6 @@ impl TestServer {
         query("CREATE ROLE of_trust LOGIN");
         query("CREATE ROLE of_nobody LOGIN");
         let data = PathBuf::from(query("SHOW data_directory").remove(0).remove(0).unwrap());
-        let hba = data.join("pg_hba.conf");
-        let rules = "host all of_md5 all md5\nhost all of_scram all scram-sha-256\n\
-                     host all of_plain all password\nhost all of_nobody all reject\n";
-        fs::write(&hba, [rules.as_bytes(), &fs::read(&hba).unwrap()].concat()).unwrap();
         let owner = fs::metadata(&data).unwrap();
         for (from, to) in [("tls-server.pem", "server.crt"), ("tls-server.key", "server.key")] {
             let to = data.join(to);
@@ -174,20 +220,22 @@ impl TestServer {
 
     pub(crate) fn tcp(&self) -> Endpoint {
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port };
-        Endpoint { address, ..self.endpoint.clone() }
+        let password = Some(Secret::new(&self.password));
+        Endpoint { address, password, ..self.endpoint.clone() }
     }
 
     /// A connection of the reference driver.
     pub(crate) fn reference(&self) -> postgres::Client {
-        let sql = format!("host=127.0.0.1 port={} user=dyno dbname=dyno", self.port);
-        postgres::Client::connect(&sql, postgres::NoTls).unwrap()
+        let (port, password) = (self.port, &self.password);
+        let parameters =
+            format!("host=127.0.0.1 port={port} user=dyno dbname=dyno password={password}");
+        postgres::Client::connect(&parameters, postgres::NoTls).unwrap()
     }
 }
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        if let Some(server) = self.server.lock().unwrap().take() {
-            server.stop().unwrap();
-        }
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = process.stop("INT", self.laboratory.clock.as_ref(), MINUTE);
     }
 }

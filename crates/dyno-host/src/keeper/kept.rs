@@ -15,6 +15,20 @@ pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 /// A family that still grows after so many rounds has a member that cannot be stopped.
 const FREEZE_ROUNDS_MAX: usize = 100;
 
+/// A process that a signal or a debugger has stopped for so long is not waited for any longer.
+const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+
+/// How a process came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HowStopped {
+    /// By itself: it had ended before, or did so when it was asked to.
+    Ended,
+    /// It did not end within the limit, and was killed.
+    Killed,
+    /// It did not run at all (a signal or a debugger had stopped it), and was killed.
+    KilledFrozen,
+}
+
 /// A process that Dyno started. Dropping it kills it, with all processes it started itself.
 #[derive(Debug)]
 pub struct KeptProcess {
@@ -45,21 +59,35 @@ impl KeptProcess {
 
     /// Asks it to end with this signal (`TERM`, `INT`, `QUIT`, `HUP` or `KILL`), waits up to
     /// `limit`, then kills it. Any other name counts as `KILL`: it must end in every case.
-    pub fn stop(&mut self, signal: &str, clock: &dyn Clock, limit: Nanoseconds) {
+    pub fn stop(&mut self, signal: &str, clock: &dyn Clock, limit: Nanoseconds) -> HowStopped {
         if self.ended().is_some() {
-            return;
+            return HowStopped::Ended;
         }
         let signal = signal_named(signal).unwrap_or(Signal::KILL);
         // It may end by itself just now: then there is nobody left to tell.
         let _ = rustix::process::kill_process(self.pid, signal);
         let until = clock.now() + limit;
+        let mut ran_last = clock.now();
         while clock.now() < until {
             if self.ended().is_some() {
-                return;
+                return HowStopped::Ended;
+            }
+            if !self.is_frozen() {
+                ran_last = clock.now();
+            } else if clock.now() >= ran_last + FROZEN_LIMIT {
+                self.kill();
+                return HowStopped::KilledFrozen;
             }
             clock.sleep_until(clock.now() + POLL);
         }
         self.kill();
+        HowStopped::Killed
+    }
+
+    /// Whether a signal or a debugger keeps it from running.
+    fn is_frozen(&self) -> bool {
+        let stat = ProcessStat::read(Path::new("/proc"), self.pid());
+        stat.is_some_and(|stat| stat.is_stopped())
     }
 
     /// Whether it has ended, and well: by itself or when asked to, with exit code 0.

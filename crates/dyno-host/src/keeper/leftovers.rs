@@ -1,23 +1,29 @@
 //! Ends what a killed run left over: servers that still run, folders that still fill the disk.
 //!
-//! Everything rests on proof. A folder counts only with its owner file; the owner counts as dead
-//! only if its process id is free or was given to a process with another start time; a process is
-//! ended only if its start time is the noted one and its folder or command line says that it
-//! belongs to the folder, or if its environment carries the mark of the folder.
+//! Everything rests on proof. A folder counts only with its owner file, which holds the token that
+//! lies in the folder; its owner counts as dead only if nobody holds the lock of the owner file, and
+//! its process id is free or was given to a process with another start time, or the machine has been
+//! booted since. A process is ended only if its start time is the noted one and its folder or
+//! command line says that it belongs to the folder, or if its environment carries the mark of the
+//! folder. And no folder is removed in which a process stands, has a file open, or keeps a log.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dyno_units::{Clock, Nanoseconds};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
+use super::files::open_own;
 use super::kept::{POLL, freeze_descendants, kill_identity, signal_identity};
-use super::owner::{OWNER_SUFFIX, Owner, Standing};
+use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE, take_lock};
 use super::{FOLDER_MARK, Keeper, KeeperError};
-use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_processes};
+use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
+use crate::storage::unescaped;
 
 /// First the polite way, then the quick one of database servers, then the kernel's.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
@@ -30,55 +36,159 @@ const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// Ends the leftovers of all dead Dyno runs under the keeper's root.
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
     // Two runs that begin together need not both do it; the lock ends with this process at last.
-    let Ok(lock) = fs::File::open(&keeper.root) else { return Vec::new() };
+    let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
     if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Vec::new();
     }
-    owned_folders(&keeper.root).iter().flat_map(|folder| end_one(keeper, folder, clock)).collect()
+    remove_unfinished(&keeper.root);
+    named(&keeper.root, OWNER_SUFFIX)
+        .iter()
+        .flat_map(|folder| end_one(keeper, folder, clock))
+        .collect()
 }
 
-/// The folders under the root that have an owner file.
-fn owned_folders(root: &Path) -> Vec<PathBuf> {
+/// The paths under the root that end like this, without that ending.
+fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
-    let mut folders: Vec<PathBuf> = entries
+    let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
-            Some(root.join(name.to_str()?.strip_suffix(OWNER_SUFFIX)?))
+            Some(root.join(name.to_str()?.strip_suffix(suffix)?))
         })
         .collect();
-    folders.sort();
-    folders
+    paths.sort();
+    paths
+}
+
+/// Removes owner files that a killed Dyno has begun to write. Who still writes one has locked it.
+fn remove_unfinished(root: &Path) {
+    for folder in named(root, FRESH_SUFFIX) {
+        let path = Owner::path_of(&folder).with_extension("json.new");
+        let Ok(file) = open_own(&path, OFlags::RDWR, Mode::empty()) else { continue };
+        if take_lock(&file, &path) {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
-    let Ok(owner) = Owner::read(folder) else { return Vec::new() };
+    let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
+    // Held until the end of this function: the Dyno that made it is dead, and no other one is at it.
+    if !take_lock(&file, &Owner::path_of(folder)) {
+        return Vec::new();
+    }
     let mut told = Vec::new();
     match owner.standing(&keeper.me, &keeper.proc_root) {
         Standing::Ours | Standing::MayLive => return told,
-        Standing::Dead => {
-            // One that was started while others were ended shows up in the next round.
-            for _ in 0..ROUNDS_MAX {
-                let left = leftover_processes(&keeper.proc_root, &owner);
-                if left.is_empty() {
-                    break;
-                }
-                for (process, name) in left {
-                    end_process(&keeper.proc_root, process, clock);
-                    told.push(format!(
-                        "ended {name} (process {}), left over by an earlier run in {}",
-                        process.pid,
-                        folder.display()
-                    ));
-                }
+        Standing::Dead => told = end_processes(keeper, &owner, clock),
+        Standing::EarlierBoot => {
+            // A machine that shares this disk has another boot as well, and writes.
+            if is_newer(folder, &file, keeper.me.boot_unix_s) {
+                return told;
             }
         }
-        Standing::EarlierBoot => {}
     }
-    match remove(folder) {
+    match remove_leftover(keeper, &owner) {
         Ok(()) => told.push(format!("removed {}, left over by an earlier run", folder.display())),
         Err(error) => told.push(error.to_string()),
     }
     told
+}
+
+fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<String> {
+    let mut told = Vec::new();
+    // One that was started while others were ended shows up in the next round.
+    for _ in 0..ROUNDS_MAX {
+        let left = leftover_processes(&keeper.proc_root, owner);
+        if left.is_empty() {
+            break;
+        }
+        for (process, name) in left {
+            end_process(&keeper.proc_root, process, clock);
+            told.push(format!(
+                "ended {name} (process {}), left over by an earlier run in {}",
+                process.pid,
+                owner.folder.display()
+            ));
+        }
+    }
+    told
+}
+
+/// Removes a folder whose Dyno is dead, unless somebody is still at it.
+fn remove_leftover(keeper: &Keeper, owner: &Owner) -> Result<(), KeeperError> {
+    let folder = &owner.folder;
+    let alone = |why: String| {
+        Err(KeeperError(format!("{} looks left over, but is left alone: {why}", folder.display())))
+    };
+    if fs::symlink_metadata(folder).is_ok_and(|facts| facts.is_dir()) {
+        if !owner.has_signed() && !is_bare(folder) {
+            return alone(format!("it does not hold the token of {}", folder.display()));
+        }
+        if let Some((pid, name)) = process_in(&keeper.proc_root, folder) {
+            return alone(format!("process {pid} ({name}) works in it"));
+        }
+        if let Some(log) = held_log(folder) {
+            return alone(format!("a process still writes to {}", log.display()));
+        }
+        keeper.clean_up_after_crash(owner);
+    }
+    remove(folder)
+}
+
+/// Whether there is nothing in the folder but, at most, the place of its token: a Dyno was killed
+/// just after it had made it.
+fn is_bare(folder: &Path) -> bool {
+    fs::read_dir(folder)
+        .is_ok_and(|mut all| all.all(|entry| entry.is_ok_and(|e| e.file_name() == TOKEN_FILE)))
+}
+
+/// Whether anything in the folder, or its owner file, was written after this moment (in seconds
+/// since 1970). What cannot be looked at counts as written.
+fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
+    if owner_file.metadata().map_or(true, |facts| facts.mtime() >= unix_s) {
+        return true;
+    }
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        match fs::symlink_metadata(&path) {
+            Ok(facts) if facts.mtime() >= unix_s => return true,
+            Ok(facts) if facts.is_dir() => {
+                let Ok(entries) = fs::read_dir(&path) else { return true };
+                open.extend(entries.flatten().map(|entry| entry.path()));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => return true,
+        }
+    }
+    false
+}
+
+/// A living process, other than this one, that stands in the folder or has a file open in it.
+fn process_in(proc_root: &Path, folder: &Path) -> Option<(i32, String)> {
+    let own = i32::try_from(std::process::id()).ok();
+    let is_in = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(folder));
+    list_pids(proc_root).into_iter().filter(|pid| Some(*pid) != own).find_map(|pid| {
+        let process = proc_root.join(pid.to_string());
+        // Those of other users cannot be looked into, and cannot be in the folder either.
+        let files = || fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let is_inside = is_in(&process.join("cwd")) || files().any(|file| is_in(&file.path()));
+        let stat = is_inside.then(|| ProcessStat::read(proc_root, pid)).flatten()?;
+        stat.is_alive().then_some((pid, stat.name))
+    })
+}
+
+/// A log in the folder that a process still has open, wherever it runs: whoever writes to a log
+/// that the keeper has opened holds a lock on it.
+fn held_log(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    entries.flatten().map(|entry| entry.path()).find(|path| {
+        open_own(path, OFlags::RDWR, Mode::empty()).is_ok_and(|file| {
+            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+        })
+    })
 }
 
 /// The processes that are proved to be left over in this owner's folder.
@@ -181,31 +291,47 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
             if let Some(mount) = mount_inside(&mounts, folder) {
                 return Err(refuse(format!("{mount} is mounted in it; unmount that first")));
             }
-            // The standard library opens each level without following links.
-            match fs::remove_dir_all(folder) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            match remove_contents(folder) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
                     return Err(refuse(e.to_string()));
                 }
                 _ => {}
             }
         }
         // Dyno was killed before it made the folder, or while it removed it.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(refuse(e.to_string())),
     }
     match fs::remove_file(Owner::path_of(folder)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
             Err(refuse(format!("its owner file stays: {e}")))
         }
         _ => Ok(()),
     }
 }
 
+/// Removes a folder and all in it; its token goes last, so that a Dyno that is killed meanwhile
+/// leaves a folder that the next one can still remove.
+fn remove_contents(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == TOKEN_FILE {
+            continue;
+        }
+        // The standard library opens each level without following links.
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir_all(folder)
+}
+
 /// The first mount point at or under the folder, from the text of `/proc/self/mountinfo`.
 pub(super) fn mount_inside(mountinfo: &str, folder: &Path) -> Option<String> {
     mountinfo.lines().find_map(|line| {
-        // The kernel writes a blank in a path as `\040`; folders of a keeper have none.
-        let point = line.split_ascii_whitespace().nth(4)?;
-        Path::new(point).starts_with(folder).then(|| point.to_owned())
+        let point = unescaped(line.split_ascii_whitespace().nth(4)?);
+        Path::new(&point).starts_with(folder).then_some(point)
     })
 }

@@ -1,26 +1,44 @@
 //! The owner file: whose a server folder is, and which processes were started in it.
 //!
-//! It lies beside the folder, not in it: a server may write in its own folder and could otherwise
-//! name processes that are not its own.
+//! It lies beside the folder, not in it, and carries a random token that lies in the folder as
+//! well: a file that somebody made up, or copied, speaks for no folder. The Dyno that it names
+//! holds a lock on it for as long as it lives, so that those who do not see each other's processes
+//! (in containers, or on machines that share a disk) see that much of each other.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::KeeperError;
+use super::files::{make, open_own, read_own};
 use crate::process_table::{ProcessIdentity, ProcessStat};
 
 /// How the name of an owner file ends.
 pub(super) const OWNER_SUFFIX: &str = ".owner.json";
+/// How the name of one ends that is still being written.
+pub(super) const FRESH_SUFFIX: &str = ".owner.json.new";
+/// The file in a folder that holds the token.
+pub(super) const TOKEN_FILE: &str = ".dyno-owner";
+/// Bytes of a token that are random.
+const TOKEN_BYTES: usize = 16;
+/// More than any owner file has.
+const OWNER_BYTES_MAX: u64 = 64 * 1024;
+/// How often a fresh owner file is made again when somebody cleans it away.
+const WRITE_TRIES: usize = 10;
 
 /// Who made a folder, and what runs in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     /// The folder, in full.
     pub(super) folder: PathBuf,
+    /// What the folder's token file holds.
+    pub(super) token: String,
+    /// The machine; empty where it has no id.
+    pub(super) machine: String,
     /// The boot in which the ids below mean something.
     pub(super) boot: String,
     /// The process id namespace in which they do: containers share a boot, but not their ids.
@@ -29,17 +47,33 @@ pub(super) struct Owner {
     pub(super) dyno: ProcessIdentity,
     /// The processes started in the folder.
     pub(super) processes: Vec<ProcessIdentity>,
+    /// What removes a server's traces outside of the folder, if it died without doing so.
+    pub(super) after_crash: Option<AfterCrash>,
+}
+
+/// A program that removes what a server that died leaves outside of its folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterCrash {
+    /// The server died without doing so itself if this file is there, by its path in the folder.
+    pub if_there: PathBuf,
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
 }
 
 /// Where and when this Dyno lives: what makes a process id unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whoami {
+    pub(super) machine: String,
     pub(super) boot: String,
+    /// When this machine was booted, in seconds since 1970 UTC.
+    pub(super) boot_unix_s: i64,
     pub(super) namespace: String,
     pub(super) dyno: ProcessIdentity,
 }
 
-/// What is known about the Dyno that an owner file names.
+/// What is known about the Dyno that an owner file names, whose lock is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It is this very process.
@@ -48,7 +82,8 @@ pub(super) enum Standing {
     MayLive,
     /// It has ended, and so may be what it started.
     Dead,
-    /// It ended with an earlier boot, and so did all its processes.
+    /// It ended with an earlier boot, and so did all its processes, if nothing has been written
+    /// since this boot.
     EarlierBoot,
 }
 
@@ -62,26 +97,47 @@ impl Whoami {
                 proc_root.display()
             ))
         })?;
-        let boot_path = proc_root.join("sys/kernel/random/boot_id");
-        let boot = fs::read_to_string(&boot_path)
-            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", boot_path.display())))?;
+        let read = |path: PathBuf| {
+            fs::read_to_string(&path)
+                .map_err(|e| KeeperError(format!("{} cannot be read: {e}", path.display())))
+        };
+        let boot = read(proc_root.join("sys/kernel/random/boot_id"))?;
         let namespace = fs::read_link(proc_root.join("self/ns/pid"))
             .map(|link| link.to_string_lossy().into_owned())
             .unwrap_or_default();
-        Ok(Whoami { boot: boot.trim().to_owned(), namespace, dyno: stat.identity() })
+        // Containers often have none, and clones of a machine share it: it is one proof of several.
+        let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        Ok(Whoami {
+            machine: machine.trim().to_owned(),
+            boot: boot.trim().to_owned(),
+            boot_unix_s: boot_time(&read(proc_root.join("stat"))?).unwrap_or(0),
+            namespace,
+            dyno: stat.identity(),
+        })
     }
+}
+
+/// When the machine was booted, from the text of `/proc/stat`.
+fn boot_time(text: &str) -> Option<i64> {
+    text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
 }
 
 impl Owner {
     /// The owner file of a fresh folder of this Dyno.
-    pub(super) fn new(folder: &Path, me: &Whoami) -> Owner {
-        Owner {
+    pub(super) fn new(folder: &Path, me: &Whoami) -> Result<Owner, KeeperError> {
+        let token = random_token().map_err(|e| {
+            KeeperError(format!("there are no random numbers for {}: {e}", folder.display()))
+        })?;
+        Ok(Owner {
             folder: folder.to_owned(),
+            token,
+            machine: me.machine.clone(),
             boot: me.boot.clone(),
             namespace: me.namespace.clone(),
             dyno: me.dyno,
             processes: Vec::new(),
-        }
+            after_crash: None,
+        })
     }
 
     /// Where the owner file of a folder lies.
@@ -92,44 +148,51 @@ impl Owner {
     }
 
     /// Reads the owner file of a folder. It counts only if it is a plain file of Dyno's own user
-    /// that names this very folder.
-    pub(super) fn read(folder: &Path) -> Result<Owner, KeeperError> {
+    /// that names this very folder. The file that was read stays open.
+    pub(super) fn read(folder: &Path) -> Result<(File, Owner), KeeperError> {
         let path = Owner::path_of(folder);
         let refuse = |why: String| {
             KeeperError(format!("the owner file {} does not count: {why}", path.display()))
         };
-        let facts = fs::symlink_metadata(&path).map_err(|e| refuse(e.to_string()))?;
-        if !facts.is_file() {
-            return Err(refuse("it is not a plain file".into()));
-        }
-        if facts.uid() != rustix::process::geteuid().as_raw() {
-            return Err(refuse("it belongs to another user".into()));
-        }
-        let text = fs::read(&path).map_err(|e| refuse(e.to_string()))?;
+        let (file, text) = read_own(&path, OWNER_BYTES_MAX).map_err(|e| refuse(e.to_string()))?;
         let owner: Owner = serde_json::from_slice(&text).map_err(|e| refuse(e.to_string()))?;
         if owner.folder != folder {
             return Err(refuse(format!("it names {}", owner.folder.display())));
         }
-        Ok(owner)
+        Ok((file, owner))
     }
 
     /// Writes the owner file; whoever reads it meanwhile sees the old or the new one, whole.
-    pub(super) fn write(&self) -> Result<(), KeeperError> {
+    /// Returns it, locked from before it has its name.
+    pub(super) fn write(&self) -> Result<File, KeeperError> {
         let path = Owner::path_of(&self.folder);
         let fresh = path.with_extension("json.new");
-        let write = || -> std::io::Result<()> {
-            let text = serde_json::to_vec(self)?;
-            let mut options = fs::OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(0o644);
-            let mut file = options.open(&fresh)?;
-            file.write_all(&text)?;
-            fs::rename(&fresh, &path)
+        let write = || -> io::Result<File> {
+            let mut file = locked_fresh(&fresh)?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            fs::rename(&fresh, &path)?;
+            Ok(file)
         };
         write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
     }
 
-    /// Whether the Dyno that made the folder may still want it.
+    /// Puts the token into the folder.
+    pub(super) fn sign(&self) -> io::Result<()> {
+        make(&self.folder.join(TOKEN_FILE), self.token.as_bytes(), None)
+    }
+
+    /// Whether the folder holds this owner's token.
+    pub(super) fn has_signed(&self) -> bool {
+        let token = read_own(&self.folder.join(TOKEN_FILE), OWNER_BYTES_MAX);
+        self.token.len() == 2 * TOKEN_BYTES
+            && token.is_ok_and(|(_, token)| token == self.token.as_bytes())
+    }
+
+    /// Whether the Dyno that made the folder may still want it, as far as ids tell.
     pub(super) fn standing(&self, me: &Whoami, proc_root: &Path) -> Standing {
+        if self.machine != me.machine {
+            return Standing::MayLive;
+        }
         if self.boot != me.boot {
             return Standing::EarlierBoot;
         }
@@ -140,5 +203,58 @@ impl Owner {
             return Standing::Ours;
         }
         if self.dyno.is_alive(proc_root) { Standing::MayLive } else { Standing::Dead }
+    }
+}
+
+/// A fresh, empty file that is locked. Another Dyno may take one that is not locked yet for a
+/// leftover and remove it; then it is made again.
+fn locked_fresh(path: &Path) -> io::Result<File> {
+    for _ in 0..WRITE_TRIES {
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        if is_at(&file, path) {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    }
+    Err(io::Error::other("others remove it again and again"))
+}
+
+/// Takes the lock of a file, if it is free and the file still has this name.
+pub(super) fn take_lock(file: &File, path: &Path) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
+}
+
+/// Whether this is the file that has the name now.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(here), Ok(there)) => (here.dev(), here.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// Hexadecimal digits that nobody can guess.
+fn random_token() -> io::Result<String> {
+    let mut bytes = [0; TOKEN_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boot_time_is_read() {
+        assert_eq!(boot_time("cpu 1 2\nbtime 1763779000\nprocesses 5\n"), Some(1_763_779_000));
+        assert_eq!(boot_time("btime x\n"), None);
+        assert_eq!(boot_time(""), None);
+    }
+
+    #[test]
+    fn tokens_differ() {
+        let (one, other) = (random_token().expect("random"), random_token().expect("random"));
+        assert!(one.len() == 32 && one != other, "{one} {other}");
     }
 }

@@ -1,11 +1,9 @@
-//! Finds programs and users on this host.
+//! Finds programs on this host.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-use super::RunAs;
 
 /// Where programs usually lie. Servers are in the `sbin` folders, which PATH often leaves out.
 pub(super) const USUAL_FOLDERS: [&str; 8] = [
@@ -35,16 +33,4 @@ pub(super) fn find<'a>(name: &str, folders: impl Iterator<Item = &'a Path>) -> O
 
 fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
-}
-
-/// Looks a user up in the text of `/etc/passwd`.
-pub(super) fn find_user(passwd: &str, name: &str) -> Option<RunAs> {
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        if fields.next()? != name {
-            return None;
-        }
-        let uid = fields.nth(1)?.parse().ok()?;
-        Some(RunAs { uid, gid: fields.next()?.parse().ok()? })
-    })
 }

@@ -2,11 +2,14 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, UNIX_EPOCH};
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
-use super::owner::OWNER_SUFFIX;
+use super::owner::{OWNER_SUFFIX, TOKEN_FILE};
 use super::*;
 use crate::process_table::{ProcessIdentity, list_processes};
 
@@ -58,10 +61,24 @@ const DEAD_DYNO: ProcessIdentity = ProcessIdentity { pid: 2_000_000_000, start_t
 fn abandoned(keeper: &Keeper, name: &str) -> Owner {
     let folder = keeper.make_folder(name).expect("a folder");
     fs::write(folder.join("data"), "rows").expect("a file");
-    let mut owner = Owner::read(&folder).expect("an owner");
+    let (_, mut owner) = Owner::read(&folder).expect("an owner");
     owner.dyno = DEAD_DYNO;
     owner.write().expect("written");
+    // Its lock died with it.
+    keeper.owner_files().remove(&folder);
     owner
+}
+
+/// Makes everything in a folder, its owner file and itself as old as this.
+fn age(folder: &Path, unix_s: i64) {
+    let at = UNIX_EPOCH + Duration::from_secs(unix_s.unsigned_abs());
+    let mut open = vec![Owner::path_of(folder), folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).expect("readable").map(|e| e.expect("read").path()));
+        }
+        File::open(&path).and_then(|file| file.set_modified(at)).expect("aged");
+    }
 }
 
 /// A process that a killed run would leave: started in the folder, not by the keeper.
@@ -99,10 +116,18 @@ fn folders_are_private_distinct_and_owned() {
     assert!(name.starts_with("maria-db-10-11-"), "{name}");
     let facts = fs::metadata(&first).expect("made");
     assert_eq!(facts.mode() & 0o777, 0o700);
+    assert_eq!(facts.uid(), rustix::process::geteuid().as_raw());
+    let inner = keeper.make_inner(&first, "data").expect("an inner folder");
+    let facts = fs::metadata(&inner).expect("made");
+    assert_eq!(facts.mode() & 0o777, 0o700);
     if let Some(user) = keeper.run_as() {
         assert_eq!((facts.uid(), facts.gid()), (user.uid, user.gid));
     }
-    let owner = Owner::read(&first).expect("an owner");
+    for name in ["", ".", "..", "a/b", "../x", "data"] {
+        assert!(keeper.make_inner(&first, name).is_err(), "{name}");
+        assert!(keeper.write_file(&first, name, "x").is_err(), "{name}");
+    }
+    let (_, owner) = Owner::read(&first).expect("an owner");
     assert_eq!((owner.folder.as_path(), owner.dyno.pid), (first.as_path(), keeper.me.dyno.pid));
     keeper.remove_folder(&first).expect("removed");
     assert!(!first.exists() && !Owner::path_of(&first).exists() && second.exists());
@@ -142,7 +167,6 @@ fn a_process_runs_with_its_own_group_environment_and_user() {
     let (_outer, keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
     let spec = ProcessSpec {
-        run_as: keeper.run_as(),
         environment: vec![("EXTRA".into(), "yes".into())],
         ..shell(&folder, "id -u; id -G; pwd; env; cut -d' ' -f5 /proc/$$/stat; echo $$")
     };
@@ -213,12 +237,13 @@ fn a_log_that_is_a_link_is_refused() {
 
 #[test]
 fn an_unreachable_folder_is_told_before_the_start() {
-    let (outer, keeper) = keeper();
+    let (outer, mut keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o700)).expect("its mode");
-    let stranger =
-        ProcessSpec { run_as: Some(RunAs { uid: 54_321, gid: 54_321 }), ..shell(&folder, "true") };
-    let error = keeper.spawn(&folder, &stranger).expect_err("unreachable").to_string();
+    let user = RunAs { uid: 54_321, gid: 54_321 };
+    keeper.account = Some(Account { user, has_name: true });
+    let error = keeper.spawn(&folder, &shell(&folder, "true")).expect_err("unreachable");
+    let error = error.to_string();
     assert!(error.contains("does not let in the user"), "{error}");
 }
 
@@ -241,11 +266,12 @@ fn a_process_is_stopped_by_its_signal_or_by_force() {
     let mut polite = started(&shell(&folder, &format!("trap 'exit 7' INT; {wait}")));
     assert_eq!(polite.ended(), None);
     assert!(keeper.remove_folder(&folder).expect_err("it runs").to_string().contains("stop it"));
-    polite.stop("INT", &RealClock, LONG);
+    assert_eq!(polite.stop("INT", &RealClock, LONG), HowStopped::Ended);
     assert_eq!(polite.ended().as_deref(), Some("ended with exit code 7"));
 
     let mut stubborn = started(&shell(&folder, &format!("trap '' TERM; {wait}")));
-    stubborn.stop("TERM", &RealClock, Nanoseconds::from_millis(30));
+    let limit = Nanoseconds::from_millis(30);
+    assert_eq!(stubborn.stop("TERM", &RealClock, limit), HowStopped::Killed);
     assert!(stubborn.ended().is_some_and(|how| how.contains("signal 9")));
     keeper.remove_folder(&folder).expect("nothing runs any more");
 }
@@ -341,7 +367,7 @@ fn another_process_with_a_used_id_is_left_alone() {
     owner.processes.push(identity(i32::try_from(elsewhere.id()).expect("fits")));
     owner.write().expect("written");
     let told = keeper.end_leftovers(&RealClock);
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("works in it"), "{told:?}");
     for child in [&mut later, &mut elsewhere] {
         assert_eq!(child.try_wait().expect("readable"), None);
         child.kill().expect("killed");
@@ -372,21 +398,263 @@ fn folders_of_a_live_dyno_are_left_alone() {
     assert!(ours.exists() && !theirs.folder.exists() && container.folder.exists());
 }
 
+/// A folder of a Dyno that says it has lived in another boot.
+fn of_another_boot(keeper: &Keeper) -> Owner {
+    let mut owner = abandoned(keeper, "db");
+    owner.boot = "another one".into();
+    owner.dyno = keeper.me.dyno;
+    owner.processes.push(keeper.me.dyno);
+    owner.write().expect("written");
+    owner
+}
+
 #[test]
 fn after_a_reboot_ids_mean_nothing() {
     let (_outer, keeper) = keeper();
-    let mut owner = abandoned(&keeper, "db");
+    let owner = of_another_boot(&keeper);
+    age(&owner.folder, keeper.me.boot_unix_s - 60);
+    let told = keeper.end_leftovers(&RealClock);
+    assert!(!owner.folder.exists() && !Owner::path_of(&owner.folder).exists(), "{told:?}");
+}
+
+#[test]
+fn a_machine_that_shares_the_disk_keeps_its_folders() {
+    let (_outer, keeper) = keeper();
+    // Whoever writes now did not end with an earlier boot, whatever its boot is called.
+    let fresh = of_another_boot(&keeper);
+    let written = of_another_boot(&keeper);
+    age(&written.folder, keeper.me.boot_unix_s - 60);
+    fs::write(written.folder.join("data"), "more rows").expect("written");
+    let mut elsewhere = of_another_boot(&keeper);
+    elsewhere.machine = "another".into();
+    elsewhere.write().expect("written");
+    age(&elsewhere.folder, keeper.me.boot_unix_s - 60);
+    assert_eq!(keeper.end_leftovers(&RealClock), Vec::<String>::new());
+    assert!([fresh, written, elsewhere].iter().all(|owner| owner.folder.exists()));
+}
+
+#[test]
+fn a_folder_is_left_alone_while_a_process_is_in_it() {
+    let (_outer, keeper) = keeper();
+    let check = |owner: &Owner, part: &str| {
+        age(&owner.folder, keeper.me.boot_unix_s - 60);
+        let told = keeper.end_leftovers(&RealClock);
+        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+        assert!(owner.folder.join("data").exists());
+    };
+    let owner = of_another_boot(&keeper);
     let mut child = abandoned_child(&owner.folder);
-    let noted = identity(i32::try_from(child.id()).expect("fits"));
-    owner.boot = "an earlier one".into();
-    owner.dyno = noted;
-    owner.processes.push(noted);
-    owner.write().expect("written");
+    check(&owner, "(sleep) works in it");
+    child.kill().and_then(|()| child.wait()).expect("killed");
+
+    let open = File::open(owner.folder.join("data")).expect("opened");
+    let mut child = Command::new("sleep").arg("1000").stdin(open).spawn().expect("sleep");
+    check(&owner, "(sleep) works in it");
+    child.kill().and_then(|()| child.wait()).expect("killed");
+
+    // In another container nobody sees the process, but its log is locked.
+    let log = owner.folder.join("log");
+    let held = open_log(&owner.folder, &log).expect("opened");
+    check(&owner, "a process still writes to");
+    drop(held);
+    age(&owner.folder, keeper.me.boot_unix_s - 60);
     keeper.end_leftovers(&RealClock);
     assert!(!owner.folder.exists());
-    assert_eq!(child.try_wait().expect("readable"), None);
-    child.kill().expect("killed");
-    child.wait().expect("ended");
+}
+
+#[test]
+fn a_server_holds_its_log_and_so_its_folder() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let spec = shell(&folder, "sleep 1000");
+    let process = keeper.spawn(&folder, &spec).expect("starts");
+    let is_free = || {
+        let log = File::open(&spec.log).expect("a log");
+        rustix::fs::flock(&log, FlockOperation::NonBlockingLockExclusive).is_ok()
+    };
+    assert!(!is_free());
+    drop(process);
+    assert!(is_free());
+}
+
+#[test]
+fn a_lock_says_that_a_dyno_lives_whatever_else_is_said() {
+    let (_outer, keeper) = keeper();
+    let owner = of_another_boot(&keeper);
+    age(&owner.folder, keeper.me.boot_unix_s - 60);
+    let lock = File::open(Owner::path_of(&owner.folder)).expect("opened");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("locked");
+    assert_eq!(keeper.end_leftovers(&RealClock), Vec::<String>::new());
+    assert!(owner.folder.exists());
+    drop(lock);
+    assert_eq!(keeper.end_leftovers(&RealClock).len(), 1);
+    assert!(!owner.folder.exists());
+}
+
+#[test]
+fn a_forged_owner_file_removes_nothing() {
+    let (outer, keeper) = keeper();
+    let precious = keeper.root().join("precious");
+    fs::create_dir(&precious).expect("made");
+    fs::write(precious.join("rows"), "all of them").expect("written");
+    let real = abandoned(&keeper, "real");
+    let forge = |token: &str| {
+        let forged = Owner { folder: precious.clone(), token: token.to_owned(), ..real.clone() };
+        forged.write().expect("written");
+        let told = keeper.end_leftovers(&RealClock);
+        assert!(told.iter().any(|text| text.contains("does not hold the token")), "{told:?}");
+        assert!(precious.join("rows").exists());
+    };
+    forge(&real.token);
+    forge("");
+    // A token that is no plain file of one's own, or empty, is none.
+    symlink("rows", precious.join(TOKEN_FILE)).expect("a link");
+    forge("all of them");
+    fs::remove_file(precious.join(TOKEN_FILE)).expect("removed");
+    fs::write(precious.join(TOKEN_FILE), "").expect("written");
+    forge("");
+    drop(outer);
+}
+
+#[test]
+fn a_dyno_that_was_killed_early_or_late_leaves_nothing_for_ever() {
+    let (_outer, keeper) = keeper();
+    // While it wrote the owner file; after it had made the folder; while it made the token; while
+    // it removed the folder.
+    fs::write(keeper.root().join("a-1.owner.json.new"), "{").expect("written");
+    let bare = abandoned(&keeper, "bare");
+    fs::remove_dir_all(&bare.folder).expect("removed");
+    fs::create_dir(&bare.folder).expect("made");
+    let unsigned = abandoned(&keeper, "unsigned");
+    fs::write(unsigned.folder.join(TOKEN_FILE), "").expect("written");
+    fs::remove_file(unsigned.folder.join("data")).expect("removed");
+    let gone = abandoned(&keeper, "gone");
+    fs::remove_dir_all(&gone.folder).expect("removed");
+    keeper.end_leftovers(&RealClock);
+    assert_eq!(fs::read_dir(keeper.root()).expect("readable").count(), 0);
+}
+
+#[test]
+fn an_owner_file_that_is_being_written_is_not_taken_for_a_leftover() {
+    let (_outer, keeper) = keeper();
+    let path = keeper.root().join("a-1.owner.json.new");
+    let file = File::create(&path).expect("made");
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).expect("locked");
+    keeper.end_leftovers(&RealClock);
+    assert!(path.exists());
+}
+
+#[test]
+fn a_root_whose_parents_others_can_change_is_refused() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let parent = outer.path().join("parent");
+    fs::create_dir(&parent).expect("made");
+    let check = |mode: u32, is_refused: bool| {
+        fs::set_permissions(&parent, fs::Permissions::from_mode(mode)).expect("its mode");
+        match Keeper::new(&parent.join("root")) {
+            Ok(_) => assert!(!is_refused, "{mode:o}"),
+            Err(error) => {
+                assert!(is_refused, "{mode:o}: {error}");
+                assert!(error.to_string().contains("put another folder in its place"), "{error}");
+            }
+        }
+    };
+    check(0o777, true);
+    check(0o775, true);
+    check(0o1777, false);
+    check(0o755, false);
+    assert!(way_in(12_345, 0o755, 0).is_some_and(|why| why.contains("belongs to user 12345")));
+    assert_eq!(way_in(12_345, 0o755, 12_345), None);
+    assert_eq!(way_in(0, 0o1777, 12_345), None);
+}
+
+#[test]
+fn a_process_can_get_no_more_rights() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let check = |spec: &ProcessSpec| {
+        keeper.run(&folder, spec, &RealClock, LONG).expect("runs");
+        let text = fs::read_to_string(&spec.log).expect("a log");
+        assert!(text.contains("NoNewPrivs:\t1"), "{text}");
+        if let Some(user) = keeper.run_as() {
+            for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+                assert!(text.contains(&format!("{set}:\t0000000000000000")), "{text}");
+            }
+            assert!(text.contains(&format!("Uid:\t{0}\t{0}\t{0}\t{0}", user.uid)), "{text}");
+            assert!(text.contains("Groups:\t \n") || text.contains("Groups:\t\n"), "{text}");
+        }
+    };
+    let spec = shell(&folder, "cat /proc/self/status");
+    check(&spec);
+    // Also where it was given a name in between.
+    check(&ProcessSpec { needs_name: true, log: folder.join("named"), ..spec });
+    let own = fs::read_to_string("/proc/self/status").expect("readable");
+    assert!(own.contains("NoNewPrivs:\t0"), "Dyno itself keeps what it has: {own}");
+}
+
+#[test]
+fn a_program_that_needs_a_name_has_one() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let spec = ProcessSpec { needs_name: true, ..shell(&folder, "id -un") };
+    keeper.run(&folder, &spec, &RealClock, LONG).expect("runs");
+    let name = fs::read_to_string(&spec.log).expect("a log");
+    if keeper.run_as().is_some() {
+        assert_eq!(name.trim(), "dyno");
+    }
+    // Nobody else sees the other file.
+    let passwd = fs::read_to_string("/etc/passwd").expect("readable");
+    assert!(!passwd.contains("servers of Dyno"), "{passwd}");
+}
+
+#[test]
+fn a_program_tells_its_version_without_dynos_rights() {
+    let (_outer, keeper) = keeper();
+    let text = keeper.ask(Path::new("/bin/sh"), &["-c", "id -u; env; echo last"]).expect("told");
+    let uid = keeper.run_as().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
+    assert!(text.starts_with(&format!("{uid}\n")) && text.ends_with("last"), "{text}");
+    assert!(!text.contains("CARGO"), "{text}");
+    let error = keeper.ask(Path::new("/bin/false"), &[]).expect_err("it fails").to_string();
+    assert!(error.contains("ended with exit code 1"), "{error}");
+}
+
+#[test]
+fn a_server_that_died_is_cleaned_up_after() {
+    let (_outer, keeper) = keeper();
+    let check = |pid_file: Option<&str>, expected: bool| {
+        let folder = keeper.make_folder("db").expect("a folder");
+        keeper.make_inner(&folder, "data").expect("made");
+        let outside = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(outside.path(), fs::Permissions::from_mode(0o777)).expect("its mode");
+        let cleaned = outside.path().join("cleaned");
+        let after_crash = AfterCrash {
+            if_there: "data/pid".into(),
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), format!("echo > {}", cleaned.display())],
+        };
+        let spec = ProcessSpec { after_crash: Some(after_crash), ..shell(&folder, "true") };
+        let process = keeper.spawn(&folder, &spec).expect("starts");
+        drop(process);
+        if let Some(name) = pid_file {
+            fs::write(folder.join("data").join(name), "1").expect("written");
+        }
+        keeper.remove_folder(&folder).expect("removed");
+        assert_eq!(cleaned.exists(), expected);
+    };
+    check(None, false);
+    check(Some("pid"), true);
+}
+
+#[test]
+fn a_process_that_does_not_run_is_not_waited_for() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let mut process = keeper.spawn(&folder, &shell(&folder, "sleep 1000")).expect("starts");
+    let pid = rustix::process::Pid::from_raw(process.pid()).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("stopped");
+    let clock = dyno_units::ManualClock::new();
+    assert_eq!(process.stop("TERM", &clock, LONG), HowStopped::KilledFrozen);
+    assert!(clock.now() < LONG, "{:?}", clock.now());
 }
 
 #[test]
@@ -477,16 +745,4 @@ fn programs_are_found_in_the_order_of_folders() {
     assert_eq!(keeper.find_program("sh", &[]), Some(handed.join("sh")));
     assert_eq!(keeper.find_program("no-such-program", &[]), None);
     assert_eq!(keeper.find_program("../bin/sh", &[]), None);
-}
-
-#[test]
-fn a_user_is_looked_up() {
-    let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nnobody:x:65534:65533:n:/:/bin/false\n";
-    let check = |name: &str, expected: Option<RunAs>| {
-        assert_eq!(program::find_user(passwd, name), expected, "{name}");
-    };
-    check("nobody", Some(RunAs { uid: 65534, gid: 65533 }));
-    check("root", Some(RunAs { uid: 0, gid: 0 }));
-    check("broken", None);
-    check("mysql", None);
 }

@@ -11,7 +11,7 @@ use super::problems::Problems;
 use super::value::{self, Entry, Given, Section, entries, given};
 use crate::keys::DATABASE;
 use crate::nearest::did_you_mean;
-use crate::vocabulary::{ProductWord, Vocabulary};
+use crate::vocabulary::{ProductWord, RefusedSetting, Vocabulary};
 use crate::{Database, Diagnostic, Price, Product};
 
 /// A database as far as it could be read.
@@ -23,9 +23,19 @@ pub(super) struct NamedDatabase {
     pub(super) database: Option<Database>,
     /// Whether Dyno runs it inside its own process.
     pub(super) is_embedded: bool,
+    /// Says which settings its product must not have.
+    refused_setting: Option<RefusedSetting>,
 }
 
 impl NamedDatabase {
+    /// Reports a setting that its product must not have.
+    pub(super) fn check_setting(&self, problems: &mut Problems, entry: &Entry<'_>) {
+        if let Some(Database { product: Product::Private(product), .. }) = &self.database {
+            let place = (entry.key_span.clone(), entry.key);
+            check_setting(problems, self.refused_setting, product, place);
+        }
+    }
+
     /// Whether it is a server that runs already.
     pub(super) fn is_url(&self) -> bool {
         matches!(&self.database, Some(Database { product: Product::Url(_), .. }))
@@ -116,6 +126,7 @@ pub(super) fn read(
             NamedDatabase {
                 name: raw.name.clone(),
                 is_embedded: word.is_some_and(|word| word.is_embedded),
+                refused_setting: vocabulary.refused_setting,
                 database: resolved.and_then(|raw| check(problems, raw, vocabulary)),
             }
         })
@@ -335,7 +346,28 @@ fn check_private<'v>(
         check_embedded(problems, raw, name);
     }
     check_engine(problems, raw, word);
+    for (setting, given) in &raw.settings {
+        let place = (given.key_span.clone(), setting.as_str());
+        check_setting(problems, vocabulary.refused_setting, name, place);
+    }
     Some(word)
+}
+
+/// Reports a setting that a product which Dyno starts must not have.
+fn check_setting(
+    problems: &mut Problems,
+    refused: Option<RefusedSetting>,
+    product: &str,
+    (span, setting): (Range<usize>, &str),
+) {
+    if let Some(why) = refused.and_then(|refused| refused(product, setting)) {
+        let message = format!("setting `{setting}` cannot be chosen on product `{product}`");
+        problems.add(
+            Diagnostic::new(span, message)
+                .with_label("Dyno starts this server and keeps it to itself")
+                .with_help(why),
+        );
+    }
 }
 
 fn check_embedded(problems: &mut Problems, raw: &RawDatabase, product: &str) {

@@ -249,6 +249,9 @@ fn setting_factor(
             .with_help("use `product` instead of `url` in that database"),
         );
     }
+    for database in databases {
+        database.check_setting(problems, &setting.entry);
+    }
     let list = list(problems, &setting.entry, value::setting, setting_text);
     let wrong = wrongs(&setting.entry, list.as_deref());
     let levels: Vec<SettingValue> = rights(list.as_deref());

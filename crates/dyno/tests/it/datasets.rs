@@ -19,7 +19,7 @@ use crate::support::{Workbench, events, read_json, trial_folder};
 
 const ROWS: u64 = 1200;
 
-/// A workbench with a data folder that the user `nobody` can enter; both vanish with the test.
+/// A workbench with a data folder that the user of servers can enter; both vanish with the test.
 struct DataBench {
     bench: Workbench,
     folder: PathBuf,

@@ -77,6 +77,40 @@ fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
     assert_eq!(trials[1]["state"], "finished");
 }
 
+/// A server that stops for good while it is measured.
+fn check_hang(product: &str) {
+    let bench = Workbench::new();
+    let options = ["--table-size", "1000", "--duration", "4s", "--warm-up", "0s"];
+    let arguments = ["bench", "oltp_update_index", "--on", product, "--out", "record"];
+    let mut running = bench.start(&[&arguments[..], &options[..]].concat());
+    running.wait_for(&["measure"]);
+    let server = server_pid(&trial_folder(&bench.path("record"), 1));
+    let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
+    let children = children.unwrap();
+    let family = children.split_whitespace().map(|pid| pid.parse().unwrap()).chain([server]);
+    let family: Vec<i32> = family.collect();
+    for pid in &family {
+        // A child may have ended by now.
+        let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::STOP);
+    }
+    running.wait_for(&["the trial failed", "does not answer any more"]);
+    assert_eq!(running.end(), 1);
+    assert!(!family.iter().any(|pid| is_alive(*pid)), "{family:?}");
+    let summary = read_json(&trial_folder(&bench.path("record"), 1).join("summary.json"));
+    assert!(summary["outcome"].to_string().contains("does not answer any more"), "{summary:#}");
+    assert_eq!(summary["steps"].as_array().unwrap().len(), 1, "what was measured is kept");
+}
+
+#[test]
+fn a_mariadb_that_hangs_for_good_fails_its_trial() {
+    check_hang("mariadb");
+}
+
+#[test]
+fn a_postgresql_that_hangs_for_good_fails_its_trial() {
+    check_hang("postgresql");
+}
+
 /// The first server that a Dyno has started in this data folder.
 fn server_in(folder: &Path) -> i32 {
     let owners = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -101,6 +135,7 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
     let (_, kept) = running.said.split_once("is kept in ").unwrap();
     let kept = Path::new(kept.split_once(';').unwrap().0);
     assert!(kept.join("trials").is_dir(), "{}", kept.display());
+    assert_eq!(std::fs::metadata(kept).unwrap().permissions().mode() & 0o777, 0o700);
     bench.dyno_good(&["report", kept.to_str().unwrap()]);
     std::fs::remove_dir_all(kept).unwrap();
     running.wait_for(&["the trial failed", "went down"]);

@@ -15,6 +15,7 @@ mod foreign;
 mod golden;
 mod golden_catalog;
 mod insert_benchmark;
+mod intruder;
 mod key_order;
 mod metrics;
 mod null;

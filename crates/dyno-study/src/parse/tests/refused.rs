@@ -12,6 +12,18 @@ fn check(source: &str, expected: Expect) {
     expected.assert_eq(&render("study.toml", source, &diagnostics));
 }
 
+#[test]
+fn settings_that_open_a_private_server_are_refused_wherever_they_stand() {
+    let with_settings = with_design("vary = { setting = { bind_address = ['a', 'b'] } }")
+        .replace("product = 'mariadb'", "product = 'mariadb'\nsettings = { bind_address = '::' }");
+    let diagnostics = parse(&with_settings, &vocabulary()).expect_err("it is refused");
+    let told = render("study.toml", &with_settings, &diagnostics);
+    let refused = "setting `bind_address` cannot be chosen on product `mariadb`";
+    assert!(told.matches(refused).count() >= 2, "{told}");
+    assert!(told.contains("study.toml:4:") && told.contains("study.toml:9:"), "{told}");
+    assert!(told.contains("a private server listens nowhere"), "{told}");
+}
+
 /// A study whose `[design]` has these lines.
 fn with_design(lines: &str) -> String {
     format!(

@@ -1,5 +1,6 @@
 //! Where the record of a bench goes: a folder the user named, or one that is removed at the end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,7 +62,9 @@ impl Place {
         let Some(Passing { keeper, folder }) = &self.passing else { return Ok(self.path.clone()) };
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let kept = keeper.root().join(format!("failed-{name}"));
-        std::fs::rename(&self.path, &kept)
+        // Unlike the folder it comes from, the one it goes to may be open to others.
+        std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o700))
+            .and_then(|()| std::fs::rename(&self.path, &kept))
             .with_context(|| format!("cannot keep the record as {}", kept.display()))?;
         Ok(kept)
     }

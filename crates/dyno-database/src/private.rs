@@ -1,0 +1,275 @@
+//! What all private servers have in common: a folder, a process, a log, and how they end.
+//!
+//! The folder belongs to Dyno's user. In it lie the option files, which servers read, the log, which
+//! they are handed open, and three folders that are theirs: `data`, `run` with the socket, `tmp`.
+//! A private server admits nobody but who owns `run`: its user, and root. It listens on no port of
+//! the network; should a study's settings or a plug-in open one, it is stopped before anything is
+//! put into it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_host::{DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec};
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::DeployError;
+use crate::data::move_data;
+
+/// How long a server may take until it answers.
+const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// Pause between two attempts to reach a server that starts.
+const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
+
+/// How long stopping may take: all dirty pages are written.
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+
+/// How long it may take after populating: all that is dirty has to be written.
+const HAND_OVER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
+
+/// How many lines of the log an error shows.
+pub(crate) const LOG_LINES: usize = 30;
+
+impl From<KeeperError> for DeployError {
+    fn from(error: KeeperError) -> DeployError {
+        DeployError::new(error.0)
+    }
+}
+
+/// A server's folder; it is removed with this.
+pub(crate) struct ServerFolder {
+    keeper: Arc<Keeper>,
+    path: PathBuf,
+    is_removed: bool,
+}
+
+impl ServerFolder {
+    /// Makes a folder with all folders that a server needs, `data` empty.
+    pub(crate) fn make(keeper: &Arc<Keeper>, name: &str) -> Result<ServerFolder, DeployError> {
+        let path = keeper.make_folder(name)?;
+        let folder = ServerFolder { keeper: Arc::clone(keeper), path, is_removed: false };
+        for inner in ["run", "tmp"] {
+            keeper.make_inner(&folder.path, inner)?;
+        }
+        Ok(folder)
+    }
+
+    /// Puts data there that an earlier server handed over, or an empty folder for fresh ones.
+    pub(crate) fn put_data(&self, handed_over: Option<&Path>) -> Result<(), DeployError> {
+        match handed_over {
+            Some(data) => move_data(data, &self.data()),
+            None => Ok(self.keeper.make_inner(&self.path, "data").map(|_| ())?),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// The folder with its data.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// The folder with its socket.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.path.join("run")
+    }
+
+    /// The folder for its temporary files.
+    pub(crate) fn tmp(&self) -> PathBuf {
+        self.path.join("tmp")
+    }
+
+    /// The file with its messages.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join("server.log")
+    }
+
+    /// Writes a file for it to read.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, DeployError> {
+        Ok(self.keeper.write_file(&self.path, name, text)?)
+    }
+
+    /// The last lines of its log.
+    pub(crate) fn log_tail(&self, n_lines: usize) -> Vec<String> {
+        dyno_host::last_lines(&self.log(), n_lines)
+    }
+
+    fn remove(&mut self) -> Result<(), DeployError> {
+        self.is_removed = true;
+        Ok(self.keeper.remove_folder(&self.path)?)
+    }
+}
+
+impl Drop for ServerFolder {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            // What stays behind is found and removed by the next run.
+            let _ = self.remove();
+        }
+    }
+}
+
+/// How the servers of a product are spoken of and stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// `MariaDB`.
+    pub(crate) product: &'static str,
+    /// The signal on which it writes all it has and ends.
+    pub(crate) stop_signal: &'static str,
+}
+
+/// A server that runs in its folder. Dropping it kills it and removes the folder.
+pub(crate) struct OwnServer {
+    // Ends before its folder goes.
+    process: KeptProcess,
+    folder: ServerFolder,
+    clock: Arc<dyn Clock>,
+    manner: Manner,
+}
+
+impl OwnServer {
+    /// Starts the process, waits until it can be reached, and makes sure that nobody else can.
+    /// Returns what `reach` has made, which opens a connection.
+    pub(crate) fn start<C>(
+        folder: ServerFolder,
+        spec: &ProcessSpec,
+        manner: Manner,
+        clock: &Arc<dyn Clock>,
+        reach: impl FnMut() -> Result<C, String>,
+    ) -> Result<(OwnServer, C), DeployError> {
+        let process = folder.keeper.spawn(&folder.path, spec)?;
+        let clock = Arc::clone(clock);
+        let mut server = OwnServer { process, folder, clock, manner };
+        let reached = server.wait_until_up(reach);
+        let outcome = reached.and_then(|reached| server.check_network().map(|()| reached));
+        match outcome {
+            Ok(reached) => Ok((server, reached)),
+            Err(message) => {
+                // In order, so that it leaves nothing behind; the error is already there.
+                let _ = server.end(STOP_LIMIT);
+                Err(DeployError { message, log: server.folder.log_tail(LOG_LINES) })
+            }
+        }
+    }
+
+    /// Tries to connect until the server answers, has ended, or is too late.
+    fn wait_until_up<C>(
+        &mut self,
+        mut reach: impl FnMut() -> Result<C, String>,
+    ) -> Result<C, String> {
+        let product = self.manner.product;
+        let until = self.clock.now() + START_LIMIT;
+        loop {
+            let reason = match reach() {
+                Ok(reached) => return Ok(reached),
+                Err(reason) => reason,
+            };
+            if let Some(how) = self.process.ended() {
+                return Err(format!("{product} ended while it was starting ({how})"));
+            }
+            if self.clock.now() >= until {
+                return Err(format!(
+                    "{product} does not answer {START_LIMIT} after its start: {reason}"
+                ));
+            }
+            self.clock.sleep_until(self.clock.now() + START_PAUSE);
+        }
+    }
+
+    /// Refuses a server that others could reach.
+    fn check_network(&self) -> Result<(), String> {
+        let product = self.manner.product;
+        let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
+            format!("whether {product} listens by the network cannot be told: {error}")
+        })?;
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "{product} listens at {}, and a private server must not: other users of this machine \
+             could log in. Take out the setting or the plug-in that opens it",
+            addresses.join(", ")
+        ))
+    }
+
+    pub(crate) fn folder(&self) -> &ServerFolder {
+        &self.folder
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    /// Why it is down, or none while it runs.
+    pub(crate) fn down(&mut self) -> Option<String> {
+        self.process.ended().map(|how| format!("{} {how}", self.manner.product))
+    }
+
+    /// Bytes that its data take on disk, logs included; none where that cannot be seen.
+    pub(crate) fn data_bytes(&self) -> Option<u64> {
+        dyno_host::folder_bytes(&self.folder.data()).ok()
+    }
+
+    pub(crate) fn data_files(&self, kind: fn(&Path) -> FileKind) -> DataFiles {
+        DataFiles { root: self.folder.data(), kind }
+    }
+
+    /// Asks it to end.
+    ///
+    /// # Errors
+    ///
+    /// It did not end by itself, or not well: what it wrote last is not to be trusted.
+    fn end(&mut self, limit: Nanoseconds) -> Result<(), String> {
+        let product = self.manner.product;
+        match self.process.stop(self.manner.stop_signal, self.clock.as_ref(), limit) {
+            HowStopped::Killed => Err(format!(
+                "{product} did not stop within {limit} after it was asked to, and was killed"
+            )),
+            HowStopped::KilledFrozen => Err(format!(
+                "{product} did not run any more (a signal or a debugger had stopped its process), \
+                 and was killed"
+            )),
+            HowStopped::Ended if self.process.has_succeeded() => Ok(()),
+            HowStopped::Ended => {
+                let how = self.process.ended().unwrap_or_default();
+                Err(format!("{product} was to stop in order, and it {how}"))
+            }
+        }
+    }
+
+    /// Stops it and removes its folder.
+    ///
+    /// # Errors
+    ///
+    /// Also where it did not stop in order: then what it did at the end is not to be trusted.
+    pub(crate) fn stop(mut self) -> Result<(), DeployError> {
+        let ended = self.end(STOP_LIMIT);
+        let log = self.folder.log_tail(LOG_LINES);
+        let removed = self.folder.remove();
+        ended.map_err(|message| DeployError { message, log })?;
+        removed
+    }
+
+    /// Stops it with its data complete, lets `tidy` remove what is not to be kept of them, moves
+    /// them to `to` and removes all else.
+    pub(crate) fn hand_over(
+        mut self,
+        to: &Path,
+        tidy: impl FnOnce(&Path) -> Result<(), DeployError>,
+    ) -> Result<(), DeployError> {
+        self.end(HAND_OVER_LIMIT).map_err(|message| DeployError {
+            message: format!("{message}: its data may be incomplete"),
+            log: self.folder.log_tail(LOG_LINES),
+        })?;
+        let data = self.folder.data();
+        tidy(&data)?;
+        move_data(&data, to)?;
+        self.folder.remove()
+    }
+}

@@ -1,0 +1,117 @@
+//! The unprivileged user that servers run as when Dyno is root.
+//!
+//! Not `nobody`: other services run as that user, too, and whoever is that user owns a server's
+//! files. Either there is a system account `dyno`, or a user id is taken that neither Debian's
+//! policy (section 9.2.2) nor systemd (UIDS-GIDS.md) gives to anybody.
+
+use std::ops::RangeInclusive;
+
+use super::KeeperError;
+
+/// The name of the account.
+const NAME: &str = "dyno";
+/// User ids of system accounts; one above may be a person's.
+const SYSTEM_IDS: RangeInclusive<u32> = 1..=999;
+/// Ids that are reserved: nobody is given one of them.
+const RESERVED_IDS: RangeInclusive<u32> = 65_520..=65_533;
+
+/// An unprivileged user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunAs {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// The user that servers run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) user: RunAs,
+    /// Whether the system knows a name for it. Some programs refuse to run without one.
+    pub(super) has_name: bool,
+}
+
+impl Account {
+    /// The user of servers on this host; none where Dyno is not root, and they run as Dyno's own.
+    pub(super) fn find() -> Result<Option<Account>, KeeperError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let passwd = std::fs::read_to_string("/etc/passwd")
+            .map_err(|e| KeeperError(format!("/etc/passwd cannot be read: {e}")))?;
+        // Without groups the user ids alone have to do.
+        let group = std::fs::read_to_string("/etc/group").unwrap_or_default();
+        choose(&passwd, &group).map(Some).ok_or_else(|| {
+            KeeperError(
+                "Dyno is root, and servers must not be; there is no system account `dyno` to run \
+                 them as. Make one (`useradd --system --no-create-home --shell /usr/sbin/nologin \
+                 dyno`), or run Dyno as a user that is not root"
+                    .into(),
+            )
+        })
+    }
+
+    /// A file like `/etc/passwd` that knows this user and root.
+    pub(super) fn passwd(&self) -> String {
+        let RunAs { uid, gid } = self.user;
+        format!(
+            "root:x:0:0:root:/root:/bin/sh\n\
+             {NAME}:x:{uid}:{gid}:servers of Dyno:/nonexistent:/usr/sbin/nologin\n"
+        )
+    }
+}
+
+/// Chooses from the texts of `/etc/passwd` and `/etc/group`.
+fn choose(passwd: &str, group: &str) -> Option<Account> {
+    let account = find_user(passwd, NAME).filter(|user| SYSTEM_IDS.contains(&user.uid));
+    if let Some(user) = account {
+        return Some(Account { user, has_name: true });
+    }
+    let is_taken = |text: &str, id: u32| {
+        let id = id.to_string();
+        text.lines().any(|line| line.split(':').nth(2) == Some(id.as_str()))
+    };
+    let id = RESERVED_IDS.into_iter().find(|id| !is_taken(passwd, *id) && !is_taken(group, *id))?;
+    Some(Account { user: RunAs { uid: id, gid: id }, has_name: false })
+}
+
+/// Looks a user up in the text of `/etc/passwd`.
+fn find_user(passwd: &str, name: &str) -> Option<RunAs> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next()? != name {
+            return None;
+        }
+        let uid = fields.nth(1)?.parse().ok()?;
+        Some(RunAs { uid, gid: fields.next()?.parse().ok()? })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_root_run_as_a_user_of_their_own() {
+        let check = |passwd: &str, group: &str, expected: Option<(u32, u32, bool)>| {
+            let found = choose(passwd, group).map(|a| (a.user.uid, a.user.gid, a.has_name));
+            assert_eq!(found, expected, "{passwd}");
+        };
+        let others = "root:x:0:0::/:/bin/sh\nbroken\nnobody:x:65534:65534:n:/:/bin/false\n";
+        check(others, "", Some((65_520, 65_520, false)));
+        check(&format!("{others}dyno:x:997:996::/:/bin/false\n"), "", Some((997, 996, true)));
+        // A person of that name has files of their own to protect.
+        check(&format!("{others}dyno:x:1001:1001::/:/bin/sh\n"), "", Some((65_520, 65_520, false)));
+        check("dyno:x:0:0::/:/bin/sh\n", "", Some((65_520, 65_520, false)));
+        check("a:x:65520:1::/:/\n", "b:x:65521:\n", Some((65_522, 65_522, false)));
+        let full: String = RESERVED_IDS.map(|id| format!("u{id}:x:{id}:1::/:/\n")).collect();
+        check(&full, "", None);
+    }
+
+    #[test]
+    fn the_file_for_programs_that_want_a_name_has_one() {
+        let account = choose("", "").expect("an id is free");
+        assert_eq!(find_user(&account.passwd(), NAME), Some(account.user));
+    }
+}

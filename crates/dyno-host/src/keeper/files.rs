@@ -1,0 +1,156 @@
+//! Files in the folder of a server, handled so that no other user can turn them against Dyno.
+//!
+//! The folder itself belongs to Dyno's user, also where servers run as another one: in it Dyno
+//! writes what they read (option files) and keeps what they say (logs). What servers write
+//! themselves lies in folders inside it, which are given to them and which Dyno does not write in.
+//! So nobody else can swap a name that Dyno opens; it checks what it opens all the same.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+
+use super::account::RunAs;
+
+/// How much of the end of a log is read for its last lines, in bytes.
+const TAIL_BYTES_MAX: u64 = 64 * 1024;
+
+/// Opens a file of Dyno's own: a plain one, of its own user, and not through a symbolic link.
+/// `flags` say what for.
+pub(super) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    // Nobody waits for the other end of a pipe that somebody has put there.
+    let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(CWD, path, flags | safe, mode)?);
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
+    }
+    if facts.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("it belongs to user {}", facts.uid())));
+    }
+    Ok(file)
+}
+
+/// Reads at most `bytes_max` bytes of a file of Dyno's own; more is an error.
+pub(super) fn read_own(path: &Path, bytes_max: u64) -> io::Result<(File, Vec<u8>)> {
+    let file = open_own(path, OFlags::RDWR, Mode::empty())?;
+    let mut bytes = Vec::new();
+    (&file).take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("it is longer than {bytes_max} bytes")));
+    }
+    Ok((file, bytes))
+}
+
+/// Makes a file that was not there. Readers are its user and, if there is one, the group of the
+/// user that servers run as: an option file may hold secrets.
+pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
+    file.write_all(text)?;
+    if let Some(reader) = reader {
+        rustix::fs::fchown(&file, None, Some(Gid::from_raw(reader.gid)))?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o640))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder that was not there, private to `owner`, or else to Dyno's user.
+pub(super) fn make_folder(path: &Path, owner: Option<RunAs>) -> io::Result<()> {
+    rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))?;
+    let Some(owner) = owner else { return Ok(()) };
+    let folder = open_folder(path)?;
+    Ok(rustix::fs::fchown(&folder, Some(Uid::from_raw(owner.uid)), Some(Gid::from_raw(owner.gid)))?)
+}
+
+/// Opens a folder, not through a symbolic link.
+pub(super) fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
+}
+
+/// Lets the user of servers pass through a folder of Dyno's, to what is its own in it.
+pub(super) fn let_through(path: &Path, user: RunAs) -> io::Result<()> {
+    let folder = open_folder(path)?;
+    rustix::fs::fchown(&folder, None, Some(Gid::from_raw(user.gid)))?;
+    Ok(rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o710))?)
+}
+
+/// Opens a log to append to.
+pub(super) fn open_log(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+    open_own(path, flags, Mode::from_raw_mode(0o600))
+}
+
+/// The last lines of a log of Dyno's own; none where it cannot be read.
+pub fn last_lines(log: &Path, n_lines: usize) -> Vec<String> {
+    let text = end_of(log, 0, TAIL_BYTES_MAX).unwrap_or_default();
+    let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();
+    lines[lines.len().saturating_sub(n_lines)..].to_vec()
+}
+
+/// The end of a log of Dyno's own, from `begin` on, in at most so many bytes.
+pub(super) fn end_of(log: &Path, begin: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut file = open_own(log, OFlags::RDONLY, Mode::empty())?;
+    let end = file.metadata()?.len();
+    file.seek(SeekFrom::Start(begin.max(end.saturating_sub(bytes_max))))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn last_lines_are_those_of_a_plain_file_of_ones_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        assert_eq!(last_lines(&path("log"), 2), Vec::<String>::new());
+        fs::write(path("log"), "a\nb\nc\n").expect("written");
+        assert_eq!(last_lines(&path("log"), 2), ["b", "c"]);
+        symlink(path("log"), path("link")).expect("a link");
+        assert_eq!(last_lines(&path("link"), 2), Vec::<String>::new());
+        let made = std::process::Command::new("mkfifo").arg(path("pipe")).status();
+        assert!(made.expect("mkfifo runs").success());
+        assert_eq!(last_lines(&path("pipe"), 2), Vec::<String>::new());
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(path("log"), Some(54_321), None).expect("given away");
+            assert_eq!(last_lines(&path("log"), 2), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_or_over_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("precious"), "rows").expect("written");
+        symlink(path("precious"), path("link")).expect("a link");
+        symlink(path("missing"), path("dangling")).expect("a link");
+        for name in ["precious", "link", "dangling"] {
+            assert!(make(&path(name), b"other", None).is_err(), "{name}");
+            assert!(make_folder(&path(name), None).is_err(), "{name}");
+        }
+        for name in ["link", "dangling"] {
+            assert!(open_log(&path(name)).is_err(), "{name}");
+            assert!(open_folder(&path(name)).is_err(), "{name}");
+        }
+        assert_eq!(fs::read(path("precious")).expect("readable"), b"rows");
+        assert!(!path("missing").exists());
+    }
+
+    #[test]
+    fn a_long_file_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").expect("written");
+        assert_eq!(read_own(&path, 5).expect("read").1, b"12345");
+        assert!(read_own(&path, 4).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! Another user of the machine attacks private servers while they start, run and stop: nobody gets
+//! in, and nothing outside of a server's folder is touched. Needs root, to be other users.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use dyno_host::Keeper;
+
+use crate::support::Workbench;
+
+/// A user whom nobody knows.
+const STRANGER: u32 = 12_345;
+const SECRET: &str = "secret-of-root";
+
+/// Tries everything again and again, and notes what worked: log in by socket and by every port that
+/// the user of servers or root listens on, look into folders, swap their names for links to what is
+/// root's.
+const ATTACK: &str = r#"
+root=$1; precious=$2; servers=$4
+while :; do
+    for folder in "$root"/*-??????; do
+        [ -d "$folder" ] || continue
+        echo SAW
+        ls "$folder/data" "$folder/run" >/dev/null 2>&1 && [ "$3" = stranger ] && echo "READ $folder"
+        for name in server.log install.log initdb.log my.cnf postgresql.conf pg_hba.conf passwd \
+            data run tmp .dyno-owner; do
+            cat "$folder/$name" >/dev/null 2>&1 && [ "$3" = stranger ] && echo "READ $folder/$name"
+            mv "$folder/$name" "$folder/moved" 2>/dev/null && echo "MOVED $folder/$name"
+            ln -sT "$precious" "$folder/$name" 2>/dev/null && echo "LINKED $folder/$name"
+            { echo x >> "$folder/$name"; } 2>/dev/null && echo "WROTE $folder/$name"
+        done
+        mv "$folder" "$folder-x" 2>/dev/null && echo "MOVED $folder"
+        ln -s "$precious" "$folder/tmp/precious" 2>/dev/null
+        [ "$3" = stranger ] || continue
+        mariadb --no-defaults --socket="$folder/run/server.sock" -uroot -e 'select 1' \
+            >/dev/null 2>&1 && echo "SOCKET $folder"
+        psql -X -w -h "$folder/run" -U dyno -d postgres -c 'select 1' >/dev/null 2>&1 &&
+            echo "SOCKET $folder"
+    done
+    ls "$root"/datasets/* >/dev/null 2>&1 && echo "READ datasets"
+    [ "$3" = stranger ] || continue
+    for port in $(awk -v servers="$servers" '$4 == "0A" && ($8 == servers || $8 == 0) {
+        split($2, at, ":"); print "0x" at[2] }' /proc/net/tcp); do
+        port=$((port))
+        psql -X -w -h 127.0.0.1 -p "$port" -U dyno -d postgres -c 'select 1' >/dev/null 2>&1 &&
+            echo "PORT $port"
+        mariadb --no-defaults --connect-timeout=1 -h 127.0.0.1 -P "$port" -uroot -e 'select 1' \
+            >/dev/null 2>&1 && echo "PORT $port"
+    done
+done
+"#;
+
+/// Says why tests were skipped, past the harness, which keeps the words of tests that pass.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: 1 test of attacks by other users: {why}");
+}
+
+/// An attack that goes on until it is dropped.
+struct Attack {
+    child: Child,
+    found: PathBuf,
+}
+
+impl Attack {
+    fn start(uid: u32, name: &str, bench: &Workbench, (folder, servers): (&Path, u32)) -> Attack {
+        let found = bench.path(name);
+        let precious = bench.path("precious");
+        let child = Command::new("sh")
+            .args(["-c", ATTACK, "sh", folder.to_str().unwrap(), precious.to_str().unwrap(), name])
+            .arg(servers.to_string())
+            .uid(uid)
+            .gid(uid)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(fs::File::create(&found).unwrap())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Attack { child, found }
+    }
+
+    /// What it has found until now.
+    fn found(&self) -> String {
+        fs::read_to_string(&self.found).unwrap()
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+fn check(product: &str) {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can be other users");
+    }
+    let bench = Workbench::new();
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let precious = bench.path("precious");
+    fs::write(&precious, SECRET).unwrap();
+    fs::set_permissions(&precious, fs::Permissions::from_mode(0o600)).unwrap();
+    let servers = Keeper::new(folder.path()).unwrap().run_as().expect("root has another user");
+
+    let target = (folder.path(), servers.uid);
+    let stranger = Attack::start(STRANGER, "stranger", &bench, target);
+    // A server that was taken over is the same user, and owns what is the server's own.
+    let server = Attack::start(servers.uid, "server", &bench, target);
+    let place = folder.path().to_str().unwrap();
+    let arguments = ["bench", "oltp_write_only", "--on", product, "--data-folder", place];
+    let short = ["--table-size", "1000", "--duration", "2s", "--warm-up", "0s", "--out", "record"];
+    bench.dyno_good(&[&arguments[..], &short].concat());
+
+    for attack in [&stranger, &server] {
+        let found = attack.found();
+        assert!(found.contains("SAW"), "the attack came too late");
+        let came_through = found.lines().find(|line| *line != "SAW");
+        assert_eq!(came_through, None, "{product}: {}", attack.found.display());
+    }
+    let facts = fs::metadata(&precious).unwrap();
+    assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o600));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), SECRET);
+    let grep = Command::new("grep").args(["-rl", SECRET]).arg(bench.path("record")).output();
+    assert!(grep.unwrap().stdout.is_empty(), "the record holds what is root's");
+    // What is kept is closed, and nothing else is left.
+    let sets = folder.path().join("datasets");
+    let left: Vec<PathBuf> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [sets.clone()]);
+    let set = fs::read_dir(&sets).unwrap().next().unwrap().unwrap().path();
+    for kept in [&sets, &set, &set.join("data")] {
+        assert_eq!(fs::metadata(kept).unwrap().mode() & 0o777, 0o700, "{}", kept.display());
+    }
+    for kept in [&sets, &set] {
+        assert_eq!(fs::metadata(kept).unwrap().uid(), 0, "{}", kept.display());
+    }
+}
+
+#[test]
+fn nobody_gets_into_a_private_mariadb() {
+    check("mariadb");
+}
+
+#[test]
+fn nobody_gets_into_a_private_postgresql() {
+    check("postgresql");
+}
