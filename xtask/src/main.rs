@@ -1,11 +1,14 @@
 //! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa` how
-//! often it reports a difference where there is none.
+//! often it reports a difference where there is none, `cargo xtask notices` writes the notices of
+//! third parties.
 //!
-//! Its tests are the house rules: the borders between crates, and what every file must have.
+//! Its tests are the house rules: the borders between crates, what every file must have, and what
+//! dependencies may be.
 
 mod aa;
 #[cfg(test)]
 mod borders;
+mod dependencies;
 mod perf;
 #[cfg(test)]
 mod tidy;
@@ -17,10 +20,12 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("perf") => perf::run(&arguments[1..]),
         Some("aa") => aa::run(&arguments[1..]),
+        Some("notices") => dependencies::write_notices(),
         _ => {
             say(
                 "usage: cargo xtask perf [ROW…]   measures Dyno beside sysbench and pgbench\n       \
-                 cargo xtask aa [--noisy]   counts false alarms of studies without a difference",
+                 cargo xtask aa [--noisy]   counts false alarms of studies without a difference\n       \
+                 cargo xtask notices        writes THIRD_PARTY.md",
             );
             return ExitCode::from(2);
         }

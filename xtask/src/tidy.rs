@@ -87,6 +87,8 @@ fn the_documents_are_there() {
         "METHOD.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "SECURITY.md",
+        "THIRD_PARTY.md",
         "LICENSE-MIT",
         "LICENSE-APACHE",
     ] {

@@ -1,0 +1,324 @@
+//! What Dyno is made of besides its own code: who may be among it, under which licences, and the
+//! notices that go with a binary that is given away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// The file with the notices, in the root of the project.
+const NOTICES: &str = "THIRD_PARTY.md";
+
+/// What is in a binary depends on its platform: notices are for this one.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// How the names of files with licences begin, in capitals.
+const LICENCE_FILES: [&str; 4] = ["LICEN", "COPY", "NOTICE", "UNLICENSE"];
+
+/// Parts of the names of files with licences that are not needed by who has chosen MIT.
+const OTHER_CHOICES: [&str; 7] = ["APACHE", "ZLIB", "BSD", "BSL", "UNLICENSE", "ISC", "COPYING"];
+
+/// A package of the dependency graph.
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) licence: Option<String>,
+    /// None for those of the project itself.
+    pub(crate) source: Option<String>,
+    repository: Option<String>,
+    folder: PathBuf,
+    is_macro: bool,
+}
+
+/// The packages of a platform, and who uses whom.
+pub(crate) struct Graph {
+    pub(crate) packages: BTreeMap<String, Package>,
+    /// What each uses in its own code, not in tests or while it is built.
+    uses: BTreeMap<String, Vec<String>>,
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
+}
+
+impl Graph {
+    /// Asks Cargo, which may fetch from the registry what is not there yet.
+    pub(crate) fn read() -> anyhow::Result<Graph> {
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["metadata", "--format-version=1", "--locked", "--filter-platform", PLATFORM])
+            .current_dir(root())
+            .output()
+            .context("cargo cannot be run")?;
+        if !output.status.success() {
+            bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let metadata: Value = serde_json::from_slice(&output.stdout)?;
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let packages = list(&metadata["packages"]).into_iter().map(|package| {
+            let manifest = PathBuf::from(text(&package["manifest_path"]).unwrap_or_default());
+            let is_macro = list(&package["targets"])
+                .iter()
+                .any(|target| list(&target["kind"]).iter().any(|kind| kind == "proc-macro"));
+            let read = Package {
+                name: text(&package["name"]).unwrap_or_default(),
+                version: text(&package["version"]).unwrap_or_default(),
+                licence: text(&package["license"]),
+                source: text(&package["source"]),
+                repository: text(&package["repository"]),
+                folder: manifest.parent().unwrap_or(Path::new("/")).to_owned(),
+                is_macro,
+            };
+            (text(&package["id"]).unwrap_or_default(), read)
+        });
+        let uses = list(&metadata["resolve"]["nodes"]).into_iter().map(|node| {
+            let is_own =
+                |used: &&Value| list(&used["dep_kinds"]).iter().any(|k| k["kind"].is_null());
+            let used = list(&node["deps"]);
+            let used = used.iter().filter(is_own).filter_map(|used| text(&used["pkg"])).collect();
+            (text(&node["id"]).unwrap_or_default(), used)
+        });
+        Ok(Graph { packages: packages.collect(), uses: uses.collect() })
+    }
+
+    /// What is compiled into the program, the project's own crates left out, by name and version.
+    pub(crate) fn in_the_binary(&self) -> anyhow::Result<Vec<&Package>> {
+        let program = self.packages.iter().find(|(_, package)| package.name == "dyno");
+        let mut open = vec![program.context("there is no package `dyno`")?.0.as_str()];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = open.pop() {
+            // A macro's code is not in what it helps to compile.
+            if !self.packages[id].is_macro && seen.insert(id) {
+                open.extend(self.uses.get(id).into_iter().flatten().map(String::as_str));
+            }
+        }
+        let packages = seen.into_iter().map(|id| &self.packages[id]);
+        let mut packages: Vec<&Package> =
+            packages.filter(|package| package.source.is_some()).collect();
+        packages.sort_by_key(|package| (&package.name, &package.version));
+        Ok(packages)
+    }
+}
+
+impl Package {
+    /// The texts that have to go with it, each with the name of its file.
+    fn texts(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let capitals = name.to_uppercase();
+            let is_licence = LICENCE_FILES.iter().any(|begin| capitals.starts_with(begin));
+            if is_licence && entry.file_type()?.is_file() {
+                names.push(name);
+            }
+        }
+        names.sort();
+        let is_mit = |name: &String| {
+            let capitals = name.to_uppercase();
+            !OTHER_CHOICES.iter().any(|other| capitals.contains(other))
+        };
+        let licence = self.licence.as_deref().unwrap_or_default();
+        let has_choice =
+            licence.contains("MIT") && (licence.contains(" OR ") || licence.contains('/'));
+        if has_choice && names.iter().any(is_mit) {
+            names.retain(is_mit);
+        }
+        names
+            .into_iter()
+            .map(|name| {
+                let text = std::fs::read_to_string(self.folder.join(&name))
+                    .with_context(|| format!("{} of {}", name, self.name))?;
+                let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+                Ok((name, lines.join("\n")))
+            })
+            .collect()
+    }
+}
+
+/// The text of the file with the notices.
+fn notices() -> anyhow::Result<String> {
+    use std::fmt::Write;
+
+    let graph = Graph::read()?;
+    let packages = graph.in_the_binary()?;
+    let mut out = String::from(
+        "# Notices of third parties\n\n\
+         A binary of Dyno holds the code below, besides its own. Whoever gives a binary away gives \
+         these notices along. Made by `cargo xtask notices`; a test says when it is out of date.\n\n\
+         SQLite, which `libsqlite3-sys` brings, is in the public domain \
+         (<https://sqlite.org/copyright.html>). The Rust standard library is under the MIT licence \
+         or the Apache licence 2.0 (<https://www.rust-lang.org/policies/licenses>). Where a licence \
+         can be chosen, and MIT is one of the choices, MIT is chosen.\n\n\
+         | crate | version | licence |\n|---|---|---|\n",
+    );
+    let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in &packages {
+        let Package { name, version, licence, repository, .. } = package;
+        let name_and_link = match repository {
+            Some(link) => format!("[{name}]({link})"),
+            None => name.clone(),
+        };
+        let licence = licence.as_deref().unwrap_or("in its files");
+        writeln!(out, "| {name_and_link} | {version} | {licence} |")?;
+        for (_, text) in package.texts()? {
+            by_text.entry(text).or_default().push(format!("{name} {version}"));
+        }
+    }
+    let mut by_crates: Vec<(Vec<String>, String)> =
+        by_text.into_iter().map(|(text, crates)| (crates, text)).collect();
+    by_crates.sort();
+    for (crates, text) in by_crates {
+        writeln!(out, "\n## {}\n\n````text\n{text}\n````", crates.join(", "))?;
+    }
+    Ok(out)
+}
+
+/// Writes the notices.
+pub(crate) fn write_notices() -> anyhow::Result<()> {
+    let path = root().join(NOTICES);
+    std::fs::write(&path, notices()?).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Licences that ask for a notice at most.
+    const ALLOWED: [&str; 11] = [
+        "0BSD",
+        "Apache-2.0",
+        "Apache-2.0 WITH LLVM-exception",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "BSL-1.0",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "Unicode-3.0",
+        "Zlib",
+    ];
+
+    /// Crates that are in the binary in several versions, and why that is borne.
+    const SEVERAL: [(&str, &str); 2] = [
+        ("fallible-iterator", "a few hundred lines; rusqlite and postgres-protocol differ"),
+        ("getrandom", "one system call; rand, ring and const-random differ"),
+    ];
+
+    /// Whether an SPDX expression is fulfilled by allowed licences.
+    fn is_allowed(expression: &str) -> bool {
+        let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+        let mut words = spaced.split_whitespace().peekable();
+        any_of(&mut words) && words.next().is_none()
+    }
+
+    type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
+
+    fn any_of(words: &mut Words<'_>) -> bool {
+        let mut is_allowed = all_of(words);
+        while words.next_if_eq(&"OR").is_some() {
+            is_allowed |= all_of(words);
+        }
+        is_allowed
+    }
+
+    fn all_of(words: &mut Words<'_>) -> bool {
+        let mut is_allowed = one(words);
+        while words.next_if_eq(&"AND").is_some() {
+            is_allowed &= one(words);
+        }
+        is_allowed
+    }
+
+    fn one(words: &mut Words<'_>) -> bool {
+        if words.next_if_eq(&"(").is_some() {
+            let is_allowed = any_of(words);
+            return words.next() == Some(")") && is_allowed;
+        }
+        let Some(mut name) = words.next().map(str::to_owned) else { return false };
+        if words.next_if_eq(&"WITH").is_some() {
+            name = format!("{name} WITH {}", words.next().unwrap_or_default());
+        }
+        ALLOWED.contains(&name.as_str())
+    }
+
+    #[test]
+    fn expressions_of_licences_are_understood() {
+        let check = |text: &str, expected: bool| assert_eq!(is_allowed(text), expected, "{text}");
+        check("MIT", true);
+        check("GPL-3.0", false);
+        check("MIT OR GPL-3.0", true);
+        check("GPL-3.0/MIT", true);
+        check("MIT AND GPL-3.0", false);
+        check("(MIT OR Apache-2.0) AND Unicode-3.0", true);
+        check("(GPL-3.0 OR AGPL-3.0) AND MIT", false);
+        check("Apache-2.0 WITH LLVM-exception OR GPL-2.0", true);
+        check("Apache-2.0 WITH some-exception", false);
+        check("MIT OR", true);
+        check("MIT MIT", false);
+        check("(MIT", false);
+        check("", false);
+    }
+
+    /// Tests and build programs count as well: they run on the machines of those who build.
+    #[test]
+    fn all_dependencies_come_from_the_registry_under_allowed_licences() {
+        let graph = Graph::read().unwrap();
+        assert!(graph.packages.len() > 100, "the graph was not read");
+        for Package { name, version, licence, source, .. } in graph.packages.values() {
+            let licence = licence.as_deref().unwrap_or_default();
+            assert!(is_allowed(licence), "{name} {version} is under `{licence}`");
+            if let Some(source) = source {
+                let is_registry = source == "registry+https://github.com/rust-lang/crates.io-index";
+                assert!(is_registry, "{name} {version} comes from {source}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_crate_is_in_the_binary_twice_without_a_reason() {
+        let graph = Graph::read().unwrap();
+        let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for package in graph.in_the_binary().unwrap() {
+            versions.entry(&package.name).or_default().push(&package.version);
+        }
+        assert!(versions.len() > 50, "the graph was not read");
+        let several: BTreeMap<&str, &Vec<&str>> =
+            versions.iter().filter(|(_, all)| all.len() > 1).map(|(n, all)| (*n, all)).collect();
+        let expected: Vec<&str> = SEVERAL.iter().map(|(name, _)| *name).collect();
+        let found: Vec<&str> = several.keys().copied().collect();
+        assert_eq!(found, expected, "{several:?}");
+    }
+
+    /// A comment stands before each dependency, or before it and the one above that goes with it.
+    #[test]
+    fn each_dependency_has_its_reason() {
+        let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let (_, section) = text.split_once("[workspace.dependencies]\n").unwrap();
+        let section = section.split("\n[").next().unwrap();
+        let (mut n_since_comment, mut n_dependencies) = (usize::MAX, 0);
+        for line in section.lines() {
+            if line.starts_with('#') {
+                n_since_comment = 0;
+            } else if line.is_empty() {
+                n_since_comment = usize::MAX;
+            } else if !line.contains("path = \"crates/") {
+                n_dependencies += 1;
+                n_since_comment = n_since_comment.saturating_add(1);
+                assert!(n_since_comment <= 2, "there is no reason for: {line}");
+            }
+        }
+        assert!(n_dependencies > 10, "the dependencies were not found");
+    }
+
+    #[test]
+    fn the_notices_are_up_to_date() {
+        let there = std::fs::read_to_string(root().join(NOTICES)).unwrap_or_default();
+        let now = notices().unwrap();
+        assert!(now.contains("| [ring](") && now.contains("Permission is hereby granted"));
+        let is_same = there == now;
+        assert!(is_same, "{NOTICES} is out of date: run `cargo xtask notices` and commit it");
+    }
+}
