@@ -1,6 +1,7 @@
 //! Findings → Markdown for a pull request: the answer, tables, caveats, and the rest folded.
 
 use dyno_analysis::{Findings, Metric};
+use dyno_units::is_unsafe_char;
 
 use crate::author;
 use crate::field;
@@ -58,11 +59,28 @@ fn escape(text: &str) -> String {
             }
             // A name behind an @ would be told about the pull request.
             '@' => out.push_str("@\u{200b}"),
-            c if c.is_control() => out.push(' '),
+            // Behind these, GitHub makes a link of what follows.
+            ':' | '.' if begins_link(&out, c) => {
+                out.push(c);
+                out.push('\u{200b}');
+            }
+            c if is_unsafe_char(c) => out.push(' '),
             c => out.push(c),
         }
     }
     out.trim().to_owned()
+}
+
+/// Whether a text that ends so begins an address when this character follows.
+fn begins_link(before: &str, next: char) -> bool {
+    let words: &[&str] = if next == ':' { &["http", "https", "ftp"] } else { &["www"] };
+    let ends_with = |word: &&str| {
+        let start = before.len().checked_sub(word.len());
+        start
+            .and_then(|start| before.get(start..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    words.iter().any(ends_with)
 }
 
 /// A row of a table.

@@ -16,7 +16,7 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if dyno_units::is_unsafe_char(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

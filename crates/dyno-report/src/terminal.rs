@@ -82,7 +82,7 @@ fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
+            c if dyno_units::is_unsafe_char(c) => '\u{fffd}',
             c => c,
         })
         .collect()

@@ -4,7 +4,7 @@ use annotate_snippets::{
     AnnotationKind, Element, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 
-use crate::redact::{mask_urls, redact_urls};
+use dyno_units::{mask_secrets, redact_secrets};
 
 /// One problem, pointing at a stretch of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn render_by(
     diagnostics: &[Diagnostic],
 ) -> String {
     // As long as the source in bytes, so that the spans still fit.
-    let masked = mask_urls(source);
+    let masked = mask_secrets(source);
     let parts: Vec<String> =
         diagnostics.iter().map(|one| render_one(renderer, file_name, &masked, one)).collect();
     let mut text = parts.join("\n\n");
@@ -81,7 +81,7 @@ fn render_one(renderer: &Renderer, file_name: &str, masked: &str, one: &Diagnost
 
 /// A text that may quote what somebody has written, without control characters and passwords.
 fn told(text: &str) -> String {
-    redact_urls(&normalize_untrusted_str(text))
+    redact_secrets(&normalize_untrusted_str(text))
 }
 
 /// A span inside the text and on the borders of characters, whatever was asked for.

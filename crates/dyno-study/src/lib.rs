@@ -10,7 +10,6 @@ mod keys;
 mod nearest;
 mod parse;
 pub mod plan;
-mod redact;
 pub mod reference;
 pub mod schema;
 mod search;
@@ -24,7 +23,6 @@ pub use nearest::nearest_words;
 pub use parse::parse;
 #[doc(inline)]
 pub use plan::{BlockOrder, Level, Plan, PlannedStep, PlannedTrial, Variant, plan, plan_in};
-pub use redact::{redact_url, redact_urls};
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{

@@ -1,4 +1,5 @@
-//! Quantities with units, the clock and the random streams that every other crate is handed.
+//! Quantities with units, the clock and the random streams that every other crate is handed; and
+//! what is done to text that came from outside or may hold a secret.
 //!
 //! Nothing here reads a clock, the environment or a source of randomness: time and randomness
 //! are arguments everywhere in Dyno, so that a whole study runs in a test and gives the same
@@ -8,12 +9,18 @@ mod clock;
 mod quantity;
 mod random;
 mod reading;
+mod redact;
 mod setting;
 mod stepped;
+mod text;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use random::{RandomStream, Seed};
 pub use reading::ReadingUnit;
+pub use redact::{
+    is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_url,
+};
 pub use setting::SettingValue;
 pub use stepped::{Stair, SteppedRate};
+pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};

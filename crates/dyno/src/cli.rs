@@ -271,7 +271,7 @@ fn without_passwords(text: &str, given: &[String]) -> String {
         _ => word,
     });
     let suspect = values.filter(|word| word.contains('@'));
-    suspect.fold(text.to_owned(), |text, word| text.replace(word, &dyno_study::redact_url(word)))
+    suspect.fold(text.to_owned(), |text, word| text.replace(word, &dyno_units::redact_url(word)))
 }
 
 /// The whole command line. `bench` has a subcommand for each workload of the catalog.

@@ -1,9 +1,11 @@
 //! Printing: results to standard output, everything else to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
+use dyno_units::is_unsafe_char;
 
 /// Why a result was not printed; the first reason counts.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -26,6 +28,7 @@ pub(crate) fn check_output() -> anyhow::Result<()> {
 
 fn print(to: &mut impl Write, text: &str) -> io::Result<()> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
+    let text = harmless(text);
     let printed = to
         .write_all(text.as_bytes())
         .and_then(|()| to.write_all(end.as_bytes()))
@@ -38,7 +41,43 @@ fn print(to: &mut impl Write, text: &str) -> io::Result<()> {
 
 /// Prints a message for a person.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
+}
+
+/// The text without what a terminal would obey, whoever it came from; line ends, tabs and Dyno's own
+/// colours stay. It may quote a server, a record or a file.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| c != '\n' && c != '\t' && is_unsafe_char(c);
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_unsafe) {
+        clean.push_str(&rest[..at]);
+        let length = colour_length(&rest[at..]);
+        let n_bytes = length.unwrap_or(rest[at..].chars().next().map_or(1, char::len_utf8));
+        match length {
+            Some(length) => clean.push_str(&rest[at..at + length]),
+            None => clean.push('\u{fffd}'),
+        }
+        rest = &rest[at + n_bytes..];
+    }
+    Cow::Owned(clean + rest)
+}
+
+/// The length of the colour sequence (`ESC [ … m`) that a text begins with.
+fn colour_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\x1b[")?;
+    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    parameters[end..].starts_with('m').then_some(end + 3)
+}
+
+/// Warns where a password goes over a network without encryption.
+pub(crate) fn warn_of_login(endpoint: &dyno_database::Endpoint) {
+    if let Some(warning) = endpoint.login_warning() {
+        say(&format!("warning: {warning}"));
+    }
 }
 
 /// Prints an error with its causes.
@@ -181,6 +220,19 @@ mod tests {
         check(None, 100);
         check(Some(0), 100);
         check(Some(50), 50);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_replaced() {
+        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected);
+        check("plain\n\ttext, ä\n", "plain\n\ttext, ä\n");
+        check("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m");
+        check("\x1b]0;PWNED\x07", "\u{fffd}]0;PWNED\u{fffd}");
+        check("\x1b[2J\x1b]52;c;QQ==\x07", "\u{fffd}[2J\u{fffd}]52;c;QQ==\u{fffd}");
+        check("a\u{202e}b\r\u{9b}31m\x1b", "a\u{fffd}b\u{fffd}\u{fffd}31m\u{fffd}");
+        let mut taken = Vec::new();
+        print(&mut taken, "x\x1b[2J").unwrap();
+        assert_eq!(String::from_utf8(taken).unwrap(), "x\u{fffd}[2J\n");
     }
 
     #[test]

@@ -167,4 +167,9 @@ fn signs_are_escaped() {
     check("<b>&", "&lt;b&gt;&amp;");
     check("one\ntwo", "one two");
     check("@someone", "@\u{200b}someone");
+    check("see https://evil.example/ or WWW.evil.example", {
+        "see https:\u{200b}//evil.example/ or WWW.\u{200b}evil.example"
+    });
+    check("at 10:30, version 8.0, xhttp", "at 10:30, version 8.0, xhttp");
+    check("a\u{202e}b\u{9b}c", "a b c");
 }

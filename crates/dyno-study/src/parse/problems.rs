@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::Diagnostic;
-use crate::redact::redact_urls;
+use dyno_units::redact_secrets;
 
 /// All problems found so far.
 #[derive(Debug, Default)]
@@ -56,9 +56,9 @@ impl Problems {
 fn without_passwords(diagnostic: Diagnostic) -> Diagnostic {
     Diagnostic {
         span: diagnostic.span,
-        message: redact_urls(&diagnostic.message),
-        label: redact_urls(&diagnostic.label),
-        help: diagnostic.help.as_deref().map(redact_urls),
+        message: redact_secrets(&diagnostic.message),
+        label: redact_secrets(&diagnostic.label),
+        help: diagnostic.help.as_deref().map(redact_secrets),
     }
 }
 

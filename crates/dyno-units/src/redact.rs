@@ -1,16 +1,39 @@
-//! Takes passwords out of text that holds URLs, so that no secret reaches a terminal or a record.
+//! Takes secrets out of text, so that none reaches a terminal or a record. One rule for URLs,
+//! settings, commands and whole study files, of every product.
 //!
 //! Works on raw text, because a study file that is shown may be one that does not parse. In doubt
-//! it hides too much: everything between the user and the last `@`.
+//! it hides too much: of a URL everything between the user and the last `@`.
 
 use std::ops::Range;
 
-/// The text with every password in a URL replaced by `***`.
+mod named;
+
+pub use named::is_secret_name;
+
+/// What stands in the place of a secret.
+const MASK: &str = "***";
+
+/// The text with every secret replaced by `***`: passwords in URLs, and the values of what is named
+/// like a secret (`password=…`, `PGPASSWORD=… psql`, `-p…`, `--token …`, `IDENTIFIED BY '…'`).
 ///
 /// A password stands in `scheme://user:password@host` or in a query (`?password=…`). The values of
 /// keys named `url` are read as URLs even when their scheme is missing.
-pub fn redact_urls(text: &str) -> String {
-    replace_secrets(text, |_| "***".to_owned())
+pub fn redact_secrets(text: &str) -> String {
+    replace(text, secrets(text), |_| MASK.to_owned())
+}
+
+/// The value of a setting with its secrets replaced by `***`; all of it where its name says that it
+/// is one ([`is_secret_name`]).
+pub fn redact_setting(name: &str, value: &str) -> String {
+    if is_secret_name(name) && !value.is_empty() {
+        return MASK.to_owned();
+    }
+    redact_secrets(value)
+}
+
+/// A command with its secrets replaced by `***`: an argument may be the value of the one before it.
+pub fn redact_command(command: &[String]) -> Vec<String> {
+    named::redact_words(command).iter().map(|word| redact_secrets(word)).collect()
 }
 
 /// One word that somebody gave as a URL, whatever it is, with the password that it may hold
@@ -21,16 +44,12 @@ pub fn redact_url(word: &str) -> String {
         Some(at) if word[..at].bytes().all(is_scheme) => at + 3,
         _ => 0,
     };
-    replace(word, secrets_of_url(word, authority, word.len()), |_| "***".to_owned())
+    replace(word, secrets_of_url(word, authority, word.len()), |_| MASK.to_owned())
 }
 
-/// The text with every byte of a password in a URL replaced by `*`; as long as `text` in bytes.
-pub(crate) fn mask_urls(text: &str) -> String {
-    replace_secrets(text, |secret| "*".repeat(secret.len()))
-}
-
-fn replace_secrets(text: &str, mask: impl Fn(&str) -> String) -> String {
-    replace(text, secrets(text), mask)
+/// The text with every byte of a secret replaced by `*`; as long as `text` in bytes.
+pub fn mask_secrets(text: &str) -> String {
+    replace(text, secrets(text), |secret| "*".repeat(secret.len()))
 }
 
 fn replace(text: &str, secrets: Vec<Range<usize>>, mask: impl Fn(&str) -> String) -> String {
@@ -63,6 +82,7 @@ fn secrets(text: &str) -> Vec<Range<usize>> {
     for start in suspect_strings(text) {
         found.extend(secrets_of_url(text, start, url_end(text, start, start)));
     }
+    found.extend(named::secrets(text));
     found.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
     found
 }
@@ -194,8 +214,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(redact_urls(text), expected);
-        assert_eq!(mask_urls(text).len(), text.len());
+        assert_eq!(redact_secrets(text), expected);
+        assert_eq!(mask_secrets(text).len(), text.len());
     }
 
     #[test]
@@ -258,15 +278,15 @@ mod tests {
         ) {
             let text = format!("title = 'x'\nurl = \"mysql://{user}:{password}@{host}/db\"\n");
             let expected = format!("title = 'x'\nurl = \"mysql://{user}:***@{host}/db\"\n");
-            proptest::prop_assert_eq!(redact_urls(&text), expected);
-            proptest::prop_assert!(!mask_urls(&text).contains('Q'));
+            proptest::prop_assert_eq!(redact_secrets(&text), expected);
+            proptest::prop_assert!(!mask_secrets(&text).contains('Q'));
         }
 
         #[test]
         fn any_text_keeps_its_length_and_is_redacted_once(text in ".{0,60}|[a-z:/@\"' =\\\\]{0,60}") {
-            proptest::prop_assert_eq!(mask_urls(&text).len(), text.len());
-            let once = redact_urls(&text);
-            proptest::prop_assert_eq!(redact_urls(&once).len() <= once.len() + 3 * text.len(), true);
+            proptest::prop_assert_eq!(mask_secrets(&text).len(), text.len());
+            let once = redact_secrets(&text);
+            proptest::prop_assert_eq!(redact_secrets(&once).len() <= once.len() + 3 * text.len(), true);
         }
     }
 }
