@@ -37,6 +37,14 @@ pub trait Connection: Send {
     /// Sends a text statement (BEGIN, COMMIT, a generated INSERT). Hot.
     fn send_text(&mut self, sql: &str);
 
+    /// The same with a statement that returns rows of `n_columns` columns, which are kept as texts
+    /// for [`Connection::kept_rows`]. Not in a pipeline. A product that is not reached by a protocol
+    /// keeps none. Hot.
+    fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
+        let _ = n_columns;
+        self.send_text(sql);
+    }
+
     /// Goes on with the statement in flight: writes what is still to be written, reads once what
     /// has arrived. Ready when the server has answered completely. Hot.
     ///
@@ -150,12 +158,21 @@ pub struct Statement {
     /// Whether the server parses it anew for each execution, as an unnamed statement. Only
     /// PostgreSQL has those; other products refuse to prepare it.
     pub parses_anew: bool,
+    /// Whether it is run once, as text, when the others are prepared: an SQL-level PREPARE, whose
+    /// statement clients then execute as text. It stands behind those that are prepared.
+    pub is_set_up: bool,
 }
 
 impl Statement {
     /// A statement whose rows are only counted.
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
-        Statement { sql: sql.into(), class, keeps_rows: false, parses_anew: false }
+        let sql = sql.into();
+        Statement { sql, class, keeps_rows: false, parses_anew: false, is_set_up: false }
+    }
+
+    /// A statement that is run once when the others are prepared.
+    pub fn set_up(sql: impl Into<String>) -> Statement {
+        Statement { is_set_up: true, ..Statement::new(sql, StatementClass::Other) }
     }
 
     /// The same statement, its rows kept for [`Connection::kept_rows`].

@@ -211,6 +211,15 @@ impl Connection for FakeConnection {
         self.send(sql.to_owned(), Vec::new(), KeptRows::default());
     }
 
+    fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
+        let mut rows = KeptRows::default();
+        if let Some(answer) = &mut self.answers {
+            answer(sql, &[], &mut rows);
+        }
+        assert!(n_columns > 0, "{sql}");
+        self.send(sql.to_owned(), Vec::new(), rows);
+    }
+
     fn begin_pipeline(&mut self) -> bool {
         assert!(self.awaited.is_empty(), "replies were not taken");
         self.pipeline = (self.dialect != Dialect::Sqlite).then(VecDeque::new);

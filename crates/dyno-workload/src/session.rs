@@ -61,6 +61,20 @@ pub struct Session {
     is_first_reply: bool,
 }
 
+/// Prepares statements and runs those that only set something up; the classes of the prepared ones.
+fn prepare_on(
+    connection: &mut dyn Connection,
+    statements: &[Statement],
+) -> Result<Vec<StatementClass>, StatementError> {
+    let (set_ups, prepared): (Vec<Statement>, Vec<Statement>) =
+        statements.iter().cloned().partition(|statement| statement.is_set_up);
+    connection.prepare(&prepared)?;
+    for statement in set_ups {
+        connection.query(&statement.sql)?;
+    }
+    Ok(prepared.iter().map(|statement| statement.class).collect())
+}
+
 impl Session {
     /// Takes an open connection and prepares the workload's statements on it.
     pub fn open(
@@ -68,9 +82,8 @@ impl Session {
         statements: &[Statement],
         pace: Rc<dyn Pace>,
     ) -> Result<Session, StatementError> {
-        connection.prepare(statements)?;
+        let classes = prepare_on(connection.as_mut(), statements)?;
         pace.attach(connection.as_mut())?;
-        let classes = statements.iter().map(|statement| statement.class).collect();
         Ok(Session {
             connection,
             classes,
@@ -91,8 +104,7 @@ impl Session {
     ///
     /// The server refused one of them.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        self.connection.prepare(statements)?;
-        self.classes = statements.iter().map(|statement| statement.class).collect();
+        self.classes = prepare_on(self.connection.as_mut(), statements)?;
         Ok(())
     }
 
@@ -113,6 +125,19 @@ impl Session {
     #[inline]
     pub fn text(&mut self, sql: &str, class: StatementClass) -> Answer<'_> {
         self.connection.send_text(sql);
+        self.answer(class)
+    }
+
+    /// Sends a text statement whose rows are kept, with so many columns; see
+    /// [`Connection::send_text_keeping`].
+    #[inline]
+    pub fn text_keeping(
+        &mut self,
+        sql: &str,
+        n_columns: usize,
+        class: StatementClass,
+    ) -> Answer<'_> {
+        self.connection.send_text_keeping(sql, n_columns);
         self.answer(class)
     }
 
@@ -176,7 +201,7 @@ impl Session {
             address: "the server".to_owned(),
             reason: error.to_string(),
         };
-        connection.prepare(statements).map_err(told)?;
+        prepare_on(connection.as_mut(), statements).map_err(told)?;
         self.pace.attach(connection.as_mut()).map_err(told)?;
         self.connection = connection;
         self.asked.clear();

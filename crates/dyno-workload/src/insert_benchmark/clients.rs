@@ -7,7 +7,9 @@ use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::row::push_decimal;
 use crate::skew::DrawnByClient;
-use crate::{ErrorClass, Session, Statement, StatementClass, StatementError, Transactions};
+use crate::{
+    Dialect, ErrorClass, Session, Statement, StatementClass, StatementError, Transactions,
+};
 
 use super::layout::DRIFT_MAX;
 use super::ledger::{Drift, TableBook, add, read};
@@ -178,6 +180,8 @@ pub(super) struct Deleter {
     post: Post,
     lead: Lead,
     text: DeleteText,
+    // How to ask for the smallest id, where that goes as text.
+    smallest_query: Option<String>,
     sql: Vec<u8>,
     /// DELETEs that it has to do.
     n_meant: u64,
@@ -185,15 +189,31 @@ pub(super) struct Deleter {
     n_mins: u64,
 }
 
-/// The one statement that a deleter prepares.
-pub(super) fn deleter_statements(table: &str) -> Vec<Statement> {
-    vec![Statement::new(schema::min_query(table), StatementClass::Read).keeping_rows()]
-}
-
 impl Deleter {
-    pub(super) fn new(post: Post, text: DeleteText, n_meant: u64) -> Deleter {
+    /// The deleter, and the statement that it prepares, if any.
+    pub(super) fn new(post: Post, dialect: Dialect, n_meant: u64) -> (Deleter, Vec<Statement>) {
+        let settings = &post.bench.settings;
+        let table = schema::table_name(post.table);
+        let text = schema::delete(settings.deletes, dialect, &table);
         let sql = Vec::with_capacity(text.before_id.len() + text.after_id.len() + 64);
-        Deleter { post, lead: Lead::default(), text, sql, n_meant, n_deletes: 0, n_mins: 0 }
+        let smallest = schema::min_query(&table);
+        let is_text = settings.query_protocol.asks_ids_as_text(dialect);
+        let mut statements = Vec::new();
+        if !is_text {
+            let smallest = Statement::new(smallest.clone(), StatementClass::Read);
+            statements.push(smallest.keeping_rows());
+        }
+        let deleter = Deleter {
+            post,
+            lead: Lead::default(),
+            text,
+            smallest_query: is_text.then_some(smallest),
+            sql,
+            n_meant,
+            n_deletes: 0,
+            n_mins: 0,
+        };
+        (deleter, statements)
     }
 
     fn is_min_due(&self) -> bool {
@@ -204,7 +224,10 @@ impl Deleter {
 
     /// Asks for the smallest id, where the next DELETE begins; 0 in an empty table.
     async fn find_tail(&mut self, session: &mut Session) -> Result<(), StatementError> {
-        session.execute(0, &[]).await?;
+        match &self.smallest_query {
+            Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
+            None => session.execute(0, &[]).await?,
+        };
         let tail = session.kept_rows().integer(0, 0).unwrap_or(0);
         self.post.book().tail.store(tail, Ordering::Relaxed);
         self.n_mins += 1;

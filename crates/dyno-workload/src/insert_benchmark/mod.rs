@@ -160,9 +160,8 @@ impl InsertBenchmark {
         match duty {
             Duty::Insert => Box::pin(drive(Inserter::new(post, schema::now(dialect)), seat)),
             Duty::Delete => {
-                let text = schema::delete(settings.deletes, dialect, &table);
-                let deleter = Deleter::new(post, text, shape.deletes);
-                with_statements(deleter, clients::deleter_statements(&table), seat)
+                let (deleter, statements) = Deleter::new(post, dialect, shape.deletes);
+                with_statements(deleter, statements, seat)
             }
             Duty::Index => {
                 let is_one_by_one = settings.is_one_by_one;

@@ -12,19 +12,10 @@ use super::clients::{Post, as_text};
 use super::ledger::add;
 use super::rows;
 use super::schema::{self, Index};
-use super::settings::{QueryProtocol, Schema, Settings, Values};
+use super::settings::{QueryForm, Schema, Values};
 
 /// Point queries after which the largest id is asked for again.
 const POINTS_PER_MAX: u64 = 100;
-
-/// Whether queries are prepared.
-fn is_prepared(settings: &Settings, dialect: Dialect) -> bool {
-    match settings.query_protocol {
-        QueryProtocol::AsRun => dialect != Dialect::MySql,
-        QueryProtocol::Text => false,
-        QueryProtocol::Prepared => true,
-    }
-}
 
 /// Asks one of the three range queries at a time, drawn at random.
 pub(super) struct RangeClient {
@@ -39,15 +30,26 @@ impl RangeClient {
     pub(super) fn new(post: Post, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
         let settings = &post.bench.settings;
         let (table, limit) = (schema::table_name(post.table), settings.values.rows_per_query);
-        let queries = Index::ALL
-            .map(|index| schema::range_query(settings.schema, dialect, &table, index, limit));
-        let is_prepared = is_prepared(settings, dialect);
-        let prepared = |(before, after): &(String, String)| {
-            let sql = dialect.placeholders(&format!("{before}?{after}"));
-            Statement::new(sql, StatementClass::Read)
-        };
-        let statements =
-            if is_prepared { queries.iter().map(prepared).collect() } else { Vec::new() };
+        let form = settings.query_protocol.form(dialect);
+        let mut statements = Vec::new();
+        let queries = Index::ALL.map(|index| {
+            let query = schema::range_query(settings.schema, dialect, &table, index, limit);
+            match form {
+                QueryForm::Text => query,
+                QueryForm::Prepared => {
+                    let sql = dialect.placeholders(&format!("{}?{}", query.0, query.1));
+                    statements.push(Statement::new(sql, StatementClass::Read));
+                    query
+                }
+                QueryForm::Execute => {
+                    let (prepare, execute) =
+                        schema::prepared_range_query(settings.schema, &table, index, limit);
+                    statements.push(Statement::set_up(prepare));
+                    execute
+                }
+            }
+        });
+        let is_prepared = form == QueryForm::Prepared;
         let room = queries.iter().map(|(before, after)| before.len() + after.len()).max();
         let sql = Vec::with_capacity(room.unwrap_or(0) + 32);
         (RangeClient { post, is_prepared, queries, sql }, statements)
@@ -116,6 +118,8 @@ impl Transactions for RangeClient {
 pub(super) struct PointClient {
     post: Post,
     is_prepared: bool,
+    // How to ask for the largest id, where that goes as text.
+    largest_query: Option<String>,
     head: String,
     sql: Vec<u8>,
     ids: Vec<Value<'static>>,
@@ -125,28 +129,47 @@ pub(super) struct PointClient {
 }
 
 impl PointClient {
-    /// The client, and the statements it prepares: first the one for the largest id.
+    /// The client, and the statements it prepares: first the one for the largest id, where it is one.
     pub(super) fn new(post: Post, dialect: Dialect) -> (PointClient, Vec<Statement>) {
         let table = schema::table_name(post.table);
         let settings = &post.bench.settings;
         let n_ids = settings.values.rows_per_query as usize;
-        let head = schema::point_query(&table);
-        let is_prepared = is_prepared(settings, dialect);
-        let largest = Statement::new(schema::max_query(&table), StatementClass::Read);
-        let mut statements = vec![largest.keeping_rows()];
-        if is_prepared {
-            let marks = vec!["?"; n_ids].join(", ");
-            let sql = dialect.placeholders(&format!("{head}{marks})"));
-            statements.push(Statement::new(sql, StatementClass::Read));
+        let mut head = schema::point_query(&table);
+        let form = settings.query_protocol.form(dialect);
+        let is_prepared = form == QueryForm::Prepared;
+        let (mut statements, mut largest_query) = (Vec::new(), None);
+        if settings.query_protocol.asks_ids_as_text(dialect) {
+            largest_query = Some(schema::max_query(&table));
+        } else {
+            let largest = Statement::new(schema::max_query(&table), StatementClass::Read);
+            statements.push(largest.keeping_rows());
+        }
+        match form {
+            QueryForm::Text => {}
+            QueryForm::Prepared => {
+                let marks = vec!["?"; n_ids].join(", ");
+                let sql = dialect.placeholders(&format!("{head}{marks})"));
+                statements.push(Statement::new(sql, StatementClass::Read));
+            }
+            QueryForm::Execute => {
+                let (prepare, execute) = schema::prepared_point_query(&table, n_ids);
+                statements.push(Statement::set_up(prepare));
+                head = execute;
+            }
         }
         let sql = Vec::with_capacity(head.len() + 24 * n_ids);
         let ids = Vec::with_capacity(n_ids);
-        let client = PointClient { post, is_prepared, head, sql, ids, largest: 0, since_max: None };
+        let (largest, since_max) = (0, None);
+        let client =
+            PointClient { post, is_prepared, largest_query, head, sql, ids, largest, since_max };
         (client, statements)
     }
 
     async fn find_head(&mut self, session: &mut Session) -> Result<(), StatementError> {
-        session.execute(0, &[]).await?;
+        match &self.largest_query {
+            Some(sql) => session.text_keeping(sql, 1, StatementClass::Read).await?,
+            None => session.execute(0, &[]).await?,
+        };
         self.largest = session.kept_rows().integer(0, 0).unwrap_or(0);
         self.since_max = Some(0);
         Ok(())

@@ -125,6 +125,35 @@ pub(super) fn range_query(
     )
 }
 
+/// The same with SQL's own PREPARE: the statement that prepares it, and the two parts of the one that
+/// executes it.
+pub(super) fn prepared_range_query(
+    schema: Schema,
+    table: &str,
+    index: Index,
+    limit: u64,
+) -> (String, (String, String)) {
+    let (before, after) = range_query(schema, Dialect::PostgreSql, table, index, limit);
+    let (name, number) = match (index, schema) {
+        (Index::Market, Schema::December2023) => ("market_query_ps", "int"),
+        (Index::Market, Schema::July2023) => ("market_query_ps", "real"),
+        (Index::Register, _) => ("register_query_ps", "int"),
+        (Index::Pdc, Schema::December2023) => ("pdc_query_ps", "int"),
+        (Index::Pdc, Schema::July2023) => ("pdc_query_ps", "real"),
+    };
+    let prepare = format!("prepare {name}({number}) as {before}$1{after}");
+    (prepare, (format!("execute {name} ("), ")".to_owned()))
+}
+
+/// A point query with SQL's own PREPARE: the statement that prepares it, and the one that executes it
+/// up to its ids. They are declared as `int`, as in the original.
+pub(super) fn prepared_point_query(table: &str, n_ids: usize) -> (String, String) {
+    let marks: Vec<String> = (1..=n_ids).map(|number| format!("${number}")).collect();
+    let types = vec!["int"; n_ids].join(", ");
+    let query = format!("{}{})", point_query(table), marks.join(", "));
+    (format!("prepare pk_query_ps({types}) as {query}"), "execute pk_query_ps (".to_owned())
+}
+
 /// A point query up to its ids; it ends with `)`.
 pub(super) fn point_query(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")

@@ -2,6 +2,7 @@
 
 use dyno_units::Nanoseconds;
 
+use crate::Dialect;
 use crate::options::{OptionError, OptionKind, OptionSpec, Options};
 
 /// The column types, indexes and queries of a time.
@@ -42,10 +43,41 @@ pub(super) enum Deletes {
     Off,
 }
 
+/// How a query goes to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueryForm {
+    /// As a text with its values in it.
+    Text,
+    /// As the text `execute NAME (values)`, of a statement that SQL's PREPARE has prepared.
+    Execute,
+    /// As a statement that was prepared by the protocol.
+    Prepared,
+}
+
+impl QueryProtocol {
+    /// How queries go to this product.
+    pub(super) fn form(self, dialect: Dialect) -> QueryForm {
+        match (self, dialect) {
+            (QueryProtocol::AsRun, Dialect::PostgreSql) => QueryForm::Execute,
+            (QueryProtocol::Text, _) | (QueryProtocol::AsRun, Dialect::MySql) => QueryForm::Text,
+            (QueryProtocol::Prepared, _) | (QueryProtocol::AsRun, Dialect::Sqlite) => {
+                QueryForm::Prepared
+            }
+        }
+    }
+
+    /// Whether questions for the smallest and the largest id go as text: everywhere as queries do,
+    /// but on SQLite, which is not reached by a protocol.
+    pub(super) fn asks_ids_as_text(self, dialect: Dialect) -> bool {
+        dialect != Dialect::Sqlite && self.form(dialect) != QueryForm::Prepared
+    }
+}
+
 /// How queries are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryProtocol {
-    /// As the author runs it: text on MariaDB and MySQL, prepared elsewhere.
+    /// As the author runs it: text on MariaDB and MySQL, SQL-level PREPARE and EXECUTE on PostgreSQL;
+    /// prepared on SQLite.
     AsRun,
     Text,
     Prepared,
@@ -96,8 +128,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     word(
         "query_protocol",
         &["as-run", "text", "prepared"],
-        "queries as text or prepared; as the author runs it: text on MariaDB and MySQL, prepared \
-         elsewhere",
+        "queries as text or prepared by the protocol; as the author runs it: text on MariaDB and \
+         MySQL, text `execute …` of what SQL's PREPARE prepared on PostgreSQL (SQLite: prepared)",
     ),
     count("rows_i0", "100k", "rows of l.i0 in each table"),
     count("rows_i1", "40k", "rows of l.i1 in each table; as many are deleted; 0 leaves it out"),

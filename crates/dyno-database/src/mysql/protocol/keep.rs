@@ -16,6 +16,9 @@ pub(crate) struct Column {
     is_unsigned: bool,
 }
 
+/// What stands in a text row for NULL.
+const NULL: u8 = 0xfb;
+
 /// Bit of a column's flags.
 const UNSIGNED: u16 = 0x20;
 
@@ -34,6 +37,12 @@ impl Column {
     }
 }
 
+/// Bytes of the rows of a reply that are kept, at most: transactions go on with a few rows.
+const KEPT_MAX: usize = 64 << 20;
+
+/// Columns of a result, at most: servers have at most 4096.
+const COLUMNS_MAX: usize = 1 << 16;
+
 /// Keeps the rows of the first result of a reply that has any.
 #[derive(Debug, Default)]
 pub(crate) struct RowKeeper {
@@ -42,6 +51,10 @@ pub(crate) struct RowKeeper {
     /// Whether `columns` were told by the reply itself.
     is_told: bool,
     rows: KeptRows,
+    // Bytes of the rows of this reply.
+    n_bytes: usize,
+    // Rows are those of the text protocol.
+    is_text: bool,
     // A date or time on its way into `rows`.
     text: Vec<u8>,
 }
@@ -52,12 +65,20 @@ impl RowKeeper {
     #[inline]
     pub(crate) fn begin(&mut self, columns: Option<&[Column]>) {
         self.wants = columns.is_some();
+        self.is_text = false;
         if let Some(columns) = columns {
             self.rows.clear(0);
             self.columns.clear();
             self.columns.extend_from_slice(columns);
             self.is_told = false;
+            self.n_bytes = 0;
         }
+    }
+
+    /// A text statement was sent whose rows are kept: they come as texts.
+    pub(crate) fn begin_text(&mut self) {
+        self.begin(Some(&[]));
+        self.is_text = true;
     }
 
     /// Whether the rows that come now are kept.
@@ -84,6 +105,9 @@ impl RowKeeper {
 
     /// A column definition.
     pub(crate) fn definition(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+        if self.columns.len() >= COLUMNS_MAX {
+            return Err(not_understood("a result with more columns than any server has"));
+        }
         let column = Column::read(payload).ok_or_else(|| not_understood("a column definition"))?;
         self.columns.push(column);
         Ok(())
@@ -91,6 +115,10 @@ impl RowKeeper {
 
     /// A row.
     pub(crate) fn row(&mut self, payload: &[u8]) -> Result<(), StatementError> {
+        self.n_bytes += payload.len();
+        if self.n_bytes > KEPT_MAX {
+            return Err(not_understood("more rows to keep than any transaction has a use for"));
+        }
         self.decode(payload).ok_or_else(|| not_understood("a row in binary"))
     }
 
@@ -112,6 +140,17 @@ impl RowKeeper {
     fn decode(&mut self, payload: &[u8]) -> Option<()> {
         let RowKeeper { columns, rows, text, .. } = self;
         let mut fields = Fields(payload);
+        if self.is_text {
+            for _ in columns.iter() {
+                if fields.0.first() == Some(&NULL) {
+                    fields.u8()?;
+                    rows.push_null();
+                } else {
+                    rows.push_text(fields.lenenc_bytes()?);
+                }
+            }
+            return fields.0.is_empty().then_some(());
+        }
         fields.u8().filter(|&first| first == 0)?;
         // The bitmap of NULLs has two bits in front that mean nothing.
         let nulls = fields.bytes((columns.len() + 2).div_ceil(8))?;

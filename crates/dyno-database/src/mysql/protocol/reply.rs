@@ -84,6 +84,12 @@ impl ReplyReader {
         self.reply = Reply::default();
     }
 
+    /// The same for a text statement whose rows are kept.
+    pub(crate) fn begin_text(&mut self, sequence: u8) {
+        self.begin(sequence, None);
+        self.keeper.begin_text();
+    }
+
     /// The rows of the latest reply, where they were kept.
     pub(crate) fn keeper(&self) -> &RowKeeper {
         &self.keeper
