@@ -1,13 +1,19 @@
-//! Whose tables are in a catalog: Dyno drops only what it made.
+//! Whose tables are in a catalog: Dyno drops only what it can prove it made.
 //!
-//! Dyno notes the tables it makes in a table of its own, `dyno_tables`, before it makes them. A
-//! catalog without tables is claimed by making that table; one with the table is Dyno's, and the
-//! tables noted there may be dropped; any other is refused.
+//! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
+//! selects one text with their names. It is never selected from: what counts is its definition,
+//! which nobody but its owner can change, and the server tells who that is (PostgreSQL: the owner of
+//! the relation; MariaDB and MySQL: the definer, which only a user with special rights can give
+//! falsely; SQLite: whoever has the file). So a user who may make things in the catalog can neither
+//! forge a note nor have anything run with Dyno's rights. A `dyno_tables` of anybody else is refused.
 //!
-//! A note is written before its table is made and removed after its table is dropped, so a run
-//! that is killed in between leaves a note without a table, and never a table without a note.
+//! A catalog without tables is claimed by making that view; one with the view is Dyno's, and the
+//! tables noted there may be dropped, as far as they are ordinary tables of Dyno's own user; any
+//! other is refused. A note is written before its table is made and removed after its table is
+//! dropped, so a run that is killed in between leaves a note without a table, and never a table
+//! without a note.
 
-use dyno_workload::{Connection, Dialect, StatementError};
+use dyno_workload::{Connection, Dialect, StatementError, TextRows};
 
 /// A catalog that may not be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +30,11 @@ pub enum CatalogError {
     Statement(#[from] StatementError),
 }
 
-/// The table in which Dyno notes what it made.
+/// The view in which Dyno notes what it made.
 const NOTES: &str = "dyno_tables";
+
+/// What stands before the names in it: with none, the text is no table's name either.
+const TITLE: &str = "tables of Dyno";
 
 /// Longest name of a table: PostgreSQL cuts longer ones.
 const NAME_LEN_MAX: usize = 63;
@@ -33,20 +42,25 @@ const NAME_LEN_MAX: usize = 63;
 /// Tables named in a refusal, at most.
 const NAMED_MAX: usize = 5;
 
-/// Claims the connection's catalog. With `allow_foreign_tables`, tables that Dyno did not make stay
+/// Claims the connection's catalog. With `allow_existing_tables`, tables that Dyno did not make stay
 /// and are not touched.
 pub fn claim_catalog(
     connection: &mut dyn Connection,
-    allow_foreign_tables: bool,
+    allow_existing_tables: bool,
 ) -> Result<(), CatalogError> {
-    let tables = existing_tables(connection)?;
-    let notes = notes(connection, &tables)?;
-    let foreign: Vec<&String> =
-        tables.iter().filter(|table| !is_same(table, NOTES) && !contains(&notes, table)).collect();
-    if !foreign.is_empty() && !allow_foreign_tables {
+    let catalog = Catalog::look(connection)?;
+    let foreign: Vec<&str> =
+        catalog.tables().filter(|name| !contains(&catalog.noted, name)).collect();
+    if !foreign.is_empty() && !allow_existing_tables {
         return Err(CatalogError::Foreign(foreign_message(&foreign)));
     }
-    make_notes(connection, &tables)
+    // Notes without a table are of a run that was killed: somebody else may make one of that name.
+    let noted: Vec<String> =
+        catalog.noted.iter().filter(|name| catalog.has(name)).cloned().collect();
+    if catalog.has_notes && noted == catalog.noted {
+        return Ok(());
+    }
+    catalog.write_notes(connection, &noted)
 }
 
 /// Notes tables that are about to be made; refuses names that exist and are not noted as Dyno's.
@@ -54,111 +68,317 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     for table in tables {
         check_name(table)?;
     }
-    let existing = existing_tables(connection)?;
-    let noted = notes(connection, &existing)?;
+    let catalog = Catalog::look(connection)?;
+    let mut noted = catalog.noted.clone();
     for table in tables {
-        if is_same(table, NOTES) || (contains(&existing, table) && !contains(&noted, table)) {
+        if is_same(table, NOTES) || (catalog.has(table) && !contains(&catalog.noted, table)) {
             return Err(CatalogError::Foreign(format!(
-                "the catalog holds a table `{table}` that Dyno did not make and will not replace; \
-                 give Dyno a catalog of its own, or rename that table"
+                "the database holds {} `{table}` that Dyno did not make and will not replace; give \
+                 Dyno a database of its own, or rename that one",
+                catalog.kind_of(table)
             )));
         }
-    }
-    make_notes(connection, &existing)?;
-    let mut made_order = last_order(connection)?;
-    let mut new: Vec<&String> = Vec::new();
-    for table in tables {
-        if contains(&noted, table) || new.iter().any(|other| is_same(other, table)) {
-            continue;
+        if !contains(&noted, table) {
+            noted.push(table.clone());
         }
-        made_order += 1;
-        connection.query(&format!(
-            "INSERT INTO {NOTES} (made_order, table_name) VALUES ({made_order}, '{table}')"
-        ))?;
-        new.push(table);
     }
-    Ok(())
+    if catalog.has_notes && noted == catalog.noted {
+        return Ok(());
+    }
+    catalog.write_notes(connection, &noted)
 }
 
 /// Drops the tables that are noted as Dyno's, and the notes.
 ///
 /// The last made is dropped first, because it may refer to those made before it. Never cascades:
-/// what others have built upon a table of Dyno's makes the server refuse, and stays.
+/// what others have built upon a table of Dyno's makes the server refuse, and stays. What is there
+/// under a noted name and is no ordinary table of Dyno's own user stays too.
 pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), CatalogError> {
-    let existing = existing_tables(connection)?;
-    if !contains(&existing, NOTES) {
+    let catalog = Catalog::look(connection)?;
+    if !catalog.has_notes {
         return Ok(());
     }
-    for table in notes(connection, &existing)?.iter().rev() {
-        // The notes are in a table that anybody may have written to.
-        check_name(table)?;
-        connection.query(&format!("DROP TABLE IF EXISTS {table}"))?;
-        connection.query(&format!("DELETE FROM {NOTES} WHERE table_name = '{table}'"))?;
+    let mut left = catalog.noted.clone();
+    while let Some(table) = left.last() {
+        let is_ours = catalog.relations.iter().any(|one| is_same(&one.name, table) && one.is_ours);
+        let sql = format!("DROP TABLE IF EXISTS {}", catalog.qualified(table));
+        if is_ours && let Err(error) = connection.query(&sql) {
+            // What was dropped is Dyno's no longer, and the first error is the one to tell.
+            if !error.class.loses_connection() {
+                let _ = catalog.write_notes(connection, &left);
+            }
+            return Err(error.into());
+        }
+        left.pop();
     }
-    connection.query(&format!("DROP TABLE {NOTES}"))?;
+    connection.query(&format!("DROP VIEW {}", catalog.qualified(NOTES)))?;
     Ok(())
 }
 
-/// The tables and views of the catalog, without the product's own. Those outside the schema that
-/// unqualified names mean (PostgreSQL only) come with their schema: `other.table`.
-fn existing_tables(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
+/// What is in a catalog besides its own system's things, each as a text that stays the same while it
+/// is there: to be compared with what was there before. Routines that Dyno makes (`dyno_…`, of its
+/// own user) are not counted.
+pub(crate) fn contents(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
     let sql = match connection.dialect() {
-        Dialect::MySql => {
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() \
-             ORDER BY 1"
+        Dialect::MySql => MYSQL_CONTENTS,
+        Dialect::PostgreSql => POSTGRESQL_CONTENTS,
+        // A database of its own is a file of Dyno's own.
+        Dialect::Sqlite => return Ok(Vec::new()),
+    };
+    Ok(ask(connection, sql)?.into_iter().flatten().flatten().collect())
+}
+
+const MYSQL_CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_schema.tables \
+     WHERE table_schema = DATABASE() \
+     UNION ALL SELECT CONCAT('routine ', routine_name) FROM information_schema.routines \
+     WHERE routine_schema = DATABASE() \
+     AND NOT (routine_name LIKE 'dyno\\_%' AND definer = CURRENT_USER()) \
+     UNION ALL SELECT CONCAT('event ', event_name) FROM information_schema.events \
+     WHERE event_schema = DATABASE() \
+     UNION ALL SELECT CONCAT('trigger ', trigger_name) FROM information_schema.triggers \
+     WHERE trigger_schema = DATABASE()";
+
+const POSTGRESQL_CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \
+     WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%') \
+     SELECT 'relation ' || oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'routine ' || oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM own) \
+     AND NOT (proname LIKE 'dyno\\_%' AND pg_get_userbyid(proowner) = current_user) \
+     UNION ALL SELECT 'type ' || oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'operator ' || oid FROM pg_operator WHERE oprnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'collation ' || oid FROM pg_collation WHERE collnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'conversion ' || oid FROM pg_conversion WHERE connamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'text search ' || oid FROM pg_ts_config WHERE cfgnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'schema ' || oid FROM own \
+     UNION ALL SELECT 'extension ' || oid FROM pg_extension \
+     UNION ALL SELECT 'language ' || oid FROM pg_language \
+     UNION ALL SELECT 'cast ' || oid FROM pg_cast WHERE oid >= 16384 \
+     UNION ALL SELECT 'foreign ' || oid FROM pg_foreign_data_wrapper \
+     UNION ALL SELECT 'server ' || oid FROM pg_foreign_server \
+     UNION ALL SELECT 'event trigger ' || oid FROM pg_event_trigger \
+     UNION ALL SELECT 'publication ' || oid FROM pg_publication \
+     UNION ALL SELECT 'large object ' || oid FROM pg_largeobject_metadata";
+
+/// Something in the catalog that has a name as tables have one.
+struct Relation {
+    /// Outside the schema that unqualified names mean (PostgreSQL only) with its schema:
+    /// `other.table`.
+    name: String,
+    /// In words: `table`, `view`, `sequence`.
+    kind: String,
+    /// Whether it is an ordinary table of the user whose connection it is.
+    is_ours: bool,
+    /// Whether it counts as something of others that is in the catalog: an index does not.
+    is_content: bool,
+}
+
+/// What is in a catalog.
+struct Catalog {
+    dialect: Dialect,
+    // The schema that unqualified names mean, quoted, with its dot; empty where there are no schemas.
+    schema: String,
+    relations: Vec<Relation>,
+    // Tables noted as Dyno's, the first made first.
+    noted: Vec<String>,
+    has_notes: bool,
+}
+
+impl Catalog {
+    /// Looks at everything without running anything that is in there.
+    fn look(connection: &mut dyn Connection) -> Result<Catalog, CatalogError> {
+        let dialect = connection.dialect();
+        let schema = match dialect {
+            Dialect::PostgreSql => {
+                let name = first_cell(connection.query("SELECT pg_catalog.current_schema()")?);
+                name.map_or(String::new(), |name| format!("\"{}\".", name.replace('"', "\"\"")))
+            }
+            Dialect::MySql | Dialect::Sqlite => String::new(),
+        };
+        let mut catalog =
+            Catalog { dialect, schema, relations: Vec::new(), noted: Vec::new(), has_notes: false };
+        for row in ask(connection, &relations_query(dialect, &catalog.schema))? {
+            let mut cells = row.into_iter().map(Option::unwrap_or_default);
+            // A server that answers nothing of the kind (the null ones) has no tables.
+            let (Some(name), Some(kind), Some(owner)) = (cells.next(), cells.next(), cells.next())
+            else {
+                continue;
+            };
+            let is_table = matches!(kind.as_str(), "table" | "BASE TABLE");
+            let is_ours = is_table && owner == "mine";
+            let is_content = !matches!(kind.as_str(), "index" | "type" | "sequence" | "trigger");
+            let kind = if kind == "BASE TABLE" { "table".to_owned() } else { kind.to_lowercase() };
+            catalog.relations.push(Relation { name, kind, is_ours, is_content });
         }
+        if catalog.has(NOTES) {
+            catalog.noted = read_notes(connection, &catalog)?;
+            catalog.has_notes = true;
+        }
+        Ok(catalog)
+    }
+
+    /// Names of tables, views and the like, without the notes.
+    fn tables(&self) -> impl Iterator<Item = &str> {
+        let all = self.relations.iter().filter(|one| one.is_content);
+        all.map(|one| one.name.as_str()).filter(|name| !is_same(name, NOTES))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.relations.iter().any(|one| is_same(&one.name, name))
+    }
+
+    /// What it is that has this name, with its article.
+    fn kind_of(&self, name: &str) -> String {
+        let found = self.relations.iter().find(|one| is_same(&one.name, name));
+        let kind = found.map_or("table", |one| one.kind.as_str());
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {kind}")
+    }
+
+    /// A plain name as a statement has it, whatever the search path is.
+    fn qualified(&self, name: &str) -> String {
+        format!("{}{name}", self.schema)
+    }
+
+    /// Puts these names into the notes.
+    fn write_notes(
+        &self,
+        connection: &mut dyn Connection,
+        names: &[String],
+    ) -> Result<(), CatalogError> {
+        // The names are plain ones: they need no quoting.
+        let text = format!("{TITLE}: {}", names.join(" "));
+        let notes = self.qualified(NOTES);
+        let (before, create) = match self.dialect {
+            Dialect::MySql => ("", "CREATE OR REPLACE SQL SECURITY INVOKER VIEW"),
+            Dialect::PostgreSql => ("", "CREATE OR REPLACE VIEW"),
+            Dialect::Sqlite => ("DROP VIEW IF EXISTS dyno_tables", "CREATE VIEW"),
+        };
+        if !before.is_empty() {
+            connection.query(before)?;
+        }
+        let cast = if self.dialect == Dialect::PostgreSql { "::text" } else { "" };
+        connection.query(&format!("{create} {notes} AS SELECT '{text}'{cast} AS noted")).map_err(
+            |error| {
+                let message = format!(
+                    "{} (Dyno notes what it makes in the view `{NOTES}`, and needs the right to \
+                     make it)",
+                    error.message
+                );
+                StatementError { message, ..error }
+            },
+        )?;
+        Ok(())
+    }
+}
+
+/// What there is: name, kind, and `mine` where its owner is the connection's user.
+fn relations_query(dialect: Dialect, schema: &str) -> String {
+    match dialect {
+        // There are no owners of tables; who may not be told from others cannot drop them either.
+        Dialect::MySql => "SELECT table_name, table_type, 'mine' FROM information_schema.tables \
+             WHERE table_schema = DATABASE() ORDER BY 1"
+            .to_owned(),
         // Not information_schema, which hides what the user has no right to.
         Dialect::PostgreSql => {
-            "SELECT CASE WHEN n.nspname = current_schema() THEN c.relname::text \
-             ELSE n.nspname || '.' || c.relname END FROM pg_catalog.pg_class c \
-             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-             WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' \
-             AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1"
+            let name = schema.trim_end_matches('.').trim_matches('"').replace("\"\"", "\"");
+            let own = format!("'{}'", name.replace('\'', "''"));
+            format!(
+                "SELECT CASE WHEN n.nspname = {own} THEN c.relname::text \
+                 ELSE n.nspname || '.' || c.relname END, \
+                 CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'table' WHEN 'v' THEN 'view' \
+                 WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' \
+                 WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END, \
+                 CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'mine' ELSE '' END \
+                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
+                 UNION ALL SELECT t.typname::text, 'type', '' FROM pg_type t \
+                 JOIN pg_namespace n ON n.oid = t.typnamespace \
+                 WHERE n.nspname = {own} AND t.typrelid = 0 AND t.typelem = 0 ORDER BY 1"
+            )
         }
-        Dialect::Sqlite => {
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') \
-             AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
-        }
-    };
-    Ok(first_column(connection.query(sql)?))
+        Dialect::Sqlite => "SELECT name, type, 'mine' FROM sqlite_master \
+             WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
+            .to_owned(),
+    }
 }
 
-/// The tables noted as Dyno's, the first made first.
-fn notes(
+/// The definition of the notes, and who made them and who we are.
+fn notes_query(catalog: &Catalog) -> String {
+    match catalog.dialect {
+        Dialect::MySql => "SELECT view_definition, definer, CURRENT_USER() \
+             FROM information_schema.views WHERE table_schema = DATABASE() \
+             AND table_name = 'dyno_tables'"
+            .to_owned(),
+        Dialect::PostgreSql => {
+            // As a text with the name in it; a quote in a schema's name is doubled once more.
+            let name = catalog.qualified(NOTES).replace('\'', "''");
+            format!(
+                "SELECT CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, \
+                 pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
+                 WHERE c.oid = to_regclass('{name}')"
+            )
+        }
+        Dialect::Sqlite => "SELECT CASE type WHEN 'view' THEN sql END, '', '' FROM sqlite_master \
+             WHERE name = 'dyno_tables'"
+            .to_owned(),
+    }
+}
+
+/// The tables noted as Dyno's, the first made first; refuses notes that somebody else made.
+fn read_notes(
     connection: &mut dyn Connection,
-    existing: &[String],
-) -> Result<Vec<String>, StatementError> {
-    if !contains(existing, NOTES) {
-        return Ok(Vec::new());
-    }
-    let sql = format!("SELECT table_name FROM {NOTES} ORDER BY made_order");
-    Ok(first_column(connection.query(&sql)?))
-}
-
-fn make_notes(connection: &mut dyn Connection, existing: &[String]) -> Result<(), CatalogError> {
-    if !contains(existing, NOTES) {
-        // The key is the number: not every storage engine takes text with every collation as a key.
-        connection.query(&format!(
-            "CREATE TABLE {NOTES} (made_order INTEGER NOT NULL PRIMARY KEY, \
-             table_name VARCHAR({NAME_LEN_MAX}) NOT NULL)"
-        ))?;
-    }
-    Ok(())
-}
-
-fn last_order(connection: &mut dyn Connection) -> Result<u64, CatalogError> {
-    let rows = connection.query(&format!("SELECT COALESCE(MAX(made_order), 0) FROM {NOTES}"))?;
-    let text = first_column(rows).pop().unwrap_or_default();
-    text.parse().map_err(|_| {
+    catalog: &Catalog,
+) -> Result<Vec<String>, CatalogError> {
+    let foreign = |why: String| {
         CatalogError::Foreign(format!(
-            "the table `{NOTES}` of this catalog is not as Dyno makes it (its last `made_order` is \
-             `{text}`); give Dyno a catalog of its own"
+            "the database holds {} `{NOTES}` {why}, so it does not say what Dyno may drop; look at \
+             what it is and drop it, or give Dyno a database of its own",
+            catalog.kind_of(NOTES)
         ))
-    })
+    };
+    let rows = ask(connection, &notes_query(catalog))?;
+    let mut cells = rows.into_iter().next().unwrap_or_default().into_iter();
+    let definition = cells.next().flatten().unwrap_or_default();
+    let (maker, user) = (cells.next().flatten(), cells.next().flatten());
+    if maker != user {
+        let (maker, user) = (maker.unwrap_or_default(), user.unwrap_or_default());
+        return Err(foreign(format!("of the user `{maker}`, and Dyno is here as `{user}`")));
+    }
+    let text = definition.find('\'').zip(definition.rfind('\''));
+    let text = text.and_then(|(start, end)| definition.get(start + 1..end));
+    let names = text.and_then(|text| text.strip_prefix(TITLE)?.strip_prefix(':'));
+    let unlike = match catalog.dialect {
+        Dialect::MySql if definition.is_empty() => {
+            "that is no view, or one that Dyno may not read (it needs the right SHOW VIEW)"
+        }
+        _ => "that is not as Dyno makes it",
+    };
+    let names = names.ok_or_else(|| foreign(unlike.to_owned()))?;
+    let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+    match names.iter().try_for_each(|name| check_name(name)) {
+        Ok(()) => Ok(names),
+        Err(_) => Err(foreign(unlike.to_owned())),
+    }
 }
 
-fn first_column(rows: dyno_workload::TextRows) -> Vec<String> {
-    rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect()
+/// Asks with a search path on which nobody can put functions or operators of their own, and leaves
+/// the session's as it was.
+fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
+    if connection.dialect() != Dialect::PostgreSql {
+        return connection.query(sql);
+    }
+    let within = format!("BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; {sql}; COMMIT");
+    let result = connection.query(&within);
+    if let Err(error) = &result
+        && !error.class.loses_connection()
+    {
+        // The first error is the one to tell.
+        let _ = connection.query("ROLLBACK");
+    }
+    result
+}
+
+fn first_cell(rows: TextRows) -> Option<String> {
+    rows.into_iter().next()?.into_iter().next()?
 }
 
 /// Refuses names that would have to be quoted.
@@ -184,16 +404,16 @@ fn contains(names: &[String], name: &str) -> bool {
     names.iter().any(|other| is_same(other, name))
 }
 
-fn foreign_message(foreign: &[&String]) -> String {
-    let named: Vec<&str> = foreign.iter().take(NAMED_MAX).map(|name| name.as_str()).collect();
+fn foreign_message(foreign: &[&str]) -> String {
+    let named = foreign[..foreign.len().min(NAMED_MAX)].join(", ");
     let more = match foreign.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
     format!(
-        "the catalog holds tables that Dyno did not make ({}{more}); give Dyno a catalog of its \
-         own, or allow foreign tables, which Dyno then leaves alone",
-        named.join(", ")
+        "the database holds tables that Dyno did not make ({named}{more}); give Dyno a database of \
+         its own, or allow them with `--allow-existing-tables` (in a study: `allow_existing_tables = \
+         true`), and Dyno leaves them alone"
     )
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroize;
+
 /// Where a server is reached, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -20,6 +22,9 @@ pub struct Endpoint {
     pub catalog: String,
     /// Transport encryption.
     pub tls: TlsMode,
+    /// The file with the server's public RSA key (PEM; MySQL only): with it a password can be
+    /// encrypted for that server and no other.
+    pub server_public_key: Option<PathBuf>,
 }
 
 /// What a server speaks.
@@ -52,17 +57,22 @@ pub enum TlsMode {
     Off,
     /// Encrypted, the server's certificate not verified.
     Encrypt,
-    /// Encrypted, certificate and host name verified against the given file of root certificates
-    /// (PEM).
+    /// Encrypted, certificate and host name verified.
     Verify {
-        /// Roots.
-        roots: PathBuf,
+        /// A file of root certificates (PEM); those that the system trusts where there is none.
+        roots: Option<PathBuf>,
     },
 }
 
-/// A text that is never shown.
+/// A text that is never shown, and is wiped from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 impl Secret {
     /// Hides a text.
@@ -111,6 +121,14 @@ impl Protocol {
         }
     }
 
+    /// The schemes that are read.
+    const SCHEMES: [(&'static str, Protocol); 4] = [
+        ("mysql", Protocol::MySql),
+        ("mariadb", Protocol::MySql),
+        ("postgresql", Protocol::PostgreSql),
+        ("postgres", Protocol::PostgreSql),
+    ];
+
     /// A catalog that every server has and every user may open.
     pub fn common_catalog(self) -> &'static str {
         match self {
@@ -121,16 +139,16 @@ impl Protocol {
 
     fn example(self) -> &'static str {
         match self {
-            Protocol::MySql => "mysql://user:password@host:3306/catalog",
-            Protocol::PostgreSql => "postgresql://user:password@host:5432/catalog",
+            Protocol::MySql => "mysql://user:password@host:3306/database",
+            Protocol::PostgreSql => "postgresql://user:password@host:5432/database",
         }
     }
 }
 
 impl Endpoint {
-    /// Reads `mysql://user:password@host:port/catalog`, `…/catalog?socket=/path` (the host is not
-    /// used then),
-    /// `postgresql://…`, `…?host=/folder`, with `tls=off|encrypt|verify` and `tls_roots=FILE`.
+    /// Reads `mysql://user:password@host:port/database`, `…/database?socket=/path` (the host is not
+    /// used then), `postgresql://…`, `…?host=/folder`, with `tls=off|encrypt|verify`,
+    /// `tls_roots=FILE` and, for MySQL, `server_public_key=FILE`.
     ///
     /// Special characters in any part are percent-encoded. What could be a part of a password is
     /// never quoted in an error.
@@ -162,27 +180,59 @@ impl Endpoint {
         if path.contains('@') || query.contains('@') {
             return refuse(
                 "an `@` stands behind the first `/` or `?` of the URL; percent-encode special \
-                 characters in user, password and catalog (`/` is %2F, `?` is %3F, `@` is %40)",
+                 characters in user, password and database (`/` is %2F, `?` is %3F, `@` is %40)",
             );
         }
         let (user, password, place) = split_authority(authority, protocol)?;
         let options = read_query(query, protocol)?;
-        let mut catalog = text_of(decode(path)?, "catalog")?;
+        let mut catalog = text_of(decode(path)?, "database")?;
         if let Some(otherwise) = otherwise.filter(|_| catalog.is_empty()) {
             otherwise(protocol).clone_into(&mut catalog);
         }
         if catalog.is_empty() {
             return refuse(format!(
-                "the URL names no catalog; write it like {}",
+                "the URL names no database; write it like {}",
                 protocol.example()
             ));
         }
         if path.contains('/') {
-            return refuse("the catalog holds a `/`; if it is a part of its name, write %2F");
+            return refuse("the database's name holds a `/`; if it is meant, write %2F");
         }
         let address = resolve_address(protocol, place, options.socket)?;
         let tls = resolve_tls(options.tls, options.tls_roots)?;
-        Ok(Endpoint { protocol, address, user, password, catalog, tls })
+        let server_public_key = options.server_public_key;
+        Ok(Endpoint { protocol, address, user, password, catalog, tls, server_public_key })
+    }
+
+    /// Whether the other end is known to be the server, so that it may be told the password: over a
+    /// Unix socket, or with a verified certificate.
+    pub(crate) fn is_trusted(&self) -> bool {
+        matches!(self.address, Address::Unix(_)) || matches!(self.tls, TlsMode::Verify { .. })
+    }
+
+    /// What to do where a server wants a password that must not be sent as this URL is.
+    pub(crate) fn trust_advice(&self) -> String {
+        let key = self.protocol.socket_key();
+        format!(
+            "Dyno tells a password only to a server that it can be sure of: connect with \
+             `tls=verify` (and `tls_roots=FILE` where the system does not trust its certificate) or \
+             through its Unix socket (`{key}=…`)"
+        )
+    }
+
+    /// A warning where the login goes over a network that others may read: there is a password, the
+    /// host is not this one, and nothing is encrypted.
+    pub fn login_warning(&self) -> Option<String> {
+        let Address::Tcp { host, .. } = &self.address else { return None };
+        let has_password = self.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
+        if !has_password || self.tls != TlsMode::Off || dyno_host::is_loopback(host) {
+            return None;
+        }
+        Some(format!(
+            "the password of `{}` and all data go to {} without encryption; write `tls=verify` (or \
+             at least `tls=encrypt`) into the URL",
+            self.user, self.address
+        ))
     }
 }
 
@@ -200,11 +250,36 @@ fn split_scheme(url: &str) -> Result<(Protocol, &str), UrlError> {
     let Some((scheme, rest)) = url.trim().split_once("://") else {
         return refuse(format!("this is not the URL of a database server; {examples}"));
     };
-    match scheme {
-        "mysql" | "mariadb" => Ok((Protocol::MySql, rest)),
-        "postgresql" | "postgres" => Ok((Protocol::PostgreSql, rest)),
-        _ => refuse(format!("the URL's scheme is none that Dyno speaks; {examples}")),
+    if let Some((_, protocol)) = Protocol::SCHEMES.iter().find(|(name, _)| *name == scheme) {
+        return Ok((*protocol, rest));
     }
+    // What holds other characters may be a password that got in front of the `://`.
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if scheme.is_empty() || scheme.len() > 16 || !scheme.chars().all(is_scheme) {
+        return refuse(format!("the URL begins with no scheme; {examples}"));
+    }
+    let distance = |name: &str| edits(name, scheme);
+    let nearest = Protocol::SCHEMES.iter().map(|(name, _)| *name).min_by_key(|name| distance(name));
+    let advice = match nearest.filter(|name| distance(name) <= 3) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => examples,
+    };
+    refuse(format!("unsupported URL scheme `{scheme}`; {advice}"))
+}
+
+/// Letters to insert, remove or replace to make one word of the other (Levenshtein).
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (idx, letter) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], idx + 1);
+        for (at, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[at + 1];
+            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[right.len()]
 }
 
 /// Host and port as the URL gives them; both may be missing.
@@ -272,6 +347,7 @@ struct QueryOptions {
     socket: Option<PathBuf>,
     tls: Option<String>,
     tls_roots: Option<PathBuf>,
+    server_public_key: Option<PathBuf>,
 }
 
 fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError> {
@@ -282,10 +358,17 @@ fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError>
         let is_repeated = match key {
             "tls" => options.tls.replace(text_of(value, "tls")?).is_some(),
             "tls_roots" => options.tls_roots.replace(path_of(value)).is_some(),
+            "server_public_key" if protocol == Protocol::MySql => {
+                options.server_public_key.replace(path_of(value)).is_some()
+            }
             key if key == protocol.socket_key() => options.socket.replace(path_of(value)).is_some(),
             _ => {
+                let more = match protocol {
+                    Protocol::MySql => ", `server_public_key`",
+                    Protocol::PostgreSql => "",
+                };
                 return refuse(format!(
-                    "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`",
+                    "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`{more}",
                     protocol.socket_key()
                 ));
             }
@@ -322,10 +405,7 @@ fn resolve_tls(mode: Option<String>, roots: Option<PathBuf>) -> Result<TlsMode, 
     match (mode.as_deref(), roots) {
         (None | Some("off"), None) => Ok(TlsMode::Off),
         (Some("encrypt"), None) => Ok(TlsMode::Encrypt),
-        (Some("verify"), Some(roots)) => Ok(TlsMode::Verify { roots }),
-        (Some("verify"), None) => refuse(
-            "`tls=verify` wants `tls_roots=FILE`, the root certificates (PEM) to verify against",
-        ),
+        (Some("verify"), roots) => Ok(TlsMode::Verify { roots }),
         (None | Some("off" | "encrypt"), Some(_)) => {
             refuse("`tls_roots` takes effect only together with `tls=verify`")
         }
@@ -423,9 +503,11 @@ impl fmt::Display for Endpoint {
             TlsMode::Encrypt => options.push("tls=encrypt".to_owned()),
             TlsMode::Verify { roots } => {
                 options.push("tls=verify".to_owned());
-                options.push(format!("tls_roots={}", path(roots)));
+                options.extend(roots.iter().map(|roots| format!("tls_roots={}", path(roots))));
             }
         }
+        let key = self.server_public_key.iter();
+        options.extend(key.map(|file| format!("server_public_key={}", path(file))));
         let user = Encoded(self.user.as_bytes(), b"");
         let catalog = Encoded(self.catalog.as_bytes(), b"");
         write!(out, "{}://{user}@{place}/{catalog}", self.protocol.scheme())?;
@@ -485,19 +567,29 @@ mod tests {
         check("mysql://me@h/x?tls=encrypt", "mysql://me@h:3306/x?tls=encrypt", None);
         let verified = "mysql://me@h:3306/x?tls=verify&tls_roots=/etc/ca.pem";
         check(verified, verified, None);
-        check_refused("mysql://me:hush@h/x?tls=verify", "tls_roots=FILE");
+        let by_system = "mysql://me@h:3306/x?tls=verify";
+        check(by_system, by_system, None);
+        let with_key = "mysql://me@h:3306/x?server_public_key=/etc/key.pem";
+        check(with_key, with_key, None);
+        check_refused("postgres://me:hush@h/x?server_public_key=/a", "unknown key");
         check_refused("mysql://me:hush@h/x?tls_roots=/a", "only together with `tls=verify`");
         check_refused("mysql://me:hush@h/x?tls=required", "`off`, `encrypt`, `verify`");
     }
 
     #[test]
     fn bad_urls_are_told_with_an_example() {
-        check_refused("mysql://me:hush@h", "mysql://user:password@host:3306/catalog");
-        check_refused("mysql://me:hush@h/", "names no catalog");
-        check_refused("postgres://h/x", "postgresql://user:password@host:5432/catalog");
+        check_refused("mysql://me:hush@h", "mysql://user:password@host:3306/database");
+        check_refused("mysql://me:hush@h/", "names no database");
+        check_refused("postgres://h/x", "postgresql://user:password@host:5432/database");
         check_refused("me:hush@h/x", "write it like");
-        check_refused("hush://me:hush@h/x", "scheme");
-        check_refused("mysql://me:hush@h/x?host=/run", "accepted are `socket`, `tls`, `tls_roots`");
+        check_refused("mysq://me:hush@h/x", "unsupported URL scheme `mysq`; did you mean `mysql`?");
+        check_refused("postgress://me:hush@h/x", "did you mean `postgres`?");
+        check_refused("oracle://me:hush@h/x", "`oracle`; write it like");
+        check_refused("me:hush://h/x", "no scheme");
+        check_refused(
+            "mysql://me:hush@h/x?host=/run",
+            "accepted are `socket`, `tls`, `tls_roots`, `server_public_key`",
+        );
         check_refused("postgres://me@h/x?socket=/a", "accepted are `host`, `tls`, `tls_roots`");
         check_refused("mysql://me:hush@h:0/x", "between 1 and 65535");
         check_refused("mysql://me:hush@::1/x", "brackets");
@@ -533,6 +625,22 @@ mod tests {
     }
 
     #[test]
+    fn a_password_on_a_foreign_network_is_warned_of() {
+        let check = |url: &str, expected: bool| {
+            let warning = Endpoint::from_url(url).expect("a good URL").login_warning();
+            assert_eq!(warning.is_some(), expected, "{url}");
+            assert!(!warning.unwrap_or_default().contains("hush"));
+        };
+        check("mysql://me:hush@db1/x", true);
+        check("postgres://me:hush@192.0.2.1/x", true);
+        check("postgres://me@192.0.2.1/x", false);
+        check("mysql://me:hush@db1/x?tls=encrypt", false);
+        check("mysql://me:hush@127.0.0.1/x", false);
+        check("mysql://me:hush@localhost/x", false);
+        check("mysql://me:hush@db1/x?socket=/run/s", false);
+    }
+
+    #[test]
     fn debug_output_hides_the_password() {
         let endpoint = Endpoint::from_url("mysql://me:hush@h/x").unwrap();
         assert!(!format!("{endpoint:?}").contains("hush"));
@@ -555,7 +663,15 @@ mod tests {
                 Some(path) => Address::Unix(Path::new(&path).join(format!(".s.PGSQL.{port}"))),
             };
             let tls = TlsMode::Off;
-            let endpoint = Endpoint { protocol, address, user, password: None, catalog, tls };
+            let endpoint = Endpoint {
+                protocol,
+                address,
+                user,
+                password: None,
+                catalog,
+                tls,
+                server_public_key: None,
+            };
             prop_assert_eq!(Endpoint::from_url(&endpoint.to_string()), Ok(endpoint));
         }
 

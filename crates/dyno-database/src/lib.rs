@@ -4,6 +4,7 @@
 //! [`products`].
 
 mod catalog;
+mod cleaner;
 mod data;
 mod debt;
 mod endpoint;
@@ -33,7 +34,8 @@ pub use probe::{
     server_readings_legend, sql_probe,
 };
 pub use server::{
-    DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products, refused_setting,
+    AttachOptions, DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products,
+    refused_setting,
     start, start_on, thread_group,
 };
 pub use transport::stop_waiting;

@@ -277,14 +277,20 @@ fn bring_up(
     }
 }
 
+/// How a server that runs already is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttachOptions {
+    /// Whether its catalog may hold tables that Dyno did not make, which then stay as they are.
+    pub allow_existing_tables: bool,
+    /// Whether Dyno's own tables, and a catalog that it made, stay when it leaves.
+    pub keep_tables: bool,
+}
+
 /// Uses a server that runs already; makes the catalog if it is missing, refuses one that holds
-/// tables which Dyno did not make unless `allow_foreign_tables`.
-pub fn attach(
-    endpoint: &Endpoint,
-    allow_foreign_tables: bool,
-) -> Result<Box<dyn Server>, DeployError> {
+/// tables which Dyno did not make unless those are allowed.
+pub fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>, DeployError> {
     match endpoint.protocol {
-        crate::Protocol::MySql => crate::mysql::attach(endpoint, allow_foreign_tables),
-        crate::Protocol::PostgreSql => crate::postgresql::attach(endpoint, allow_foreign_tables),
+        crate::Protocol::MySql => crate::mysql::attach(endpoint, options),
+        crate::Protocol::PostgreSql => crate::postgresql::attach(endpoint, options),
     }
 }

@@ -4,18 +4,23 @@
 
 #![allow(clippy::unwrap_used)] // A failed unwrap here is a failed test.
 
+#[path = "mysql/catalog.rs"]
+mod catalog;
 mod mysql_server;
 #[path = "mysql/pipelines.rs"]
 mod pipelines;
 
 use std::task::Poll;
 
-use dyno_database::{ServerSpec, mysql as product};
+use dyno_database::{AttachOptions, ServerSpec, mysql as product};
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
 };
 use mysql::prelude::Queryable;
 use mysql_server::{Fixture, spec};
+
+/// Tables of others may be there.
+const ALLOWING: AttachOptions = AttachOptions { allow_existing_tables: true, keep_tables: false };
 
 /// A check and its name.
 type Check = (&'static str, fn(&Fixture));
@@ -174,6 +179,19 @@ fn kept_rows(fixture: &Fixture) {
     c.query("ALTER TABLE kept MODIFY id BIGINT UNSIGNED, MODIFY t INT").unwrap();
     assert_eq!(execute(c, 0, &[Value::Integer(1)]), Ok(rows(2)));
     assert_eq!(c.kept_rows().integer(1, 2), Some(2));
+    // As text, in both modes.
+    for is_blocking in [false, true] {
+        c.set_blocking(is_blocking, 0).unwrap();
+        c.send_text_keeping("SELECT MIN(id), NULL, t, d FROM kept GROUP BY id ORDER BY id", 4);
+        assert_eq!(awaited(c), Ok(rows(2)));
+        let kept = c.kept_rows();
+        assert_eq!((kept.n_rows(), kept.integer(0, 0), kept.integer(1, 0)), (2, Some(1), Some(2)));
+        assert!(kept.is_null(0, 1) && kept.text(1, 2) == Some(b"two"));
+        c.send_text_keeping("SELECT MAX(id) FROM kept WHERE id > 9", 1);
+        assert_eq!(awaited(c), Ok(rows(1)));
+        assert_eq!(c.kept_rows().integer(0, 0), None);
+    }
+    c.set_blocking(true, 0).unwrap();
     c.query("DROP PROCEDURE pair").unwrap();
     c.query("DROP TABLE kept").unwrap();
 }
@@ -680,20 +698,21 @@ fn attaching(fixture: &Fixture) {
     let catalogs =
         "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'at`tached'";
     // A catalog that Dyno made goes when it leaves; with somebody's table in it, it stays.
-    let server = dyno_database::attach(&endpoint, false).unwrap();
+    let server = dyno_database::attach(&endpoint, AttachOptions::default()).unwrap();
     assert_eq!(server.facts().unwrap().product, "MariaDB");
     assert_eq!(value(root.as_mut(), catalogs), "1");
     server.stop().unwrap();
     assert_eq!(value(root.as_mut(), catalogs), "0");
-    let server = dyno_database::attach(&endpoint, false).unwrap();
+    let server = dyno_database::attach(&endpoint, AttachOptions::default()).unwrap();
     text(root.as_mut(), "CREATE TABLE `at``tached`.theirs (id INT)").unwrap();
     server.stop().unwrap();
     assert_eq!(value(root.as_mut(), catalogs), "1");
     // Their tables are not to be met by accident, and never dropped.
-    let error = dyno_database::attach(&endpoint, false).err().unwrap();
+    let error = dyno_database::attach(&endpoint, AttachOptions::default()).err().unwrap();
     assert!(error.message.contains("theirs"), "{error}");
-    dyno_database::attach(&endpoint, true).unwrap().stop().unwrap();
+    dyno_database::attach(&endpoint, ALLOWING).unwrap().stop().unwrap();
     assert_eq!(value(root.as_mut(), "SELECT COUNT(*) FROM `at``tached`.theirs"), "0");
+    catalog::check(fixture);
 }
 
 #[test]

@@ -21,7 +21,9 @@ fn make(connection: &mut dyn Connection, tables: &[&str]) -> Result<(), CatalogE
 }
 
 fn tables_of(connection: &mut dyn Connection) -> Vec<String> {
-    existing_tables(connection).unwrap()
+    let catalog = Catalog::look(connection).unwrap();
+    let all = catalog.relations.iter().filter(|one| one.is_content);
+    all.map(|one| one.name.clone()).collect()
 }
 
 #[test]
@@ -135,11 +137,66 @@ fn names_that_need_quotes_are_refused() {
 }
 
 #[test]
-fn a_forged_note_is_not_executed() {
+fn a_note_whose_table_is_gone_is_forgotten() {
+    let mut connection = catalog_with(&[]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, false).unwrap();
+    note_tables(connection, &["never_made".to_owned()]).unwrap();
+    claim_catalog(connection, false).unwrap();
+    connection.query("CREATE TABLE never_made (id INTEGER)").unwrap();
+    drop_claimed_tables(connection).unwrap();
+    assert_eq!(tables_of(connection), ["never_made"]);
+}
+
+#[test]
+fn notes_that_dyno_did_not_make_are_refused() {
+    let check = |sql: &str| {
+        let mut connection = catalog_with(&["customers"]);
+        let connection = connection.as_mut();
+        connection.query(sql).unwrap();
+        for result in [
+            claim_catalog(connection, true),
+            note_tables(connection, &["sbtest1".to_owned()]),
+            drop_claimed_tables(connection),
+        ] {
+            let error = result.unwrap_err().to_string();
+            assert!(error.contains("`dyno_tables`"), "{error}");
+        }
+        assert_eq!(tables_of_any(connection), ["customers", "dyno_tables"]);
+    };
+    check("CREATE TABLE dyno_tables (made_order INTEGER, table_name TEXT)");
+    check("CREATE VIEW dyno_tables AS SELECT 1 AS made_order, 'customers' AS table_name");
+    check("CREATE VIEW dyno_tables AS SELECT 'tables of Dyno: x; DROP TABLE customers' AS noted");
+}
+
+/// Names of all relations, whoever's notes there are.
+fn tables_of_any(connection: &mut dyn Connection) -> Vec<String> {
+    let rows = connection.query("SELECT name FROM sqlite_master ORDER BY 1").unwrap();
+    rows.into_iter().flatten().flatten().collect()
+}
+
+#[test]
+fn an_index_of_the_same_name_is_refused_and_nothing_is_noted() {
     let mut connection = catalog_with(&["customers"]);
     let connection = connection.as_mut();
-    claim_catalog(connection, true).unwrap();
-    connection.query("INSERT INTO dyno_tables VALUES (1, 'x; DROP TABLE customers')").unwrap();
-    assert!(matches!(drop_claimed_tables(connection), Err(CatalogError::Name(_))));
-    assert_eq!(tables_of(connection), ["customers", "dyno_tables"]);
+    connection.query("CREATE INDEX sbtest1 ON customers (id)").unwrap();
+    let error = note_tables(connection, &["sbtest1".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("an index `sbtest1`"), "{error}");
+    assert_eq!(tables_of(connection), ["customers"]);
+}
+
+#[test]
+fn a_failed_drop_keeps_the_notes_of_what_is_left() {
+    let mut connection = catalog_with(&[]);
+    let connection = connection.as_mut();
+    claim_catalog(connection, false).unwrap();
+    note_tables(connection, &["parent".to_owned(), "other".to_owned()]).unwrap();
+    connection.query("PRAGMA foreign_keys = on").unwrap();
+    connection.query("CREATE TABLE parent (id INTEGER PRIMARY KEY)").unwrap();
+    connection.query("CREATE TABLE other (id INTEGER)").unwrap();
+    connection.query("CREATE TABLE foreigner (id INTEGER REFERENCES parent (id))").unwrap();
+    connection.query("INSERT INTO parent VALUES (1)").unwrap();
+    connection.query("INSERT INTO foreigner VALUES (1)").unwrap();
+    assert!(matches!(drop_claimed_tables(connection), Err(CatalogError::Statement(_))));
+    assert_eq!(Catalog::look(connection).unwrap().noted, ["parent"]);
 }

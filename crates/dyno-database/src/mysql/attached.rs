@@ -4,9 +4,9 @@ use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::{MySqlConnection, thread_group};
-use crate::catalog::{claim_catalog, drop_claimed_tables};
+use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
 use crate::transport::{CATALOG_LIMIT, SET_UP_LIMIT};
-use crate::{DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
+use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
@@ -16,6 +16,7 @@ struct AttachedServer {
     endpoint: Endpoint,
     // Whether Dyno made the catalog, and may drop it.
     made_catalog: bool,
+    keeps_tables: bool,
     // What of it is on this host, to be watched.
     local: Option<LocalServer>,
 }
@@ -23,16 +24,22 @@ struct AttachedServer {
 /// Uses a running server: makes the catalog where it is missing, and claims it.
 pub(crate) fn attach(
     endpoint: &Endpoint,
-    allow_foreign_tables: bool,
+    options: AttachOptions,
 ) -> Result<Box<dyn Server>, DeployError> {
     let mut connection = MySqlConnection::open(endpoint, None)
         .map_err(|error| DeployError::new(error.to_string()))?;
     let made_catalog = use_catalog(&mut connection, &endpoint.catalog)
-        .map_err(|error| DeployError::new(format!("the catalog cannot be used: {error}")))?;
+        .map_err(|error| DeployError::new(format!("the database cannot be used: {error}")))?;
     let local = LocalServer::find(endpoint, &mut connection);
-    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, local };
-    claim_catalog(&mut connection, allow_foreign_tables)
-        .map_err(|error| DeployError::new(error.to_string()))?;
+    let keeps_tables = options.keep_tables;
+    let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, keeps_tables, local };
+    if let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables) {
+        if made_catalog {
+            // The first error is the one to tell.
+            let _ = drop_catalog(&mut connection, &endpoint.catalog);
+        }
+        return Err(DeployError::new(error.to_string()));
+    }
     Ok(Box::new(server))
 }
 
@@ -51,9 +58,10 @@ fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, 
     Ok(true)
 }
 
-/// Drops the connection's catalog, unless somebody else has put tables into it.
+/// Drops the connection's catalog, unless somebody else has put something into it: tables, routines,
+/// events.
 fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
-    if connection.query("SHOW TABLES")?.is_empty() {
+    if contents(connection)?.is_empty() {
         connection.query(&format!("DROP DATABASE `{}`", catalog.replace('`', "``")))?;
     }
     Ok(())
@@ -109,6 +117,9 @@ impl Server for AttachedServer {
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        if self.keeps_tables {
+            return Ok(());
+        }
         let told = |error: String| {
             DeployError::new(format!(
                 "Dyno's tables on {} were not dropped: {error}",

@@ -7,8 +7,12 @@ use dyno_workload::{ErrorClass, StatementError};
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
 use crate::transport::{ReadBuffer, Transport};
 
-/// The longest payload, all its packets together: servers take at most 1 GiB.
-const MAX_TOTAL: usize = 1 << 31;
+/// The longest payload, all its packets together, of a server that has not let us in yet: nothing of
+/// a login is longer than a few kilobytes.
+const LOGIN_MAX: usize = 1 << 20;
+
+/// The same afterwards: no cold call has a use for longer rows.
+const PAYLOAD_MAX: usize = 64 << 20;
 
 /// A stream of packets, blocking.
 pub(super) struct Channel {
@@ -16,11 +20,18 @@ pub(super) struct Channel {
     pub(super) buffer: ReadBuffer,
     // Sequence number of the next packet of either side.
     sequence: u8,
+    // Longest payload that is taken in.
+    payload_max: usize,
 }
 
 impl Channel {
     pub(super) fn new(transport: Transport) -> Channel {
-        Channel { transport, buffer: ReadBuffer::new(), sequence: 0 }
+        Channel { transport, buffer: ReadBuffer::new(), sequence: 0, payload_max: LOGIN_MAX }
+    }
+
+    /// The server has let us in: longer packets are taken from now on.
+    pub(super) fn logged_in(&mut self) {
+        self.payload_max = PAYLOAD_MAX;
     }
 
     /// Sends a command: the first packet of an exchange.
@@ -54,6 +65,12 @@ impl Channel {
                 return Err(not_understood("a packet without a header"));
             };
             let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            if payload.len() + len > self.payload_max {
+                return Err(not_understood(&format!(
+                    "a packet of more than {} MiB",
+                    self.payload_max >> 20
+                )));
+            }
             let packet = &self.wait_for(HEADER_LEN + len)?[HEADER_LEN..];
             payload.extend_from_slice(packet);
             // An error may come unasked, with a sequence of its own.
@@ -65,9 +82,6 @@ impl Channel {
             self.sequence = sequence.wrapping_add(1);
             if len < MAX_PAYLOAD {
                 return Ok(payload);
-            }
-            if payload.len() > MAX_TOTAL {
-                return Err(not_understood("a packet is longer than any server sends"));
             }
         }
     }

@@ -29,7 +29,13 @@ use super::protocol::{
 };
 use super::{load, login};
 use crate::Endpoint;
-use crate::transport::{SET_UP_LIMIT, SHORT_READ};
+use crate::cleaner::Cleaner;
+use crate::transport::{
+    COLD_RESULT_MAX, ROWS_SILENCE, SET_UP_LIMIT, SHORT_READ, row_room, too_much,
+};
+
+/// Columns of a result, at most: servers have at most 4096.
+const COLUMNS_MAX: u64 = 1 << 16;
 
 /// Room that the request buffer has from the start, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
@@ -39,6 +45,7 @@ pub struct MySqlConnection {
     channel: Channel,
     negotiated: Negotiated,
     version: String,
+    cleaner: Cleaner,
     reader: ReplyReader,
     // The request in flight, and how much of it is written.
     request: Vec<u8>,
@@ -50,6 +57,8 @@ pub struct MySqlConnection {
     names: Vec<String>,
     // The prepared statement in flight.
     executing: Option<usize>,
+    // The text statement that is being sent keeps its rows.
+    keeps_text: bool,
     // The requests of a pipeline that is being written down.
     pipeline: Vec<u8>,
     is_pipelining: bool,
@@ -67,6 +76,8 @@ pub struct MySqlConnection {
     down: Option<String>,
     // Status bits of the last cold reply.
     status: u16,
+    // Memory of the rows of the cold exchange that goes on, in bytes.
+    n_kept: usize,
 }
 
 impl MySqlConnection {
@@ -85,6 +96,7 @@ impl MySqlConnection {
             channel: login.channel,
             negotiated: login.negotiated,
             version: login.version,
+            cleaner: login.cleaner,
             reader: ReplyReader::new(login.negotiated),
             request: Vec::with_capacity(REQUEST_ROOM),
             n_written: 0,
@@ -92,6 +104,7 @@ impl MySqlConnection {
             columns: Vec::new(),
             names: Vec::new(),
             executing: None,
+            keeps_text: false,
             pipeline: Vec::new(),
             is_pipelining: false,
             awaited: VecDeque::new(),
@@ -102,6 +115,7 @@ impl MySqlConnection {
             cold_limit: SET_UP_LIMIT,
             down: None,
             status: 0,
+            n_kept: 0,
         })
     }
 
@@ -142,8 +156,13 @@ impl MySqlConnection {
         if self.is_pipelining {
             return self.write_down(sequence);
         }
-        let columns = self.executing.and_then(|idx| self.columns[idx].as_deref());
-        self.reader.begin(sequence, columns);
+        match self.keeps_text {
+            false => {
+                let columns = self.executing.and_then(|idx| self.columns[idx].as_deref());
+                self.reader.begin(sequence, columns);
+            }
+            true => self.reader.begin_text(sequence),
+        }
         self.n_written = 0;
         match self.channel.transport.write_some(&self.request) {
             // Nearly always: the socket takes all at once.
@@ -267,6 +286,7 @@ impl MySqlConnection {
     /// An error ends the statement in flight: notes what it means for the connection.
     #[cold]
     fn failed(&mut self, error: StatementError) -> StatementError {
+        let error = self.cleaner.clean_error(error);
         self.reader = ReplyReader::new(self.negotiated);
         if let Some(template) = self.executing.and_then(|idx| self.templates.get_mut(idx)) {
             template.unbind();
@@ -338,15 +358,29 @@ impl MySqlConnection {
         limit: Nanoseconds,
         exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
     ) -> Result<T, StatementError> {
+        self.cold_as(limit, false, exchange)
+    }
+
+    /// The same; rows that are stored are waited for less long in silence.
+    fn cold_as<T>(
+        &mut self,
+        limit: Nanoseconds,
+        is_filling: bool,
+        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
+    ) -> Result<T, StatementError> {
         if let Some(reason) = &self.down {
             return Err(lost(reason));
         }
         if self.n_awaited() > 0 {
             return Err(misuse("a statement is in flight already"));
         }
-        let begun = self.channel.transport.begin_cold(limit);
+        let begun = match is_filling {
+            true => self.channel.transport.begin_cold_within(limit, ROWS_SILENCE),
+            false => self.channel.transport.begin_cold(limit),
+        };
         begun.map_err(|error| lost(&error.to_string()))?;
         self.executing = None;
+        self.n_kept = 0;
         let result = exchange(self).map_err(|error| self.failed(error));
         self.set_blocking(self.is_blocking, self.timeout_ns)?;
         result
@@ -414,7 +448,9 @@ impl MySqlConnection {
                 }
                 Some(&packets::ERROR) => return Err(packets::read_error(&packet)),
                 _ => {
-                    on_row(packets::read_text_row(&packet, count.n_columns).ok_or_else(short)?);
+                    let row = packets::read_text_row(&packet, count.n_columns).ok_or_else(short)?;
+                    self.n_kept = cold_room(self.n_kept, &row)?;
+                    on_row(row);
                     reply.rows += 1;
                 }
             }
@@ -436,13 +472,17 @@ impl MySqlConnection {
     /// Reads the names of a result's columns.
     fn read_names(&mut self, n: u64) -> Result<(), StatementError> {
         self.names.clear();
+        if n > COLUMNS_MAX {
+            return Err(not_understood("a result with more columns than any server has"));
+        }
         for _ in 0..n {
             let packet = self.channel.packet_in()?;
             if packet.first() == Some(&packets::ERROR) {
                 return Err(packets::read_error(&packet));
             }
             let name = packets::read_column_name(&packet);
-            self.names.push(name.ok_or_else(|| not_understood("a column definition"))?);
+            let name = name.ok_or_else(|| not_understood("a column definition"))?;
+            self.names.push(self.cleaner.clean(&name));
         }
         if !self.negotiated.deprecates_eof && n > 0 {
             self.channel.packet_in()?;
@@ -566,6 +606,16 @@ impl Connection for MySqlConnection {
         self.send(sequence);
     }
 
+    fn send_text_keeping(&mut self, sql: &str, _n_columns: usize) {
+        if self.is_pipelining {
+            self.kept = Some(misuse("the rows of text in a pipeline cannot be kept"));
+            return;
+        }
+        self.keeps_text = true;
+        self.send_text(sql);
+        self.keeps_text = false;
+    }
+
     fn begin_pipeline(&mut self) -> bool {
         self.is_pipelining = self.may_send();
         true
@@ -672,7 +722,7 @@ impl Connection for MySqlConnection {
         columns: &[&str],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        self.cold(Nanoseconds::ZERO, |connection| {
+        self.cold_as(Nanoseconds::ZERO, true, |connection| {
             load::load_rows(connection, table, columns, next_row)
         })
     }
@@ -687,6 +737,15 @@ impl Drop for MySqlConnection {
             let _ = self.channel.transport.write_some(&[1, 0, 0, 0, command::QUIT]);
         }
     }
+}
+
+/// The room that cold rows take with this one, in bytes.
+fn cold_room(n_kept: usize, row: &[Option<String>]) -> Result<usize, StatementError> {
+    let n_kept = n_kept + row_room(row);
+    if n_kept <= COLD_RESULT_MAX {
+        return Ok(n_kept);
+    }
+    Err(lost(&too_much()))
 }
 
 /// An error for calls that no server could have answered.

@@ -11,6 +11,7 @@ use super::channel::Channel;
 use super::protocol::greeting::{Answer, Greeting, wanted};
 use super::protocol::packets::{ERROR, OK, read_error};
 use super::protocol::{Fields, Negotiated, capability, not_understood};
+use crate::cleaner::Cleaner;
 use crate::transport::{SET_UP_LIMIT, Transport};
 use crate::{Address, Endpoint, Secret, TlsMode};
 
@@ -18,6 +19,8 @@ use crate::{Address, Endpoint, Secret, TlsMode};
 const SWITCH: u8 = 0xfe;
 /// First byte of a plug-in's further data.
 const MORE: u8 = 0x01;
+/// What caching_sha2_password says of a password that the server has not cached.
+const FULL_AUTHENTICATION: u8 = 0x04;
 /// No plug-in needs more packets than this.
 const MAX_PACKETS: usize = 16;
 
@@ -27,11 +30,17 @@ pub(super) struct Login {
     pub(super) negotiated: Negotiated,
     /// The version as the greeting tells it.
     pub(super) version: String,
+    /// For what the server says.
+    pub(super) cleaner: Cleaner,
 }
 
 /// Opens a connection with `catalog` as its default, or with none.
 pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, ConnectError> {
-    let told = |reason: String| ConnectError { address: endpoint.address.to_string(), reason };
+    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    let told = |reason: String| ConnectError {
+        address: endpoint.address.to_string(),
+        reason: cleaner.clean(&reason),
+    };
     let transport = Transport::open(endpoint).map_err(|error| told(unreached(&error, endpoint)))?;
     let mut channel = Channel::new(transport);
     let greeting = greet(&mut channel).map_err(told)?;
@@ -50,7 +59,7 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
         encrypt(&mut channel, &answer, endpoint).map_err(told)?;
     }
     channel.transport.begin_cold(SET_UP_LIMIT).map_err(|error| told(error.to_string()))?;
-    let mut proof = Proof::new(endpoint, &channel, &greeting);
+    let mut proof = Proof::new(endpoint, &greeting).map_err(told)?;
     let response = proof.first_response().map_err(told)?;
     answer.plugin = &proof.plugin;
     answer.response = &response;
@@ -64,7 +73,8 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
         deprecates_eof: capabilities & capability::DEPRECATE_EOF != 0,
         caches_metadata: mariadb_capabilities & capability::MARIADB_CACHE_METADATA != 0,
     };
-    Ok(Login { channel, negotiated, version: greeting.version })
+    channel.logged_in();
+    Ok(Login { channel, negotiated, version: cleaner.clean(&greeting.version), cleaner })
 }
 
 /// Why a server was not reached, and what to do.
@@ -102,8 +112,8 @@ fn refusal(error: &StatementError) -> String {
     let advice = match error.code.as_str() {
         "1040" => "; raise the server's `max_connections`, or use fewer clients",
         "1045" | "1698" => "; check user and password",
-        "1044" => "; grant the user rights on the catalog",
-        "1049" => "; create the catalog first",
+        "1044" => "; grant the user rights on the database",
+        "1049" => "; create the database first",
         "1130" => "; grant the user access from this host",
         _ => "",
     };
@@ -150,20 +160,45 @@ struct Proof {
     nonce: Vec<u8>,
     password: Secret,
     is_local: bool,
-    is_encrypted: bool,
+    // Encrypted to a server whose certificate was verified: the password may go as it is.
+    is_verified: bool,
+    // The server's public key, where the user gave it.
+    key: Option<Vec<u8>>,
+    advice: String,
     procedure: Option<AuthProc>,
 }
 
 impl Proof {
-    fn new(endpoint: &Endpoint, channel: &Channel, greeting: &Greeting) -> Proof {
-        Proof {
+    fn new(endpoint: &Endpoint, greeting: &Greeting) -> Result<Proof, String> {
+        let key = endpoint.server_public_key.as_ref().map(|path| {
+            std::fs::read(path).map_err(|error| {
+                format!("the server's public key in {} cannot be read: {error}", path.display())
+            })
+        });
+        Ok(Proof {
             plugin: greeting.plugin.clone(),
             nonce: greeting.nonce.clone(),
             password: endpoint.password.clone().unwrap_or_else(|| Secret::new("")),
             is_local: matches!(endpoint.address, Address::Unix(_)),
-            is_encrypted: channel.transport.is_tls(),
+            is_verified: matches!(endpoint.tls, TlsMode::Verify { .. }),
+            key: key.transpose()?,
+            advice: endpoint.trust_advice(),
             procedure: None,
+        })
+    }
+
+    /// Refuses to send the password where it could reach anybody but the server: as it is, or
+    /// encrypted with a key that came from whoever answers.
+    fn check_secrecy(&self, what: &str) -> Result<(), String> {
+        let is_safe = self.is_local || self.is_verified || self.password.reveal().is_empty();
+        if is_safe {
+            return Ok(());
         }
+        Err(format!(
+            "the server asks for the password {what}; {}, or name a file with the server's public \
+             key (`server_public_key=FILE`), or let the server cache the password by one such login",
+            self.advice
+        ))
     }
 
     /// The answer to the greeting. A plug-in that is not known, or whose nonce is not, is answered
@@ -193,10 +228,17 @@ impl Proof {
                         .to_owned(),
                 );
             }
-            AuthPlugin::MysqlClearPassword if !self.is_local && !self.is_encrypted => {
-                return Err("the server wants the password in clear text; connect with \
-                            `tls=verify` or through its socket"
-                    .to_owned());
+            AuthPlugin::MysqlClearPassword => {
+                if !self.is_local && !self.is_verified && !self.password.reveal().is_empty() {
+                    return Err(format!(
+                        "the server asks for the password in clear text; {}",
+                        self.advice
+                    ));
+                }
+            }
+            // Through a Unix socket too this one asks for a key.
+            AuthPlugin::Sha256Password if self.key.is_none() => {
+                self.check_secrecy("encrypted with a key that it sends itself")?;
             }
             _ => {}
         }
@@ -209,13 +251,24 @@ impl Proof {
         format!(
             "the server wants the authentication plug-in `{}`, which Dyno does not speak; use a \
              user with mysql_native_password, caching_sha2_password, ed25519 or unix_socket",
-            String::from_utf8_lossy(&self.plugin)
+            self.plugin_name()
         )
+    }
+
+    /// The name that the server gave, cut where it is longer than any.
+    fn plugin_name(&self) -> String {
+        String::from_utf8_lossy(&self.plugin[..self.plugin.len().min(64)]).into_owned()
     }
 
     /// The plug-in's answer to a challenge; none where it sends no packet.
     fn respond(&mut self, challenge: &[u8]) -> Result<Option<Vec<u8>>, String> {
         check_key(challenge)?;
+        if challenge == [FULL_AUTHENTICATION]
+            && self.key.is_none()
+            && AuthPlugin::from_bytes(&self.plugin) == AuthPlugin::CachingSha2Password
+        {
+            self.check_secrecy("itself, because it does not know it yet")?;
+        }
         let Some(mut procedure) = self.procedure.take() else {
             return Err(not_understood("a challenge of no plug-in").message);
         };
@@ -224,8 +277,7 @@ impl Proof {
         match result {
             Ok(Response::Next { packet } | Response::Last { packet }) => Ok(packet),
             Err(error) => {
-                let plugin = String::from_utf8_lossy(&self.plugin);
-                Err(format!("authentication by `{plugin}` failed: {error}"))
+                Err(format!("authentication by `{}` failed: {error}", self.plugin_name()))
             }
         }
     }
@@ -256,7 +308,7 @@ impl Context for &Proof {
     }
 
     fn is_tls_transport(&self) -> bool {
-        self.is_encrypted
+        self.is_verified
     }
 
     fn scramble(&self) -> &[u8] {
@@ -264,7 +316,7 @@ impl Context for &Proof {
     }
 
     fn server_key_pem(&self) -> Option<&[u8]> {
-        None
+        self.key.as_deref()
     }
 }
 

@@ -76,6 +76,7 @@ pub(crate) fn start(
         password: None,
         catalog: CATALOG.to_owned(),
         tls: TlsMode::Off,
+        server_public_key: None,
     };
     let installed = install_log(&folder);
     let reach = || MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());

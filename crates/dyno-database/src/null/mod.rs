@@ -123,6 +123,7 @@ impl NullServer {
             password: None,
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
+            server_public_key: None,
         };
         // From here on the socket's file is removed whatever happens.
         let mut server = NullServer { endpoint, shared: Arc::clone(&shared), thread: None };

@@ -8,15 +8,22 @@ use dyno_workload::{Connection, Connector, Dialect};
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, connector, facts, quote_name, statement_failed, thread_group};
+use super::{connect, facts, quote_name, statement_failed, thread_group};
+use crate::catalog::contents;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts, claim_catalog,
-    drop_claimed_tables,
+    AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts,
+    claim_catalog, drop_claimed_tables,
 };
 
 /// The catalog from which others are made and dropped.
 const MAINTENANCE_CATALOG: &str = "postgres";
+
+/// The server's processes that serve connections of ours.
+type Backends = Arc<Mutex<Vec<i32>>>;
+
+/// SQLSTATE `object_in_use`.
+const IN_USE: &str = "55006";
 
 /// SQLSTATE `invalid_catalog_name`.
 const NO_CATALOG: &str = "3D000";
@@ -27,7 +34,11 @@ struct AttachedServer {
     connector: Connector,
     // Open all the time: its end tells that the server went down, at no cost to the server.
     guard: Mutex<PgConnection>,
-    made_catalog: bool,
+    // What was in the catalog when Dyno had made it; none where it was there before.
+    made_with: Option<Vec<String>>,
+    keeps_tables: bool,
+    // The server's processes of the connections that were opened.
+    backends: Backends,
     // What of it is on this host, to be watched.
     local: Option<LocalServer>,
 }
@@ -35,21 +46,24 @@ struct AttachedServer {
 /// Uses a server that runs already; makes the catalog if it is missing.
 pub(crate) fn attach(
     endpoint: &Endpoint,
-    allow_foreign_tables: bool,
+    options: AttachOptions,
 ) -> Result<Box<dyn Server>, DeployError> {
-    let mut made_catalog = false;
+    let mut made_with = None;
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
             make_catalog(endpoint)?;
-            made_catalog = true;
-            connect(endpoint).map_err(told)?
+            let mut guard = connect(endpoint).map_err(told)?;
+            made_with = Some(contents(&mut guard).map_err(told)?);
+            guard
         }
         other => other.map_err(|failure| told(failure.error))?,
     };
-    if let Err(error) = claim_catalog(&mut guard, allow_foreign_tables) {
+    let backends = Backends::default();
+    note_backend(&backends, &guard);
+    if let Err(error) = claim_catalog(&mut guard, options.allow_existing_tables) {
         drop(guard);
-        if made_catalog {
-            drop_catalog(endpoint)?;
+        if made_with.is_some() {
+            drop_catalog(endpoint, &backends)?;
         }
         return Err(DeployError::new(error.to_string()));
     }
@@ -57,9 +71,11 @@ pub(crate) fn attach(
     Ok(Box::new(AttachedServer {
         endpoint: endpoint.clone(),
         local,
-        connector: connector(endpoint.clone()),
+        connector: noting_connector(endpoint, &backends),
         guard: Mutex::new(guard),
-        made_catalog,
+        made_with,
+        keeps_tables: options.keep_tables,
+        backends,
     }))
 }
 
@@ -81,25 +97,51 @@ fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// Whether nobody has put relations of his own into the catalog.
-fn is_empty(connection: &mut PgConnection) -> Result<bool, dyno_workload::StatementError> {
-    let sql = "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-               WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' LIMIT 1";
-    Ok(connection.query(sql)?.is_empty())
+fn note_backend(backends: &Backends, connection: &PgConnection) {
+    if connection.backend_pid() > 0 {
+        let mut pids = backends.lock().unwrap_or_else(PoisonError::into_inner);
+        pids.push(connection.backend_pid());
+    }
 }
 
-/// Drops the catalog that Dyno made, and ends connections to it that were left open.
-fn drop_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
-    let sql = format!("DROP DATABASE {}", quote_name(&endpoint.catalog));
-    let what = format!("drop the catalog `{}`", endpoint.catalog);
+/// Opens connections, and remembers the server's processes that serve them.
+fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
+    let open = super::opener(endpoint.clone());
+    let backends = Arc::clone(backends);
+    Arc::new(move || {
+        let connection = open()?;
+        note_backend(&backends, &connection);
+        Ok(Box::new(connection) as Box<dyn Connection>)
+    })
+}
+
+/// Drops the catalog that Dyno made. Connections of Dyno's own that the server has not seen the end
+/// of (their client gave up on a statement that goes on) are ended; those of others are not, and
+/// then the catalog stays.
+fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployError> {
+    let what = format!("drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;
-    // FORCE came with PostgreSQL 13; before, it is a syntax error.
-    match connection.query(&format!("{sql} WITH (FORCE)")) {
-        Err(error) if error.code == "42601" => connection.query(&sql),
-        other => other,
+    let pids = backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if !pids.is_empty() {
+        let pids = pids.iter().map(i32::to_string).collect::<Vec<String>>().join(", ");
+        let ended = connection.query(&format!(
+            "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
+             WHERE pid IN ({pids}) AND datname = '{}' AND usename = CURRENT_USER \
+             AND application_name = 'dyno'",
+            endpoint.catalog.replace('\'', "''")
+        ));
+        ended.map_err(|error| statement_failed(&what, error))?;
     }
-    .map_err(|error| statement_failed(&what, error))?;
-    Ok(())
+    // The server waits some seconds for sessions that are about to end.
+    match connection.query(&format!("DROP DATABASE {}", quote_name(&endpoint.catalog))) {
+        Ok(_) => Ok(()),
+        Err(error) if error.code == IN_USE => Err(DeployError::new(format!(
+            "the database `{}`, which Dyno made, was not dropped, because others are connected to \
+             it: {error}; drop it when they have left",
+            endpoint.catalog
+        ))),
+        Err(error) => Err(statement_failed(&what, error)),
+    }
 }
 
 impl AttachedServer {
@@ -171,15 +213,26 @@ impl Server for AttachedServer {
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let AttachedServer { endpoint, guard, made_catalog, .. } = *self;
+        let AttachedServer { endpoint, guard, made_with, keeps_tables, backends, .. } = *self;
+        if keeps_tables {
+            return Ok(());
+        }
         let mut guard = guard.into_inner().unwrap_or_else(PoisonError::into_inner);
         if guard.lost().is_some() {
             guard = connect(&endpoint).map_err(told)?;
         }
         guard.set_cold_limit(CATALOG_LIMIT.0);
-        drop_claimed_tables(&mut guard).map_err(told)?;
-        let is_ours = made_catalog && is_empty(&mut guard).map_err(told)?;
+        let told_of_tables = |error: String| {
+            DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
+        };
+        drop_claimed_tables(&mut guard).map_err(|error| told_of_tables(error.to_string()))?;
+        let Some(made_with) = made_with else { return Ok(()) };
+        let left = contents(&mut guard).map_err(told)?;
         drop(guard);
-        if is_ours { drop_catalog(&endpoint) } else { Ok(()) }
+        // What others have put into it keeps it.
+        if left.iter().all(|thing| made_with.contains(thing)) {
+            return drop_catalog(&endpoint, &backends);
+        }
+        Ok(())
     }
 }

@@ -18,13 +18,16 @@ use dyno_workload::{
     TextRows, Value,
 };
 
-use crate::transport::{SET_UP_LIMIT, SHORT_READ};
+use crate::cleaner::Cleaner;
+use crate::transport::{
+    COLD_RESULT_MAX, ROWS_SILENCE, SET_UP_LIMIT, SHORT_READ, row_room, too_much,
+};
 use postgres_protocol::message::frontend;
 
 use super::protocol::{
-    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
-    column_names, column_types, command_rows, parameter_types, row_texts, write_query,
-    write_unprepared,
+    Encoding, ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan,
+    ServerMessage, column_names, column_types, command_rows, parameter_types, row_texts,
+    write_query, write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
 
@@ -47,7 +50,12 @@ struct Asked {
     prepared: Option<usize>,
     // Whether it is a COMMIT, which a failed transaction turns into a rollback without an error.
     is_commit: bool,
+    // Columns of a text statement whose rows are kept; 0 where they are not.
+    n_kept_columns: usize,
 }
+
+/// How the columns of a text statement come.
+const TEXT_COLUMNS: [Encoding; 16] = [Encoding::Text; 16];
 
 /// A connection to a PostgreSQL server.
 pub struct PgConnection {
@@ -76,16 +84,22 @@ pub struct PgConnection {
     timeout_ns: u64,
     // Of a cold call; 0 for none.
     cold_limit: Nanoseconds,
+    // For what the server says.
+    cleaner: Cleaner,
+    // Its process on the server's side.
+    backend_pid: i32,
 }
 
 impl PgConnection {
     /// Takes over a wire on which the server is ready. It does not block its thread from here on,
     /// but in cold calls: until another limit is set, those are taken for set-up work and have half
     /// a minute each.
-    pub(super) fn new(wire: Wire, scanner: ReplyScanner) -> io::Result<PgConnection> {
+    pub(super) fn new(wire: Wire, login: super::startup::Login) -> io::Result<PgConnection> {
         let mut connection = PgConnection {
             wire,
-            scanner,
+            scanner: login.scanner,
+            cleaner: login.cleaner,
+            backend_pid: login.backend_pid,
             prepared: Vec::new(),
             out: Vec::with_capacity(4096),
             n_written: 0,
@@ -108,7 +122,13 @@ impl PgConnection {
     /// Takes the last notices of the server, oldest first, and the number of older ones that were
     /// not kept.
     pub fn take_notices(&mut self) -> (Vec<String>, u64) {
-        self.scanner.notices().take()
+        let (lines, n_dropped) = self.scanner.notices().take();
+        (lines.iter().map(|line| self.cleaner.clean(line)).collect(), n_dropped)
+    }
+
+    /// The server's process that serves this connection, as the server tells it.
+    pub(super) fn backend_pid(&self) -> i32 {
+        self.backend_pid
     }
 
     /// Why the connection is gone, as far as that can be seen without asking the server.
@@ -117,7 +137,7 @@ impl PgConnection {
             && self.n_awaited() == 0
             && let Err(error) = self.look()
         {
-            self.lost = Some(error.0);
+            self.lost = Some(self.cleaner.clean(&error.0));
         }
         self.lost.clone()
     }
@@ -186,7 +206,10 @@ impl PgConnection {
     /// Begins to receive the reply to this.
     fn expect(&mut self, asked: Asked) {
         let prepared = asked.prepared.and_then(|idx| self.prepared.get(idx));
-        let columns = prepared.and_then(|prepared| prepared.template.columns());
+        let columns = match asked.n_kept_columns {
+            0 => prepared.and_then(|prepared| prepared.template.columns()),
+            n_columns => TEXT_COLUMNS.get(..n_columns),
+        };
         match self.awaited.is_empty() {
             true => self.scanner.begin(columns),
             false => self.scanner.begin_amid(columns),
@@ -278,19 +301,28 @@ impl PgConnection {
     fn complete(&mut self) -> Result<Reply, StatementError> {
         self.is_in_flight = false;
         if self.scanner.is_fatal() {
-            let error = self.scanner.finish();
+            let error = self.finish();
             self.awaited.clear();
             self.lost = error.as_ref().err().map(|error| error.message.clone());
             return error;
         }
-        let reply = self.scanner.finish().inspect_err(|_| {
-            // The server has passed over the rest of the pipeline.
-            self.awaited.clear();
-        })?;
+        let reply = match self.scanner.finish() {
+            Ok(reply) => reply,
+            Err(error) => {
+                // The server has passed over the rest of the pipeline.
+                self.awaited.clear();
+                return Err(self.cleaner.clean_error(error));
+            }
+        };
         if self.asked.is_commit && self.scanner.has_rolled_back() {
             return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
         }
         Ok(reply)
+    }
+
+    #[cold]
+    fn finish(&mut self) -> Result<Reply, StatementError> {
+        self.scanner.finish().map_err(|error| self.cleaner.clean_error(error))
     }
 
     #[cold]
@@ -303,6 +335,7 @@ impl PgConnection {
             }
             _ => error.0,
         };
+        let reason = self.cleaner.clean(&reason);
         self.lost = Some(reason.clone());
         WireError(reason).into()
     }
@@ -313,11 +346,25 @@ impl PgConnection {
         limit: Nanoseconds,
         work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
     ) -> Result<T, StatementError> {
+        self.blocking_as(limit, false, work)
+    }
+
+    /// The same; rows that are stored are waited for less long in silence.
+    fn blocking_as<T>(
+        &mut self,
+        limit: Nanoseconds,
+        is_filling: bool,
+        work: impl FnOnce(&mut PgConnection) -> Result<T, StatementError>,
+    ) -> Result<T, StatementError> {
         if !self.begin() {
             return Err(self.failure.take().expect("`begin` says why not"));
         }
-        self.wire.transport.begin_cold(limit).map_err(WireError::from)?;
-        let result = work(self);
+        let begun = match is_filling {
+            true => self.wire.transport.begin_cold_within(limit, ROWS_SILENCE),
+            false => self.wire.transport.begin_cold(limit),
+        };
+        begun.map_err(WireError::from)?;
+        let result = work(self).map_err(|error| self.cleaner.clean_error(error));
         // What was sent is no statement in flight.
         self.out.clear();
         if let Err(error) = &result
@@ -516,9 +563,13 @@ impl Connection for PgConnection {
             return;
         }
         let encoded = match self.prepared.get(statement) {
-            Some(Prepared { template, is_commit }) => template
-                .encode(values, &mut self.out)
-                .map(|()| Asked { prepared: Some(statement), is_commit: *is_commit }),
+            Some(Prepared { template, is_commit }) => {
+                template.encode(values, &mut self.out).map(|()| Asked {
+                    prepared: Some(statement),
+                    is_commit: *is_commit,
+                    n_kept_columns: 0,
+                })
+            }
             None => Err(refused("26000", "no statement was prepared under this index")),
         };
         match encoded {
@@ -540,7 +591,23 @@ impl Connection for PgConnection {
             true => write_unprepared(sql, &mut self.out),
             false => write_query(sql, &mut self.out),
         }
-        self.start(Asked { prepared: None, is_commit: is_commit(sql) });
+        self.start(Asked { prepared: None, is_commit: is_commit(sql), n_kept_columns: 0 });
+    }
+
+    fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
+        if !self.may_write() {
+            return;
+        }
+        let is_possible = !self.is_pipelining && (1..=TEXT_COLUMNS.len()).contains(&n_columns);
+        if let Err(error) = check_text(sql) {
+            self.failure = Some(error);
+        } else if is_possible {
+            write_query(sql, &mut self.out);
+            let asked = Asked { prepared: None, is_commit: false, n_kept_columns: n_columns };
+            self.start(asked);
+        } else {
+            self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
+        }
     }
 
     fn begin_pipeline(&mut self) -> bool {
@@ -633,16 +700,27 @@ impl Connection for PgConnection {
 
     fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
         let mut answer = NamedRows::default();
+        let mut n_kept = 0;
         self.blocking(self.cold_limit, |connection| {
             connection.simple(sql, &mut |tag, body| {
                 match tag {
-                    b'D' => answer.rows.push(row_texts(body)?),
+                    b'D' => {
+                        let row = row_texts(body)?;
+                        n_kept += row_room(&row);
+                        if n_kept > COLD_RESULT_MAX {
+                            return Err(ProtocolError(too_much()));
+                        }
+                        answer.rows.push(row);
+                    }
                     b'T' => answer.columns = column_names(body)?,
                     _ => {}
                 }
                 Ok(())
             })
         })?;
+        for name in &mut answer.columns {
+            *name = self.cleaner.clean(name);
+        }
         Ok(answer)
     }
 
@@ -653,7 +731,7 @@ impl Connection for PgConnection {
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
-        self.blocking(Nanoseconds::ZERO, |connection| {
+        self.blocking_as(Nanoseconds::ZERO, true, |connection| {
             // What makes the tables durable is the commit of whatever is done last: waiting for the
             // disk after each piece of a fill would buy nothing.
             connection.simple("BEGIN; SET LOCAL synchronous_commit = off", &mut |_, _| Ok(()))?;

@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use dyno_units::redact_setting;
 use dyno_workload::{Connection, StatementError};
 
 use super::{connect, statement_failed};
+use crate::cleaner::Cleaner;
 use crate::{Address, DeployError, Endpoint, ServerFacts};
 
 /// Asks the server behind an endpoint, on a connection of its own.
 pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-    let version = version(&mut connection)?;
-    let settings =
-        settings(&mut connection).map_err(|error| statement_failed("read its settings", error))?;
+    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    let version = cleaner.clean(&version(&mut connection)?);
+    let settings = settings(&mut connection)
+        .map_err(|error| statement_failed("read its settings", error))?
+        .into_iter()
+        .map(|(name, value)| (cleaner.clean(&name), cleaner.clean(&redact_setting(&name, &value))))
+        .collect();
     Ok(ServerFacts {
         product: "PostgreSQL".to_owned(),
         version,

@@ -38,15 +38,21 @@ pub fn connect(endpoint: &Endpoint) -> Result<PgConnection, ConnectError> {
 
 /// Opens connections to one endpoint, which derive the keys of its password only once.
 pub fn connector(endpoint: Endpoint) -> Connector {
+    let open = opener(endpoint);
+    Arc::new(move || Ok(Box::new(open()?) as Box<dyn Connection>))
+}
+
+/// The same, of the type that they are.
+fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError> {
     let cache = ScramCache::default();
-    Arc::new(move || match startup::open(&endpoint, &cache) {
+    move || match startup::open(&endpoint, &cache) {
         Ok(mut connection) => {
             // What is to be done with it may take its time: to make an index, to count all rows.
             connection.set_cold_limit(0);
-            Ok(Box::new(connection) as Box<dyn Connection>)
+            Ok(connection)
         }
         Err(failure) => Err(failure.error),
-    })
+    }
 }
 
 /// What the server at an endpoint says of itself.

@@ -169,6 +169,7 @@ fn endpoint(folder: &ServerFolder, catalog: &str) -> Endpoint {
         password: None,
         catalog: catalog.to_owned(),
         tls: TlsMode::Off,
+        server_public_key: None,
     }
 }
 

@@ -11,6 +11,7 @@ use super::protocol::{
     endpoint_hash,
 };
 use super::wire::{Wire, WireError};
+use crate::cleaner::Cleaner;
 use crate::transport::{SET_UP_LIMIT, Transport};
 use crate::{Address, Endpoint, TlsMode};
 
@@ -22,6 +23,14 @@ const TOO_MANY: &str = "53300";
 pub(super) struct OpenError {
     pub(super) error: ConnectError,
     pub(super) code: Option<String>,
+}
+
+/// What a login leaves behind for the connection.
+pub(super) struct Login {
+    pub(super) scanner: ReplyScanner,
+    pub(super) cleaner: Cleaner,
+    /// The server's process that serves it; 0 where the server does not tell.
+    pub(super) backend_pid: i32,
 }
 
 /// Why it could not be opened.
@@ -60,12 +69,15 @@ pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnecti
             Refusal::Server(message) => (message.to_line(), Some(message.code)),
             Refusal::Other(reason) => (reason, None),
         };
+        let reason = Cleaner::new(endpoint.password.as_ref()).clean(&reason);
         OpenError { error: ConnectError { address: endpoint.address.to_string(), reason }, code }
     })
 }
 
 fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusal> {
-    let mut wire = Wire::new(Transport::open(endpoint)?);
+    let transport =
+        Transport::open(endpoint).map_err(|error| unreached(&error, &endpoint.address))?;
+    let mut wire = Wire::new(transport);
     if endpoint.tls != TlsMode::Off {
         start_tls(&mut wire, endpoint)?;
     }
@@ -79,8 +91,27 @@ fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusa
     ];
     frontend::startup_message(parameters, &mut out)?;
     wire.send(&out)?;
-    let scanner = authenticate(&mut wire, endpoint, cache)?;
-    Ok(PgConnection::new(wire, scanner)?)
+    let login = authenticate(&mut wire, endpoint, cache)?;
+    wire.logged_in();
+    Ok(PgConnection::new(wire, login)?)
+}
+
+/// Why a server was not reached, and what to do.
+fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
+    use std::io::ErrorKind;
+    let advice = match (address, error.kind()) {
+        (Address::Unix(_), ErrorKind::NotFound) => {
+            "; there is no such socket: is the server up, and does its setting \
+             `unix_socket_directories` name that folder?"
+        }
+        (_, ErrorKind::ConnectionRefused) => "; nobody listens there: is the server up?",
+        (_, ErrorKind::PermissionDenied) => "; this user may not use that socket",
+        (_, ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            "; no answer within ten seconds: is it the right host, and does a firewall stand between?"
+        }
+        _ => "",
+    };
+    Refusal::Other(format!("{error}{advice}"))
 }
 
 /// Asks for TLS, and does the handshake.
@@ -114,8 +145,9 @@ fn authenticate(
     wire: &mut Wire,
     endpoint: &Endpoint,
     cache: &ScramCache,
-) -> Result<ReplyScanner, Refusal> {
+) -> Result<Login, Refusal> {
     let mut scanner = ReplyScanner::default();
+    let mut backend_pid = 0;
     let mut scram = None;
     let mut is_trusted = false;
     loop {
@@ -142,11 +174,16 @@ fn authenticate(
             }
             b'E' => return Err(Refusal::Server(ServerMessage::parse(wire.body())?)),
             b'N' => scanner.keep_notice(wire.body())?,
-            // ParameterStatus, BackendKeyData, NegotiateProtocolVersion.
-            b'S' | b'K' | b'v' => {}
+            b'K' => {
+                let pid = wire.body().first_chunk::<4>();
+                backend_pid = pid.map_or(0, |pid| i32::from_be_bytes(*pid));
+            }
+            // ParameterStatus, NegotiateProtocolVersion.
+            b'S' | b'v' => {}
             b'Z' if is_trusted => {
                 wire.finish_message();
-                return Ok(scanner);
+                let cleaner = Cleaner::new(endpoint.password.as_ref());
+                return Ok(Login { scanner, cleaner, backend_pid });
             }
             tag => {
                 return Err(Refusal::Other(format!(
@@ -183,7 +220,17 @@ impl Asked<'_> {
     fn answer(&self, wire: &Wire, scram: &mut Option<ScramExchange>) -> Result<BytesMut, Refusal> {
         let mut out = BytesMut::new();
         match self.kind {
-            3 => frontend::password_message(self.password()?.as_bytes(), &mut out)?,
+            3 => {
+                let password = self.password()?;
+                if !self.endpoint.is_trusted() && !password.is_empty() {
+                    return Err(Refusal::Other(format!(
+                        "the server asks for the password in clear text; {}, or let the user in by \
+                         scram-sha-256",
+                        self.endpoint.trust_advice()
+                    )));
+                }
+                frontend::password_message(password.as_bytes(), &mut out)?;
+            }
             5 => {
                 let salt = self
                     .data

@@ -40,6 +40,7 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
         password: Some(Secret::new("hidden")),
         catalog: "c".to_owned(),
         tls,
+        server_public_key: None,
     };
     (folder, endpoint)
 }
@@ -71,6 +72,90 @@ fn broken_logins_are_told() {
     check(&[scram, welcome()].concat(), "without proving itself");
     let full = message(b'E', b"VFATAL\0C53300\0Msorry, too many clients already\0\0");
     check(&full, "raise its `max_connections`");
+}
+
+/// A server on TCP that asks for the password so; the error, and what it was told.
+fn asked_over_tcp(kind: u8, data: &[u8]) -> (String, Vec<u8>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let question = message(b'R', &[&[0, 0, 0, kind], data].concat());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&question).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut told = Vec::new();
+        // Whoever hangs up with bytes unread resets the connection.
+        let _ = stream.read_to_end(&mut told);
+        told
+    });
+    let url = format!("postgresql://me:S3cr3tPW@127.0.0.1:{port}/c");
+    let error = connect(&Endpoint::from_url(&url).unwrap()).err().expect("refused").to_string();
+    (error, server.join().unwrap())
+}
+
+#[test]
+fn a_password_is_not_told_to_whoever_answers() {
+    let (error, told) = asked_over_tcp(3, b"");
+    assert!(error.contains("in clear text") && error.contains("tls=verify"), "{error}");
+    assert!(!told.windows(8).any(|window| window == b"S3cr3tPW"));
+    // What proves that it is known without telling it goes through.
+    let (error, told) = asked_over_tcp(5, b"salt");
+    assert!(error.contains("closed the connection"), "{error}");
+    assert!(told.windows(3).any(|window| window == b"md5"));
+}
+
+#[test]
+fn a_password_that_is_echoed_is_not_shown() {
+    let echo =
+        message(b'E', b"VFATAL\0C28000\0Mno hidden here, postgresql://u:hidden@h \x1b[2J\0\0");
+    check_refused(&echo, TlsMode::Off, "no *** here, postgresql://u:***@h \u{fffd}[2J");
+    let (_folder, endpoint) = server_saying(
+        [
+            welcome(),
+            message(b'N', b"SNOTICE\0C00000\0Mpsst, hidden\0\0"),
+            message(b'E', b"VERROR\0C42\x1b601\0Mhidden\0\0"),
+            message(b'Z', b"I"),
+        ]
+        .concat(),
+        TlsMode::Off,
+    );
+    let mut connection = connect(&endpoint).unwrap();
+    let error = connection.query("SELECT 1").unwrap_err();
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("42601", "***"));
+    assert_eq!(connection.take_notices().0, ["NOTICE: psst, *** (00000)"]);
+}
+
+#[test]
+fn what_a_server_may_send_is_bounded() {
+    // A message that is announced as longer than any login has, and one of SCRAM that is.
+    check_refused(b"R\0\x20\0\0", TlsMode::Off, "more than 1 MiB");
+    let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    let long = message(b'R', &[&[0, 0, 0, 11], &vec![b'r'; 2 << 20][..]].concat());
+    check_refused(&[scram.clone(), long].concat(), TlsMode::Off, "more than 1 MiB");
+    let check = |said: &[u8], part: &str| {
+        let (_folder, endpoint) = server_saying([welcome(), said.to_vec()].concat(), TlsMode::Off);
+        let mut connection = connect(&endpoint).unwrap();
+        let error = connection.query("SELECT 1").unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+        assert_eq!(error.class, ErrorClass::Disconnected);
+    };
+    check(b"D\x10\0\0\0", "more than 64 MiB");
+    let row = message(b'D', &[&[0, 1, 0, 0x10, 0, 0], &vec![b'x'; 1 << 20][..]].concat());
+    check(&row.repeat(65), "larger than 64 MiB");
+    // Rows without any bytes take memory too.
+    check(&message(b'D', b"\0\x01\xff\xff\xff\xff").repeat(2_000_000), "larger than 64 MiB");
+}
+
+#[test]
+fn a_slow_key_derivation_is_refused() {
+    let mut exchange = super::protocol::ScramExchange::new(
+        "",
+        "abc".to_owned(),
+        super::protocol::Binding::Unsupported,
+    );
+    let error =
+        exchange.answer(b"r=abcdef,s=c2FsdA==,i=1000001", "x", &ScramCache::default()).unwrap_err();
+    assert!(error.contains("over the limit of 1000000"), "{error}");
 }
 
 #[test]
@@ -129,6 +214,7 @@ fn notices_without_end_are_no_answer() {
         password: None,
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
+        server_public_key: None,
     };
     let mut connection = connect(&endpoint).unwrap();
     connection.set_cold_limit(20_000_000);
@@ -141,6 +227,24 @@ fn notices_without_end_are_no_answer() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever length a message claims, a login and a query end, and take no memory for what has not
+    /// come.
+    #[test]
+    fn claimed_lengths_cost_nothing(
+        tag in prop::sample::select(b"RDTCZESKNG".to_vec()),
+        length: u32,
+        body in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let said = [&[tag], &length.to_be_bytes()[..], &body].concat();
+        let (_folder, endpoint) = server_saying(said.clone(), TlsMode::Off);
+        let error = connect(&endpoint).err().expect("refused").to_string();
+        prop_assert!(error.len() < 5000, "{}", error);
+        let (_folder, endpoint) = server_saying([welcome(), said].concat(), TlsMode::Off);
+        let mut connection = connect(&endpoint).unwrap();
+        prop_assert!(connection.query("SELECT 1").is_err());
+        connection.set_blocking(true, 0).unwrap();
+    }
 
     /// Whatever a server says, every cold call ends.
     #[test]

@@ -13,6 +13,8 @@ pub(super) struct Wire {
     pub(super) received: ReadBuffer,
     // Length of the message at the front of `received`, header included; 0 before the first.
     n_current: usize,
+    // Longest message that is taken in.
+    length_max: usize,
 }
 
 /// The wire failed. Its text fits after "connection lost:".
@@ -41,7 +43,12 @@ impl From<WireError> for StatementError {
 
 impl Wire {
     pub(super) fn new(transport: Transport) -> Wire {
-        Wire { transport, received: ReadBuffer::new(), n_current: 0 }
+        Wire { transport, received: ReadBuffer::new(), n_current: 0, length_max: LOGIN_MAX }
+    }
+
+    /// The server has let us in: longer messages are taken from now on.
+    pub(super) fn logged_in(&mut self) {
+        self.length_max = MESSAGE_MAX;
     }
 
     /// Writes all of `bytes`; the transport blocks.
@@ -68,6 +75,12 @@ impl Wire {
             let unread = self.received.unread();
             let n_missing = match header(unread)? {
                 None => HEADER_BYTES - unread.len(),
+                Some((_, length)) if length > self.length_max => {
+                    return Err(WireError(format!(
+                        "the server broke the protocol: a message of more than {} MiB",
+                        self.length_max >> 20
+                    )));
+                }
                 Some((tag, length)) => {
                     let n_whole = HEADER_BYTES + length;
                     if unread.len() >= n_whole {
@@ -128,6 +141,13 @@ impl Wire {
 pub(super) fn closed() -> WireError {
     WireError("the server closed the connection".to_owned())
 }
+
+/// Longest message of a server that has not let us in yet, in bytes: nothing of a login is longer
+/// than a few kilobytes.
+const LOGIN_MAX: usize = 1 << 20;
+
+/// The same afterwards: no cold call has a use for longer rows.
+const MESSAGE_MAX: usize = 64 << 20;
 
 /// Least room for a read, in bytes.
 const READ_STEP: usize = 16 * 1024;

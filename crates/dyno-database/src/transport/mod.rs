@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub(crate) use buffer::ReadBuffer;
 use dyno_units::Nanoseconds;
 pub use patience::stop_waiting;
-pub(crate) use patience::{CATALOG_LIMIT, SET_UP_LIMIT};
+pub(crate) use patience::{CATALOG_LIMIT, ROWS_SILENCE, SET_UP_LIMIT, STATEMENT_SILENCE, n_stops};
 use patience::{Patience, Patient};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -30,6 +30,21 @@ const READ_ROOM: usize = 8 * 1024;
 
 /// A plain read of fewer bytes than this has emptied the socket.
 pub(crate) const SHORT_READ: usize = READ_ROOM;
+
+/// Memory that the rows of one cold result may take, in bytes: Dyno asks nothing that needs a
+/// fraction of it, and a server could send without end.
+pub(crate) const COLD_RESULT_MAX: usize = 64 << 20;
+
+/// The memory that a row of texts takes, in bytes.
+pub(crate) fn row_room(row: &[Option<String>]) -> usize {
+    let texts: usize = row.iter().flatten().map(String::len).sum();
+    texts + size_of_val(row) + size_of::<Vec<Option<String>>>()
+}
+
+/// Why a result is not taken in.
+pub(crate) fn too_much() -> String {
+    format!("its result is larger than {} MiB, the most that Dyno takes in", COLD_RESULT_MAX >> 20)
+}
 
 /// An open stream to a server.
 pub(crate) struct Transport {
@@ -88,13 +103,23 @@ impl Transport {
     }
 
     /// Begins cold work: reads and writes block, all of them together no longer than `limit` (0:
-    /// any time), and end when the user stops. A limit that is over is an error of kind `TimedOut`.
+    /// any time), and end when the user stops, or where no byte moves for a day. A limit that is
+    /// over is an error of kind `TimedOut`.
     pub(crate) fn begin_cold(&mut self, limit: Nanoseconds) -> io::Result<()> {
+        self.begin_cold_within(limit, STATEMENT_SILENCE)
+    }
+
+    /// The same with another limit for the time without a byte.
+    pub(crate) fn begin_cold_within(
+        &mut self,
+        limit: Nanoseconds,
+        silence: Nanoseconds,
+    ) -> io::Result<()> {
         self.is_blocking = true;
         let is_short = Nanoseconds::ZERO < limit && limit < patience::SLICE;
         let slice = if is_short { limit } else { patience::SLICE };
         self.socket.set_blocking(true, slice.0)?;
-        self.patience = Some(Patience::begin(limit));
+        self.patience = Some(Patience::begin(limit, silence));
         Ok(())
     }
 

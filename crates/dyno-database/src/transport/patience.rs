@@ -15,6 +15,14 @@ pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 /// removed, and some write a checkpoint first.
 pub(crate) const CATALOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
+/// How long the server may be silent while it is sent rows, or is waited for behind them: no byte
+/// either way. Rows of one statement are stored as they come, so this is far more than any needs.
+pub(crate) const ROWS_SILENCE: Nanoseconds = Nanoseconds::from_secs(30 * 60);
+
+/// The same for any other statement that may take any time: to make an index of a large table says
+/// nothing until it is done.
+pub(crate) const STATEMENT_SILENCE: Nanoseconds = Nanoseconds::from_secs(24 * 60 * 60);
+
 /// One wait of the kernel's, after which is asked whether to go on.
 pub(super) const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 
@@ -24,6 +32,11 @@ const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// How often the user has stopped Dyno: a signal is the process's, not a connection's.
 static N_STOPS: AtomicU32 = AtomicU32::new(0);
+
+/// How often the user has stopped Dyno, for work that waits for nothing and may take its time.
+pub(crate) fn n_stops() -> u32 {
+    N_STOPS.load(Ordering::Relaxed)
+}
 
 /// Ends every wait for a server that goes on now: set-up work at once, other cold calls after ten
 /// more seconds. Their connections are lost. What begins after it waits as ever, so that a run can
@@ -38,19 +51,32 @@ pub(super) struct Patience {
     // 0: any time.
     limit: Nanoseconds,
     began: Nanoseconds,
+    // Without a byte either way.
+    silence: Nanoseconds,
+    last_byte: Nanoseconds,
     n_stops: u32,
     // When a stop was first noticed.
     stopped: Option<Nanoseconds>,
 }
 
 impl Patience {
-    /// Begins now; a `limit` of 0 is none.
-    pub(super) fn begin(limit: Nanoseconds) -> Patience {
-        Patience::begun(limit, now(), N_STOPS.load(Ordering::Relaxed))
+    /// Begins now; a `limit` of 0 is none. Without a byte for `silence` it ends anyway.
+    pub(super) fn begin(limit: Nanoseconds, silence: Nanoseconds) -> Patience {
+        Patience::begun(limit, silence, now(), N_STOPS.load(Ordering::Relaxed))
     }
 
-    fn begun(limit: Nanoseconds, began: Nanoseconds, n_stops: u32) -> Patience {
-        Patience { limit, began, n_stops, stopped: None }
+    fn begun(
+        limit: Nanoseconds,
+        silence: Nanoseconds,
+        began: Nanoseconds,
+        n_stops: u32,
+    ) -> Patience {
+        Patience { limit, began, silence, last_byte: began, n_stops, stopped: None }
+    }
+
+    /// Bytes have come, or were taken.
+    fn heard(&mut self) {
+        self.last_byte = now();
     }
 
     /// Whether the work may go on.
@@ -66,6 +92,14 @@ impl Patience {
         let limit = self.limit;
         if limit > Nanoseconds::ZERO && now.saturating_sub(self.began) >= limit {
             let reason = format!("the server has not finished its answer within {limit}");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+        }
+        if now.saturating_sub(self.last_byte) >= self.silence {
+            let reason = format!(
+                "the server has sent nothing and taken nothing for {}, which is the longest that \
+                 Dyno waits for a silent server here",
+                self.silence
+            );
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
         if n_stops == self.n_stops {
@@ -99,7 +133,10 @@ impl Patient<'_> {
             self.patience.check()?;
             match work(self.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other,
+                other => {
+                    self.patience.heard();
+                    return other;
+                }
             }
         }
     }
@@ -129,7 +166,8 @@ mod tests {
     #[track_caller]
     fn check(limit_s: u64, moments: &[(u64, u32)], expected: &[Option<io::ErrorKind>]) {
         let seconds = Nanoseconds::from_secs;
-        let mut patience = Patience::begun(seconds(limit_s), seconds(100), 1);
+        let silence = ROWS_SILENCE;
+        let mut patience = Patience::begun(seconds(limit_s), silence, seconds(100), 1);
         let judged: Vec<Option<io::ErrorKind>> = moments
             .iter()
             .map(|&(at_s, n_stops)| {
@@ -143,7 +181,18 @@ mod tests {
     fn a_limit_counts_from_the_beginning() {
         check(30, &[(100, 1), (129, 1)], &[None, None]);
         check(30, &[(130, 1)], &[Some(io::ErrorKind::TimedOut)]);
-        check(0, &[(100_000, 1)], &[None]);
+        check(0, &[(1_899, 1)], &[None]);
+    }
+
+    #[test]
+    fn silence_ends_what_may_take_any_time() {
+        check(0, &[(1_899, 1), (1_900, 1)], &[None, Some(io::ErrorKind::TimedOut)]);
+        let seconds = Nanoseconds::from_secs;
+        let mut patience = Patience::begun(seconds(0), seconds(60), seconds(100), 1);
+        patience.last_byte = seconds(150);
+        assert!(patience.judge(seconds(209), 1).is_ok());
+        let error = patience.judge(seconds(210), 1).unwrap_err();
+        assert!(error.to_string().contains("nothing for 1 min"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A plain stream socket, Unix or TCP.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,6 +15,16 @@ use crate::Address;
 
 /// How long opening a stream may take, all addresses of a host together.
 pub(super) const OPEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// When the kernel asks an idle TCP peer whether it still lives: after so long without a byte, and
+/// then so often, so many times. A peer that vanished (power, network) is found out within two
+/// minutes, however long its statement may take; one that works on answers by itself.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_COUNT: u32 = 6;
+
+/// How long sent bytes may stay without the peer's acknowledgement, in milliseconds.
+const UNACKNOWLEDGED_LIMIT_MS: u32 = 120_000;
 
 /// A plain stream socket.
 pub(super) enum Socket {
@@ -100,6 +110,15 @@ fn open_unix(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
+/// Has the kernel end a connection whose peer is gone.
+fn notice_dead_peers(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_COUNT)?;
+    Ok(sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_LIMIT_MS)?)
+}
+
 /// Tries a host's addresses in order; each gets its share of the time. Tells the last failure.
 fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
@@ -115,8 +134,11 @@ fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
         match TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
+                notice_dead_peers(&stream)?;
                 return Ok(stream);
             }
+            // Who reads it knows the host as it was given; of a name, which address it was.
+            Err(error) if host.parse::<IpAddr>().is_ok() => failure = Some(error),
             Err(error) => {
                 failure = Some(io::Error::new(error.kind(), format!("{address}: {error}")))
             }

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -37,12 +37,15 @@ impl TlsStream {
         let verifier: Arc<dyn ServerCertVerifier> = match mode {
             TlsMode::Off => return Ok(None),
             TlsMode::Encrypt => Arc::new(AnyCertificate { provider: Arc::clone(&provider) }),
-            TlsMode::Verify { roots } => WebPkiServerVerifier::builder_with_provider(
-                Arc::new(read_roots(roots)?),
-                Arc::clone(&provider),
-            )
-            .build()
-            .map_err(io::Error::other)?,
+            TlsMode::Verify { roots } => {
+                let roots = match roots {
+                    Some(path) => Arc::new(read_roots(path)?),
+                    None => system_roots()?,
+                };
+                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                    .build()
+                    .map_err(io::Error::other)?
+            }
         };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -153,6 +156,41 @@ fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
             format!("`{host}` is not a host name that a certificate can be verified for"),
         )),
     }
+}
+
+/// Where systems keep the root certificates that they trust: Debian and Arch, Fedora and RHEL, SUSE,
+/// Alpine and the BSDs.
+const SYSTEM_ROOTS: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// The root certificates that the system trusts, read once.
+fn system_roots() -> io::Result<Arc<RootCertStore>> {
+    static ROOTS: OnceLock<Option<Arc<RootCertStore>>> = OnceLock::new();
+    let read = || SYSTEM_ROOTS.iter().find_map(|path| read_bundle(Path::new(path))).map(Arc::new);
+    ROOTS.get_or_init(read).clone().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "no root certificates of the system were found (in {}); install the package \
+                 `ca-certificates`, or name a file with `tls_roots=FILE`",
+                SYSTEM_ROOTS.join(", ")
+            ),
+        )
+    })
+}
+
+/// The certificates of a system's bundle; those that cannot be used are left out, because nobody
+/// asked for any single one of them.
+fn read_bundle(path: &Path) -> Option<RootCertStore> {
+    let certificates = CertificateDer::pem_file_iter(path).ok()?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates.filter_map(Result::ok));
+    (!roots.is_empty()).then_some(roots)
 }
 
 /// Reads a file of root certificates.

@@ -155,6 +155,7 @@ impl Fixture {
             password: password.map(Secret::new),
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
+            server_public_key: None,
         }
     }
 

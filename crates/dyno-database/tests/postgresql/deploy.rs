@@ -1,7 +1,9 @@
 //! Starting, asking, attaching and stopping servers.
 
-use dyno_database::postgresql::connect;
-use dyno_database::{CatalogError, DeployError, Endpoint, Server, attach, note_tables, start};
+use dyno_database::postgresql::{PgConnection, connect};
+use dyno_database::{
+    AttachOptions, CatalogError, DeployError, Endpoint, Server, attach, note_tables, start,
+};
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::Connection;
 
@@ -155,6 +157,9 @@ fn missing_programs_and_versions_are_told() {
     assert!(error.message.contains("package `postgresql`"), "{error}");
 }
 
+/// Tables of others may be there.
+const ALLOWING: AttachOptions = AttachOptions { allow_existing_tables: true, keep_tables: false };
+
 fn with_catalog(server: &TestServer, catalog: &str) -> Endpoint {
     Endpoint { catalog: catalog.to_owned(), ..server.tcp() }
 }
@@ -168,7 +173,7 @@ fn catalogs(server: &TestServer, name: &str) -> usize {
 fn a_missing_catalog_is_made_and_dropped() {
     let server = server();
     let name = "made \"by\" Dyno";
-    let attached = attach(&with_catalog(&server, name), false).unwrap();
+    let attached = attach(&with_catalog(&server, name), AttachOptions::default()).unwrap();
     assert_eq!(catalogs(&server, name), 1);
     let facts = attached.facts().unwrap();
     assert_eq!((facts.transport, facts.durability.as_str()), ("tcp", "not synced"));
@@ -189,8 +194,8 @@ fn foreign_tables_are_safe() {
     let endpoint = with_catalog(&server, "precious");
     let mut owner = connect(&endpoint).unwrap();
     owner.query("CREATE TABLE letters (id int)").unwrap();
-    assert!(attach(&endpoint, false).is_err());
-    let attached = attach(&endpoint, true).unwrap();
+    assert!(attach(&endpoint, AttachOptions::default()).is_err());
+    let attached = attach(&endpoint, ALLOWING).unwrap();
     let mut client = (attached.connector())().unwrap();
     let noted = note_tables(client.as_mut(), &["mine".to_owned()]);
     noted.unwrap();
@@ -202,6 +207,171 @@ fn foreign_tables_are_safe() {
     assert_eq!(owner.query(sql).unwrap(), [vec![Some("letters".to_owned())]]);
 }
 
+/// A database in which `mallory` may make things, with a table that she may not touch; her
+/// connection.
+fn shared_with_mallory(server: &TestServer, name: &str) -> (Endpoint, PgConnection) {
+    let mut admin = crate::open(server);
+    let exists = "SELECT 1 FROM pg_roles WHERE rolname = 'mallory'";
+    if admin.query(exists).unwrap().is_empty() {
+        admin.query("CREATE ROLE mallory LOGIN").unwrap();
+    }
+    admin.query(&format!("CREATE DATABASE {name}")).unwrap();
+    let endpoint = Endpoint { catalog: name.to_owned(), ..server.endpoint.clone() };
+    let mut owner = connect(&endpoint).unwrap();
+    owner.query("CREATE TABLE payroll (id int)").unwrap();
+    owner.query("GRANT CREATE, USAGE ON SCHEMA public TO mallory").unwrap();
+    let mallory = Endpoint { user: "mallory".to_owned(), ..endpoint.clone() };
+    let mut mallory = connect(&mallory).unwrap();
+    // Runs with the rights of whoever selects from her view, writes to her table, or meets her
+    // function where the server's own was meant.
+    for sql in [
+        "CREATE FUNCTION evil() RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
+         EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN 'payroll'; END $$",
+        "CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN NEW; END $$",
+        "CREATE FUNCTION pg_get_userbyid(oid) RETURNS name LANGUAGE sql AS \
+         $$ SELECT evil(); SELECT current_user::name $$",
+        "CREATE FUNCTION current_schema() RETURNS name LANGUAGE sql AS \
+         $$ SELECT evil(); SELECT 'public'::name $$",
+        "CREATE FUNCTION same(name, unknown) RETURNS bool LANGUAGE sql AS \
+         $$ SELECT evil(); SELECT true $$",
+        "CREATE OPERATOR = (LEFTARG = name, RIGHTARG = unknown, FUNCTION = same)",
+    ] {
+        let made = mallory.query(sql);
+        // The servers know better than to take an operator on a pseudo-type.
+        assert!(made.is_ok() || sql.contains("unknown"), "{made:?}");
+    }
+    assert!(mallory.query("DROP TABLE payroll").is_err());
+    (endpoint, mallory)
+}
+
+fn is_harmed(endpoint: &Endpoint) -> bool {
+    let mut owner = connect(endpoint).unwrap();
+    let super_user = "SELECT 1 FROM pg_roles WHERE rolname = 'mallory' AND rolsuper";
+    let payroll = "SELECT 1 FROM pg_tables WHERE tablename = 'payroll'";
+    !owner.query(super_user).unwrap().is_empty() || owner.query(payroll).unwrap().is_empty()
+}
+
+#[test]
+fn forged_notes_drop_nothing_and_run_nothing() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "forged");
+    let attacks: [&[&str]; 4] = [
+        &[
+            "CREATE TABLE dyno_tables (made_order int, table_name text)",
+            "INSERT INTO dyno_tables VALUES (1, 'payroll')",
+        ],
+        &["CREATE VIEW dyno_tables AS SELECT 1 AS made_order, evil() AS table_name"],
+        &["CREATE VIEW dyno_tables AS SELECT 'tables of Dyno: payroll'::text AS noted"],
+        &[
+            "CREATE TABLE dyno_tables (made_order int, table_name text)",
+            "CREATE TRIGGER t BEFORE INSERT OR DELETE ON dyno_tables FOR EACH ROW \
+             EXECUTE FUNCTION evil_trigger()",
+        ],
+    ];
+    for attack in attacks {
+        for sql in attack {
+            mallory.query(sql).unwrap();
+        }
+        for options in [AttachOptions::default(), ALLOWING] {
+            let error = attach(&endpoint, options).err().expect("refused").message;
+            assert!(error.contains("`dyno_tables` of the user `mallory`"), "{error}");
+        }
+        assert!(!is_harmed(&endpoint));
+        let kind = if attack[0].contains("VIEW") { "VIEW" } else { "TABLE" };
+        mallory.query(&format!("DROP {kind} dyno_tables")).unwrap();
+    }
+    // Nor does she get at the notes that Dyno makes.
+    let attached = attach(&endpoint, ALLOWING).unwrap();
+    for sql in [
+        "CREATE OR REPLACE VIEW dyno_tables AS SELECT 'tables of Dyno: payroll'::text AS noted",
+        "DROP VIEW dyno_tables",
+        "INSERT INTO dyno_tables VALUES ('x')",
+    ] {
+        assert!(mallory.query(sql).is_err(), "{sql}");
+    }
+    let mut client = (attached.connector())().unwrap();
+    note_tables(client.as_mut(), &["mine".to_owned(), "not_mine".to_owned()]).unwrap();
+    client.query("CREATE TABLE mine (id int)").unwrap();
+    // She is quicker than Dyno with a table that it has noted.
+    mallory.query("CREATE TABLE not_mine (id int)").unwrap();
+    attached.stop().unwrap();
+    assert!(!is_harmed(&endpoint));
+    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+    let left = connect(&endpoint).unwrap().query(tables).unwrap();
+    let left: Vec<_> = left.into_iter().flatten().flatten().collect();
+    assert_eq!(left, ["not_mine", "payroll"]);
+}
+
+#[test]
+fn a_name_that_something_else_has_is_refused_before_anything_is_made() {
+    let server = server();
+    let mut connection = crate::open(&server);
+    connection.query("CREATE DATABASE named").unwrap();
+    let endpoint = Endpoint { catalog: "named".to_owned(), ..server.endpoint.clone() };
+    let mut owner = connect(&endpoint).unwrap();
+    owner.query("CREATE SEQUENCE sbtest1; CREATE TYPE sbtest2 AS ENUM ('a')").unwrap();
+    let attached = attach(&endpoint, AttachOptions::default()).unwrap();
+    let mut client = (attached.connector())().unwrap();
+    for (name, kind) in [("sbtest1", "a sequence"), ("sbtest2", "a type")] {
+        let error = note_tables(client.as_mut(), &[name.to_owned()]).unwrap_err().to_string();
+        assert!(error.contains(&format!("{kind} `{name}`")), "{error}");
+    }
+    attached.stop().unwrap();
+    assert!(
+        owner.query("SELECT 1 FROM pg_views WHERE viewname = 'dyno_tables'").unwrap().is_empty()
+    );
+}
+
+#[test]
+fn a_catalog_with_things_or_sessions_of_others_stays() {
+    let server = server();
+    let check = |name: &str, sql: &str| {
+        let endpoint = Endpoint { catalog: name.to_owned(), ..server.endpoint.clone() };
+        let attached = attach(&endpoint, AttachOptions::default()).unwrap();
+        connect(&endpoint).unwrap().query(sql).unwrap();
+        attached.stop().unwrap();
+        assert_eq!(catalogs(&server, name), 1, "{sql}");
+    };
+    check("with_function", "CREATE FUNCTION theirs() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+    check("with_type", "CREATE TYPE theirs AS ENUM ('a')");
+    check("with_sequence", "CREATE SEQUENCE theirs");
+    check("with_schema", "CREATE SCHEMA theirs");
+    check("with_large_object", "SELECT lo_create(0)");
+    // Routines that Dyno makes itself are no reason.
+    let endpoint = Endpoint { catalog: "with_own".to_owned(), ..server.endpoint.clone() };
+    let attached = attach(&endpoint, AttachOptions::default()).unwrap();
+    let own = "CREATE FUNCTION dyno_tpcc_x() RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    connect(&endpoint).unwrap().query(own).unwrap();
+    attached.stop().unwrap();
+    assert_eq!(catalogs(&server, "with_own"), 0);
+    // Nobody else's session is ended.
+    let endpoint = Endpoint { catalog: "in_use".to_owned(), ..server.endpoint.clone() };
+    let attached = attach(&endpoint, AttachOptions::default()).unwrap();
+    let mut theirs = connect(&endpoint).unwrap();
+    let error = attached.stop().unwrap_err().message;
+    assert!(error.contains("`in_use`, which Dyno made, was not dropped"), "{error}");
+    assert_eq!(theirs.query("SELECT 1").unwrap().len(), 1);
+}
+
+#[test]
+fn tables_are_kept_where_asked_for() {
+    let server = server();
+    let endpoint = Endpoint { catalog: "kept".to_owned(), ..server.endpoint.clone() };
+    let keeping = AttachOptions { keep_tables: true, ..AttachOptions::default() };
+    let attached = attach(&endpoint, keeping).unwrap();
+    let mut client = (attached.connector())().unwrap();
+    note_tables(client.as_mut(), &["mine".to_owned()]).unwrap();
+    client.query("CREATE TABLE mine (id int)").unwrap();
+    attached.stop().unwrap();
+    let tables = "SELECT 1 FROM pg_tables WHERE tablename = 'mine'";
+    assert_eq!(connect(&endpoint).unwrap().query(tables).unwrap().len(), 1);
+    // They are still known as Dyno's.
+    drop(client);
+    attach(&endpoint, AttachOptions::default()).unwrap().stop().unwrap();
+    assert_eq!(connect(&endpoint).unwrap().query(tables).unwrap().len(), 0);
+}
+
 #[test]
 fn an_attached_server_that_ends_is_noticed() {
     let laboratory = Laboratory::new();
@@ -209,7 +379,7 @@ fn an_attached_server_that_ends_is_noticed() {
     let mut connection = (private.connector())().unwrap();
     let folder = connection.query("SHOW unix_socket_directories").unwrap()[0][0].clone().unwrap();
     let url = format!("postgresql://dyno@x:5432/dyno?host={folder}");
-    let mut attached = attach(&Endpoint::from_url(&url).unwrap(), false).unwrap();
+    let mut attached = attach(&Endpoint::from_url(&url).unwrap(), AttachOptions::default()).unwrap();
     assert_eq!(attached.down(), None);
     // An idle connection that is ended says nothing about the server.
     connection

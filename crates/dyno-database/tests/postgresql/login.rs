@@ -22,12 +22,18 @@ fn check_refused(endpoint: &Endpoint, part: &str) {
 #[test]
 fn each_method_lets_the_right_password_in() {
     let server = server();
-    for tls in [TlsMode::Off, TlsMode::Encrypt] {
+    let verify = TlsMode::Verify { roots: Some(fixture("tls-root.pem")) };
+    for tls in [TlsMode::Off, TlsMode::Encrypt, verify.clone()] {
         for (user, secures) in
             [("of_trust", false), ("of_plain", true), ("of_md5", true), ("of_scram", true)]
         {
             let mut endpoint = as_user(&server, user, Some("päss w:rd"));
             endpoint.tls = tls.clone();
+            if user == "of_plain" && tls != verify {
+                check_refused(&endpoint, "in clear text");
+                check_refused(&endpoint, "tls=verify");
+                continue;
+            }
             let mut connection = connect(&endpoint).unwrap();
             assert_eq!(connection.is_tls(), tls != TlsMode::Off);
             let seen = connection
@@ -79,7 +85,7 @@ fn refusals_are_told() {
 #[test]
 fn certificates_are_verified_where_asked() {
     let server = server();
-    let verify = |roots: &str| TlsMode::Verify { roots: fixture(roots) };
+    let verify = |roots: &str| TlsMode::Verify { roots: Some(fixture(roots)) };
     for host in ["localhost", "127.0.0.1"] {
         let address = Address::Tcp { host: host.to_owned(), port: server.port };
         let good = Endpoint { address, tls: verify("tls-root.pem"), ..server.tcp() };

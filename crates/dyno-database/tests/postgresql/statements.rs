@@ -86,6 +86,21 @@ fn rows_are_kept_where_the_statement_wants_it() {
         assert_eq!(execute(&mut connection, 3, &[Value::Integer(3_000_000)]), Ok(rows(1)));
         assert_eq!(connection.kept_rows().text(0, 0).map(<[u8]>::len), Some(3_000_000));
     }
+    for is_blocking in [false, true] {
+        connection.set_blocking(is_blocking, 0).unwrap();
+        let sql = "SELECT min(n), NULL, 'zwölf' FROM generate_series(7, 9) n";
+        connection.send_text_keeping(sql, 3);
+        assert_eq!(finish(&mut connection), Ok(rows(1)));
+        let kept = connection.kept_rows();
+        assert_eq!((kept.integer(0, 0), kept.text(0, 2)), (Some(7), Some("zwölf".as_bytes())));
+        assert!(kept.is_null(0, 1));
+        // SQL's own PREPARE and EXECUTE, as text.
+        connection.query("PREPARE p (int) AS SELECT $1 + 1").unwrap();
+        connection.send_text_keeping("execute p (41)", 1);
+        assert_eq!(finish(&mut connection), Ok(rows(1)));
+        assert_eq!(connection.kept_rows().integer(0, 0), Some(42));
+        connection.query("DEALLOCATE p").unwrap();
+    }
     connection.query("DROP PROCEDURE pair").unwrap();
 }
 

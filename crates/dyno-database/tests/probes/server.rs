@@ -84,6 +84,7 @@ impl Running {
             password: None,
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
+            server_public_key: None,
         }
     }
 

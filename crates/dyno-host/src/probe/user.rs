@@ -72,6 +72,8 @@ pub struct CommandProbe {
     limit: Nanoseconds,
     clock: Arc<dyn Clock>,
     failures: Failures,
+    // Environment variables that the command is not given.
+    hidden: Vec<String>,
 }
 
 impl CommandProbe {
@@ -84,12 +86,22 @@ impl CommandProbe {
         clock: Arc<dyn Clock>,
     ) -> CommandProbe {
         let (name, command) = (format!("probe.{name}"), command.to_vec());
-        CommandProbe { name, command, every, limit, clock, failures: Failures::default() }
+        let (failures, hidden) = (Failures::default(), Vec::new());
+        CommandProbe { name, command, every, limit, clock, failures, hidden }
+    }
+
+    /// The same probe, whose command does not inherit these environment variables.
+    pub fn without_variables(self, hidden: &[String]) -> CommandProbe {
+        CommandProbe { hidden: hidden.to_vec(), ..self }
     }
 
     fn run(&self) -> Result<String, String> {
         let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        for name in &self.hidden {
+            command.env_remove(name);
+        }
+        let mut child = command
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -258,6 +270,24 @@ mod tests {
         let (readings, notes) = read(script, limit, 3);
         assert_eq!(readings, Readings::from([("probe.mine.failures".to_owned(), 3.0)]));
         assert!(notes.len() == 1 && notes[0].contains(expected), "{notes:?}");
+    }
+
+    #[test]
+    fn a_command_does_not_inherit_hidden_variables() {
+        // PATH is the one variable that is there wherever this runs.
+        let script = "/usr/bin/env | { n=0; while read -r line; do case $line in PATH=*) n=1;; esac; \
+                      done; echo has_path $n; }";
+        let command = ["/bin/sh", "-c", script].map(str::to_owned);
+        let found = |hidden: &[String]| {
+            let times = (Nanoseconds::SECOND, LONG);
+            let clock = Arc::new(ManualClock::new());
+            let probe = CommandProbe::new("mine", &command, times, clock);
+            let mut readings = Readings::new();
+            probe.without_variables(hidden).read(Nanoseconds::ZERO, &mut readings);
+            readings["probe.mine.has_path"]
+        };
+        // A shell without PATH takes one of its own, and does not export it.
+        assert_eq!((found(&[]), found(&["PATH".to_owned()])), (1.0, 0.0));
     }
 
     #[test]

@@ -24,6 +24,7 @@ fn pair() -> (MySqlConnection, UnixStream, TempDir) {
         password: None,
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
+        server_public_key: None,
     };
     let server = std::thread::spawn(move || {
         let mut peer = listener.accept().unwrap().0;

@@ -1,7 +1,8 @@
 //! Authentication against servers that follow a script: what a real one here does not offer.
 
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::thread;
 
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
@@ -18,6 +19,10 @@ const ACCEPTED: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
 /// One step of a script.
 enum Step {
     Send(Vec<u8>),
+    /// Bytes that are no packet.
+    SendBytes(Vec<u8>),
+    /// The client hangs up; nothing comes that holds its password.
+    ExpectEnd,
     /// A packet that ends with these bytes must come.
     Expect(Vec<u8>),
     /// A packet of this length must come.
@@ -38,7 +43,7 @@ fn switch_to(plugin: &str, nonce: &[u8]) -> Vec<u8> {
     [&[SWITCH], plugin.as_bytes(), &[0], nonce, &[0]].concat()
 }
 
-fn read_packet(peer: &mut UnixStream) -> Vec<u8> {
+fn read_packet(peer: &mut impl Read) -> Vec<u8> {
     let mut header = [0; 4];
     peer.read_exact(&mut header).unwrap();
     let mut payload = vec![0; usize::from(header[0]) | usize::from(header[1]) << 8];
@@ -46,13 +51,21 @@ fn read_packet(peer: &mut UnixStream) -> Vec<u8> {
     payload
 }
 
-fn play(peer: &mut UnixStream, script: Vec<Step>) {
+fn play(mut peer: impl Read + Write, script: Vec<Step>) {
+    let peer = &mut peer;
     for (sequence, step) in (0_u8..).zip(script) {
         match step {
             Step::Send(payload) => {
                 let mut out = Vec::new();
                 push_packets(&mut out, &payload, sequence);
                 peer.write_all(&out).unwrap();
+            }
+            Step::SendBytes(bytes) => peer.write_all(&bytes).unwrap(),
+            Step::ExpectEnd => {
+                let mut rest = Vec::new();
+                // Whoever hangs up with bytes unread resets the connection.
+                let _ = peer.read_to_end(&mut rest);
+                assert!(!rest.windows(4).any(|window| window == b"hush"), "{rest:?}");
             }
             Step::Expect(tail) => {
                 let packet = read_packet(peer);
@@ -74,7 +87,7 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let listener = UnixListener::bind(&path).unwrap();
-    let server = thread::spawn(move || play(&mut listener.accept().unwrap().0, script));
+    let server = thread::spawn(move || play(listener.accept().unwrap().0, script));
     let mut endpoint = Endpoint {
         protocol: Protocol::MySql,
         address: Address::Unix(path),
@@ -82,9 +95,25 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
         password: Some(Secret::new("hush")),
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
+        server_public_key: None,
     };
     change(&mut endpoint);
-    let result = open(&endpoint, None).map(|_| ()).map_err(|error| error.to_string());
+    judge(&endpoint, server, expected);
+}
+
+/// The same over TCP, where nobody knows who answers.
+#[track_caller]
+fn check_over_tcp(script: Vec<Step>, options: &str, expected: Result<(), &str>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || play(listener.accept().unwrap().0, script));
+    let url = format!("mysql://me:hush@127.0.0.1:{port}/c{options}");
+    judge(&Endpoint::from_url(&url).unwrap(), server, expected);
+}
+
+#[track_caller]
+fn judge(endpoint: &Endpoint, server: thread::JoinHandle<()>, expected: Result<(), &str>) {
+    let result = open(endpoint, None).map(|_| ()).map_err(|error| error.to_string());
     server.join().expect("the script was followed");
     match (result, expected) {
         (Ok(()), Ok(())) => {}
@@ -144,6 +173,87 @@ fn passwords_are_encrypted_with_the_servers_key() {
         Step::Send(ACCEPTED.to_vec()),
     ];
     check(script, Ok(()));
+}
+
+#[test]
+fn a_password_is_not_told_to_whoever_answers() {
+    let proof = scramble_sha256(NONCE, b"hush").unwrap();
+    let full = || {
+        vec![
+            Step::Send(greeting("caching_sha2_password", MOST)),
+            Step::Expect(answered(&proof, "caching_sha2_password")),
+            Step::Send(vec![1, 4]),
+        ]
+    };
+    let native = scramble_native(NONCE, b"hush").unwrap();
+    let asking = |plugin: &str| {
+        vec![
+            Step::Send(greeting("mysql_native_password", MOST)),
+            Step::Expect(answered(&native, "mysql_native_password")),
+            Step::Send(switch_to(plugin, OTHER_NONCE)),
+        ]
+    };
+    for script in [full(), asking("sha256_password"), asking("mysql_clear_password")] {
+        let script = script.into_iter().chain([Step::ExpectEnd]).collect();
+        check_over_tcp(script, "", Err("connect with `tls=verify`"));
+    }
+    // With the server's key the password is for that server alone.
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, RSA_KEY).unwrap();
+    let options = format!("?server_public_key={}", key.display());
+    for script in [full(), asking("sha256_password")] {
+        let rest = [Step::ExpectLen(128), Step::Send(ACCEPTED.to_vec())];
+        check_over_tcp(script.into_iter().chain(rest).collect(), &options, Ok(()));
+    }
+    let script = asking("mysql_clear_password").into_iter().chain([Step::ExpectEnd]).collect();
+    check_over_tcp(script, &options, Err("in clear text"));
+    check_over_tcp(
+        vec![Step::Send(greeting("mysql_native_password", MOST))],
+        "?server_public_key=/no/such/key",
+        Err("/no/such/key cannot be read"),
+    );
+}
+
+#[test]
+fn encryption_without_a_verified_certificate_is_no_reason_to_tell_a_password() {
+    let greeting = Greeting::read(&greeting("mysql_native_password", MOST)).unwrap();
+    let check = |options: &str, plugin: &str, expected: bool| {
+        let endpoint = Endpoint::from_url(&format!("mysql://me:hush@h/c{options}")).unwrap();
+        let mut proof = Proof::new(&endpoint, &greeting).unwrap();
+        let told = switch(&mut proof, &switch_to(plugin, OTHER_NONCE))
+            .and_then(|()| proof.respond(OTHER_NONCE));
+        assert_eq!(told.is_ok(), expected, "{options} {plugin}: {told:?}");
+        assert_eq!(Context::is_tls_transport(&&proof), options.contains("verify"));
+    };
+    for plugin in ["sha256_password", "mysql_clear_password"] {
+        check("?tls=encrypt", plugin, false);
+        check("?tls=verify", plugin, true);
+    }
+    check("?tls=encrypt", "mysql_native_password", true);
+}
+
+#[test]
+fn a_password_that_is_echoed_is_not_shown() {
+    let echo = b"\xff\x15\x04#28000no hush, mysql://me:hush@h \x1b[2J\xe2\x80\xae".to_vec();
+    let script = vec![
+        Step::Send(greeting("some_plugin", MOST)),
+        Step::Expect(answered(b"", "mysql_native_password")),
+        Step::Send(echo),
+    ];
+    check(script, Err("no ***, mysql://me:***@h \u{fffd}[2J\u{fffd} (1045)"));
+}
+
+#[test]
+fn what_a_server_may_send_before_it_lets_in_is_bounded() {
+    let script = vec![Step::SendBytes(vec![0, 0, 0x20, 0])];
+    check(script, Err("a packet of more than 1 MiB"));
+    let switch_without_end = vec![
+        Step::Send(greeting("some_plugin", MOST)),
+        Step::Expect(answered(b"", "mysql_native_password")),
+        Step::Send(switch_to(&"x".repeat(1 << 19), b"")),
+    ];
+    check(switch_without_end, Err("which Dyno does not speak"));
 }
 
 #[test]
@@ -228,6 +338,42 @@ fn sockets_that_are_not_there_are_told() {
     endpoint.address = Address::Tcp { host: "127.0.0.1".to_owned(), port: 1 };
     let error = open(&endpoint, None).err().expect("no server").to_string();
     assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 48, ..Default::default() })]
+
+    /// Whatever a server says in place of its greeting or behind it, a login ends in words.
+    #[test]
+    fn hostile_logins_end_in_words(
+        is_greeted: bool,
+        header: [u8; 4],
+        body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..60),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut said = Vec::new();
+        if is_greeted {
+            push_packets(&mut said, &greeting("caching_sha2_password", MOST), 0);
+        }
+        said.extend_from_slice(&header);
+        said.extend_from_slice(&body);
+        let server = thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            // The client may be gone already; then it has heard enough.
+            let _ = peer.write_all(&said);
+            let _ = peer.shutdown(std::net::Shutdown::Write);
+            let _ = peer.read_to_end(&mut Vec::new());
+        });
+        let mut endpoint = Endpoint::from_url("mysql://me:hush@/c?socket=/x").unwrap();
+        endpoint.address = Address::Unix(path);
+        if let Err(error) = open(&endpoint, None) {
+            let error = error.to_string();
+            proptest::prop_assert!(error.len() < 5000 && !error.contains("hush"), "{}", error);
+        }
+        server.join().unwrap();
+    }
 }
 
 const RSA_KEY: &[u8] = b"-----BEGIN PUBLIC KEY-----

@@ -5,7 +5,8 @@
 /// Bytes before a message's body.
 pub(in crate::postgresql) const HEADER_BYTES: usize = 5;
 
-/// Longest message, in bytes: PostgreSQL makes no longer one (`MaxAllocSize`).
+/// Longest message, in bytes: PostgreSQL makes no longer one (`MaxAllocSize`). Rows that are only
+/// counted may be so long; what has to be there as a whole has limits of its own.
 const LENGTH_MAX: usize = 1 << 30;
 
 /// Bytes that are not the PostgreSQL protocol, in words.

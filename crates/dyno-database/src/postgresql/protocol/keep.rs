@@ -33,12 +33,17 @@ pub(in crate::postgresql) fn column_names(mut body: &[u8]) -> Result<Vec<String>
     Ok(names)
 }
 
+/// Bytes of the rows of a reply that are kept, at most: transactions go on with a few rows.
+pub(super) const KEPT_MAX: usize = 64 << 20;
+
 /// Keeps the rows of one reply at a time.
 #[derive(Debug, Default)]
 pub(in crate::postgresql) struct RowKeeper {
     wants: bool,
     encodings: Vec<Encoding>,
     rows: KeptRows,
+    // Bytes of the rows of this reply.
+    n_bytes: usize,
 }
 
 impl RowKeeper {
@@ -51,6 +56,7 @@ impl RowKeeper {
             self.encodings.clear();
             self.encodings.extend_from_slice(encodings);
             self.rows.clear(encodings.len());
+            self.n_bytes = 0;
         }
     }
 
@@ -68,6 +74,10 @@ impl RowKeeper {
     /// A `DataRow`.
     pub(super) fn row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
         let what = "a row";
+        self.n_bytes += body.len();
+        if self.n_bytes > KEPT_MAX {
+            return Err(ProtocolError(format!("more than {} MiB of rows to keep", KEPT_MAX >> 20)));
+        }
         let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
         if n_columns != self.encodings.len() {
             return Err(ProtocolError(format!(

@@ -46,6 +46,8 @@ impl ServerMessage {
             }
         }
         message.text.push_str(&details);
+        message.code.retain(|c| c.is_ascii_alphanumeric());
+        message.severity.retain(char::is_alphanumeric);
         Ok(message)
     }
 

@@ -5,7 +5,7 @@ use dyno_workload::{ErrorClass, KeptRows, Reply, StatementError};
 
 use super::bind::Encoding;
 use super::frame::{HEADER_BYTES, ProtocolError, header};
-use super::keep::RowKeeper;
+use super::keep::{KEPT_MAX, RowKeeper};
 use super::message::{Notices, ServerMessage};
 
 /// Longest message that has to be seen whole (an error, a notice), in bytes.
@@ -67,6 +67,9 @@ impl ReplyScanner {
                 b'D' if self.keeper.wants() => {
                     // It is read, and so has to be there as a whole.
                     let Some(body) = bytes.get(at + HEADER_BYTES..end) else {
+                        if length > KEPT_MAX {
+                            return Err(ProtocolError(format!("a row of {length} bytes to keep")));
+                        }
                         return Ok((at, Scan::More));
                     };
                     self.keeper.row(body)?;

@@ -8,10 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ring::{digest, hmac, pbkdf2};
+use ring::{digest, hmac};
+use zeroize::Zeroizing;
 
-/// Most rounds of key derivation that a server may ask for: bounds what a hostile one can cost.
-const ITERATIONS_MAX: u32 = 10_000_000;
+use crate::transport::n_stops;
+
+/// Most rounds of key derivation that a server may ask for: bounds what a hostile one can cost to
+/// a second or so of CPU for each connection. PostgreSQL's default is 4096.
+const ITERATIONS_MAX: u32 = 1_000_000;
+
+/// Rounds after which is asked whether the user has stopped Dyno.
+const ITERATIONS_AT_ONCE: u32 = 16_384;
 
 /// The keys of one password, salt and number of iterations.
 #[derive(Clone)]
@@ -35,28 +42,46 @@ struct Derived {
 impl ScramCache {
     /// The keys; derives them where salt or iterations differ from last time. Callers that come
     /// at the same time wait for the first.
-    fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Keys {
+    fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Result<Keys, String> {
         let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*derived {
+        Ok(match &*derived {
             Some(known) if known.salt == salt && known.iterations == iterations.get() => {
                 known.keys.clone()
             }
             _ => {
-                let keys = derive(password, salt, iterations);
+                let keys = derive(password, salt, iterations, &n_stops)?;
                 let salt = salt.to_vec();
                 *derived = Some(Derived { salt, iterations: iterations.get(), keys: keys.clone() });
                 keys
             }
-        }
+        })
     }
 }
 
-fn derive(password: &str, salt: &[u8], iterations: NonZeroU32) -> Keys {
+/// The keys of a password; ends where `n_stops` changes meanwhile.
+fn derive(
+    password: &str,
+    salt: &[u8],
+    iterations: NonZeroU32,
+    n_stops: &dyn Fn() -> u32,
+) -> Result<Keys, String> {
+    let before = n_stops();
     // PostgreSQL takes passwords that SASLprep forbids, as they are.
-    let prepared = stringprep::saslprep(password).unwrap_or(password.into());
-    let mut salted = [0; 32];
-    pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, prepared.as_bytes(), &mut salted);
-    Keys { client: sign(&salted, b"Client Key"), server: sign(&salted, b"Server Key") }
+    let prepared =
+        Zeroizing::new(stringprep::saslprep(password).unwrap_or(password.into()).into_owned());
+    // `Hi` of RFC 5802, which is PBKDF2 with an output of one block: by hand, because it has to be
+    // interrupted.
+    let key = hmac::Key::new(hmac::HMAC_SHA256, prepared.as_bytes());
+    let mut block = hmac::sign(&key, &[salt, &[0, 0, 0, 1]].concat());
+    let mut salted: [u8; 32] = block.as_ref().try_into().expect("SHA-256 gives 32 bytes");
+    for round in 1..iterations.get() {
+        block = hmac::sign(&key, block.as_ref());
+        salted.iter_mut().zip(block.as_ref()).for_each(|(byte, other)| *byte ^= other);
+        if round % ITERATIONS_AT_ONCE == 0 && n_stops() != before {
+            return Err("Dyno was stopped while it proved its password".to_owned());
+        }
+    }
+    Ok(Keys { client: sign(&salted, b"Client Key"), server: sign(&salted, b"Server Key") })
 }
 
 fn sign(key: &[u8], message: &[u8]) -> [u8; 32] {
@@ -143,10 +168,10 @@ impl ScramExchange {
         }
         if iterations.get() > ITERATIONS_MAX {
             return Err(format!(
-                "the server asks for {iterations} SCRAM iterations, over the limit"
+                "the server asks for {iterations} SCRAM iterations, over the limit of {ITERATIONS_MAX}"
             ));
         }
-        let keys = cache.keys(password, &salt, iterations);
+        let keys = cache.keys(password, &salt, iterations)?;
         let mut bound = self.binding.header().as_bytes().to_vec();
         if let Binding::EndPoint(hash) = &self.binding {
             bound.extend_from_slice(hash);
@@ -210,4 +235,34 @@ fn cut_der(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     };
     let (contents, rest) = rest.split_at_checked(length)?;
     Some((*tag, contents, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_those_that_the_library_derives() {
+        let rounds = NonZeroU32::new(4096).unwrap();
+        let keys = derive("pencil", b"some salt", rounds, &|| 0).unwrap();
+        let mut salted = [0; 32];
+        let algorithm = ring::pbkdf2::PBKDF2_HMAC_SHA256;
+        ring::pbkdf2::derive(algorithm, rounds, b"some salt", b"pencil", &mut salted);
+        assert_eq!(keys.client, sign(&salted, b"Client Key"));
+        assert_eq!(keys.server, sign(&salted, b"Server Key"));
+    }
+
+    #[test]
+    fn the_user_can_stop_a_slow_derivation() {
+        let asked = Cell::new(0);
+        let n_stops = || {
+            asked.set(asked.get() + 1);
+            u32::from(asked.get() > 2)
+        };
+        let rounds = NonZeroU32::new(ITERATIONS_MAX).unwrap();
+        assert!(derive("pencil", b"salt", rounds, &n_stops).is_err());
+        assert_eq!(asked.get(), 3);
+    }
 }
