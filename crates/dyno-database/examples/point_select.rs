@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use dyno_database::{Endpoint, Server, ServerSpec, attach, start};
+use dyno_database::{AttachOptions, Endpoint, Server, ServerSpec, attach, start};
 use dyno_host::Keeper;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
@@ -44,7 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
     let folder = tempfile::tempdir()?;
     let server = match arguments.next() {
-        Some(url) => attach(&Endpoint::from_url(&url)?, true)?,
+        Some(url) => {
+            let options = AttachOptions { allow_existing_tables: true, ..AttachOptions::default() };
+            attach(&Endpoint::from_url(&url)?, options)?
+        },
         None => private_server(folder.path(), &clock)?,
     };
     let mut connection = (server.connector())()?;

@@ -35,8 +35,7 @@ pub use probe::{
 };
 pub use server::{
     AttachOptions, DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products,
-    refused_setting,
-    start, start_on, thread_group,
+    refused_setting, start, start_on, thread_group,
 };
 pub use transport::stop_waiting;
 pub use version::version_fits;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_database::{DeployError, Endpoint, ProductSpec, Server, ServerSpec};
+use dyno_database::{AttachOptions, DeployError, Endpoint, ProductSpec, Server, ServerSpec};
 use dyno_record::ServerFacts;
 use dyno_study::{Design, LoadLevel, Product, Variant};
 use dyno_units::SettingValue;
@@ -77,7 +77,11 @@ pub(crate) fn target(lab: &Lab, design: &Design, variant: &Variant) -> Result<Ta
     let name = match &database.product {
         Product::Url(url) => {
             let endpoint = Endpoint::from_url(url).map_err(|error| TrialError::new(error.0))?;
-            let server = dyno_database::attach(&endpoint, database.allow_foreign_tables)?;
+            let options = AttachOptions {
+                allow_existing_tables: database.allow_existing_tables,
+                keep_tables: database.keep_tables,
+            };
+            let server = dyno_database::attach(&endpoint, options)?;
             check_version(server.as_ref(), database.version.as_deref())?;
             return Ok(Target::Attached(server));
         }

@@ -294,7 +294,8 @@ pub(crate) fn watched(
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);
             let clock = Arc::clone(&lab.clock);
-            watched.with(Box::new(CommandProbe::new(&probe.name, command, times, clock)))
+            let command = CommandProbe::new(&probe.name, command, times, clock);
+            watched.with(Box::new(command.without_variables(&probe.hidden_variables)))
         }
         ProbeSource::Sql(sql) => {
             let connector = server.connector();

@@ -10,7 +10,9 @@ use dyno_study::{
     Arrivals, Database, Design, Frame, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product,
     Search, Sought, Study, UserProbe, Variant,
 };
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
+use dyno_units::{
+    ByteCount, Nanoseconds, Seed, SettingValue, redact_command, redact_secrets, redact_setting,
+};
 use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
 
 /// FNV-1a, 64 bits, as 16 hexadecimal digits.
@@ -109,12 +111,12 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         conditions.insert("probes_off".to_owned(), probes_off.join(", "));
     }
     for probe in &study.probes {
-        let UserProbe { name, source, every, databases } = probe;
+        let UserProbe { name, source, every, databases, hidden_variables: _ } = probe;
         let source = match source {
-            ProbeSource::Command(words) => format!("command {}", words.join("\0")),
-            ProbeSource::Sql(sql) => format!("sql {sql}"),
+            ProbeSource::Command(words) => format!("command {}", redact_command(words).join("\0")),
+            ProbeSource::Sql(sql) => format!("sql {}", redact_secrets(sql)),
         };
-        // A command may hold a password: a digest does not tell it.
+        // Without secrets, because a digest of a weak password can be guessed.
         let text = format!("{source}\0{every}\0{}", databases.join("\0"));
         conditions.insert(format!("probe.{name}"), digest(text.as_bytes()));
     }
@@ -180,7 +182,7 @@ pub fn make_manifest(
         design: design_record(design),
         conditions: conditions(plan, study),
         extensions: Vec::new(),
-        study_source: dyno_study::redact_urls(source),
+        study_source: redact_secrets(source),
     };
     manifest.fingerprint = fingerprint(&manifest)?;
     Ok(manifest)
@@ -213,7 +215,9 @@ fn variant_record(
         .database
         .settings
         .iter()
-        .map(|(name, value)| (name.clone(), value.resolve(memory).to_string()))
+        .map(|(name, value)| {
+            (name.clone(), redact_setting(name, &value.resolve(memory).to_string()))
+        })
         .collect();
     if let Some(engine) = &variant.database.engine {
         settings.insert("engine".to_owned(), engine.clone());
@@ -229,13 +233,16 @@ fn variant_record(
         levels: variant
             .levels
             .iter()
-            .map(|level| LevelRecord { factor: level.factor.clone(), level: level.level.clone() })
+            .map(|level| LevelRecord {
+                factor: level.factor.clone(),
+                level: redact_setting(&level.factor, &level.level),
+            })
             .collect(),
         baseline: variant.baseline,
         database: variant.database.name.clone(),
         product: match &variant.database.product {
             Product::Private(name) => name.clone(),
-            Product::Url(url) => dyno_study::redact_urls(url),
+            Product::Url(url) => redact_secrets(url),
         },
         settings,
         workload: variant.workload.workload.clone(),
@@ -250,7 +257,9 @@ fn asked(database: &Database) -> BTreeMap<String, String> {
         version,
         programs,
         settings,
-        allow_foreign_tables,
+        allow_existing_tables,
+        // What becomes of the tables afterwards changes nothing that is measured.
+        keep_tables: _,
         // In the record by themselves.
         name: _,
         product: _,
@@ -264,8 +273,8 @@ fn asked(database: &Database) -> BTreeMap<String, String> {
     if let Some(programs) = programs {
         asked.insert("programs".to_owned(), programs.clone());
     }
-    if *allow_foreign_tables {
-        asked.insert("allow_foreign_tables".to_owned(), "true".to_owned());
+    if *allow_existing_tables {
+        asked.insert("allow_existing_tables".to_owned(), "true".to_owned());
     }
     let shares =
         settings.iter().filter(|(_, value)| matches!(value, SettingValue::PercentOfMemory(_)));

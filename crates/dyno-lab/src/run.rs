@@ -1,14 +1,15 @@
 //! The run: all trials of a plan, those that have ended already left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use dyno_database::Endpoint;
 use dyno_host::Keeper;
 use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, EventKind, Manifest, RunWriter, TrialPlan};
-use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
+use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::calibration::Calibration;
@@ -66,6 +67,8 @@ pub struct RunEnd {
     pub finished: u32,
     /// Trials that failed now.
     pub failed: u32,
+    /// Of the finished ones, those after which something could not be removed that was made for them.
+    pub uncleaned: u32,
     /// Trials that had ended before.
     pub kept: u32,
     /// Those of them that had failed.
@@ -94,6 +97,9 @@ pub fn run(
     let mut record = open_record(order)?;
     for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
         telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
+    }
+    for message in login_warnings(order.plan) {
+        telling.of_run(&mut record, EventKind::Noted { message })?;
     }
     let (ended, mut failures, failed_before) = history(&record, order.retry_failed);
     let began = lab.clock.now();
@@ -136,6 +142,11 @@ pub fn run(
         match trial::run(lab, order, &trial_plan(planned), &mut telling, &mut record)? {
             TrialEnd::Finished => {
                 end.finished += 1;
+                failures.add(planned.variant, None);
+            }
+            TrialEnd::FinishedUncleaned => {
+                end.finished += 1;
+                end.uncleaned += 1;
                 failures.add(planned.variant, None);
             }
             TrialEnd::Failed(failure) => {
@@ -204,6 +215,17 @@ fn tell_not_begun(
         telling.of_run(record, EventKind::Noted { message })?;
     }
     Ok(())
+}
+
+/// Warnings of servers to which a password goes over a network without encryption, each once.
+fn login_warnings(plan: &Plan) -> BTreeSet<String> {
+    let urls = plan.variants.iter().filter_map(|variant| match &variant.database.product {
+        Product::Url(url) => Endpoint::from_url(url).ok(),
+        Product::Private(_) => None,
+    });
+    urls.filter_map(|endpoint| endpoint.login_warning())
+        .map(|warning| format!("warning: {warning}"))
+        .collect()
 }
 
 fn trial_plan(planned: &PlannedTrial) -> TrialPlan {

@@ -16,7 +16,7 @@ use dyno_record::{
     TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, clean_text, redact_secrets};
 use dyno_workload::{AuditTotals, ConnectError, OwnStep, StatementError, Workload};
 
 use crate::audit::{audit, failure};
@@ -40,6 +40,8 @@ const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 pub(crate) enum TrialEnd {
     /// All its steps were done.
     Finished,
+    /// The same, but what was made for it could not be removed.
+    FinishedUncleaned,
     /// It is recorded as failed.
     Failed(Failure),
     /// The user stopped it; it is not recorded as ended.
@@ -100,6 +102,8 @@ pub(crate) struct Progress {
     probes_cpu_s: f64,
     probes_wall_s: f64,
     meanings: BTreeMap<String, Meaning>,
+    /// Why what was made for it could not be removed.
+    clean_up_failure: Option<String>,
 }
 
 impl Progress {
@@ -143,6 +147,9 @@ pub(crate) fn run(
         result => result,
     };
     let (outcome, end) = match result {
+        Ok(()) if progress.clean_up_failure.is_some() => {
+            (TrialOutcome::Finished, TrialEnd::FinishedUncleaned)
+        }
         Ok(()) => (TrialOutcome::Finished, TrialEnd::Finished),
         Err(TrialError::Record(error)) => return Err(error),
         Err(TrialError::Abandoned) => {
@@ -151,12 +158,17 @@ pub(crate) fn run(
             return Ok(TrialEnd::Abandoned);
         }
         Err(TrialError::Failed { message, log }) => {
-            let message = format!("{message}{}", advice(&log, &message));
+            let message = foreign(&format!("{message}{}", advice(&log, &message)));
+            let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
             let was_deployed = !progress.server.version.is_empty();
             let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
             (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
         }
     };
+    if let Some(message) = progress.clean_up_failure {
+        let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(&message) };
+        telling.of_trial(&mut writer, kind)?;
+    }
     let kind = match &outcome {
         TrialOutcome::Finished => EventKind::TrialFinished { trial: trial.number },
         TrialOutcome::Failed { message, server_log } => EventKind::TrialFailed {
@@ -208,8 +220,9 @@ impl<'s> Stage<'s, '_> {
         let mut site = self.deploy(workload.as_ref(), progress)?;
         let result = self.inside(&mut site, &workload, progress);
         let result = result.map_err(|error| explain(error, &mut site));
-        let torn_down = site.stop().map_err(TrialError::from);
-        result.and(torn_down)
+        // What was measured stands, whatever becomes of the server and its tables.
+        progress.clean_up_failure = site.stop().err().map(|error| error.message);
+        result
     }
 
     fn inside(
@@ -440,6 +453,11 @@ fn check_alive(lab: &Lab, site: &mut Site) -> Result<(), TrialError> {
     }
 }
 
+/// A text in which a server or its log may be quoted, as it may be shown and kept.
+fn foreign(text: &str) -> String {
+    clean_text(&redact_secrets(text))
+}
+
 /// What to do, where the message or the server's log tells of a disk that is full.
 fn advice(log: &[String], message: &str) -> &'static str {
     if is_disk_full(log, message) {
@@ -453,6 +471,13 @@ fn advice(log: &[String], message: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_said_is_kept_without_secrets_and_controls() {
+        let check = |text: &str, expected: &str| assert_eq!(foreign(text), expected);
+        check("FATAL:\x1b[31m no mysql://me:pw@h\n", "FATAL:\u{fffd}[31m no mysql://me:***@h ");
+        assert!(foreign(&"x".repeat(1 << 20)).len() < 5000);
+    }
 
     #[test]
     fn a_disk_that_is_full_gets_advice() {

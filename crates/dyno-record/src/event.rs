@@ -204,6 +204,13 @@ pub enum EventKind {
         /// The last lines of the server's log.
         server_log: Vec<String>,
     },
+    /// What was made for the trial could not be removed; what was measured stands.
+    CleanUpFailed {
+        /// Its number.
+        trial: u32,
+        /// Why, and what is left.
+        message: String,
+    },
     /// The trial was stopped by the user or a time limit.
     TrialAbandoned {
         /// Its number.

@@ -202,7 +202,8 @@ settings = { innodb_flush_log_at_trx_commit = 2, innodb_io_capacity = 200 }
 
 [database.c]
 url = "postgresql://me:secret@host:5432/db"
-allow_foreign_tables = true
+allow_existing_tables = true
+keep_tables = true
 price_per_hour = "0.192 USD"
 
 [workload.oltp_read_only]

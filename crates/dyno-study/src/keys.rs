@@ -160,10 +160,18 @@ pub(crate) const DATABASE: &[Key] = &[
          are.",
     ),
     with_default(
-        "allow_foreign_tables",
+        "allow_existing_tables",
         Shape::Switch,
         "false",
-        "Whether a catalog with tables that Dyno did not make may be used (only with `url`).",
+        "Whether a database with tables that Dyno did not make may be used; they stay as they are \
+         (only with `url`).",
+    ),
+    with_default(
+        "keep_tables",
+        Shape::Switch,
+        "false",
+        "Whether Dyno's tables stay when it leaves; a later run in the same database replaces them \
+         (only with `url`).",
     ),
     key(
         "price_per_hour",

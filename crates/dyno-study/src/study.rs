@@ -5,8 +5,8 @@ use std::fmt;
 
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
 
-use crate::redact::redact_urls;
 use crate::{Frame, Search, Sought, StepOutline};
+use dyno_units::redact_secrets;
 
 /// A question and the full design to answer it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,9 @@ pub struct Price {
 /// One `[probe.NAME]`: readings that the study declares itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserProbe {
+    /// Environment variables that its command does not inherit: those from which the study took
+    /// parts of URLs. None until somebody has read them.
+    pub hidden_variables: Vec<String>,
     /// Its name in the study; its readings are called after it.
     pub name: String,
     /// What is asked.
@@ -70,7 +73,9 @@ pub struct Database {
     /// Settings, by name, in the product's own names.
     pub settings: BTreeMap<String, SettingValue>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
-    pub allow_foreign_tables: bool,
+    pub allow_existing_tables: bool,
+    /// Whether Dyno's tables stay when it leaves (servers by URL only).
+    pub keep_tables: bool,
     /// What an hour on it costs, or on the machine where only that is known.
     pub price_per_hour: Option<Price>,
 }
@@ -89,7 +94,7 @@ impl fmt::Debug for Product {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Product::Private(name) => out.debug_tuple("Private").field(name).finish(),
-            Product::Url(url) => out.debug_tuple("Url").field(&redact_urls(url)).finish(),
+            Product::Url(url) => out.debug_tuple("Url").field(&redact_secrets(url)).finish(),
         }
     }
 }

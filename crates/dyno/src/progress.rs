@@ -147,6 +147,9 @@ impl Progress {
                     self.permanent(&format!("server log: {line}"));
                 }
             }
+            EventKind::CleanUpFailed { message, .. } => {
+                self.permanent(&format!("CLEAN-UP FAILED: {message}"));
+            }
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             // Each step's probes tell their troubles anew: for a person once is enough.

@@ -46,10 +46,24 @@ fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
     }
 }
 
-/// Replaces `${NAME}` in a URL by the variable's value.
+/// Replaces `${NAME}` in a URL by the variable's value. From then on this process writes no core
+/// dump, which would hold the password.
+///
+/// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's, and
+/// what the load generator itself reads and writes could not be told.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    // To lower it is always allowed.
+    let _ = setrlimit(Resource::Core, limit);
     expand_with(url, &|name| std::env::var(name).ok())
+}
+
+/// The names of the variables in a URL.
+pub(crate) fn variables(url: &str) -> Vec<String> {
+    let names = url.split("${").skip(1).filter_map(|tail| tail.split_once('}'));
+    names.map(|(name, _)| name.to_owned()).collect()
 }
 
 fn expand_with(url: &str, lookup: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<String> {
@@ -87,6 +101,12 @@ mod tests {
         check("mysql://u@h:3306/c", "mysql://u@h:3306/c", &[]);
         check("mysql://h:3306/c?x=a:b@c", "mysql://h:3306/c?x=a:b@c", &[]);
         check("sqlite", "sqlite", &[]);
+    }
+
+    #[test]
+    fn variables_are_named() {
+        assert_eq!(variables("a://u:${X}@${HOST_2}/c"), ["X", "HOST_2"]);
+        assert_eq!(variables("a://u:${X"), [""; 0]);
     }
 
     #[test]

@@ -379,7 +379,8 @@ fn an_attached_server_that_ends_is_noticed() {
     let mut connection = (private.connector())().unwrap();
     let folder = connection.query("SHOW unix_socket_directories").unwrap()[0][0].clone().unwrap();
     let url = format!("postgresql://dyno@x:5432/dyno?host={folder}");
-    let mut attached = attach(&Endpoint::from_url(&url).unwrap(), AttachOptions::default()).unwrap();
+    let mut attached =
+        attach(&Endpoint::from_url(&url).unwrap(), AttachOptions::default()).unwrap();
     assert_eq!(attached.down(), None);
     // An idle connection that is ended says nothing about the server.
     connection

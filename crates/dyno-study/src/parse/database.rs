@@ -54,7 +54,8 @@ struct RawDatabase {
     engine: Option<Given<String>>,
     programs: Option<Given<String>>,
     settings: BTreeMap<String, Given<SettingValue>>,
-    allow_foreign_tables: Option<Given<bool>>,
+    allow_existing_tables: Option<Given<bool>>,
+    keep_tables: Option<Given<bool>>,
     price_per_hour: Option<Given<Price>>,
 }
 
@@ -87,9 +88,10 @@ impl Inherit for RawDatabase {
             engine: own.engine.or_else(|| parent.engine.clone()),
             programs: own.programs.or_else(|| parent.programs.clone()),
             settings,
-            allow_foreign_tables: own
-                .allow_foreign_tables
-                .or_else(|| parent.allow_foreign_tables.clone()),
+            allow_existing_tables: own
+                .allow_existing_tables
+                .or_else(|| parent.allow_existing_tables.clone()),
+            keep_tables: own.keep_tables.or_else(|| parent.keep_tables.clone()),
             price_per_hour: own.price_per_hour.or_else(|| parent.price_per_hour.clone()),
         }
     }
@@ -167,7 +169,8 @@ fn read_one(problems: &mut Problems, entry: &Entry<'_>) -> Option<RawDatabase> {
         settings: section
             .entry("settings")
             .map_or_else(BTreeMap::new, |entry| read_settings(problems, &entry)),
-        allow_foreign_tables: section.read("allow_foreign_tables", problems, value::switch),
+        allow_existing_tables: section.read("allow_existing_tables", problems, value::switch),
+        keep_tables: section.read("keep_tables", problems, value::switch),
         price_per_hour: section.read("price_per_hour", problems, money::price),
     })
 }
@@ -271,7 +274,8 @@ fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> 
             .into_iter()
             .map(|(name, given)| given.value.map(|value| (name, value)))
             .collect::<Option<_>>()?,
-        allow_foreign_tables: plain(raw.allow_foreign_tables)?.unwrap_or(false),
+        allow_existing_tables: plain(raw.allow_existing_tables)?.unwrap_or(false),
+        keep_tables: plain(raw.keep_tables)?.unwrap_or(false),
         price_per_hour: plain(raw.price_per_hour)?,
     })
 }
@@ -333,14 +337,18 @@ fn check_private<'v>(
         );
         return None;
     };
-    if let Some(given) = raw.allow_foreign_tables.as_ref().filter(|one| one.value == Some(true)) {
-        problems.add(
-            Diagnostic::new(
-                given.key_span.clone(),
-                "`allow_foreign_tables` goes only together with `url`",
-            )
-            .with_label("a server that Dyno starts has no foreign tables"),
-        );
+    for (name, given, why) in [
+        (
+            "allow_existing_tables",
+            &raw.allow_existing_tables,
+            "a server that Dyno starts has no tables of others",
+        ),
+        ("keep_tables", &raw.keep_tables, "a server that Dyno starts goes with its tables"),
+    ] {
+        if let Some(given) = given.as_ref().filter(|one| one.value == Some(true)) {
+            let message = format!("`{name}` goes only together with `url`");
+            problems.add(Diagnostic::new(given.key_span.clone(), message).with_label(why));
+        }
     }
     if word.is_embedded {
         check_embedded(problems, raw, name);

@@ -67,6 +67,7 @@ fn read_one(problems: &mut Problems, entry: &Entry<'_>, databases: &[&str]) -> O
         }
     };
     Some(UserProbe {
+        hidden_variables: Vec::new(),
         name: entry.key.to_owned(),
         source: source?,
         every: every.map_or(Some(EVERY_LEAST), |given| given.value)?,

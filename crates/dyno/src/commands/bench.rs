@@ -91,6 +91,10 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
             terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
         }
     }
+    if end.uncleaned > 0 {
+        terminal::say("the result stands; what was left behind, as said above, is to be removed by hand");
+        return Ok(End::Bad);
+    }
     match unfit(trial) {
         None => Ok(End::Good),
         Some(why) => {
@@ -212,7 +216,7 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
     }
     Ok(Study {
         probes: Vec::new(),
-        title: format!("{workload} on {}", dyno_study::redact_urls(on(matches))),
+        title: format!("{workload} on {}", dyno_units::redact_secrets(on(matches))),
         databases: vec![database.clone()],
         workloads: vec![WorkloadChoice {
             name: workload.to_owned(),
@@ -349,7 +353,7 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         }
         for name in ["engine", "programs", "data-folder"] {
             if text(matches, name).is_some() {
-                let url = dyno_study::redact_urls(on);
+                let url = dyno_units::redact_secrets(on);
                 bail!("--{name} is for servers that Dyno starts, and {url} runs already");
             }
         }
@@ -359,18 +363,24 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         if !products.iter().any(|product| product.name == on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
             let hint = hints::for_product(on, &names);
-            bail!("--on: there is no product `{}`; {hint}", dyno_study::redact_url(on));
+            bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(on));
+        }
+        for name in ["allow-existing-tables", "keep-tables"] {
+            if matches.get_flag(name) {
+                bail!("--{name} is for a server that runs already, given by its URL");
+            }
         }
         Product::Private(on.to_owned())
     };
     Ok(Database {
-        name: dyno_study::redact_urls(on),
+        name: dyno_units::redact_secrets(on),
         product,
         version: None,
         engine: text(matches, "engine").cloned(),
         programs: text(matches, "programs").cloned(),
         settings,
-        allow_foreign_tables: matches.get_flag("allow-foreign-tables"),
+        allow_existing_tables: matches.get_flag("allow-existing-tables"),
+        keep_tables: matches.get_flag("keep-tables"),
         price_per_hour: None,
     })
 }

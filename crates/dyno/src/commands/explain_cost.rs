@@ -110,7 +110,9 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
 }
 
 fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
-    Ok(Endpoint::from_url_of_server(&secrets::expand(url)?)?)
+    let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)?;
+    terminal::warn_of_login(&endpoint);
+    Ok(endpoint)
 }
 
 impl ExplainCostOptions {
@@ -141,7 +143,7 @@ impl ExplainCostOptions {
         if !products.iter().any(|product| product.name == self.on) {
             let names: Vec<&str> = products.iter().map(|product| product.name).collect();
             let hint = hints::for_product(&self.on, &names);
-            bail!("--on: there is no product `{}`; {hint}", dyno_study::redact_url(&self.on));
+            bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(&self.on));
         }
         let memory = ByteCount(lab.environment.memory_bytes);
         let settings = pairs("--setting", &self.settings)?

@@ -57,12 +57,17 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .map_err(crate::misuse)?;
     match dyno_study::parse(&source, &vocabulary::vocabulary()) {
         Ok(mut study) => {
+            let mut variables = Vec::new();
             for database in &mut study.databases {
                 if let Product::Url(url) = &mut database.product {
+                    variables.extend(secrets::variables(url));
                     *url = secrets::expand(url)
                         .with_context(|| format!("database `{}`", database.name))
                         .map_err(crate::misuse)?;
                 }
+            }
+            for probe in &mut study.probes {
+                probe.hidden_variables.clone_from(&variables);
             }
             Ok(Some(StudyFile { study, source }))
         }

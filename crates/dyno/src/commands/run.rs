@@ -194,7 +194,7 @@ fn tell(end: &RunEnd) -> End {
         ));
     }
     let is_bad =
-        end.failed + end.failed_before > 0 || !end.hopeless.is_empty() || end.stopped.is_some();
+        end.failed + end.failed_before + end.uncleaned > 0 || !end.hopeless.is_empty() || end.stopped.is_some();
     if is_bad { End::Bad } else { End::Good }
 }
 
@@ -210,6 +210,7 @@ mod tests {
         check(RunEnd { finished: 3, ..RunEnd::default() }, true);
         check(RunEnd { kept: 3, ..RunEnd::default() }, true);
         check(RunEnd { finished: 2, failed: 1, ..RunEnd::default() }, false);
+        check(RunEnd { finished: 2, uncleaned: 1, ..RunEnd::default() }, false);
         check(RunEnd { kept: 3, failed_before: 1, ..RunEnd::default() }, false);
         let hopeless = [("a".to_owned(), (2, "why".to_owned()))].into();
         check(RunEnd { kept: 3, hopeless, ..RunEnd::default() }, false);

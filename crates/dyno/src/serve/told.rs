@@ -35,6 +35,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::TrialFinished { .. } => "the trial finished".to_owned(),
         EventKind::TrialFailed { message, .. } => format!("the trial failed: {message}"),
+        EventKind::CleanUpFailed { message, .. } => format!("the clean-up failed: {message}"),
         EventKind::TrialAbandoned { .. } => "the trial was stopped".to_owned(),
         EventKind::VariantSettled { variant, repetitions, why } => {
             format!("{variant} is settled after {repetitions} repetitions: {why}")

@@ -156,13 +156,21 @@ fn tables_that_dyno_did_not_make_are_refused_and_kept() {
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("orders"), "{}", answer.err);
-    assert!(answer.err.contains("allow"), "{}", answer.err);
-    let with = [&arguments[..], &SHORT[..], &["--allow-foreign-tables"][..]].concat();
+    assert!(answer.err.contains("--allow-existing-tables"), "{}", answer.err);
+    let with = [&arguments[..], &SHORT[..], &["--allow-existing-tables"][..]].concat();
     bench.dyno_good(&with);
     let rows = connection.query("SELECT COUNT(*) FROM shop.orders").unwrap();
     assert_eq!(rows[0][0].as_deref(), Some("2"));
     let left = connection.query("SHOW TABLES FROM shop").unwrap();
     assert_eq!(left.len(), 1, "Dyno's own tables are gone: {left:?}");
+
+    // Its tables stay where that is asked for, and the next run replaces them.
+    let keeping = [&arguments[..], &SHORT[..], &["--allow-existing-tables", "--keep-tables"][..]];
+    bench.dyno_good(&keeping.concat());
+    let rows = connection.query("SELECT COUNT(*) FROM shop.sbtest1").unwrap();
+    assert_eq!(rows[0][0].as_deref(), Some("500"));
+    bench.dyno_good(&with);
+    assert_eq!(connection.query("SHOW TABLES FROM shop").unwrap().len(), 1);
 
     // A catalog that is missing is made, and gone afterwards.
     let fresh = url("fresh");
@@ -184,7 +192,9 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
         "study.toml",
         &format!(
             "title = \"x\"\n[database.there]\nurl = \"{url}\"\n[workload.oltp_point_select]\n\
-             table_size = 500\n[design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+             table_size = 500\n[design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n\
+             [probe.own]\ncommand = [\"sh\", \"-c\", \"echo a 1; : PGPASSWORD={PASSWORD}; : \
+             mysql -p{PASSWORD}\"]\n"
         ),
     );
     let answer = bench.dyno_good(&["run", "study.toml"]);
@@ -211,6 +221,93 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
     let line = String::from_utf8_lossy(&line).into_owned();
     assert!(line.contains("oltp_point_select") && !line.contains(PASSWORD), "{line}");
     assert_eq!(running.end(), 0);
+}
+
+#[test]
+fn secrets_in_settings_reach_no_record() {
+    const SECRET: &str = "hunter4secret";
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        &format!(
+            "title = \"x\"\n[database.there]\nproduct = \"mariadb\"\n\
+             settings = {{ init_connect = \"SET @key = '{SECRET}'\" }}\n\
+             [workload.oltp_point_select]\ntable_size = 500\n\
+             [design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+        ),
+    );
+    let answer = bench.dyno_good(&["run", "study.toml", "--no-reuse"]);
+    assert!(!answer.out.contains(SECRET) && !answer.err.contains(SECRET));
+    let mut files = Vec::new();
+    collect(&bench.path("runs"), &mut files);
+    assert!(files.len() > 5, "{files:?}");
+    for path in files {
+        let bytes = unpacked(&path);
+        let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        assert!(!found, "{} holds the secret", path.display());
+    }
+}
+
+#[test]
+fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
+    let bench = Workbench::new();
+    // A host that is not called a loopback one, and at which nobody listens.
+    let url = "postgresql://me:hunter5secret@0.0.0.0:1/x";
+    bench.write(
+        "study.toml",
+        &format!(
+            "title = \"x\"\n[database.there]\nurl = \"{url}\"\n[workload.oltp_point_select]\n\
+             [design]\nrepetitions = 2\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+        ),
+    );
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let warning = "the password of `me` and all data go to 0.0.0.0:1 without encryption";
+    assert_eq!(answer.err.matches(warning).count(), 1, "{}", answer.err);
+    assert!(!answer.err.contains("hunter5"), "{}", answer.err);
+    let mut files = Vec::new();
+    collect(&bench.path("runs"), &mut files);
+    let events = files.iter().find(|path| path.ends_with("study/events.jsonl")).expect("events");
+    let events = String::from_utf8(unpacked(events)).unwrap();
+    assert_eq!(events.matches(warning).count(), 1, "{events}");
+    // A wrong port is told once, with its address once.
+    let arguments = ["bench", "oltp_point_select", "--on", url];
+    let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
+    assert_eq!(answer.err.matches("nobody listens there").count(), 1, "{}", answer.err);
+    assert!(!answer.err.contains("0.0.0.0:1: 0.0.0.0:1"), "{}", answer.err);
+}
+
+#[test]
+fn a_trial_whose_clean_up_is_refused_keeps_its_result() {
+    let standing = Standing::start("postgresql");
+    let mut connection = standing.connection();
+    let folder = standing.socket.parent().unwrap().display().to_string();
+    let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+    let url = |catalog: &str| format!("postgresql://dyno@x:{port}/{catalog}?host={folder}");
+    connection.query("CREATE DATABASE guarded").unwrap();
+    let endpoint = dyno_database::Endpoint::from_url(&url("guarded")).unwrap();
+    let mut guarded = dyno_database::postgresql::connect(&endpoint).unwrap();
+    guarded
+        .query(
+            "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE 'nothing is dropped here'; END $$",
+        )
+        .unwrap();
+    guarded
+        .query(
+            "CREATE EVENT TRIGGER guard ON ddl_command_start WHEN TAG IN ('DROP TABLE') \
+             EXECUTE FUNCTION refuse()",
+        )
+        .unwrap();
+    let bench = Workbench::new();
+    let url = url("guarded");
+    let arguments = ["bench", "oltp_point_select", "--on", &url, "--json"];
+    let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("CLEAN-UP FAILED"), "{}", answer.err);
+    assert!(answer.err.contains("nothing is dropped here"), "{}", answer.err);
+    let result: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    assert!(result["transactions"].as_u64().unwrap() > 0);
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -408,15 +408,25 @@ fn nothing_to_place() {
 }
 
 #[test]
-fn foreign_tables_only_by_url() {
+fn existing_and_kept_tables_only_by_url() {
     check(
-        &with_database("product = 'mariadb'\nallow_foreign_tables = true"),
+        &with_database("product = 'mariadb'\nallow_existing_tables = true"),
         expect![[r#"
-            error: `allow_foreign_tables` goes only together with `url`
+            error: `allow_existing_tables` goes only together with `url`
              --> study.toml:4:1
               |
-            4 | allow_foreign_tables = true
-              | ^^^^^^^^^^^^^^^^^^^^ a server that Dyno starts has no foreign tables
+            4 | allow_existing_tables = true
+              | ^^^^^^^^^^^^^^^^^^^^^ a server that Dyno starts has no tables of others
+        "#]],
+    );
+    check(
+        &with_database("product = 'mariadb'\nkeep_tables = true"),
+        expect![[r#"
+            error: `keep_tables` goes only together with `url`
+             --> study.toml:4:1
+              |
+            4 | keep_tables = true
+              | ^^^^^^^^^^^ a server that Dyno starts goes with its tables
         "#]],
     );
 }

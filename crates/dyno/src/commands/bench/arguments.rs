@@ -90,7 +90,14 @@ fn database_arguments() -> Vec<Arg> {
         option("data-folder", "FOLDER", "Where a private server keeps its data")
             .value_hint(ValueHint::DirPath),
         flag("no-reuse", "Populate even if a data set is kept, and keep none"),
-        flag("allow-foreign-tables", "Use a database that holds tables which Dyno did not make"),
+        flag(
+            "allow-existing-tables",
+            "Use a database (by URL) that holds tables which Dyno did not make, and leave them alone",
+        ),
+        flag(
+            "keep-tables",
+            "Leave Dyno's tables in the database (by URL); a later run there replaces them",
+        ),
     ];
     arguments.map(|argument| argument.help_heading(DATABASE)).into()
 }

@@ -53,8 +53,8 @@ impl Target {
         let (found, data) = local.map(|local| (local.pid, local.data)).unzip();
         let pid = options.pid.or(found);
         let name = match pid {
-            Some(pid) => format!("{} ({})", dyno_study::redact_url(url), process_name(pid)),
-            None => dyno_study::redact_url(url),
+            Some(pid) => format!("{} ({})", dyno_units::redact_url(url), process_name(pid)),
+            None => dyno_units::redact_url(url),
         };
         Ok(Target {
             name,
@@ -119,8 +119,10 @@ impl Target {
 }
 
 fn read_url(url: &str) -> anyhow::Result<Endpoint> {
-    Endpoint::from_url_of_server(&secrets::expand(url)?)
-        .with_context(|| format!("{} cannot be watched", dyno_study::redact_url(url)))
+    let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)
+        .with_context(|| format!("{} cannot be watched", dyno_units::redact_url(url)))?;
+    crate::terminal::warn_of_login(&endpoint);
+    Ok(endpoint)
 }
 
 /// Whether a process runs; one that only waits to be collected does not.
