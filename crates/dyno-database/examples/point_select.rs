@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(url) => {
             let options = AttachOptions { allow_existing_tables: true, ..AttachOptions::default() };
             attach(&Endpoint::from_url(&url)?, options)?
-        },
+        }
         None => private_server(folder.path(), &clock)?,
     };
     let mut connection = (server.connector())()?;

@@ -31,9 +31,8 @@ impl Panel {
     pub(crate) fn draw_with_tail(&mut self, lines: &[String], tail: &str) {
         let width = terminal::message_width().saturating_sub(1);
         let mut tails = std::iter::once(tail).chain(std::iter::repeat(""));
-        let mut fit = |line: &String| {
-            fit(&terminal::harmless(line), tails.next().unwrap_or_default(), width)
-        };
+        let mut fit =
+            |line: &String| fit(&terminal::harmless(line), tails.next().unwrap_or_default(), width);
         let cut: Vec<String> = lines.iter().map(&mut fit).collect();
         let text = format!("{}{}", self.home(), cut.join("\r\n"));
         put(&text);

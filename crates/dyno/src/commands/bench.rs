@@ -92,7 +92,9 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         }
     }
     if end.uncleaned > 0 {
-        terminal::say("the result stands; what was left behind, as said above, is to be removed by hand");
+        terminal::say(
+            "the result stands; what was left behind, as said above, is to be removed by hand",
+        );
         return Ok(End::Bad);
     }
     match unfit(trial) {

@@ -193,8 +193,9 @@ fn tell(end: &RunEnd) -> End {
             counted(end.failed_before as usize, "trial")
         ));
     }
-    let is_bad =
-        end.failed + end.failed_before + end.uncleaned > 0 || !end.hopeless.is_empty() || end.stopped.is_some();
+    let is_bad = end.failed + end.failed_before + end.uncleaned > 0
+        || !end.hopeless.is_empty()
+        || end.stopped.is_some();
     if is_bad { End::Bad } else { End::Good }
 }
 
