@@ -172,11 +172,23 @@ fn range_queries_in_each_dialect() {
         (RANGES, QUERY),
         5,
         expect![[r#"
+        prepare market_query_ps(int) as SELECT productid, customerid, price FROM pi1 WHERE productid >= $1 ORDER BY productid, customerid, price LIMIT 10
+        prepare register_query_ps(int) as SELECT cashregisterid, customerid, price FROM pi1 WHERE cashregisterid > $1 ORDER BY cashregisterid, customerid, price LIMIT 10
+        prepare pdc_query_ps(int) as SELECT price, dateandtime, customerid FROM pi1 WHERE price >= $1 ORDER BY price, dateandtime, customerid LIMIT 10
+        execute market_query_ps (295)
+        execute pdc_query_ps (307)
+        execute market_query_ps (5383)
+        execute register_query_ps (554)
+        execute market_query_ps (8926)
+    "#]],
+    );
+    check_sent(
+        &[("query_protocol", "prepared")],
+        Dialect::PostgreSql,
+        (RANGES, QUERY),
+        1,
+        expect![[r#"
         SELECT productid, customerid, price FROM pi1 WHERE productid >= $1 ORDER BY productid, customerid, price LIMIT 10 295
-        SELECT price, dateandtime, customerid FROM pi1 WHERE price >= $1 ORDER BY price, dateandtime, customerid LIMIT 10 307
-        SELECT productid, customerid, price FROM pi1 WHERE productid >= $1 ORDER BY productid, customerid, price LIMIT 10 5383
-        SELECT cashregisterid, customerid, price FROM pi1 WHERE cashregisterid > $1 ORDER BY cashregisterid, customerid, price LIMIT 10 554
-        SELECT productid, customerid, price FROM pi1 WHERE productid >= $1 ORDER BY productid, customerid, price LIMIT 10 8926
     "#]],
     );
     check_sent(
@@ -208,6 +220,17 @@ fn point_queries_ask_for_the_largest_id_first() {
     );
     check_sent(
         &[],
+        Dialect::PostgreSql,
+        (POINTS, QUERY),
+        2,
+        expect![[r#"
+        prepare pk_query_ps(int, int, int, int, int, int, int, int, int, int) as SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        select max(transactionid) from pi1
+        execute pk_query_ps (0, 0, 6, 4, 0, 3, 3, 3, 0, 6)
+    "#]],
+    );
+    check_sent(
+        &[("query_protocol", "prepared")],
         Dialect::PostgreSql,
         (POINTS, QUERY),
         2,
