@@ -345,7 +345,12 @@ pub(crate) const VARY: &[Key] = &[
 
 /// Keys of `baseline`, besides `"setting.NAME"` and `"option.NAME"`.
 pub(crate) const BASELINE: &[Key] = &[
-    key("database", Shape::Text, "The database of the baseline."),
+    key(
+        "database",
+        Shape::Text,
+        "The database of the baseline; \"own\" compares each database with the first one of its \
+         product.",
+    ),
     key("workload", Shape::Text, "The workload of the baseline."),
     key("setting", Shape::SettingValues, "Settings of the baseline by name."),
     key("option", Shape::OptionValues, "Workload options of the baseline by name."),

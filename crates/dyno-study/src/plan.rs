@@ -283,6 +283,9 @@ fn sequential(n_variants: usize, repetitions: u32) -> Vec<PlannedTrial> {
     trials
 }
 
+/// In place of a database: each product has a baseline of its own, the first of its databases.
+pub(crate) const OWN_BASELINE: &str = "own";
+
 /// A level of each factor, as an index.
 type Cell = Vec<usize>;
 
@@ -305,7 +308,7 @@ fn cells(factors: &[Factor]) -> Vec<Cell> {
 pub(crate) fn variants(study: &Study) -> Vec<Variant> {
     let design = &study.design;
     let levels: Vec<Vec<String>> = design.factors.iter().map(Factor::levels).collect();
-    let fixed = fixed_levels(design, &levels);
+    let fixed = fixed_levels(study, &levels);
     let choices = Choices::new(study);
     let mut names = Names::default();
     cells(&design.factors)
@@ -332,24 +335,57 @@ pub(crate) fn variants(study: &Study) -> Vec<Variant> {
         .collect()
 }
 
-/// The baseline's level of each factor, as an index; none where a variant keeps its own level.
-fn fixed_levels(design: &Design, levels: &[Vec<String>]) -> Vec<Option<usize>> {
+/// Which level of a factor the baseline of a variant has.
+enum BaselineLevel {
+    /// That of the variant itself.
+    Same,
+    /// This one, as an index.
+    Of(usize),
+    /// One for each level of the variant.
+    ByLevel(Vec<usize>),
+}
+
+/// The baseline's level of each factor.
+fn fixed_levels(study: &Study, levels: &[Vec<String>]) -> Vec<BaselineLevel> {
+    let design = &study.design;
     let factors = design.factors.iter().zip(levels);
     factors
         .map(|(factor, levels)| {
             if design.baseline.is_empty() {
-                return Some(0);
+                return BaselineLevel::Of(0);
             }
-            let level = design.baseline.get(&factor.name())?;
-            levels.iter().position(|other| other == level)
+            let Some(level) = design.baseline.get(&factor.name()) else {
+                return BaselineLevel::Same;
+            };
+            let is_own = matches!(factor, Factor::Database(_)) && level == OWN_BASELINE;
+            match levels.iter().position(|other| other == level) {
+                Some(level) => BaselineLevel::Of(level),
+                None if is_own => BaselineLevel::ByLevel(first_of_product(study, levels)),
+                None => BaselineLevel::Same,
+            }
         })
         .collect()
 }
 
+/// For each database the first one of the same product.
+fn first_of_product(study: &Study, names: &[String]) -> Vec<usize> {
+    let product = |name: &String| {
+        study.databases.iter().find(|one| one.name == *name).map(|one| &one.product)
+    };
+    let first = |(at, name): (usize, &String)| {
+        names.iter().position(|other| product(other) == product(name)).unwrap_or(at)
+    };
+    names.iter().enumerate().map(first).collect()
+}
+
 /// The index of the variant that the one at `cell` is compared with: cells are numbered as the
 /// digits of a number whose bases are the numbers of levels.
-fn baseline_index(cell: &[usize], fixed: &[Option<usize>], levels: &[Vec<String>]) -> usize {
-    let digits = cell.iter().zip(fixed).map(|(own, fixed)| fixed.unwrap_or(*own));
+fn baseline_index(cell: &[usize], fixed: &[BaselineLevel], levels: &[Vec<String>]) -> usize {
+    let digits = cell.iter().zip(fixed).map(|(own, fixed)| match fixed {
+        BaselineLevel::Same => *own,
+        BaselineLevel::Of(level) => *level,
+        BaselineLevel::ByLevel(of) => of.get(*own).copied().unwrap_or(*own),
+    });
     digits.zip(levels).fold(0, |index, (digit, levels)| index * levels.len() + digit)
 }
 

@@ -36,9 +36,9 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
          password put back in.",
     );
     out.raw(
-        "<div class=\"scroll\"><table class=\"again\"><thead><tr><th>Variant</th><th>Step</th>",
+        "<div class=\"scroll\"><table class=\"again\"><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Step</th>",
     );
-    out.raw("<th>Command</th></tr></thead><tbody>");
+    out.raw("<th scope=\"col\">Command</th></tr></thead><tbody>");
     for ((variant, step), text) in &commands {
         out.raw(format_args!("<tr class=\"v{variant}\" data-step=\"{step}\"><th scope=\"row\">"));
         out.raw(parts::name(view, *variant)).raw("</th>").element("td", view.step(*step));

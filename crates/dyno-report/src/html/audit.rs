@@ -38,9 +38,9 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
             _ => format!("The workload's audit: {demands}, {failed} not met"),
         },
     );
-    out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\">Trial</th><th>Variant</th>");
-    out.raw("<th>Demand</th><th class=\"n\">Expected</th><th class=\"n\">Measured</th>");
-    out.raw("<th>Outcome</th></tr></thead><tbody>");
+    out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\" scope=\"col\">Trial</th><th scope=\"col\">Variant</th>");
+    out.raw("<th scope=\"col\">Demand</th><th class=\"n\" scope=\"col\">Expected</th><th class=\"n\" scope=\"col\">Measured</th>");
+    out.raw("<th scope=\"col\">Outcome</th></tr></thead><tbody>");
     // What was not met is read first.
     let ordered = audited.iter().filter(|(_, row)| !row.pass);
     for (trial, row) in ordered.chain(audited.iter().filter(|(_, row)| row.pass)) {

@@ -70,9 +70,9 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     if missing.is_empty() {
         return;
     }
-    out.raw("<details class=\"fold aside\"><summary>What is not known, and why</summary>");
+    out.raw("<details class=\"fold aside\"><summary>What is not available, and why</summary>");
     for (why, titles) in &missing {
-        out.raw("<p class=\"absent\">Not known: ").text(titles.join(", ")).raw(". ");
+        out.raw("<p class=\"absent\">Not available: ").text(titles.join(", ")).raw(". ");
         out.prose(&parts::sentence(why)).raw("</p>");
     }
     out.raw("</details>");
@@ -127,7 +127,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
 fn head(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], titles: &[&str]) {
     out.raw("<thead><tr>");
     for title in titles {
-        out.element("th", title);
+        out.raw(format_args!("<th scope=\"col\">{}</th>", escape(title)));
     }
     for facts in own {
         let name = parts::name(view, facts.variant);
@@ -149,7 +149,7 @@ fn value(out: &mut Markup, variant: usize, estimate: &Estimate) {
 /// The same figures under the names of the field, as a legend.
 fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     let Some(first) = own.iter().find(|f| !f.field_names.is_empty()) else { return };
-    out.raw("<details class=\"fold aside\"><summary>The same under the names of the field: ");
+    out.raw("<details class=\"fold aside\"><summary>The same figures in the Insert Benchmark's columns: ");
     let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
     head(out, view, own, &["Name", "Formula", "Ours"]);

@@ -44,7 +44,7 @@ pub(crate) fn section(
         out,
         "counters",
         "Server and machine",
-        "What the probes read, at the same seconds as the load above.",
+        "What the probes read, on the same time axis as the load.",
     );
     let mut meanings: BTreeMap<&str, &Meaning> = BTreeMap::new();
     for trial in runs.iter().flat_map(|run| &run.trials) {
@@ -140,17 +140,21 @@ fn table(
         "<div class=\"find\" hidden><input type=\"search\" placeholder=\"Search name or meaning\" \
          aria-label=\"Search readings\"><span class=\"quiet\">Choose readings to draw \
          them.</span></div><div class=\"charts small chosen\" data-step=\"{}\"></div>\
-         <div class=\"scroll tall\"><table class=\"counters\"><thead><tr><th>Reading</th>",
+         <div class=\"scroll tall\"><table class=\"counters\"><thead><tr><th scope=\"col\">Reading</th>",
         panel.step
     ));
     for variant in &variants {
-        out.raw("<th class=\"n\">").raw(parts::name(panel.view, *variant)).raw("</th>");
+        out.raw("<th class=\"n\" scope=\"col\">")
+            .raw(parts::name(panel.view, *variant))
+            .raw("</th>");
     }
     out.raw("</tr></thead>");
     let unit = |name: &str| unit_of(name, meanings.get(name).map_or("", |m| m.unit.as_str()));
     for group_of in moving.chunk_by(|a, b| group(a) == group(b)) {
         let span = variants.len() + 1;
-        out.raw(format_args!("<tbody><tr class=\"group\"><th colspan=\"{span}\">"));
+        out.raw(format_args!(
+            "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{span}\">"
+        ));
         out.text(group(group_of[0])).raw("</th></tr>");
         for name in group_of {
             let of =
@@ -164,7 +168,9 @@ fn table(
     out.raw("</table></div>").classed(
         "p",
         "quiet",
-        "Mean of the measured seconds, and smallest and largest; median over repetitions.",
+        "Mean, lowest and highest of the whole measured seconds, of the median over repetitions. Resources \
+         per transaction, in the numbers, are over the whole measure phase of each trial and can differ a \
+         little.",
     );
     if !constant.is_empty() {
         out.raw("<details class=\"fold\">");

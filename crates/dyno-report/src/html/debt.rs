@@ -39,9 +39,8 @@ pub(crate) fn section(
         out,
         "debt",
         "Debt",
-        "Work that the engine put off while it was under load: history to purge, tombstones, dead \
-         rows, dirty pages, log to be checkpointed. A load under which debt grows is not one that \
-         the engine can keep up with.",
+        "Work that the engine deferred under load: history to purge, tombstones, dead rows, dirty pages, \
+         log to be checkpointed. If debt keeps growing, the engine cannot sustain the load.",
     );
     for (step, trials) in steps.iter().enumerate() {
         let own: Vec<&DebtFacts> = facts.iter().copied().filter(|d| d.step == step).collect();
@@ -58,11 +57,11 @@ pub(crate) fn section(
 }
 
 fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
-    out.raw("<div class=\"scroll\"><table><thead><tr><th>Debt</th><th>Variant</th>");
+    out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Debt</th><th scope=\"col\">Variant</th>");
     for title in ["At the start", "At the end", "Most", "Slope per second"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
-    out.raw("<th class=\"n\" scope=\"col\">n</th><th>Trend</th></tr></thead><tbody>");
+    out.raw("<th class=\"n\" scope=\"col\">n</th><th scope=\"col\">Trend</th></tr></thead><tbody>");
     let mut ordered = facts.to_vec();
     ordered.sort_by(|a, b| (&a.reading, a.variant).cmp(&(&b.reading, b.variant)));
     let mut before = "";
@@ -87,8 +86,8 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
             DebtTrend::Shrank => ("", "shrank"),
             // Wide bounds that hold zero are no proof of a level.
             DebtTrend::Level if is_flat(&debt.slope_per_s) => ("", "level"),
-            DebtTrend::Level => ("none", "not decided"),
-            DebtTrend::Unknown => ("none", "one repetition: not known"),
+            DebtTrend::Level => ("none", "undecided"),
+            DebtTrend::Unknown => ("none", "unknown: one repetition"),
         };
         out.classed("td", class, trend).raw("</tr>");
     }
@@ -96,8 +95,8 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         "p",
         "quiet",
         format!(
-            "Means over n repetitions, beneath them their {} bounds. Debt grew or shrank if the \
-             bounds of its slope lie on one side of zero; where they hold zero, that is not decided.",
+            "Means over n repetitions with {} confidence intervals below. Debt grew or shrank if the \
+             interval of its slope excludes zero; if it includes zero, the trend is undecided.",
             parts::confidence(view)
         ),
     );
@@ -160,8 +159,8 @@ fn run_off(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)]) {
     }
     out.element("h3", "Run-off: the time after the load until the debt was paid");
     if !told.is_empty() {
-        out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th class=\"n\">Paid after</th>");
-        out.raw("<th>What happened</th></tr></thead><tbody>");
+        out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" scope=\"col\">Paid after</th>");
+        out.raw("<th scope=\"col\">What happened</th></tr></thead><tbody>");
         for facts in told {
             out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
             out.raw(parts::name(view, facts.variant)).raw("</th>");

@@ -270,12 +270,12 @@ fn responses(out: &mut Markup, table: &Table<'_>) {
     );
     for step in table.steps(|cell| !cell.response.is_empty()) {
         parts::open_panel(out, table.view, step);
-        out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th>Variant</th>");
-        out.raw("<th>Statement</th>");
+        out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th scope=\"col\">Variant</th>");
+        out.raw("<th scope=\"col\">Statement</th>");
         for bound in BOUNDS_NS {
             out.classed("th", "n", format!("≤ {}", Unit::Micros.tick(bound as f64 / 1e3)));
         }
-        out.raw("<th class=\"n\">longer</th><th class=\"n\">longest</th></tr></thead><tbody>");
+        out.raw("<th class=\"n\" scope=\"col\">longer</th><th class=\"n\" scope=\"col\">longest</th></tr></thead><tbody>");
         for operation in OPERATIONS {
             for cell in table.variants().into_iter().filter_map(|v| table.at(v, step)) {
                 let (sent, due) =

@@ -7,6 +7,7 @@ use super::parts;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
+use crate::words;
 
 /// What is told of a kind, in the order of the columns.
 const SHOWN: [Metric; 6] = [
@@ -67,7 +68,7 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
 
 fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
     let is_offered = kinds.iter().any(|k| k.offered.is_some());
-    out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th>Kind</th><th>Variant</th>");
+    out.raw("<div class=\"scroll\"><table class=\"heat dense\"><thead><tr><th scope=\"col\">Kind</th><th scope=\"col\">Variant</th>");
     for title in TITLES {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
@@ -145,7 +146,12 @@ fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Compari
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }
-    out.element("small", parts::below(estimate, compared));
+    let below = parts::below(estimate, compared);
+    let sign = match compared.filter(|_| heat.is_some()) {
+        Some(comparison) => format!("{} ", words::verdict_sign(comparison.verdict)),
+        None => String::new(),
+    };
+    out.element("small", format!("{sign}{below}"));
     out.raw("</td>");
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     estimates(out, view, Metric::DiskWrittenPerTransaction);
     out.raw("</div>");
     concurrency(out, view);
+    super::bases::tables(out, view);
     out.raw("</section>");
 }
 
@@ -422,7 +423,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         ),
     );
     out.raw(
-        "<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th><th>Group</th>",
+        "<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Group</th>",
     );
     super::answer::head(out, "Throughput", &ruler);
     out.raw("</tr></thead><tbody>");

@@ -105,9 +105,9 @@ fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         }
     } else {
         out.raw("<div class=\"scroll\"><table class=\"facts\"><caption>Where it ran</caption>");
-        out.raw("<thead><tr><th>Fact</th>");
+        out.raw("<thead><tr><th scope=\"col\">Fact</th>");
         machines.keys().for_each(|name| {
-            out.element("th", name);
+            out.raw(format_args!("<th scope=\"col\">{}</th>", escape(name)));
         });
         out.raw("</tr></thead><tbody>");
         let names: BTreeSet<&String> = machines.values().flat_map(BTreeMap::keys).collect();
@@ -196,10 +196,10 @@ fn variants(out: &mut Markup, view: &View<'_>) {
         && variants.windows(2).all(|pair| {
             (&pair[0].workload, &pair[0].options) == (&pair[1].workload, &pair[1].options)
         });
-    out.raw("<div class=\"scroll\"><table><caption>Variants</caption><thead><tr><th>Variant</th>");
-    out.raw("<th>Server</th><th>Levels</th><th>A commit survives</th>");
-    out.raw(if is_common { "" } else { "<th>Workload</th>" });
-    out.raw("<th class=\"n\">Finished</th><th class=\"n\">Failed</th></tr></thead><tbody>");
+    out.raw("<div class=\"scroll\"><table><caption>Variants</caption><thead><tr><th scope=\"col\">Variant</th>");
+    out.raw("<th scope=\"col\">Server</th><th scope=\"col\">Levels</th><th scope=\"col\">A commit survives</th>");
+    out.raw(if is_common { "" } else { "<th scope=\"col\">Workload</th>" });
+    out.raw("<th class=\"n\" scope=\"col\">Finished</th><th class=\"n\" scope=\"col\">Failed</th></tr></thead><tbody>");
     for (i, variant) in variants.iter().enumerate() {
         let levels = join(&mut variant.levels.iter().map(|(a, b)| (a, b)));
         out.raw(format_args!("<tr class=\"v{i}\"><th scope=\"row\">{}</th>", parts::name(view, i)));
@@ -252,7 +252,7 @@ fn settings_table<'a>(
     rows: impl Iterator<Item = (&'a str, Vec<Option<String>>)>,
 ) {
     out.raw("<div class=\"scroll\"><table class=\"settings\">").element("caption", caption);
-    out.raw("<thead><tr><th>Setting</th>");
+    out.raw("<thead><tr><th scope=\"col\">Setting</th>");
     for i in 0..view.findings.variants.len() {
         out.raw(format_args!("<th scope=\"col\">{}</th>", parts::name(view, i)));
     }
@@ -291,8 +291,8 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
             parts::confidence(view)
         ),
     );
-    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
-    out.raw("<th class=\"n\">Repetitions</th><th>State</th><th>Why</th></tr></thead><tbody>");
+    out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th>");
+    out.raw("<th class=\"n\" scope=\"col\">Repetitions</th><th scope=\"col\">State</th><th scope=\"col\">Why</th></tr></thead><tbody>");
     for (i, variant) in facts.variants.iter().enumerate().take(view.findings.variants.len()) {
         out.raw(format_args!("<tr class=\"v{i}\"><th scope=\"row\">{}</th>", parts::name(view, i)));
         out.classed("td", "n", variant.repetitions.to_string());
@@ -309,10 +309,10 @@ fn plan(out: &mut Markup, view: &View<'_>) {
     out.raw(format_args!("<details class=\"fold\"{open}>"));
     let all = words::counted(trials.len(), "trial", "trials");
     out.element("summary", format!("The plan: {all} in the order in which they ran"));
-    out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\">Trial</th><th>Variant</th>");
-    out.raw("<th class=\"n\">Block</th><th class=\"n\">Repetition</th><th>State</th>");
-    out.raw("<th>Began</th><th class=\"n\">Rows</th><th>Data set</th>");
-    out.raw("<th class=\"n\">Size</th></tr></thead><tbody>");
+    out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\" scope=\"col\">Trial</th><th scope=\"col\">Variant</th>");
+    out.raw("<th class=\"n\" scope=\"col\">Block</th><th class=\"n\" scope=\"col\">Repetition</th><th scope=\"col\">State</th>");
+    out.raw("<th scope=\"col\">Began</th><th class=\"n\" scope=\"col\">Rows</th><th scope=\"col\">Data set</th>");
+    out.raw("<th class=\"n\" scope=\"col\">Size</th></tr></thead><tbody>");
     trials.iter().for_each(|trial| plan_row(out, view, trial));
     out.raw("</tbody></table></div></details>");
 }

@@ -6,6 +6,7 @@
 mod again;
 mod answer;
 mod audit;
+mod bases;
 mod cost;
 mod counters;
 mod debt;
@@ -39,7 +40,9 @@ use crate::times::Times;
 use crate::view::View;
 
 const STYLE: &str = include_str!("report.css");
-const SCRIPT: &str = include_str!("report.js");
+/// One function in three files: what is seen, what can be taken away, and what the address keeps.
+const SCRIPT: &str =
+    concat!(include_str!("report.js"), include_str!("take.js"), include_str!("start.js"));
 /// Told before the page is read: what is of another step is then never laid out.
 const MARK: &str = "document.documentElement.classList.add(\"js\")";
 

@@ -21,7 +21,7 @@ use crate::view::View;
 const LIGHT_LINES_MAX: usize = 16;
 
 /// Bytes that all paths of one-second charts together should stay below.
-const PATHS_BYTES: usize = 5_000_000;
+const PATHS_BYTES: usize = 4_300_000;
 
 /// About the bytes of a path without its points, and its share of its chart.
 const PATH_BYTES: usize = 90;
@@ -366,7 +366,7 @@ impl Panel<'_> {
             for stall in &fine {
                 let missing = Unit::Count.show(stall.missing.round());
                 let length = (stall.length_s * 100.0).round() / 100.0;
-                let what = if stall.gap { "nothing done for" } else { "hardly anything done for" };
+                let what = if stall.gap { "nothing done for" } else { "almost nothing done for" };
                 let text = format!("{what} {length} s, {missing} transactions missing");
                 push(stall.trial, (stall.start_s, stall.length_s), text);
             }

@@ -81,8 +81,13 @@ pub(crate) fn swatch(variant: usize) -> String {
 
 /// A variant's name with its colour.
 pub(crate) fn name(view: &View<'_>, variant: usize) -> String {
-    format!("{}{}", swatch(variant), escape(view.variant(variant)))
+    let name = view.variant(variant);
+    let long = if name.chars().count() > NAME_LONG { " long" } else { "" };
+    format!("{}<span class=\"name{long}\">{}</span>", swatch(variant), escape(name))
 }
+
+/// A name with more letters may wrap, between its words.
+const NAME_LONG: usize = 26;
 
 /// A verdict as a badge.
 pub(crate) fn badge(verdict: Verdict) -> String {

@@ -14,7 +14,7 @@
   const NS = document.querySelector("svg")?.namespaceURI;
 
   // What the reader chose; the address keeps it, so that a link shows the same.
-  const chosen = { v: null, step: null, t: null, metric: "", how: "", r: [] };
+  const chosen = { v: null, step: null, t: null, metric: "", how: "", base: "", chart: null, r: [] };
 
   // Theme: the reader's choice is kept where the browser allows it, else for this page only.
   const store = {
@@ -78,6 +78,12 @@
     return t < 3600 ? two(Math.floor(t / 60), "min", t % 60, "s")
       : two(Math.floor(t / 3600), "h", Math.floor(t % 3600 / 60), "min");
   };
+  // An effect in percent, from twice or half on as a ratio.
+  const asEffect = percent => {
+    if (percent >= 100 || percent <= -50) return `${+(1 + percent / 100).toPrecision(3)} ×`;
+    const text = Math.abs(percent).toFixed(1);
+    return `${+text === 0 ? "" : percent > 0 ? "+" : "−"}${text} %`;
+  };
   const percentile = (nines, last) => nines > last - 0.15 ? "max" : `p${+((1 - 10 ** -nines) * 100).toPrecision(nines > 3 ? 7 : 4)}`;
 
   // Legend: a variant alone, in every chart and table. One style rule hides all others.
@@ -89,7 +95,7 @@
     root.classList.toggle("has-only", chosen.v !== null);
     const others = chosen.v === null ? [] : keys.map(k => k.dataset.variant).filter(v => v !== chosen.v);
     rule.textContent = others.map(v =>
-      `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v},td.v${v}{opacity:.3}`).join("");
+      `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v},td.v${v},.lg .v${v}{opacity:.3}`).join("");
     keys.forEach(k => k.setAttribute("aria-pressed", String(k.dataset.variant === chosen.v)));
     clear();
   };
@@ -173,6 +179,14 @@
     return low > 0 && x - list[low - 1][0] < list[low][0] - x ? list[low - 1] : list[low];
   };
 
+  // Beyond its ends a line has no value: nothing is read from where nothing was measured.
+  const isWithin = (list, x) => {
+    if (!list.length) return false;
+    const apart = i => list.length > 1 ? Math.abs(list[i + 1][0] - list[i][0]) : 1;
+    const before = Math.max(1, apart(0)), behind = Math.max(1, apart(Math.max(0, list.length - 2)));
+    return x >= list[0][0] - before && x < list[list.length - 1][0] + behind;
+  };
+
   // Counts of response times by time: LEB128 numbers in base64; read once, when they are needed.
   const columnsOf = data => {
     if (data.columns) return data.columns;
@@ -232,6 +246,14 @@
     const holder = document.querySelector(`.window[data-step="${step}"]`);
     if (!holder) return;
     const zoomed = windows[`step${step}`];
+    // Of the whole measure phase the table has the estimates of the report.
+    holder.first ??= all("tbody td.n, .stretch, .of-window", holder).map(e => [e, e.textContent]);
+    if (!zoomed) {
+      holder.first.forEach(([e, text]) => { e.textContent = text; });
+      return;
+    }
+    const told = holder.querySelector(".of-window");
+    if (told) told.textContent = told.dataset.zoomed;
     let stretch = "";
     all("tbody tr", holder).forEach(row => {
       const data = gridOf(row.dataset.v, step, row.dataset.kind);
@@ -239,8 +261,8 @@
       const from = +data.dataset.from, length = +data.dataset.column, columns = columnsOf(data);
       const end = from + columns.length * length;
       const snap = (t, round) => Math.min(end, Math.max(from, round(t / length) * length));
-      const [a, b] = zoomed ? [snap(zoomed[0], Math.floor), snap(zoomed[1], Math.ceil)] : [0, end];
-      stretch = `${time(a)} … ${time(b)}${zoomed ? "" : ", all of the measure phase"}`;
+      const [a, b] = [snap(zoomed[0], Math.floor), snap(zoomed[1], Math.ceil)];
+      stretch = `${time(a)} … ${time(b)}`;
       const sum = merge(columns.slice(Math.round((a - from) / length), Math.round((b - from) / length)));
       const us = v => v === null || sum.n === 0 ? "–" : show(v, "us");
       const texts = [grouped(sum.n), sum.seconds ? show(sum.n / sum.seconds, "1/s") : "–",
@@ -253,6 +275,8 @@
   // Charts.
   const windows = {};
   const charts = [];
+  // A second is read by its start; the last one begins a second before the end.
+  const second = (chart, at) => Math.max(Math.ceil(chart.from), Math.min(Math.floor(at), Math.ceil(chart.to) - 1));
   const chartOf = svg => {
     const pair = name => svg.dataset[name].split(" ").map(Number);
     const [x0, x1] = pair("x"), [y0, y1] = pair("y"), [left, top, width, height] = pair("box");
@@ -344,7 +368,7 @@
       const rows = chart.heat ? readHeat(chart, at)
         : all("path[data-n]", chart.inner).filter(p => !isHidden(p)).map(path => {
           const list = points(path);
-          const point = list.length ? nearest(list, units) : null;
+          const point = isWithin(list, units) ? nearest(list, units) : null;
           return point && [path.dataset.n, show(valueAt(chart, point[1]), chart.unit)
             + (chart === over ? spread(chart, path, units) : ""), path.getAttribute("class"), point[1]];
         }).filter(Boolean).sort((a, b) => a[3] - b[3]).slice(0, 14);
@@ -417,15 +441,18 @@
   const listen = svg => {
     const chart = chartOf(svg), row = chart.row, isTime = chart.kind === "seconds";
     charts.push(chart);
-    let begin = null, cursor = null;
-    svg.addEventListener("pointermove", event => {
-      const at = under(chart, event);
-      readLines(row, isTime ? Math.round(at) : at, chart);
-      if (begin === null) return;
+    let begin = null, cursor = null, anchor = null;
+    const mark = (from, to) => {
       const x = u => chart.left + (u - chart.from) / (chart.to - chart.from) * chart.width;
-      const [a, b] = [Math.min(begin, at), Math.max(begin, at)];
+      const [a, b] = [Math.min(from, to), Math.max(from, to)];
       add(svg, make("rect", { class: "zone", x: x(a), y: chart.top, width: x(b) - x(a),
         height: chart.height }));
+    };
+    svg.addEventListener("pointermove", event => {
+      const at = under(chart, event);
+      readLines(row, isTime ? second(chart, at) : at, chart);
+      if (begin === null) return;
+      mark(begin, at);
     });
     svg.addEventListener("pointerleave", () => { if (begin === null) clear(); });
     if (isTime) {
@@ -447,20 +474,30 @@
     svg.addEventListener("keydown", event => {
       const span = chart.to - chart.from, stride = isTime ? Math.max(1, span / 100) : span / 40;
       if (cursor === null) cursor = chart.from + span / 2;
+      const isArrow = event.key === "ArrowLeft" || event.key === "ArrowRight";
+      if (isArrow) anchor = event.shiftKey && isTime ? anchor ?? cursor : null;
       if (event.key === "ArrowLeft") cursor = Math.max(chart.from, cursor - stride);
       else if (event.key === "ArrowRight") cursor = Math.min(chart.to, cursor + stride);
       else if (event.key === "+" && isTime) zoom(row, cursor - span / 4, cursor + span / 4);
       else if (event.key === "-" && isTime) zoom(row, cursor - span, cursor + span);
       else if (event.key === "Escape") {
         if (isTime) zoom(row, -Infinity, Infinity);
-        cursor = null;
+        cursor = anchor = null;
         clear();
         return;
       } else return;
       event.preventDefault();
-      readLines(row, isTime ? Math.round(cursor) : cursor, chart);
+      readLines(row, isTime ? second(chart, cursor) : cursor, chart);
+      if (anchor !== null) mark(anchor, cursor);
     });
-    svg.addEventListener("blur", () => { cursor = null; clear(); });
+    // Arrows with shift select a period; it is shown when shift is let go.
+    svg.addEventListener("keyup", event => {
+      if (event.key !== "Shift" || anchor === null) return;
+      const [a, b] = [Math.min(anchor, cursor), Math.max(anchor, cursor)];
+      anchor = null;
+      if (b - a >= 1) zoom(row, a, b); else clear();
+    });
+    svg.addEventListener("blur", () => { cursor = anchor = null; clear(); });
     return chart;
   };
   all("svg.ch[data-lines]").forEach(listen);
@@ -485,17 +522,6 @@
       readMarks(cursor, chart);
     });
     svg.addEventListener("blur", () => { cursor = null; clear(); });
-  });
-
-  // Paper has nothing to click: what is folded is printed, too.
-  let folded = [];
-  addEventListener("beforeprint", () => {
-    folded = all("details:not([open])");
-    folded.forEach(details => { details.open = true; });
-  });
-  addEventListener("afterprint", () => {
-    folded.forEach(details => { details.open = false; });
-    folded = [];
   });
 
   // Readings of the table: each is drawn when it is chosen.
@@ -548,6 +574,7 @@
     counter.figure = document.querySelector(`.chosen[data-step="${step}"]`).appendChild(figure);
     counter.chart = listen(svg);
     fit(counter.chart);
+    equip(figure);
   };
   const showReadings = names => {
     chosen.r = names.filter(name => counters.some(c => c.name === name));
@@ -588,44 +615,3 @@
       });
     });
   });
-
-  // The address keeps what was chosen.
-  function keep() {
-    const parts = new URLSearchParams();
-    for (const key of ["v", "metric", "how"]) if (chosen[key]) parts.set(key, chosen[key]);
-    if (chosen.step !== null && chosen.step !== firstStep) parts.set("step", chosen.step);
-    if (chosen.t) parts.set("t", chosen.t.join("~"));
-    chosen.r.forEach(name => parts.append("r", name));
-    if (root.dataset.theme) parts.set("theme", root.dataset.theme);
-    const text = parts.toString();
-    try { history.replaceState(null, "", text ? "#" + text : location.pathname + location.search); } catch { /* as it was */ }
-  }
-  const restore = () => {
-    const hash = location.hash.slice(1);
-    if (hash === "dark" || hash === "light") { setTheme(hash); return false; }
-    if (!hash.includes("=")) return false;
-    const parts = new URLSearchParams(hash);
-    setTheme(parts.get("theme"));
-    isolate(parts.get("v"));
-    showStep(parts.get("step") ?? firstStep);
-    choose(parts.get("metric") || "", parts.get("how") || "");
-    showReadings(parts.getAll("r"));
-    const window = (parts.get("t") || "").split("~").map(Number);
-    const row = `step${chosen.step ?? "0"}`;
-    if (window.length === 2 && window[0] < window[1]) zoom(row, window[0], window[1]);
-    else if (windows[row]) zoom(row, -Infinity, Infinity);
-    return true;
-  };
-  const link = one("link");
-  link.hidden = false;
-  link.addEventListener("click", () => {
-    keep();
-    const done = text => { link.textContent = text; setTimeout(() => { link.textContent = "Copy link"; }, 1500); };
-    if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(() => done("Copied"), () => done("It is in the address"));
-    else done("It is in the address");
-  });
-  setTheme(store.get());
-  showStep(firstStep);
-  restore();
-  addEventListener("hashchange", restore);
-})();

@@ -3,6 +3,7 @@
 //!
 //! Variants share a chart. Repetitions are light, their median is bold.
 
+use dyno_analysis::Metric;
 use dyno_analysis::stalls::{Moved, StallFacts};
 
 use super::panel::{Panel, Quantity, Source, TrialStep, large};
@@ -66,10 +67,10 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         "<div class=\"scroll window\" data-step=\"{step}\" aria-live=\"polite\">"
     ));
     out.raw("<table><caption>Response times <span class=\"stretch\">");
-    out.text(format!("0 s … {}, all of the measure phase", format::seconds(to_s)));
-    out.raw("</span></caption><thead><tr><th>Variant</th>");
+    out.text(format!("0 s … {}, the whole measure phase", format::seconds(to_s)));
+    out.raw("</span></caption><thead><tr><th scope=\"col\">Variant</th>");
     if has_kinds {
-        out.raw("<th>Kind</th>");
+        out.raw("<th scope=\"col\">Kind</th>");
     }
     for title in ["Transactions", "Throughput", "p50", "p95", "p99", "p99.9", "Longest"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
@@ -86,37 +87,66 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         }
         let window = grid.window(0.0, to_s);
         out.classed("td", "n", format::grouped(window.n));
+        // One number for one quantity: what the report estimates is shown as estimated.
+        let estimated = |metric| estimate_of(view, (variant, step, kind), metric);
         let rate = (window.seconds > 0.0).then(|| window.n as f64 / window.seconds);
+        let rate = estimated(Metric::Throughput).or(rate);
         out.classed("td", "n", rate.map_or("–".to_owned(), |r| Unit::PerSecond.show(r)));
-        let quantiles = [0.5, 0.95, 0.99, 0.999].map(|q| window.quantile_us(q));
+        let quantiles = [
+            (0.5, Metric::ResponseP50),
+            (0.95, Metric::ResponseP95),
+            (0.99, Metric::ResponseP99),
+            (0.999, Metric::ResponseP999),
+        ]
+        .map(|(quantile, metric)| estimated(metric).or_else(|| window.quantile_us(quantile)));
         for us in quantiles.into_iter().chain([(window.n > 0).then_some(window.max_us)]) {
             out.classed("td", "n", us.map_or("–".to_owned(), |us| Unit::Micros.show(us)));
         }
         out.raw("</tr>");
     }
-    out.raw("</tbody></table>").classed(
-        "p",
-        "quiet",
-        format!(
-            "Repetitions merged, in columns of {}. Percentiles are from buckets that are 9 % wide: \
-             ± 4.4 %. The longest time and the counts are exact. The tables above have the \
-             estimates with their bounds.",
-            format::seconds(first.column_s)
-        ),
+    let zoomed = format!(
+        "Selected period: all repetitions merged, in columns of {}; percentiles are from buckets that are 9 % \
+         wide (± 4.4 %), counts and longest times are exact.",
+        format::seconds(first.column_s)
     );
-    out.raw("</div>");
+    out.raw("</tbody></table>");
+    out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
+    out.text(
+        "Whole measure phase: throughput and percentiles are the estimates of the numbers above (mean over \
+         repetitions); transactions and longest are of all repetitions. Select a period in a chart to see \
+         its percentiles.",
+    );
+    out.raw("</p></div>");
+}
+
+/// What the report estimates of a kind of transaction, of all kinds if it is empty.
+fn estimate_of(
+    view: &View<'_>,
+    (variant, step, kind): (usize, usize, &str),
+    metric: Metric,
+) -> Option<f64> {
+    let estimate = match kind {
+        "" => view.estimate(variant, step, metric)?,
+        kind => {
+            let is_it = |c: &&dyno_analysis::kinds::KindCell| {
+                (c.variant, c.step, c.kind.as_str()) == (variant, step, kind)
+            };
+            view.findings.kinds.iter().find(is_it)?.metrics.get(&metric)?
+        }
+    };
+    Some(estimate.value).filter(|value| value.is_finite())
 }
 
 /// Why the percentiles of a stretch of time are not known.
 fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
     match view.findings.steps[step].search {
         Some(_) => {
-            "A search tries one load after another, so percentiles of a stretch of time are not \
-             shown: each trial's stretches are of other loads."
+            "A search tries one load after another, at other times in each trial, so percentiles of a \
+             period are not shown."
         }
         None => {
-            "The record keeps no histograms of single seconds: percentiles of a stretch of time are \
-             not known."
+            "The record keeps no histograms of single seconds, so percentiles of a period are not \
+             available."
         }
     }
 }
@@ -187,12 +217,14 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
     out.classed(
         "p",
         "quiet",
-        "Readings that left their ordinary range about then, earliest first: evidence, not a \
-         verdict. Those before the stall have a negative time.",
+        "Readings that left their usual range around the stall, earliest first; a negative time is before \
+         it. This is evidence, not proof of the cause.",
     );
-    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th class=\"n\">Trial</th>");
-    out.raw("<th class=\"n\">At</th><th class=\"n\">Length</th><th class=\"n\">Missing</th>");
-    out.raw("<th>Kinds</th><th>What moved first</th></tr></thead><tbody>");
+    out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" scope=\"col\">Trial</th>");
+    out.raw("<th class=\"n\" scope=\"col\">At</th><th class=\"n\" scope=\"col\">Length</th><th class=\"n\" scope=\"col\">Missing</th>");
+    out.raw(
+        "<th scope=\"col\">Kinds</th><th scope=\"col\">What moved first</th></tr></thead><tbody>",
+    );
     for stall in all.iter().take(STALLS_MOST) {
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", stall.variant));
         out.raw(parts::name(view, stall.variant)).raw("</th>");
@@ -205,7 +237,7 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
         out.element("small", format!("at {level} around it")).raw("</td>");
         out.element("td", stall.kinds.join(", ")).raw("<td class=\"moved\">");
         if stall.moved_first.is_empty() {
-            out.classed("span", "none", "no reading left its ordinary range");
+            out.classed("span", "none", "no reading left its usual range");
         }
         stall.moved_first.iter().for_each(|reading| moved(out, reading));
         out.raw("</td></tr>");
@@ -229,7 +261,7 @@ fn moved(out: &mut Markup, moved: &Moved) {
     out.text(format!("{sign}{:.1} s ", moved.at_s.abs()));
     out.element("b", if moved.sign_of.is_empty() { &moved.reading } else { &moved.sign_of });
     let (value, ordinary) = (unit.show(moved.value), unit.show(moved.ordinary));
-    out.classed("small", "", format!("{}: {value}, ordinarily {ordinary}", moved.reading));
+    out.classed("small", "", format!("{}: {value}, usually {ordinary}", moved.reading));
     out.raw("</div>");
 }
 
@@ -237,6 +269,23 @@ fn moved(out: &mut Markup, moved: &Moved) {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn the_whole_measure_phase_has_the_estimates_of_the_numbers() {
+        let (findings, runs) = fixture::three_variants();
+        let mut times = Times::new(&findings, &runs);
+        fixture::times(&runs, &mut |run, trial, second| times.add(run, trial, second));
+        let view = View::new(&findings);
+        let mut out = Markup::new();
+        window(&mut out, &view, &times, 2);
+        let html = out.finish();
+        for (metric, unit) in
+            [(Metric::Throughput, Unit::PerSecond), (Metric::ResponseP95, Unit::Micros)]
+        {
+            let told = unit.show(view.estimate(1, 2, metric).expect("it is estimated").value);
+            assert!(html.contains(&format!("<td class=\"n\">{told}</td>")), "no {told} in {html}");
+        }
+    }
 
     #[test]
     fn a_search_does_not_say_that_there_are_no_histograms() {

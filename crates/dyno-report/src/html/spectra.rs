@@ -35,9 +35,9 @@ pub(crate) fn section(
         out,
         "spectrum",
         "Response times",
-        "Each curve of a spectrum is the whole distribution of committed transactions, repetitions \
-         merged; its band goes from the smallest to the largest repetition. Each nine takes the same \
-         width, so the slow few are as visible as the quick many.",
+        "Percentiles of all committed transactions, repetitions merged; the band spans the lowest to the \
+         highest repetition. Each further nine (90 %, 99 %, 99.9 %) has the same width, so the slowest \
+         transactions are as visible as the rest.",
     );
     let steps: Vec<usize> = (0..view.findings.steps.len())
         .filter(|step| view.cells_of(*step).any(|c| !c.spectrum.is_empty()))
@@ -91,7 +91,7 @@ fn panel(
     }
     let curves = merged.iter().map(|(variant, all)| (*variant, all.shares())).collect();
     if let Some(svg) = histogram(view, &format!("Response times, {title}"), curves, frame) {
-        let note = "share of all transactions that took so long; each stair is 19 % wide";
+        let note = "share of transactions by response time (bins 19 % wide)";
         parts::figure(out, "", "Histogram", note, &svg);
     }
     out.raw("</div>");

@@ -17,17 +17,16 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
     }
     let is_short = |facts: &TimeFacts| facts.steadiness == Steadiness::TooShort;
     if cells.iter().flat_map(|cell| &cell.time).all(is_short) {
-        let text =
-            "Whether throughput kept its level is not known: that takes 20 measured seconds.";
+        let text = "Steadiness is not judged: that takes at least 20 measured seconds.";
         out.classed("p", "absent", text);
         return;
     }
     out.raw("<div class=\"scroll\"><table class=\"steadiness\"><caption>Steadiness of throughput");
-    out.raw("</caption><thead><tr><th>Variant</th><th>Within its trials</th>");
+    out.raw("</caption><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Within its trials</th>");
     for title in ["Steady from", "Steadiness score", "Trend", "Changes of level"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
-    out.raw("<th>Period</th></tr></thead><tbody>");
+    out.raw("<th scope=\"col\">Period</th></tr></thead><tbody>");
     for cell in cells {
         let name = parts::name(view, cell.variant);
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">{name}</th>", cell.variant));
@@ -37,9 +36,9 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
     out.raw("</tbody></table></div>").classed(
         "p",
         "quiet",
-        "Of single trials, the smallest to the largest; n is how many of them. Score: the share of \
-         seconds within a tenth of the median second. Trend: from the first second to the last. In \
-         noise alone each test finds something in one trial of a hundred.",
+        "Ranges over trials; n is the number of trials. Score: share of seconds within 10 % of the median \
+         second. Trend: from the first second to the last. With noise alone, each test reports something in \
+         about one trial in a hundred.",
     );
 }
 

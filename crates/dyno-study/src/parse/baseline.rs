@@ -8,6 +8,7 @@ use super::vary::{ReadFactor, option_level, setting_level};
 use super::workload::NamedWorkload;
 use crate::keys::{BASELINE, names};
 use crate::nearest::{did_you_mean, list};
+use crate::plan::OWN_BASELINE;
 use crate::{Diagnostic, Factor};
 
 /// Reads the baseline's level of each factor that it names.
@@ -68,7 +69,8 @@ impl Reader<'_, '_> {
         };
         let Some(level) = self.read_level(entry, read) else { return };
         let levels = read.factor.levels();
-        if !levels.contains(&level) {
+        let is_own = name == "database" && level == OWN_BASELINE;
+        if !levels.contains(&level) && !is_own {
             if read.is_reported(&level) {
                 return;
             }

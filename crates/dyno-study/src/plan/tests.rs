@@ -71,6 +71,18 @@ fn named_factors_are_compared_within_the_levels_of_the_others() {
 }
 
 #[test]
+fn each_product_may_have_a_baseline_of_its_own() {
+    let text = "title = 'x'\n[database.maria]\nproduct = 'mariadb'\n[database.maria-tuned]\nlike = 'maria'\n\
+                [database.pg]\nproduct = 'postgresql'\n[database.pg-tuned]\nlike = 'pg'\n\
+                [workload.oltp_read_only]\n[design]\nworkload = 'oltp_read_only'\n\
+                baseline = { database = 'own' }\n\
+                vary = { database = ['maria', 'pg', 'pg-tuned', 'maria-tuned'] }\n";
+    let plan = plan(&study(text), Seed(1));
+    let baselines: Vec<Option<usize>> = plan.variants.iter().map(|one| one.baseline).collect();
+    assert_eq!(baselines, [None, None, Some(1), Some(0)]);
+}
+
+#[test]
 fn settings_and_options_of_the_levels_are_in_the_variant() {
     let plan = plan(&study(FULL_STUDY), Seed(1));
     assert_eq!(plan.variants.len(), 8);

@@ -13,9 +13,12 @@ settings = { service_time = "1ms" }
 [database.slow]
 like = "fast"
 settings = { service_time = "1.5ms" }
+[database.slowest]
+like = "fast"
+settings = { service_time = "2ms" }
 [workload.oltp_point_select]
 [design]
-vary = { database = ["fast", "slow"], clients = [1, 4, 16] }
+vary = { database = ["fast", "slow", "slowest"], clients = [1, 4, 16] }
 repetitions = 4
 warm_up = "2s"
 duration = "15s"
@@ -59,4 +62,125 @@ fn the_page_opens_and_shows_what_the_findings_say() {
         let size = std::fs::metadata(&picture).unwrap().len();
         assert!(size > 30_000, "the {theme} picture has only {size} bytes");
     }
+}
+
+/// Uses the page as a reader would, by keys, and writes what came of it where the test reads it.
+const DRIVER: &str = r##"<script>
+addEventListener("load", async () => {
+  const seen = { saved: [], copied: [] };
+  const blobs = new Map();
+  URL.createObjectURL = blob => { const name = "blob:" + blobs.size; blobs.set(name, blob); return name; };
+  HTMLAnchorElement.prototype.click = function () { seen.saved.push({ name: this.download, href: this.href.slice(0, 30), key: this.href }); };
+  Object.defineProperty(navigator, "clipboard", { value: { writeText: text => { seen.copied.push(text); return Promise.resolve(); } } });
+  const wait = ms => new Promise(done => setTimeout(done, ms));
+  const press = (target, key, more) => {
+    target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+    target.dispatchEvent(new KeyboardEvent("keyup", { key: more?.shiftKey ? "Shift" : key, bubbles: true, ...(more?.hold ? { key } : {}) }));
+  };
+  const choose = name => [...document.querySelectorAll(".menu [role=menuitem]")].find(item => item.textContent === name).click();
+  const chart = document.querySelector("#load .charts svg.ch");
+  chart.focus();
+  press(chart, "m");
+  seen.items = [...document.querySelectorAll(".menu [role=menuitem]")].map(item => item.textContent);
+  seen.focused = document.activeElement.getAttribute("role");
+  press(document.activeElement, "Escape");
+  seen.closed = document.querySelector(".menu").hidden && document.activeElement === chart;
+  for (const name of ["Picture (SVG)", "Picture (PNG)", "Data as drawn (CSV)", "Copy link to this chart"]) {
+    press(chart, "m");
+    choose(name);
+    await wait(300);
+  }
+  press(chart, "ArrowDown");
+  seen.moved = document.activeElement !== chart && document.activeElement.matches("svg.ch");
+  const tools = document.querySelector("#load .bases").closest(".scroll").previousElementSibling.querySelector(".more");
+  for (const name of ["Copy as text", "Copy as Markdown", "Copy as CSV"]) {
+    tools.click();
+    choose(name);
+    await wait(50);
+  }
+  const line = document.querySelector("#seconds .panel.on svg.ch");
+  line.focus();
+  press(line, "ArrowRight", { shiftKey: true, hold: true });
+  for (let i = 0; i < 4; i++) press(line, "ArrowRight", { shiftKey: true, hold: true });
+  line.dispatchEvent(new KeyboardEvent("keyup", { key: "Shift", bubbles: true }));
+  seen.stretch = document.querySelector("#seconds .panel.on .stretch").textContent;
+  const base = document.getElementById("base");
+  base.value = "1";
+  base.dispatchEvent(new Event("change"));
+  seen.base = [...document.querySelectorAll(".bases")][0].innerText;
+  seen.note = [...document.querySelectorAll(".base-note")].filter(note => !note.hidden).map(note => note.dataset.of);
+  seen.hash = location.hash;
+  const isSeen = e => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== "hidden";
+  seen.stops = [...document.querySelectorAll("a[href],button,select,input,summary,[tabindex]")]
+    .filter(e => e.tabIndex >= 0 && !e.disabled && isSeen(e)).length;
+  for (const one of seen.saved) if (blobs.has(one.key)) one.text = await blobs.get(one.key).text();
+  const pre = document.createElement("pre");
+  pre.id = "driven";
+  pre.textContent = JSON.stringify(seen);
+  document.body.appendChild(pre);
+});
+</script></body>"##;
+
+#[test]
+fn charts_and_tables_can_be_taken_away_by_keys_alone() {
+    let bench = Workbench::new();
+    bench.write("study.toml", STUDY);
+    bench.dyno_good(&["run", "study.toml"]);
+    let page = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
+    bench.write("driven.html", &page.replace("</body>", DRIVER));
+    let url = format!("file://{}", bench.path("driven.html").display());
+    let dom = chromium(&bench.path(""), &["--dump-dom", &url]);
+    let at = dom.find("<pre id=\"driven\">").expect("the script came to its end");
+    let text = &dom[at + "<pre id=\"driven\">".len()..];
+    let text = text[..text.find("</pre>").unwrap()].replace("&lt;", "<").replace("&gt;", ">");
+    let seen: serde_json::Value = serde_json::from_str(&text.replace("&amp;", "&")).unwrap();
+    assert_eq!(seen["items"].as_array().unwrap().len(), 5, "{seen:#}");
+    assert_eq!(seen["focused"], "menuitem");
+    assert_eq!((&seen["closed"], &seen["moved"]), (&true.into(), &true.into()), "{seen:#}");
+    let saved = |ending: &str| {
+        let all = seen["saved"].as_array().unwrap().iter();
+        all.clone()
+            .find(|one| one["name"].as_str().unwrap().ends_with(ending))
+            .unwrap_or_else(|| panic!("no {ending} was saved: {seen:#}"))
+            .clone()
+    };
+    // The picture stands alone: its title, the legend, and no reference to the page.
+    let svg = saved(".svg")["text"].as_str().unwrap().to_owned();
+    assert!(svg.contains("Throughput by clients") && svg.contains("slowest"), "{svg}");
+    assert!(!svg.contains("<use") && !svg.contains("var(--"), "{svg}");
+    assert!(saved(".png")["href"].as_str().unwrap().starts_with("data:image/png;base64,"));
+    let csv = saved(".csv")["text"].as_str().unwrap().to_owned();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next().unwrap()[..27], *"variant,step,value,low,high");
+    assert_eq!(lines.count(), 9, "three variants at three loads: {csv}");
+    let copied: Vec<&str> =
+        seen["copied"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert!(copied[0].contains("chart="), "{copied:?}");
+    assert!(copied[1].starts_with("Variant") && copied[2].starts_with("| Variant |"), "{copied:?}");
+    assert!(copied[3].starts_with("Variant,"), "{copied:?}");
+    assert!(!seen["stretch"].as_str().unwrap().contains("whole"), "{seen:#}");
+    // Against `slow`, `fast` has an estimate and no verdict.
+    let base = seen["base"].as_str().unwrap();
+    assert!(base.contains("baseline") && base.contains('…'), "{base}");
+    assert_eq!(seen["note"][0], "other");
+    assert!(seen["hash"].as_str().unwrap().contains("base=1"), "{seen:#}");
+    assert!(seen["stops"].as_u64().unwrap() < 60, "{} stops of the tab key", seen["stops"]);
+}
+
+#[test]
+fn on_paper_the_page_is_short() {
+    let bench = Workbench::new();
+    bench.write("study.toml", STUDY);
+    bench.dyno_good(&["run", "study.toml"]);
+    let page = bench.path("runs/study/report.html");
+    let pdf = bench.path("page.pdf");
+    let print = format!("--print-to-pdf={}", pdf.display());
+    chromium(
+        &bench.path(""),
+        &["--no-pdf-header-footer", &print, &format!("file://{}", page.display())],
+    );
+    let bytes = std::fs::read(&pdf).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    let pages = text.matches("/Type /Page\n").count();
+    assert!((1..=4).contains(&pages), "{pages} pages");
 }
