@@ -171,6 +171,10 @@ pub(crate) fn longest(trial: &TrialStep<'_>, times: &Times, kinds: &[String]) ->
 
 /// Mean, lowest and highest second of each kind, for each variant.
 fn table(out: &mut Markup, panel: &Panel<'_>, found: &[(Group, Seconds)]) {
+    // A record of before commits were counted in tenths of seconds has no rates by kind.
+    if found.iter().all(|(_, seconds)| seconds.rates.is_empty()) {
+        return;
+    }
     out.raw("<div class=\"scroll\"><table><caption>Seconds by kind of transaction</caption>");
     out.raw("<thead><tr><th scope=\"col\">Rate</th><th scope=\"col\">Variant</th>");
     for title in ["Mean", "Lowest second", "Highest second", "Seconds without any", "Longest"] {
