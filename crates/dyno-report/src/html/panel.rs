@@ -21,7 +21,7 @@ use crate::view::View;
 const LIGHT_LINES_MAX: usize = 16;
 
 /// Bytes that all paths of one-second charts together should stay below.
-const PATHS_BYTES: usize = 4_300_000;
+const PATHS_BYTES: usize = 5_000_000;
 
 /// About the bytes of a path without its points, and its share of its chart.
 const PATH_BYTES: usize = 90;
