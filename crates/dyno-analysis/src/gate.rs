@@ -17,7 +17,7 @@ use crate::statistics::Effect;
 use crate::words::percent;
 use crate::{Cell, Findings, Metric, TrialFacts};
 
-pub use decide::{GateCall, GateDecision, GateInput, decide_gate};
+pub use decide::{GateCall, GateDecision, GateInput, decide_gate, gate_calls};
 
 #[cfg(test)]
 mod tests;

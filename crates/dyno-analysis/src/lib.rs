@@ -40,6 +40,6 @@ pub use findings::{
     NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,
     TrialFacts, TrialSearch, VariantFacts, Verdict,
 };
-pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate};
+pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::same_runs;
 pub use stalls::{Moved, StallFacts};

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use dyno_analysis::statistics::{Effect, pooled_errors};
-use dyno_analysis::{GateCall, GateInput, decide_gate};
+use dyno_analysis::{GateCall, GateInput, gate_calls};
 use dyno_units::{RandomStream, Seed};
 
 use crate::{RULE, head, percent};
 
-const STUDIES: u32 = 4_000;
+const STUDIES: u32 = 2_000;
 
 /// One line of the table: one candidate against one baseline.
 #[derive(Clone, Copy)]
@@ -75,10 +75,10 @@ fn rates(setup: Setup, harm: f64) -> (u32, u32) {
                 }
             }));
         }
-        let decisions = decide_gate(&inputs, &RULE);
-        let is_worse = decisions.iter().any(|one| one.call == GateCall::Worse);
-        let mut required = decisions.iter().zip(&inputs).filter(|(_, input)| input.is_required);
-        let is_passed = !is_worse && required.all(|(one, _)| one.call == GateCall::NoWorse);
+        let calls = gate_calls(&inputs, &RULE);
+        let is_worse = calls.iter().any(|(call, _)| *call == GateCall::Worse);
+        let mut required = calls.iter().zip(&inputs).filter(|(_, input)| input.is_required);
+        let is_passed = !is_worse && required.all(|((call, _), _)| *call == GateCall::NoWorse);
         stopped += u32::from(is_worse);
         passed += u32::from(is_passed);
     }

@@ -57,18 +57,28 @@ pub struct GateDecision {
 ///   is at most 1 − confidence, and the harm that was measured is not below the band. If nothing is
 ///   worse, any such call has a probability of at most 5 %.
 pub fn decide_gate(inputs: &[GateInput], rule: &Rule) -> Vec<GateDecision> {
+    let n_required = inputs.iter().filter(|one| one.is_required).count();
+    let decide = |(one, (call, limit)): (&GateInput, (GateCall, Option<f64>))| {
+        let open = one.harm.filter(|_| call == GateCall::Open && one.is_required);
+        let needed = open.and_then(|harm| repetitions_needed(&harm, rule, (one.level, n_required)));
+        GateDecision { call, limit, repetitions_needed: needed }
+    };
+    inputs.iter().zip(gate_calls(inputs, rule)).map(decide).collect()
+}
+
+/// The calls of [`decide_gate`] with the most harm that is not excluded, and nothing of what more it
+/// would take.
+pub fn gate_calls(inputs: &[GateInput], rule: &Rule) -> Vec<(GateCall, Option<f64>)> {
     let whole = 1.0 - rule.confidence;
     let p_values: Vec<f64> = inputs
         .iter()
         .filter_map(|one| Some((p_of_no_harm(&one.harm?) * whole / one.level).min(1.0)))
         .collect();
     let mut corrected = holm(&p_values).into_iter();
-    let n_required = inputs.iter().filter(|one| one.is_required).count();
-    let decide = |one: &GateInput| {
-        let open = GateDecision { call: GateCall::Open, limit: None, repetitions_needed: None };
+    let call = |one: &GateInput| {
         let Some(harm) = one.harm else {
             let call = if one.is_total_loss { GateCall::Worse } else { GateCall::Open };
-            return GateDecision { call, ..open };
+            return (call, None);
         };
         let p = corrected.next().expect("one corrected value for each known effect");
         let limit =
@@ -80,16 +90,9 @@ pub fn decide_gate(inputs: &[GateInput], rule: &Rule) -> Vec<GateDecision> {
         } else {
             GateCall::Open
         };
-        let is_needed = call == GateCall::Open && one.is_required;
-        GateDecision {
-            call,
-            limit: Some(limit),
-            repetitions_needed: is_needed
-                .then(|| repetitions_needed(&harm, rule, (one.level, n_required)))
-                .flatten(),
-        }
+        (call, Some(limit))
     };
-    inputs.iter().map(decide).collect()
+    inputs.iter().map(call).collect()
 }
 
 /// The one-sided p-value of no harm.
@@ -179,10 +182,10 @@ mod tests {
                 GateInput { harm: effect, is_required: required, ..input(0.0, 1.0, 3) }
             };
             let inputs: Vec<GateInput> = (0..4).flat_map(|_| [one(true), one(false)]).collect();
-            let calls = decide_gate(&inputs, &RULE);
-            let is_worse = calls.iter().any(|d| d.call == GateCall::Worse);
+            let calls = gate_calls(&inputs, &RULE);
+            let is_worse = calls.iter().any(|(call, _)| *call == GateCall::Worse);
             let mut required = calls.iter().zip(&inputs).filter(|(_, i)| i.is_required);
-            let passes = !is_worse && required.all(|(d, _)| d.call == GateCall::NoWorse);
+            let passes = !is_worse && required.all(|((call, _), _)| *call == GateCall::NoWorse);
             passed += u32::from(passes);
             worse += u32::from(is_worse);
         }
@@ -216,8 +219,8 @@ mod tests {
                 GateInput { harm: Effect::paired(&pairs, 0.0), ..open }
             };
             let inputs: Vec<GateInput> = (0..4).map(|_| one()).collect();
-            let all = decide_gate(&inputs, &RULE);
-            passed += u32::from(all.iter().all(|d| d.call == GateCall::NoWorse));
+            let all = gate_calls(&inputs, &RULE);
+            passed += u32::from(all.iter().all(|(call, _)| *call == GateCall::NoWorse));
         }
         assert!((760..=900).contains(&passed), "{passed} of 1000 with {needed}");
     }
