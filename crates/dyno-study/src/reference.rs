@@ -115,8 +115,9 @@ pub fn markdown(vocabulary: &Vocabulary) -> String {
         `dyno bench WORKLOAD --help` explains them, with their defaults; in a study they are written \
         with underscores.\n\n| workload | what it does | options |\n|---|---|---|\n";
     for word in &vocabulary.workloads {
-        let options: Vec<String> =
+        let mut options: Vec<String> =
             word.options.iter().map(|option| format!("`{}`", option.name)).collect();
+        options.sort_unstable();
         out += &format!("| `{}` | {} | {} |\n", word.name, cell(&word.summary), options.join(", "));
     }
     out

@@ -99,6 +99,14 @@ fn the_schema_is_json_and_the_one_beside_the_studies_is_current() {
 }
 
 #[test]
+fn the_reference_of_the_study_file_is_current() {
+    let printed = Workbench::new().dyno_good(&["schema", "--format", "markdown"]).out;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/study.md");
+    let kept = std::fs::read_to_string(path).unwrap();
+    assert!(kept == printed, "run `dyno schema --format markdown > docs/study.md`");
+}
+
+#[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let answer = Workbench::new().dyno_good(&["completions", shell]);
