@@ -80,7 +80,7 @@ fn limits_that_cannot_be_searched_are_refused() {
         assert_ne!(answer.code, 0);
         assert!(answer.err.contains(part), "{}", answer.err);
     };
-    check(&["--find-rate", "p99 < 20ms"], "write it like");
+    check(&["--find-rate", "p99 > 20ms"], "write it like");
     check(&["--find-rate", "p99 <= 2s"], "at least 10 times the limit");
     check(&["--find-rate", "p99 <= 2ms", "--find-clients", "p99 <= 2ms"], "cannot be used with");
     check(&["--find-rate", "p99 <= 2ms", "--rate", "5"], "cannot be used with");
