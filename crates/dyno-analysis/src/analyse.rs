@@ -17,6 +17,7 @@ use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Kinship};
 use crate::kinds::{kind_comparisons, kinds};
 use crate::main_metric::main_metric;
+use crate::requirements::requirements;
 use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
@@ -90,6 +91,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         comparisons: comparisons(&joined, &measured, &levels, Seed(options.seed)),
         other_effects: other_effects(&joined, &measured, &levels),
         concurrency: concurrency(&joined, &steps, &measured, &levels),
+        void_blocks: runs.iter().flat_map(|run| run.voids.clone()).collect(),
         searches: searches(&joined),
         scaling: Vec::new(),
         stopping: stopping::facts(runs, &joined, &rule),
@@ -109,6 +111,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         steps,
         ..Findings::default()
     };
+    findings.requirements = requirements(runs, &findings.cells);
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
     findings.cost = cost(&joined, &findings.cells, &measured, &levels);
     tell_unneeded(&mut findings, &joined, runs);

@@ -59,6 +59,7 @@ pub(crate) fn caveats(
     caveats.extend(alike::caveats(joined, findings));
     caveats.extend(course::caveats(joined, measured, findings));
     caveats.extend(differences::caveats(joined, measured, findings));
+    caveats.extend(crate::voiding::caveat(&findings.void_blocks));
     caveats.extend(law::law_misses(findings));
     caveats.extend(joined::caveats(joined, findings));
     caveats.extend(simulated(joined));

@@ -44,6 +44,12 @@ pub struct Findings {
     pub other_effects: Vec<OtherEffect>,
     /// Low (clients ≤ CPUs) and high (clients > CPUs) concurrency, where steps of both kinds exist.
     pub concurrency: Vec<GroupComparison>,
+    /// What the study demands of each variant at each step, and whether it is met.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<crate::RequirementFacts>,
+    /// Blocks that were void because the host was disturbed, and were measured again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub void_blocks: Vec<dyno_record::VoidBlock>,
     /// Searches for the highest load under a limit, one for each trial and step that searched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<TrialSearch>,

@@ -40,6 +40,8 @@ pub(crate) fn run(
     }
     let manifest = Manifest {
         stopping: None,
+        voiding: None,
+        requirements: Vec::new(),
         format: FORMAT,
         dyno: "0.1.0".to_owned(),
         title: "Is it faster?".to_owned(),
@@ -62,7 +64,7 @@ pub(crate) fn run(
         extensions: Vec::new(),
         study_source: String::new(),
     };
-    Run { folder: PathBuf::from("runs/first"), manifest, trials }
+    Run { folder: PathBuf::from("runs/first"), manifest, trials, voids: Vec::new() }
 }
 
 fn variant(idx: usize, name: &str) -> VariantRecord {
@@ -187,6 +189,12 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
         )]),
         search: None,
     }
+}
+
+/// Turns a step into one of this throughput; its readings stay.
+pub(crate) fn at_rate(step: &mut StepSummary, throughput: f64) {
+    let readings = std::mem::take(&mut step.readings);
+    *step = StepSummary { readings, ..step_summary(step.step, throughput, 4.0 / throughput) };
 }
 
 /// Makes a trial a failed one.

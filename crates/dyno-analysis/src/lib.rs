@@ -22,6 +22,7 @@ mod join;
 pub mod kinds;
 mod main_metric;
 pub mod readings;
+pub mod requirements;
 pub mod scaling;
 mod searches;
 mod settings;
@@ -30,6 +31,7 @@ pub mod statistics;
 pub mod stopping;
 pub mod time;
 pub mod tpcc;
+pub mod voiding;
 mod words;
 
 pub use analyse::{Options, analyse, analyse_against};
@@ -42,4 +44,5 @@ pub use findings::{
 };
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::same_runs;
+pub use requirements::{RequirementFacts, RequirementOutcome};
 pub use stalls::{Moved, StallFacts};

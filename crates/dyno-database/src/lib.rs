@@ -16,6 +16,7 @@ pub mod postgresql;
 mod private;
 mod probe;
 mod server;
+mod settings_check;
 pub mod sqlite;
 mod transport;
 mod version;
@@ -37,5 +38,6 @@ pub use server::{
     AttachOptions, DeployError, ProductSpec, Server, ServerFacts, ServerSpec, attach, products,
     refused_setting, start, start_on, thread_group,
 };
+pub use settings_check::check_settings;
 pub use transport::stop_waiting;
 pub use version::version_fits;

@@ -1,6 +1,8 @@
 //! How much disk a plan's data sets will take, before anything is made.
 
-use dyno_study::Plan;
+use std::collections::HashMap;
+
+use dyno_study::{Plan, Variant, WorkloadChoice};
 use dyno_workload::{Dialect, Row};
 
 use crate::manifest::{make_workload, own_steps};
@@ -12,37 +14,75 @@ pub struct ExpectedData {
     pub rows: u64,
     /// Bytes: rows as text, and for each one [`ROW_OVERHEAD`] for headers and an index entry.
     pub bytes: u64,
+    /// Whether tables are filled before the first step, rather than by the workload's own steps.
+    pub is_populated: bool,
 }
 
 /// Bytes a row takes beside its own text: row and page headers, and one secondary index entry.
 const ROW_OVERHEAD: u64 = 45;
 
+/// Bytes of a row that a workload's own steps insert, its secondary index entries included: the Insert
+/// Benchmark's.
+const LOADED_ROW_BYTES: u64 = 200;
+
 /// Rows looked at to tell a table's mean row.
 const SAMPLE_ROWS: u64 = 50;
 
+/// Rows looked at for all variants together, about: a plan may have very many of them.
+const SAMPLE_ROWS_ALL: u64 = 200_000;
+
 /// The data set of each variant of the plan.
 pub fn expected_disk(plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
-    plan.variants
-        .iter()
-        .map(|variant| {
-            let workload = make_workload(variant, plan.seed)?;
-            own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
-            let mut data = ExpectedData { rows: 0, bytes: 0 };
-            let (mut row, mut text) = (Row::new(), Vec::new());
-            // Rows do not depend on the dialect; only the statements that make the tables do.
-            for (idx, table) in workload.tables(Dialect::MySql).iter().enumerate() {
-                let sampled = table.rows.min(SAMPLE_ROWS);
+    let n_variants = plan.variants.len().max(1) as u64;
+    let samples = (SAMPLE_ROWS_ALL / n_variants).clamp(1, SAMPLE_ROWS);
+    let mut known: HashMap<&WorkloadChoice, ExpectedData> = HashMap::new();
+    let mut all = Vec::with_capacity(plan.variants.len());
+    for variant in &plan.variants {
+        let data = match known.get(variant.workload.as_ref()) {
+            Some(data) => *data,
+            None => {
+                let data = expected(plan, variant, samples)?;
+                known.insert(&variant.workload, data);
+                data
+            }
+        };
+        all.push(data);
+    }
+    Ok(all)
+}
+
+/// The data set of one variant, from so many rows of each kind of table.
+fn expected(plan: &Plan, variant: &Variant, samples: u64) -> anyhow::Result<ExpectedData> {
+    let workload = make_workload(variant, plan.seed)?;
+    own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
+    let mut data = ExpectedData { rows: 0, bytes: 0, is_populated: false };
+    let (mut row, mut text) = (Row::new(), Vec::new());
+    // Tables of the same columns and size have alike rows.
+    let mut means: Vec<((Vec<&str>, u64), u64)> = Vec::new();
+    // Rows do not depend on the dialect; only the statements that make the tables do.
+    for (idx, table) in workload.tables(Dialect::MySql).into_iter().enumerate() {
+        let shape = (table.columns, table.rows);
+        let mean = match means.iter().find(|(known, _)| *known == shape) {
+            Some((_, mean)) => *mean,
+            None => {
+                let sampled = shape.1.min(samples);
                 text.clear();
                 for nth in 0..sampled {
                     row.clear();
-                    workload.fill_row(idx, nth * (table.rows / sampled), &mut row);
+                    workload.fill_row(idx, nth * (shape.1 / sampled), &mut row);
                     row.write_tab_separated(&mut text);
                 }
                 let mean = text.len() as u64 / sampled.max(1);
-                data.rows += table.rows;
-                data.bytes += table.rows * (mean + ROW_OVERHEAD);
+                means.push((shape.clone(), mean));
+                mean
             }
-            Ok(data)
-        })
-        .collect()
+        };
+        data.rows += shape.1;
+        data.bytes += shape.1 * (mean + ROW_OVERHEAD);
+    }
+    data.is_populated = data.rows > 0;
+    let loaded = workload.rows_of_steps();
+    data.rows += loaded;
+    data.bytes += loaded * LOADED_ROW_BYTES;
+    Ok(data)
 }

@@ -6,6 +6,7 @@
 mod audit;
 mod calibration;
 mod canary;
+mod check;
 mod data;
 pub mod datasets;
 mod deploy;
@@ -23,10 +24,13 @@ mod simulated;
 mod stopping;
 mod telling;
 mod trial;
+mod voiding;
 
 pub use calibration::{CalibratedRate, Calibration};
+pub use check::check_settings;
 pub use deploy::products;
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::make_manifest;
 pub use run::{Lab, RunEnd, RunOrder, run};
 pub use stopping::Decide;
+pub use voiding::Void;

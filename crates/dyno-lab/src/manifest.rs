@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RoleRecord, SearchRecord,
-    StepRecord, StoppingRecord, TrialPlan, VariantRecord,
+    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
+    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
     Arrivals, Database, Design, Frame, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product,
-    Search, Sought, Study, UserProbe, Variant,
+    Requirement, Search, Sought, Study, UserProbe, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, Seed, SettingValue, redact_command, redact_secrets, redact_setting,
@@ -100,6 +100,8 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         // They decide what is made of trials, how many are done now, and where; not what they are.
         threshold: _,
         budget: _,
+        void_repeats: _,
+        requirements: _,
         reuse: _,
         data_folder: _,
     } = &study.design;
@@ -150,6 +152,8 @@ pub fn make_manifest(
             repetitions_min,
             repetitions_max: design.repetitions,
         }),
+        voiding: crate::voiding::rule(design),
+        requirements: design.requirements.iter().map(requirement_record).collect(),
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
@@ -186,6 +190,14 @@ pub fn make_manifest(
     };
     manifest.fingerprint = fingerprint(&manifest)?;
     Ok(manifest)
+}
+
+fn requirement_record(requirement: &Requirement) -> RequirementRecord {
+    RequirementRecord {
+        text: requirement.to_string(),
+        measure: requirement.measure().to_owned(),
+        bound: requirement.bound(),
+    }
 }
 
 /// What all trials are run with and neither variants nor steps tell.

@@ -1,6 +1,6 @@
 //! The run: all trials of a plan, those that have ended already left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::failures::{Failure, Failures, is_disk_full};
 use crate::stopping::{Decide, Stopping};
 use crate::telling::Telling;
 use crate::trial::{self, TrialEnd};
+use crate::voiding::{self, Void};
 
 /// What the lab works with.
 pub struct Lab {
@@ -56,6 +57,8 @@ pub struct RunOrder<'a> {
     pub decide: Option<Decide<'a>>,
     /// Whether trials that have failed are done again; what they left is kept.
     pub retry_failed: bool,
+    /// Who says which blocks are void, where the plan wants that.
+    pub void: Option<Void<'a>>,
     /// The run directory; holds an earlier part of the same run, or nothing yet.
     pub folder: PathBuf,
 }
@@ -101,12 +104,14 @@ pub fn run(
     for message in login_warnings(order.plan) {
         telling.of_run(&mut record, EventKind::Noted { message })?;
     }
-    let (ended, mut failures, failed_before) = history(&record, order.retry_failed);
+    voiding::set_aside(order, &mut telling, &mut record)?;
+    let (mut ended, mut failures, failed_before) = history(&record, order.retry_failed);
     let began = lab.clock.now();
     let mut end = RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() };
     let mut longest = order.plan.trial_time_least();
     let mut stopping = Stopping::new(order.plan, &order.folder, order.decide);
-    for planned in &order.plan.trials {
+    let mut queue: VecDeque<&PlannedTrial> = order.plan.trials.iter().collect();
+    while let Some(planned) = queue.pop_front() {
         // Of what is over it was told when it came.
         let is_over = ended.iter().any(|number| *number >= planned.number);
         for event in stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
@@ -163,6 +168,12 @@ pub fn run(
             break;
         }
         longest = Nanoseconds(longest.0.max(lab.clock.now().saturating_sub(now).0));
+        if queue.front().is_none_or(|next| next.block != planned.block) {
+            // Void trials are done again after all others, in the order of their block.
+            let again = voiding::set_aside(order, &mut telling, &mut record)?;
+            ended.retain(|number| !again.contains(number));
+            queue.extend(order.plan.trials.iter().filter(|one| again.contains(&one.number)));
+        }
     }
     tell_not_begun(&end, &mut telling, &mut record)?;
     Ok(end)

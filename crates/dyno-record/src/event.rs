@@ -236,6 +236,13 @@ pub enum EventKind {
         /// Why.
         why: String,
     },
+    /// A block is void, because the host was disturbed while it ran; it is measured again.
+    BlockVoided {
+        /// The block.
+        block: u32,
+        /// Why.
+        why: String,
+    },
     /// A server left over from an earlier, killed run was ended.
     LeftoverEnded {
         /// What and where.

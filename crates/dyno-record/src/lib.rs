@@ -18,6 +18,7 @@ mod readings;
 mod sqlite;
 mod summary;
 mod times;
+mod voids;
 mod writer;
 
 pub use counts::EncodedCounts;
@@ -27,8 +28,9 @@ pub use growth::VERSION as FINGERPRINT_VERSION;
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{
-    Environment, Extension, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price, RoleRecord,
-    SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
+    Environment, Extension, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price,
+    RequirementRecord, RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan,
+    VariantRecord, VoidingRecord,
 };
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
@@ -37,6 +39,7 @@ pub use summary::{
     RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
+pub use voids::{VoidBlock, VoidTrial};
 pub use writer::{
     FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,
 };

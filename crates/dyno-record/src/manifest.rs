@@ -33,6 +33,12 @@ pub struct Manifest {
     /// When variants are repeated no more before all trials are done, if the study wants that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingRecord>,
+    /// What the study demands of every variant at every step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<RequirementRecord>,
+    /// When blocks are void and measured again; none where they never are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voiding: Option<VoidingRecord>,
     /// Where it ran.
     pub environment: Environment,
     /// What the design gives to all trials alike and no step tells, by its key in the study file:
@@ -103,6 +109,32 @@ pub struct Price {
     pub amount: f64,
     /// Of what: `USD`, `EUR`.
     pub currency: String,
+}
+
+/// A demand of the study on every variant at every step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequirementRecord {
+    /// What is demanded, in words: `p99 ≤ 20 ms`, `throughput ≥ 1000/s`.
+    pub text: String,
+    /// Of what: `throughput` (which must not be less), or a statistic of response times (which must
+    /// not be longer): `mean`, `p50`, `p95`, `p99`, `p99.9`, `max`.
+    pub measure: String,
+    /// Transactions per second, or microseconds.
+    pub bound: f64,
+}
+
+/// When a block is void because the host was disturbed, as planned: how much worse than at the
+/// quietest trial of the same variant something may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VoidingRecord {
+    /// Share of all CPUs that the hypervisor gave to others, as a fraction.
+    pub steal: f64,
+    /// Share of all CPUs that other processes used, as a fraction.
+    pub others: f64,
+    /// How much longer the canary took, as a fraction.
+    pub canary: f64,
+    /// Most blocks that are measured again.
+    pub repeats_max: u32,
 }
 
 /// When a run stops repeating variants, as planned.

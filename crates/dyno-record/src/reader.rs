@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::consistency::check_trial;
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
+use crate::voids::{VoidBlock, read_voids};
 use crate::writer::{CHECKSUMS, MANIFEST, READINGS, SUMMARY};
 use crate::{FORMAT, Manifest, TrialOutcome, TrialSummary, beside};
 
@@ -21,6 +22,9 @@ pub struct Run {
     pub manifest: Manifest,
     /// The trials that have ended, by number.
     pub trials: Vec<TrialSummary>,
+    /// Blocks that were void, in the order in which they became so. Their trials are not among
+    /// `trials`; those that took their place are.
+    pub voids: Vec<VoidBlock>,
 }
 
 /// A record that could not be read.
@@ -74,7 +78,8 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
             advise(ReadError::new(folder, what))
         })?;
     }
-    Ok(Run { folder: folder.to_owned(), manifest, trials })
+    let voids = read_voids(folder)?;
+    Ok(Run { folder: folder.to_owned(), manifest, trials, voids })
 }
 
 /// The digests that were noted when a trial ended, by file name; none in records of before that.
@@ -177,7 +182,8 @@ pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_aside = [".unfinished-", ".failed-"].iter().any(|aside| name.contains(aside));
+            let is_aside =
+                [".unfinished-", ".failed-", ".void-"].iter().any(|aside| name.contains(aside));
             (!is_aside).then_some(())?;
             Some((name.split('-').next()?.parse().ok()?, entry.path()))
         })

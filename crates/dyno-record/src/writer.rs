@@ -24,6 +24,7 @@ use crate::growth::grown;
 use crate::lock::{LOCK, RunLock};
 use crate::reader::{read_manifest, read_outcome, trial_folders};
 use crate::readings::ReadingsLog;
+use crate::voids::{VoidBlock, set_aside};
 use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
 
 /// A record that could not be written.
@@ -230,6 +231,12 @@ impl RunWriter {
         trial_folders(&self.folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
     }
 
+    /// Makes these blocks void, and sets their trials aside, so that they are measured again; and
+    /// those of blocks that became void before a run was killed. Returns the numbers of the trials.
+    pub fn void(&mut self, blocks: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
+        set_aside(&self.folder, blocks)
+    }
+
     /// Appends to the run's own events (outside of trials).
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
         self.events.json(event)
@@ -421,7 +428,7 @@ fn digest_of(path: &Path) -> std::io::Result<String> {
 }
 
 /// Writes a JSON file so that it is there whole or not at all.
-fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), WriteError> {
+pub(crate) fn write_whole<T: Serialize>(path: &Path, value: &T) -> Result<(), WriteError> {
     let text = to_json(path, value)?;
     write_replacing(path, &text).map_err(|e| WriteError::io(path, &e))
 }

@@ -6,6 +6,10 @@ use annotate_snippets::{
 
 use dyno_units::{mask_secrets, redact_secrets};
 
+/// Most problems that are rendered: whoever has more begins with these, and each takes a walk
+/// through the source.
+const SHOWN_MAX: usize = 50;
+
 /// One problem, pointing at a stretch of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -58,8 +62,13 @@ fn render_by(
 ) -> String {
     // As long as the source in bytes, so that the spans still fit.
     let masked = mask_secrets(source);
-    let parts: Vec<String> =
-        diagnostics.iter().map(|one| render_one(renderer, file_name, &masked, one)).collect();
+    let shown = diagnostics.iter().take(SHOWN_MAX);
+    let mut parts: Vec<String> =
+        shown.map(|one| render_one(renderer, file_name, &masked, one)).collect();
+    if diagnostics.len() > SHOWN_MAX {
+        let more = diagnostics.len() - SHOWN_MAX;
+        parts.push(format!("… and {more} more; mend these first"));
+    }
     let mut text = parts.join("\n\n");
     if !text.is_empty() {
         text.push('\n');
@@ -171,6 +180,17 @@ mod tests {
               | ^
         "#]],
         );
+    }
+
+    #[test]
+    fn a_flood_is_cut() {
+        let one = Diagnostic::new(0..1, "wrong");
+        let count = |n: usize| {
+            let text = render("study.toml", "a b", &vec![one.clone(); n]);
+            (text.matches("error: ").count(), text.contains("… and 7 more"))
+        };
+        assert_eq!(count(SHOWN_MAX), (SHOWN_MAX, false));
+        assert_eq!(count(SHOWN_MAX + 7), (SHOWN_MAX, true));
     }
 
     #[test]

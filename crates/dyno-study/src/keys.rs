@@ -42,6 +42,8 @@ pub(crate) enum Shape {
     Percentage,
     /// A limit on response times such as `"p99 <= 20ms"`.
     Limit,
+    /// Demands on the answer, one or a list: `"p99 <= 20ms"`, `"throughput >= 1000"`.
+    Requirements,
     /// Numbers of CPUs.
     Cpus,
     /// Settings by name.
@@ -155,9 +157,9 @@ pub(crate) const DATABASE: &[Key] = &[
     key(
         "settings",
         Shape::Settings,
-        "Settings by the product's own names. \"25%\" is a share of the host's memory; \"8GiB\" \
-         (powers of 1024) and \"500MB\" (powers of 1000) are sizes; other texts are passed on as they \
-         are.",
+        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \"8GiB\" \
+         (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other texts are passed on \
+         and mean what the product says: \"64MB\" is 64 × 1024² bytes to PostgreSQL.",
     ),
     with_default(
         "allow_existing_tables",
@@ -253,6 +255,21 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Integer(2, 1000),
         "Trials of each variant before the first one can be settled: 3 if not given (only with \
          stop = \"settled\").",
+    ),
+    with_default(
+        "void_blocks",
+        Shape::Words(&["repeat", "keep"]),
+        "\"repeat\"",
+        "Repeat: a block during which the host was disturbed (CPU time that the hypervisor took, \
+         other processes, a slow canary) is void and measured again, at most half of the blocks \
+         (with 3 or more repetitions, interleaved, without `stop`). Keep: all blocks count.",
+    ),
+    key(
+        "require",
+        Shape::Requirements,
+        "What every variant has to keep to at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, p99.9 or \
+         max) or \"throughput >= 1000\", or a list of such. `dyno run` ends with 1 where it is not met, \
+         and with 2 where the data do not decide.",
     ),
     with_default(
         "order",

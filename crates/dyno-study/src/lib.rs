@@ -11,6 +11,7 @@ mod nearest;
 mod parse;
 pub mod plan;
 pub mod reference;
+mod requirement;
 pub mod schema;
 mod search;
 mod steady;
@@ -20,9 +21,10 @@ mod vocabulary;
 pub use diagnostic::Diagnostic;
 pub use keys::{CLIENTS_MAX, PROBES};
 pub use nearest::nearest_words;
-pub use parse::parse;
+pub use parse::{parse, parse_setting};
 #[doc(inline)]
 pub use plan::{BlockOrder, Level, Plan, PlannedStep, PlannedTrial, Variant, plan, plan_in};
+pub use requirement::Requirement;
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{

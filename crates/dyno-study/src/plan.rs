@@ -58,6 +58,12 @@ pub struct Level {
     pub level: String,
 }
 
+/// Transactions per second of a client that goes as fast as it can, where nothing is known of it.
+pub const GUESSED_RATE: f64 = 100.0;
+
+/// Waits are guessed to take one part in so many of their limit.
+const GUESSED_SHARE: u64 = 10;
+
 /// One stretch of load inside a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedStep {
@@ -120,6 +126,31 @@ impl PlannedStep {
         Nanoseconds::from_secs(seconds as u64).min(self.duration)
     }
 
+    /// What it probably takes, wait for the engine's debt included: what a step of this name took
+    /// before (`measured`), or a guess. Of steps that end by quota, [`GUESSED_RATE`]; of waits a tenth
+    /// of their limit; of steps until steady, twice the time that they have to be steady.
+    fn time_likely(&self, rest: Nanoseconds, measured: Option<Nanoseconds>) -> Nanoseconds {
+        let settle = Nanoseconds(self.settle().0 / GUESSED_SHARE);
+        let load = match (measured, self.until_steady) {
+            (Some(measured), _) => (self.warm_up + measured).min(self.loaded_time(rest)),
+            (None, Some(window)) => self.warm_up + Nanoseconds(window.0 * 2).min(self.duration),
+            (None, None) if self.ends_by_quota() => self.quota_guess(),
+            (None, None) => self.loaded_time(rest),
+        };
+        settle + load
+    }
+
+    /// The time that quotas take where transactions without a rate come at [`GUESSED_RATE`].
+    fn quota_guess(&self) -> Nanoseconds {
+        let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
+        let times = own.outline.roles.iter().filter_map(|role| {
+            let rate = role.rate.filter(|rate| *rate > 0.0).unwrap_or(GUESSED_RATE);
+            Some(role.quota? as f64 / rate)
+        });
+        let seconds = times.fold(0.0, f64::max).ceil();
+        Nanoseconds::from_secs(seconds as u64).min(self.duration)
+    }
+
     /// Longest wait for the engine's debt, warm-up and measured time; for a search the expected
     /// time of all its probes, with `rest` between them.
     pub fn time(&self, rest: Nanoseconds) -> Nanoseconds {
@@ -158,6 +189,25 @@ impl Plan {
     /// The part of [`Plan::trial_time`] that is known beforehand.
     pub fn trial_time_least(&self) -> Nanoseconds {
         self.steps.iter().fold(self.rests(), |total, step| total + step.time_least(self.rest))
+    }
+
+    /// What one trial probably takes under load, at rest and in waits; `measured` is what steps of the
+    /// same name took before. Deploying and populating come on top.
+    pub fn trial_time_likely(&self, measured: &BTreeMap<String, Nanoseconds>) -> Nanoseconds {
+        let run_off = Nanoseconds(self.run_off.unwrap_or(Nanoseconds::ZERO).0 / GUESSED_SHARE);
+        let steps = self.steps.iter();
+        steps.fold(self.rests() + run_off, |total, step| {
+            total + step.time_likely(self.rest, measured.get(&step.name).copied())
+        })
+    }
+
+    /// What the whole run probably takes, with `prepare` in each trial; all trials of the plan.
+    pub fn time_likely(
+        &self,
+        prepare: Nanoseconds,
+        measured: &BTreeMap<String, Nanoseconds>,
+    ) -> Nanoseconds {
+        self.trials_time(self.trials.len() as u64, prepare + self.trial_time_likely(measured))
     }
 
     /// Whether times are longest times, because something ends when it is done.

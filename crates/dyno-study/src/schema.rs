@@ -19,7 +19,9 @@ const STEPPED: &str = r"^\s*[0-9][^,]*for[^,]*(,\s*[0-9][^,]*for[^,]*)*$";
 const PERCENTAGE: &str = r"^\s*[0-9._]+\s*%\s*$";
 
 /// How limits on response times are written.
-const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=?|≤)\s*[0-9].*$";
+const LIMIT: &str = r"^\s*(mean|p50|p90|p95|p99|p99\.9|p999|max)\s*(<=|≤|<)\s*[0-9].*$";
+const REQUIREMENT: &str =
+    r"^\s*((mean|p50|p95|p99|p99\.9|p999|max)\s*(<=|≤|<)|throughput\s*(>=|≥|>))\s*[0-9].*$";
 
 /// How prices are written.
 const PRICE: &str = r"^\s*[0-9._]+\s*[A-Z]{3}\s*$";
@@ -92,6 +94,14 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         }
         Shape::Limit => {
             json!({ "type": "string", "pattern": LIMIT, "examples": ["p99 <= 20ms"] })
+        }
+        Shape::Requirements => {
+            let one = json!({
+                "type": "string",
+                "pattern": REQUIREMENT,
+                "examples": ["p99 <= 20ms", "throughput >= 1000"]
+            });
+            json!({ "anyOf": [one, levels(&one)] })
         }
         Shape::Price => {
             json!({ "type": "string", "pattern": PRICE, "examples": ["0.192 USD"] })

@@ -166,6 +166,13 @@ impl fmt::Display for Limit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLimitError(String);
 
+impl ParseLimitError {
+    /// An error with this text.
+    pub(crate) fn new(text: String) -> ParseLimitError {
+        ParseLimitError(text)
+    }
+}
+
 impl fmt::Display for ParseLimitError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)

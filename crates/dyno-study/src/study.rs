@@ -5,7 +5,7 @@ use std::fmt;
 
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
 
-use crate::{Frame, Search, Sought, StepOutline};
+use crate::{Frame, Requirement, Search, Sought, StepOutline};
 use dyno_units::redact_secrets;
 
 /// A question and the full design to answer it.
@@ -81,7 +81,7 @@ pub struct Database {
 }
 
 /// What kind of server a database is.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Product {
     /// Dyno starts it: the product's name from the vocabulary.
     Private(String),
@@ -100,7 +100,7 @@ impl fmt::Debug for Product {
 }
 
 /// One `[workload.NAME]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkloadChoice {
     /// The name in the study; the workload's own unless `workload = "…"` says otherwise.
     pub name: String,
@@ -129,6 +129,11 @@ pub struct Design {
     /// Trials of each variant before a variant whose verdicts are settled gets no more of them; none
     /// where all get all.
     pub repetitions_min: Option<u32>,
+    /// Most blocks that are measured again because the host was disturbed; zero where all blocks
+    /// count.
+    pub void_repeats: u32,
+    /// What is demanded of every variant at every step, in file order.
+    pub requirements: Vec<Requirement>,
     /// The order of trials.
     pub order: Order,
     /// The seed, if the study fixes one.

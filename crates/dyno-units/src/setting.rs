@@ -38,6 +38,20 @@ impl SettingValue {
     }
 }
 
+impl SettingValue {
+    /// The same value for a product that has no units of its own for powers of 1000: a text such as
+    /// `500MB` is a size in bytes.
+    pub fn with_decimal_sizes(&self) -> SettingValue {
+        let SettingValue::Text(text) = self else { return self.clone() };
+        let is_decimal =
+            ["kB", "KB", "MB", "GB", "TB"].iter().any(|unit| text.trim().ends_with(unit));
+        match text.parse() {
+            Ok(bytes) if is_decimal => SettingValue::Bytes(bytes),
+            _ => self.clone(),
+        }
+    }
+}
+
 impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -41,6 +41,12 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
+    /// Rows that its own steps put into its tables, as far as its options tell: for estimates of disk.
+    /// Asked after [`Workload::steps`].
+    fn rows_of_steps(&self) -> u64 {
+        0
+    }
+
     /// The steps that the workload itself defines, in their order; none where the study's load
     /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs. The
     /// instance that runs is asked before its tables are made: they may depend on the frame.

@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
-    bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, plan, report,
-    run, schema, serve, sql, watch,
+    bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, gate, plan,
+    report, run, schema, serve, sql, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -47,6 +47,8 @@ enum Command {
     Report(ReportOptions),
     /// Compare a run with an earlier one; with --gate, say by the exit code whether it is worse
     Compare(CompareOptions),
+    /// Run two builds in the same blocks, and say by the exit code whether the new one is worse
+    Gate(Box<gate::GateOptions>),
     /// Show all runs of a folder in a browser, on this machine only: search, reports, comparisons,
     /// and running studies live
     Serve(ServeOptions),
@@ -240,6 +242,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Schema { format } => schema::run(format),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),
+        Command::Gate(options) => gate::run(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
         Command::Watch(options) => watch::run(&options),
@@ -294,7 +297,7 @@ fn duration(text: &str) -> Result<Nanoseconds, String> {
 }
 
 /// A threshold as studies take it: a percentage below 100.
-fn threshold(text: &str) -> Result<f64, String> {
+pub(crate) fn threshold(text: &str) -> Result<f64, String> {
     match dyno_units::parse_percentage(text) {
         Ok(percent) if percent < 100.0 => Ok(percent / 100.0),
         Ok(_) => Err("it must be below 100%".to_owned()),

@@ -151,6 +151,9 @@ impl Progress {
                 self.permanent(&format!("CLEAN-UP FAILED: {message}"));
             }
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
+            EventKind::BlockVoided { block, why } => {
+                self.permanent(&format!("block {block} is void and will be measured again: {why}"));
+            }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             // Each step's probes tell their troubles anew: for a person once is enough.
             EventKind::Noted { message } => {

@@ -6,6 +6,7 @@
 
 mod attached;
 mod channel;
+mod check;
 mod connection;
 mod data;
 pub(crate) mod debt;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
+pub(crate) use check::check_settings;
 pub use connection::MySqlConnection;
 pub(crate) use data::data_shape;
 pub(crate) use files::{file_kind, thread_group};

@@ -180,8 +180,9 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
 
 /// A value in the server's spelling.
 pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, DeployError> {
-    let text = match value {
-        SettingValue::Text(text) => text.clone(),
+    // The server has no units for powers of 1000, and would stop.
+    let text = match value.with_decimal_sizes() {
+        SettingValue::Text(text) => text,
         SettingValue::Integer(number) => number.to_string(),
         SettingValue::Real(number) => number.to_string(),
         SettingValue::Switch(true) => "ON".to_owned(),
@@ -203,7 +204,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
 }
 
 /// A value as option files want it: in quotes where it would be read otherwise.
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     let is_special = |c: char| matches!(c, '#' | '"' | '\'' | '\\');
     if value.contains(is_special) || value.trim() != value || value.is_empty() {
         format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
@@ -250,6 +251,7 @@ mod tests {
         let settings = [
             ("innodb_buffer_pool_size", SettingValue::Bytes(ByteCount(1 << 30))),
             ("innodb-flush-log-at-trx-commit", SettingValue::Integer(1)),
+            ("max_binlog_size", SettingValue::Text("500MB".to_owned())),
             ("performance_schema", SettingValue::Switch(true)),
             ("sql_mode", SettingValue::Text(String::new())),
             ("init_connect", SettingValue::Text("SET @a = '#'".to_owned())),
@@ -259,6 +261,7 @@ mod tests {
             init_connect = \"SET @a = '#'\"\n\
             innodb-flush-log-at-trx-commit = 1\n\
             innodb_buffer_pool_size = 1073741824\n\
+            max_binlog_size = 500000000\n\
             performance_schema = ON\n\
             sql_mode = \"\"\n\
             basedir = /usr\ndatadir = /d/data\ntmpdir = /d/tmp\nsocket = /d/run/server.sock\n\

@@ -1,6 +1,7 @@
 //! PostgreSQL: a private server from the programs on this machine, or one that runs already.
 
 mod attached;
+mod check;
 mod connection;
 mod data;
 pub(crate) mod debt;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub(crate) use attached::attach;
+pub(crate) use check::check_settings;
 pub use connection::PgConnection;
 pub(crate) use data::data_shape;
 pub(crate) use files::{file_kind, thread_group};

@@ -162,6 +162,7 @@ mod tests {
     fn values_are_spelled_for_the_server() {
         check(SettingValue::Bytes(ByteCount(8 << 20)), "'8192kB'");
         check(SettingValue::Bytes(ByteCount(1000)), "'1000B'");
+        check(SettingValue::Text("64MB".to_owned()), "'64MB'");
         check(SettingValue::Switch(true), "on");
         check(SettingValue::Switch(false), "off");
         check(SettingValue::Integer(-1), "-1");

@@ -22,6 +22,7 @@ pub(crate) mod probe;
 mod server;
 
 pub(crate) use data::data_shape;
+pub(crate) use pragma::check_settings;
 pub(crate) use server::start;
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(super) fn from_settings(
 
 /// A value as SQLite spells it.
 fn spelling(name: &str, value: &SettingValue) -> Result<String, String> {
-    match value {
+    match value.with_decimal_sizes() {
         // Negative: kibibytes. Positive would be pages.
         SettingValue::Bytes(bytes) if name == "cache_size" => Ok(format!("-{}", bytes.0 >> 10)),
         SettingValue::Bytes(bytes) if IN_BYTES.contains(&name) => Ok(bytes.0.to_string()),
@@ -136,6 +136,22 @@ pub(super) fn check_names(
         }
     }
     Ok(())
+}
+
+/// Refuses settings that this SQLite does not know, with the nearest word, and values of the wrong
+/// kind.
+pub(crate) fn check_settings(
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<(), crate::DeployError> {
+    from_settings(settings).map_err(crate::DeployError::new)?;
+    let known = rusqlite::Connection::open_in_memory()
+        .and_then(|database| names(&database))
+        .map_err(|error| crate::DeployError::new(format!("SQLite: {error}")))?;
+    let normal = |name: &str| name.to_ascii_lowercase();
+    match crate::settings_check::unknown_name(settings, &known, normal, "SQLite") {
+        None => Ok(()),
+        Some(unknown) => Err(crate::DeployError::new(unknown)),
+    }
 }
 
 fn names(database: &rusqlite::Connection) -> rusqlite::Result<Vec<String>> {

@@ -11,6 +11,8 @@ use crate::*;
 fn manifest(fingerprint: &str) -> Manifest {
     Manifest {
         stopping: None,
+        voiding: None,
+        requirements: Vec::new(),
         format: FORMAT,
         dyno: "0.1.0".into(),
         title: "Is it?".into(),
@@ -619,4 +621,35 @@ fn a_full_disk_is_told_with_what_to_do() {
     let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let error = WriteError::io(Path::new("run/events.jsonl"), &full).to_string();
     assert!(error.contains("free some space, then run the same command again"), "{error}");
+}
+
+#[test]
+fn a_void_block_is_set_aside_and_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+    let plan = |number: u32| crate::TrialPlan { number, variant: 0, repetition: 1, block: number };
+    for number in [1, 2] {
+        let trial = run.begin_trial(&plan(number), "a").unwrap();
+        trial.finish(summary(number)).unwrap();
+    }
+    let began_unix_ms = summary(2).began_unix_ms;
+    let void = crate::VoidBlock {
+        block: 2,
+        why: vec!["others were busy".to_owned()],
+        trials: vec![crate::VoidTrial { number: 2, began_unix_ms }],
+    };
+    assert_eq!(run.void(vec![void.clone()]).unwrap(), [2]);
+    assert_eq!(run.ended_trials(), [1]);
+    let read = crate::read_run(&path).unwrap();
+    assert_eq!((read.trials.len(), read.voids), (1, vec![void]));
+    assert!(path.join("trials/0002-a.void-1/summary.json").is_file(), "nothing measured is lost");
+    // The trial that takes its place stays; what was killed before it was moved is moved later.
+    let again = TrialSummary { began_unix_ms: began_unix_ms + 1, ..summary(2) };
+    run.begin_trial(&plan(2), "a").unwrap().finish(again).unwrap();
+    assert_eq!(run.void(Vec::new()).unwrap(), [] as [u32; 0]);
+    assert_eq!(run.ended_trials().len(), 2);
+    fs::remove_dir_all(path.join("trials/0002-a")).unwrap();
+    fs::rename(path.join("trials/0002-a.void-1"), path.join("trials/0002-a")).unwrap();
+    assert_eq!(run.void(Vec::new()).unwrap(), [2]);
 }

@@ -100,7 +100,7 @@ impl Reader<'_, '_> {
         let varied: Vec<String> = self.factors.iter().map(|read| read.factor.name()).collect();
         let words: Vec<&str> = varied.iter().map(String::as_str).collect();
         let help = if words.is_empty() {
-            "nothing is varied but the load, so there is nothing to compare with".to_owned()
+            "`baseline` needs a factor in `vary`; this study varies only the load".to_owned()
         } else {
             format!("the study varies {}", list(&words))
         };

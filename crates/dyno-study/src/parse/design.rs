@@ -1,9 +1,10 @@
 //! Reads the `[design]` table.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use dyno_units::{Nanoseconds, Seed};
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::baseline;
 use super::database::NamedDatabase;
@@ -12,10 +13,13 @@ use super::search::{self, Asked};
 use super::steady;
 use super::stopping;
 use super::value::{self, Entry, Given, Rate, Section, integer, list, values};
-use super::vary::{Choices, ReadFactor, Varied, Vary, known_name};
+use super::vary::{Choices, KnownNames, ReadFactor, Varied, Vary, known_name};
 use crate::keys::{DESIGN, PROBES};
 use crate::nearest::list as quoted_list;
-use crate::{Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, Product, Search, Sought};
+use crate::{
+    Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement,
+    Search, Sought,
+};
 
 /// Most trials that one study may ask for; more are a mistake in the study.
 pub(super) const TRIALS_MAX: usize = 100_000;
@@ -59,7 +63,11 @@ pub(super) fn read(
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
+    let design = scalars.into_design();
+    // Where variants get repetitions until their verdicts are settled, they get them anyway.
+    let void_repeats = if repetitions_min.is_some() { 0 } else { design.void_repeats };
     Some(Design {
+        void_repeats,
         until_steady,
         factors: factors?,
         database: database.name(),
@@ -67,7 +75,7 @@ pub(super) fn read(
         loads: loads?,
         baseline,
         repetitions_min,
-        ..scalars.into_design()
+        ..design
     })
 }
 
@@ -118,8 +126,9 @@ fn choose(
     (kind, varied): (&str, Option<Range<usize>>),
     names: &[&str],
 ) -> Choice {
+    let known = KnownNames::new(names.to_vec());
     let fixed =
-        section.read(kind, problems, |problems, entry| known_name(problems, entry, kind, names));
+        section.read(kind, problems, |problems, entry| known_name(problems, entry, kind, &known));
     match (fixed, varied, names) {
         (Some(fixed), Some(_), _) => {
             report_fixed_and_varied(problems, &fixed.key_span, kind);
@@ -161,10 +170,10 @@ fn involved<'a, T>(
     varied: &Option<Varied<String>>,
     choice: &Choice,
 ) -> Vec<&'a T> {
-    let chosen: Vec<String> = match (varied, choice) {
-        (Some(varied), _) => varied.levels.clone().unwrap_or_default(),
-        (None, Choice::Fixed(name)) => vec![name.clone()],
-        (None, _) => Vec::new(),
+    let chosen: BTreeSet<&String> = match (varied, choice) {
+        (Some(varied), _) => varied.levels.iter().flatten().collect(),
+        (None, Choice::Fixed(name)) => BTreeSet::from([name]),
+        (None, _) => BTreeSet::new(),
     };
     all.iter().filter(|one| chosen.contains(name(one))).collect()
 }
@@ -291,6 +300,8 @@ fn cross(
 /// The keys of the design that are single values, with their defaults.
 struct Scalars {
     repetitions: u32,
+    is_voiding: bool,
+    requirements: Vec<Requirement>,
     order: Order,
     seed: Option<Seed>,
     times: Times,
@@ -325,6 +336,10 @@ impl Scalars {
         let words = [("interleaved", Order::Interleaved), ("sequential", Order::Sequential)];
         Scalars {
             repetitions,
+            is_voiding: section.read_or("void_blocks", problems, true, |problems, entry| {
+                value::word(problems, entry, &[("repeat", true), ("keep", false)])
+            }),
+            requirements: section.read_or("require", problems, Vec::new(), requirements),
             order: section.read_or("order", problems, Order::Interleaved, |problems, entry| {
                 value::word(problems, entry, &words)
             }),
@@ -353,6 +368,11 @@ impl Scalars {
             baseline: std::collections::BTreeMap::new(),
             repetitions: self.repetitions,
             repetitions_min: None,
+            void_repeats: match (self.is_voiding, self.order) {
+                (true, Order::Interleaved) => self.repetitions.saturating_sub(1) / 2,
+                _ => 0,
+            },
+            requirements: self.requirements,
             order: self.order,
             seed: self.seed,
             warm_up: self.times.warm_up,
@@ -391,6 +411,30 @@ impl Times {
             duration: section.read_or("duration", problems, default, positive),
             run_off: section.read("run_off", problems, positive).and_then(|given| given.value),
             budget: section.read("budget", problems, positive).and_then(|given| given.value),
+        }
+    }
+}
+
+/// One demand on the answer, or a list of them.
+fn requirements(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<Requirement>> {
+    if let DeValue::Array(_) = entry.value {
+        let read = list(problems, entry, requirement, Requirement::to_string);
+        return read.and_then(|list| values(&list));
+    }
+    requirement(problems, entry).map(|one| vec![one])
+}
+
+fn requirement(problems: &mut Problems, entry: &Entry<'_>) -> Option<Requirement> {
+    let DeValue::String(text) = entry.value else {
+        let expected = "a demand such as \"p99 <= 20ms\" or \"throughput >= 1000\"";
+        value::wrong_type(problems, entry, expected);
+        return None;
+    };
+    match text.parse() {
+        Ok(requirement) => Some(requirement),
+        Err(error) => {
+            value::wrong_value(problems, entry, ParseLimitError::to_string(&error));
+            None
         }
     }
 }

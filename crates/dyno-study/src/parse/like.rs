@@ -1,5 +1,7 @@
 //! Resolves `like`: each table takes over the keys of another and overrides some.
 
+use std::collections::BTreeMap;
+
 use super::problems::Problems;
 use super::value::Given;
 use crate::Diagnostic;
@@ -20,59 +22,109 @@ pub(super) trait Inherit: Clone {
     fn over(&self, parent: &Self) -> Self;
 }
 
-/// Each table with what it inherits; none where `like` leads nowhere or in a circle.
+/// Most tables of a circle that a message names.
+const CIRCLE_SHOWN: usize = 8;
+
+/// What is known of a table while chains are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No chain has come by.
+    New,
+    /// It is part of the chain that is being followed.
+    InChain,
+    /// It is resolved, or has a problem that was reported.
+    Done,
+}
+
+/// Each table with what it inherits; none where `like` leads nowhere or in a circle. Every table is
+/// visited once, however long the chains are.
 pub(super) fn resolve<T: Inherit>(tables: &[T], problems: &mut Problems) -> Vec<Option<T>> {
-    (0..tables.len()).map(|index| resolve_one(tables, index, problems)).collect()
-}
-
-fn resolve_one<T: Inherit>(tables: &[T], index: usize, problems: &mut Problems) -> Option<T> {
-    let mut chain = vec![index];
-    while let Some(like) = tables[chain[chain.len() - 1]].like() {
-        let parent = parent(tables, index, &chain, like, problems)?;
-        chain.push(parent);
+    let places: BTreeMap<&str, usize> =
+        tables.iter().enumerate().map(|(index, table)| (table.name(), index)).collect();
+    let mut states = vec![State::New; tables.len()];
+    let mut resolved: Vec<Option<T>> = vec![None; tables.len()];
+    for first in 0..tables.len() {
+        let mut chain = Vec::new();
+        let mut at = first;
+        // What the last table of the chain inherits from; none where that is not to be had.
+        let mut parent: Option<T> = None;
+        let mut is_broken = false;
+        while states[at] == State::New {
+            states[at] = State::InChain;
+            chain.push(at);
+            let Some(like) = tables[at].like() else { break };
+            let Some(next) = place_of(tables, at, like, &places, problems) else {
+                is_broken = true;
+                break;
+            };
+            match states[next] {
+                State::New => {}
+                State::InChain => {
+                    let start = chain.iter().position(|one| *one == next).unwrap_or(0);
+                    report_circle(tables, &chain[start..], problems);
+                    is_broken = true;
+                }
+                State::Done => {
+                    parent = resolved[next].clone();
+                    is_broken = parent.is_none();
+                }
+            }
+            at = next;
+        }
+        for index in chain.into_iter().rev() {
+            states[index] = State::Done;
+            if is_broken {
+                continue;
+            }
+            let table = &tables[index];
+            let whole = parent.as_ref().map_or_else(|| table.clone(), |one| table.over(one));
+            parent = Some(whole.clone());
+            resolved[index] = Some(whole);
+        }
     }
-    let root = tables[chain[chain.len() - 1]].clone();
-    let rest = chain.iter().rev().skip(1);
-    Some(rest.fold(root, |resolved, child| tables[*child].over(&resolved)))
+    resolved
 }
 
-/// The table that the last one of `chain` is like. Problems are reported for the table that has
-/// them, and not again for those that inherit from it.
-fn parent<T: Inherit>(
+/// The table that one is like; a name that no table has is reported.
+fn place_of<T: Inherit>(
     tables: &[T],
     index: usize,
-    chain: &[usize],
     like: &Given<String>,
+    places: &BTreeMap<&str, usize>,
     problems: &mut Problems,
 ) -> Option<usize> {
     let name = like.value.as_ref()?;
-    let Some(parent) = tables.iter().position(|table| table.name() == name) else {
-        if chain.len() == 1 {
-            let message = format!("there is no {} `{name}` to be like", T::KIND);
-            let others = tables.iter().map(T::name).filter(|other| *other != tables[index].name());
-            problems.add(
-                Diagnostic::new(like.span.clone(), message)
-                    .with_label("not in this study")
-                    .with_help(did_you_mean(name, others)),
-            );
-        }
-        return None;
-    };
-    if !chain.contains(&parent) {
-        return Some(parent);
-    }
-    // Every table of a circle meets itself; the first one in the file reports it.
-    let is_first = chain.iter().all(|other| *other >= index);
-    if parent == index && is_first {
-        let mut circle: Vec<String> =
-            chain.iter().map(|at| format!("`{}`", tables[*at].name())).collect();
-        circle.push(format!("`{}`", tables[index].name()));
-        let own = tables[index].like().map_or(like.span.clone(), |own| own.span.clone());
+    let place = places.get(name.as_str()).copied();
+    if place.is_none() {
+        let message = format!("there is no {} `{name}` to be like", T::KIND);
+        let others = tables.iter().map(T::name).filter(|other| *other != tables[index].name());
         problems.add(
-            Diagnostic::new(own, format!("{} `{}` is like itself", T::KIND, tables[index].name()))
-                .with_label(circle.join(" is like "))
-                .with_help("one of them must name what it is"),
+            Diagnostic::new(like.span.clone(), message)
+                .with_label("not in this study")
+                .with_help(did_you_mean(name, others)),
         );
     }
-    None
+    place
+}
+
+/// Reports a circle once, at the table of it that comes first in the file.
+fn report_circle<T: Inherit>(tables: &[T], circle: &[usize], problems: &mut Problems) {
+    let least = circle.iter().enumerate().min_by_key(|(_, index)| **index);
+    let Some((start, &first)) = least else { return };
+    let Some(like) = tables[first].like() else { return };
+    let around = circle[start..].iter().chain(&circle[..start]);
+    let mut names: Vec<String> =
+        around.take(CIRCLE_SHOWN).map(|at| format!("`{}`", tables[*at].name())).collect();
+    if circle.len() > CIRCLE_SHOWN {
+        names.push("…".to_owned());
+    }
+    names.push(format!("`{}`", tables[first].name()));
+    problems.add(
+        Diagnostic::new(
+            like.span.clone(),
+            format!("{} `{}` is like itself", T::KIND, tables[first].name()),
+        )
+        .with_label(names.join(" is like "))
+        .with_help("one of them must name what it is"),
+    );
 }

@@ -24,6 +24,8 @@ mod tests;
 
 use toml::de::DeTable;
 
+pub use self::value::parse_setting;
+
 use self::problems::Problems;
 use self::value::Section;
 use self::vary::Choices;
@@ -35,7 +37,9 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
     let mut problems = Problems::default();
     let (tree, errors) = DeTable::parse_recoverable(source);
     for error in errors {
-        let span = error.span().unwrap_or(0..0);
+        let is_nested = error.message().contains("recurs");
+        let span = error.span().filter(|span| span.start > 0 || !is_nested);
+        let span = span.unwrap_or_else(|| if is_nested { deepest_key(source) } else { 0..0 });
         problems.add_syntax(
             Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
                 .with_label("here"),
@@ -49,6 +53,21 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
         Some(study) if problems.is_empty() => Ok(study),
         _ => Err(problems.into_diagnostics(source)),
     }
+}
+
+/// The line with the most dots in its key: TOML does not say where keys are nested too deep.
+fn deepest_key(source: &str) -> std::ops::Range<usize> {
+    let mut start = 0;
+    let mut deepest = (0, 0..0);
+    for line in source.split_inclusive('\n') {
+        let key = line.split(['=', '#']).next().unwrap_or_default();
+        let dots = key.matches('.').count();
+        if dots > deepest.0 {
+            deepest = (dots, start..start + key.trim_end().len());
+        }
+        start += line.len();
+    }
+    deepest.1
 }
 
 fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Study> {

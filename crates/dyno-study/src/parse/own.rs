@@ -3,16 +3,17 @@
 //!
 //! Done when the study has been read, because options may be a factor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use dyno_units::Nanoseconds;
 use toml::de::{DeTable, DeValue};
 
 use super::problems::Problems;
 use crate::nearest::list;
-use crate::vocabulary::{Frame, Options, StepOutline, Vocabulary, WorkloadRules};
-use crate::{Diagnostic, LoadLevel, OwnLoad, Sought, Study, Variant};
+use crate::vocabulary::{Frame, StepOutline, Vocabulary, WorkloadRules};
+use crate::{Diagnostic, LoadLevel, OwnLoad, Sought, Study, Variant, WorkloadChoice};
 
 /// Asks all workloads. Steps that they define take the place of the design's load.
 pub(super) fn resolve(
@@ -27,18 +28,21 @@ pub(super) fn resolve(
         problems,
         places: &places,
         vocabulary,
-        checked: BTreeMap::new(),
-        loaded: BTreeMap::new(),
-        outlined: BTreeMap::new(),
+        checked: HashMap::new(),
+        loaded: HashMap::new(),
+        outlined: HashMap::new(),
+        first: None,
     };
-    let mut found: Vec<(&Variant, Vec<StepOutline>)> = Vec::new();
+    let mut found: Vec<(&Variant, Steps)> = Vec::new();
     let mut is_refused = false;
+    let kinds: BTreeSet<bool> = study.design.loads.iter().map(LoadLevel::is_open).collect();
+    let frames = frames(&study.design.loads);
     for variant in &variants {
         is_refused |= !asking.check(variant);
-        for is_open in study.design.loads.iter().map(LoadLevel::is_open).collect::<BTreeSet<_>>() {
+        for &is_open in &kinds {
             is_refused |= !asking.check_load(variant, is_open);
         }
-        for clients in frames(&study.design.loads) {
+        for &clients in &frames {
             match asking.steps(variant, Frame { clients, duration: study.design.duration }) {
                 Some(steps) => found.push((variant, steps)),
                 None => is_refused = true,
@@ -85,17 +89,22 @@ fn frames(loads: &[LoadLevel]) -> BTreeSet<u64> {
     loads.iter().map(clients).collect()
 }
 
+/// The steps of a variant, shared by variants that have the same ones.
+type Steps = Arc<[StepOutline]>;
+
 /// Asks each question once, however many variants it is asked for.
 struct Asking<'a, 't> {
     problems: &'a mut Problems,
     places: &'a Places<'t>,
     vocabulary: &'a Vocabulary,
     /// Whether a workload with these options can run on a database.
-    checked: BTreeMap<(String, Options, String), bool>,
+    checked: HashMap<(Arc<WorkloadChoice>, String), bool>,
     /// Whether a workload with these options can run under an open load, or a closed one.
-    loaded: BTreeMap<(String, Options, bool), bool>,
+    loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
-    outlined: BTreeMap<(String, Options, u64), Option<Vec<StepOutline>>>,
+    outlined: HashMap<(Arc<WorkloadChoice>, u64), Option<Steps>>,
+    /// The first steps that were found.
+    first: Option<Steps>,
 }
 
 impl<'a> Asking<'a, '_> {
@@ -109,7 +118,7 @@ impl<'a> Asking<'a, '_> {
     fn check(&mut self, variant: &Variant) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let (workload, database) = (&variant.workload, &variant.database);
-        let key = (workload.name.clone(), workload.options.clone(), database.name.clone());
+        let key = (Arc::clone(workload), database.name.clone());
         if let Some(known) = self.checked.get(&key) {
             return *known;
         }
@@ -126,7 +135,7 @@ impl<'a> Asking<'a, '_> {
     fn check_load(&mut self, variant: &Variant, is_open: bool) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let workload = &variant.workload;
-        let key = (workload.name.clone(), workload.options.clone(), is_open);
+        let key = (Arc::clone(workload), is_open);
         if let Some(known) = self.loaded.get(&key) {
             return *known;
         }
@@ -140,14 +149,14 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// The steps of a variant; none where it cannot run so, which has been reported then.
-    fn steps(&mut self, variant: &Variant, frame: Frame) -> Option<Vec<StepOutline>> {
-        let Some(rules) = self.rules(variant) else { return Some(Vec::new()) };
+    fn steps(&mut self, variant: &Variant, frame: Frame) -> Option<Steps> {
+        let Some(rules) = self.rules(variant) else { return Some(Arc::from([])) };
         let workload = &variant.workload;
-        let key = (workload.name.clone(), workload.options.clone(), frame.clients);
+        let key = (Arc::clone(workload), frame.clients);
         if let Some(known) = self.outlined.get(&key) {
             return known.clone();
         }
-        let result = rules.steps(&workload.options, &frame);
+        let result = rules.steps(&workload.options, &frame).map(|steps| self.shared(steps));
         self.outlined.insert(key, result.as_ref().ok().cloned());
         result
             .map_err(|why| {
@@ -160,6 +169,18 @@ impl<'a> Asking<'a, '_> {
                 self.refuse(variant, message, why);
             })
             .ok()
+    }
+
+    /// These steps; the very first ones where they are the same.
+    fn shared(&mut self, steps: Vec<StepOutline>) -> Steps {
+        match &self.first {
+            Some(first) if first[..] == steps[..] => Arc::clone(first),
+            _ => {
+                let steps: Steps = steps.into();
+                self.first.get_or_insert_with(|| Arc::clone(&steps));
+                steps
+            }
+        }
     }
 
     fn refuse(&mut self, variant: &Variant, message: String, why: String) {
@@ -176,7 +197,7 @@ impl<'a> Asking<'a, '_> {
 fn is_one_load(
     problems: &mut Problems,
     places: &Places<'_>,
-    found: &[(&Variant, Vec<StepOutline>)],
+    found: &[(&Variant, Steps)],
     loads: &[LoadLevel],
 ) -> bool {
     let Some((variant, steps)) = found.iter().find(|(_, steps)| !steps.is_empty()) else {
@@ -206,17 +227,17 @@ fn is_one_load(
 }
 
 /// Refuses variants whose steps have other names than those of the first one.
-fn is_alike(
-    problems: &mut Problems,
-    places: &Places<'_>,
-    found: &[(&Variant, Vec<StepOutline>)],
-) -> bool {
+fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
     let names = |steps: &[StepOutline]| -> Vec<String> {
         steps.iter().map(|step| step.name.clone()).collect()
     };
     let Some((first, steps)) = found.first() else { return true };
     let expected = names(steps);
-    let Some((other, steps)) = found.iter().find(|(_, steps)| names(steps) != expected) else {
+    let is_other = |own: &[StepOutline]| {
+        own.len() != expected.len()
+            || own.iter().zip(&expected).any(|(step, expected)| step.name != *expected)
+    };
+    let Some((other, steps)) = found.iter().find(|(_, steps)| is_other(steps)) else {
         return true;
     };
     let words = |steps: &[String]| -> String {
@@ -241,7 +262,7 @@ fn is_alike(
 }
 
 /// The steps of all variants as loads; those of the first variant, connections of the largest.
-fn own_loads(found: &[(&Variant, Vec<StepOutline>)], frame: Frame) -> Vec<LoadLevel> {
+fn own_loads(found: &[(&Variant, Steps)], frame: Frame) -> Vec<LoadLevel> {
     let connections = |step: usize| {
         found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(frame.clients)
     };
@@ -255,11 +276,7 @@ fn own_loads(found: &[(&Variant, Vec<StepOutline>)], frame: Frame) -> Vec<LoadLe
 }
 
 /// The outline with the longest times of all variants.
-fn longest(
-    found: &[(&Variant, Vec<StepOutline>)],
-    step: usize,
-    first: &StepOutline,
-) -> StepOutline {
+fn longest(found: &[(&Variant, Steps)], step: usize, first: &StepOutline) -> StepOutline {
     let mut outline = first.clone();
     for (_, steps) in found {
         outline.limit = outline.limit.max(steps[step].limit);

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::database::{NamedDatabase, check_name};
 use super::problems::Problems;
 use super::value::{self, Entry, Section, entries, list, values, wrong_type, wrong_value};
-use super::vary::known_name;
+use super::vary::{KnownNames, known_name};
 use crate::keys::PROBE;
 use crate::{Diagnostic, ProbeSource, UserProbe};
 
@@ -21,13 +21,18 @@ pub(super) fn read(
 ) -> Option<Vec<UserProbe>> {
     let Some(entry) = study.entry("probe") else { return Some(Vec::new()) };
     let table = value::table(problems, &entry)?;
-    let names: Vec<&str> = databases.iter().map(|one| one.name.as_str()).collect();
+    let names = databases.iter().map(|one| one.name.as_str());
+    let names = KnownNames::new(names.collect());
     let probes: Vec<Option<UserProbe>> =
         entries(table).iter().map(|entry| read_one(problems, entry, &names)).collect();
     probes.into_iter().collect()
 }
 
-fn read_one(problems: &mut Problems, entry: &Entry<'_>, databases: &[&str]) -> Option<UserProbe> {
+fn read_one(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    databases: &KnownNames<'_>,
+) -> Option<UserProbe> {
     check_name(problems, entry);
     let table = value::table(problems, entry)?;
     let title = format!("`[probe.{}]`", entry.key);

@@ -43,9 +43,8 @@ impl Problems {
         if self.syntax.is_empty() {
             all.extend(self.missing);
         }
-        let broken: Vec<Range<usize>> =
-            self.syntax.iter().map(|one| lines_around(source, &one.span)).collect();
-        all.retain(|one| !broken.iter().any(|lines| touch(lines, &one.span)));
+        let broken = Lines::new(source).around(self.syntax.iter().map(|one| &one.span));
+        all.retain(|one| !broken.touch(&one.span));
         all.extend(self.syntax);
         all.sort_by(|a, b| (a.span.start, &a.message).cmp(&(b.span.start, &b.message)));
         all.dedup_by(|later, first| later.span == first.span && later.label == first.label);
@@ -62,16 +61,70 @@ fn without_passwords(diagnostic: Diagnostic) -> Diagnostic {
     }
 }
 
-/// The whole lines that a span lies in.
-fn lines_around(source: &str, span: &Range<usize>) -> Range<usize> {
-    let bytes = source.as_bytes();
-    let (from, to) = (span.start.min(bytes.len()), span.end.min(bytes.len()));
-    let is_newline = |byte: &u8| *byte == b'\n';
-    let start = bytes[..from].iter().rposition(is_newline).map_or(0, |at| at + 1);
-    let end = bytes[to..].iter().position(is_newline).map_or(bytes.len(), |at| to + at);
-    start..end
+/// Where the lines of a text begin.
+struct Lines {
+    starts: Vec<usize>,
+    end: usize,
 }
 
-fn touch(lines: &Range<usize>, span: &Range<usize>) -> bool {
-    span.start <= lines.end && lines.start <= span.end
+impl Lines {
+    fn new(source: &str) -> Lines {
+        let newlines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+        Lines { starts, end: source.len() }
+    }
+
+    /// The whole lines that a span lies in.
+    fn of(&self, span: &Range<usize>) -> Range<usize> {
+        let after = |at: usize| self.starts.partition_point(|start| *start <= at.min(self.end));
+        let start = after(span.start).checked_sub(1).map_or(0, |line| self.starts[line]);
+        let end = self.starts.get(after(span.end)).map_or(self.end, |next| next - 1);
+        start..end
+    }
+
+    /// The lines of all these spans, in order and merged.
+    fn around<'a>(&self, spans: impl Iterator<Item = &'a Range<usize>>) -> Stretches {
+        let mut all: Vec<Range<usize>> = spans.map(|span| self.of(span)).collect();
+        all.sort_by_key(|one| one.start);
+        let mut merged: Vec<Range<usize>> = Vec::new();
+        for one in all {
+            match merged.last_mut() {
+                Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
+                _ => merged.push(one),
+            }
+        }
+        Stretches(merged)
+    }
+}
+
+/// Stretches of a text, in order and apart from each other.
+struct Stretches(Vec<Range<usize>>);
+
+impl Stretches {
+    /// Whether one of them touches a span.
+    fn touch(&self, span: &Range<usize>) -> bool {
+        let at = self.0.partition_point(|one| one.end < span.start);
+        self.0.get(at).is_some_and(|one| one.start <= span.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_on_broken_lines_are_found() {
+        let check = |broken: &[Range<usize>], span: Range<usize>, expected: bool| {
+            let lines = Lines::new("ab\ncd\n\nef");
+            assert_eq!(lines.around(broken.iter()).touch(&span), expected, "{broken:?} {span:?}");
+        };
+        check(&[3..4], 4..5, true);
+        check(&[3..4], 0..2, false);
+        check(&[3..4], 7..9, false);
+        check(&[0..1, 7..9], 8..9, true);
+        check(&[0..1, 7..9], 3..4, false);
+        check(&[0..4], 3..4, true);
+        check(&[90..99], 7..8, true);
+        check(&[], 0..9, false);
+    }
 }

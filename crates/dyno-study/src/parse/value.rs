@@ -423,27 +423,57 @@ pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<Sett
 }
 
 fn setting_text(problems: &mut Problems, entry: &Entry<'_>, text: &str) -> Option<SettingValue> {
+    match setting_of_text(text) {
+        Ok(value) => Some(value),
+        Err(why) => {
+            wrong_value(problems, entry, format!("`{}`: {why}", entry.key));
+            None
+        }
+    }
+}
+
+/// The value of a setting that is a text in a study file.
+///
+/// Dyno reads only what no product has a meaning of its own for: shares of memory (`25%`) and sizes
+/// in powers of 1024 with their full unit (`8GiB`). All else (`128M`, `64MB`) is the product's.
+fn setting_of_text(text: &str) -> Result<SettingValue, &'static str> {
     if text.contains(|c: char| c.is_control()) {
-        let message = format!("`{}` contains a line break or a control character", entry.key);
-        wrong_value(problems, entry, message);
-        return None;
+        return Err("the value contains a line break or a control character");
     }
     let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
     if let Some(percent) = percent {
         let percent: f64 = percent;
         if percent > 0.0 && percent <= 100.0 {
-            return Some(SettingValue::PercentOfMemory(percent));
+            return Ok(SettingValue::PercentOfMemory(percent));
         }
-        let message = "a share of memory must be above 0% and at most 100%".to_owned();
-        wrong_value(problems, entry, message);
-        return None;
+        return Err("a share of memory must be above 0% and at most 100%");
     }
-    // A bare letter (`128M`) is left to the product, which has its own idea of it.
-    let n_unit_letters = text.chars().rev().take_while(char::is_ascii_alphabetic).count();
+    let is_binary = ["KiB", "MiB", "GiB", "TiB"].iter().any(|unit| text.trim().ends_with(unit));
     match text.parse::<ByteCount>() {
-        Ok(bytes) if n_unit_letters >= 2 => Some(SettingValue::Bytes(bytes)),
-        _ => Some(SettingValue::Text(text.to_owned())),
+        Ok(bytes) if is_binary => Ok(SettingValue::Bytes(bytes)),
+        _ => Ok(SettingValue::Text(text.to_owned())),
     }
+}
+
+/// Reads the value of a setting from a command line, as a study file has it without its quotes:
+/// `true`, `42`, `0.9`, `25%`, `8GiB`, or any other text, which is the product's to understand.
+///
+/// # Errors
+///
+/// Why it can be no value of a setting.
+pub fn parse_setting(text: &str) -> Result<SettingValue, String> {
+    if let Ok(is_on) = text.parse() {
+        return Ok(SettingValue::Switch(is_on));
+    }
+    if let Ok(number) = text.parse() {
+        return Ok(SettingValue::Integer(number));
+    }
+    // Words such as `inf` are numbers to Rust and texts to a study file.
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));
+    if let Some(number) = text.parse().ok().filter(|n: &f64| is_number && n.is_finite()) {
+        return Ok(SettingValue::Real(number));
+    }
+    setting_of_text(text).map_err(str::to_owned)
 }
 
 /// A list that is not empty and names nothing twice. `name` writes a value as it is compared.

@@ -1,5 +1,6 @@
 //! Reads `vary`: the factors, which make variants, and the load levels, which make steps.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use dyno_units::SettingValue;
@@ -76,8 +77,10 @@ impl<'a> Vary<'a> {
             return Vary { span, ..Vary::default() };
         };
         let section = Section::closed(problems, ("`vary`", span.clone()), table, VARY);
-        let databases: Vec<&str> = choices.databases.iter().map(|one| one.name.as_str()).collect();
-        let workloads: Vec<&str> = choices.workloads.iter().map(|one| one.name.as_str()).collect();
+        let databases = choices.databases.iter().map(|one| one.name.as_str());
+        let databases = KnownNames::new(databases.collect());
+        let workloads = choices.workloads.iter().map(|one| one.name.as_str());
+        let workloads = KnownNames::new(workloads.collect());
         Vary {
             database: levels(problems, &section, "database", |problems, entry| {
                 known_name(problems, entry, "database", &databases)
@@ -192,17 +195,32 @@ fn wrongs<T>(entry: &Entry<'_>, list: Option<&[Given<T>]>) -> Option<Vec<String>
     Some(wrong.map(|(item, _)| text(item.get_ref())).collect())
 }
 
+/// Names that a study has, to be looked up many times.
+pub(super) struct KnownNames<'a> {
+    in_order: Vec<&'a str>,
+    sorted: BTreeSet<&'a str>,
+}
+
+impl<'a> KnownNames<'a> {
+    /// These names, in the order of the file.
+    pub(super) fn new(in_order: Vec<&'a str>) -> KnownNames<'a> {
+        let sorted = in_order.iter().copied().collect();
+        KnownNames { in_order, sorted }
+    }
+}
+
 /// A name that must be among `known`.
 pub(super) fn known_name(
     problems: &mut Problems,
     entry: &Entry<'_>,
     kind: &str,
-    known: &[&str],
+    known: &KnownNames<'_>,
 ) -> Option<String> {
     let name = value::text(problems, entry)?;
-    if known.contains(&name.as_str()) {
+    if known.sorted.contains(name.as_str()) {
         return Some(name);
     }
+    let known = &known.in_order;
     let diagnostic = Diagnostic::new(entry.span.clone(), format!("there is no {kind} `{name}`"))
         .with_label("not in this study");
     if known.is_empty() {

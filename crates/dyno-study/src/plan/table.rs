@@ -1,10 +1,11 @@
 //! The plan as a text that people read before they start a run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use dyno_units::{ByteCount, Nanoseconds};
 
-use super::{Plan, PlannedStep};
+use super::{GUESSED_RATE, Plan, PlannedStep};
 use crate::LoadLevel;
 
 /// What the workload of a variant will put into its database.
@@ -28,6 +29,11 @@ pub struct TableContext {
     /// Estimated time to populate in each trial, by its index: nothing where it starts on data that
     /// an earlier one has populated. Empty when it is not known.
     pub populate: Vec<Nanoseconds>,
+    /// What steps took in earlier runs of the same workload on this machine, by their name: for steps
+    /// whose length is known only when they have ended.
+    pub measured: BTreeMap<String, Nanoseconds>,
+    /// Disk that the run needs, in words, line by line; empty when it is not known.
+    pub disk: Vec<String>,
 }
 
 /// Writes the plan as text: variants, steps, trials in order, totals.
@@ -102,30 +108,24 @@ fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
     let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "done after"])];
-    let (mut least, mut most) = (Nanoseconds::ZERO, Nanoseconds::ZERO);
+    let likely = plan.trial_time_likely(&context.measured);
+    let mut passed = Nanoseconds::ZERO;
     for (index, trial) in plan.trials.iter().enumerate() {
         if index > 0 {
-            least += plan.rest;
-            most += plan.rest;
+            passed += plan.rest;
         }
-        let prepare = prepare + context.populate.get(index).copied().unwrap_or(Nanoseconds::ZERO);
-        least += prepare + plan.trial_time_least();
-        most += prepare + plan.trial_time();
+        let populate = context.populate.get(index).copied().unwrap_or(Nanoseconds::ZERO);
+        passed += prepare + populate + likely;
         rows.push(vec![
             trial.number.to_string(),
             trial.block.to_string(),
             plan.variants[trial.variant].name.clone(),
             format!("{} of {n_repetitions}", trial.repetition),
             plan.steps.len().to_string(),
-            span((least, most)),
+            passed.to_string(),
         ]);
     }
     rows
-}
-
-/// A time, or the shortest and the longest where it is not known.
-fn span((least, most): (Nanoseconds, Nanoseconds)) -> String {
-    if least == most { most.to_string() } else { format!("{least} to {most}") }
 }
 
 /// Adds rows as columns that are as wide as their widest cell, and an empty line.
@@ -188,22 +188,37 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         Some(prepare) => format!("with {prepare} to deploy in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
-    line("time", format!("{} ({what})", span(times)));
+    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
+    let likely = plan.time_likely(prepare, &context.measured) + populate;
+    line(
+        "time",
+        match times.0 == times.1 {
+            true => format!("{likely} ({what})"),
+            false => format!("about {likely} ({what})"),
+        },
+    );
     if plan.is_open_ended() {
-        let known = plan.trial_time_least();
-        let text =
-            "steps and waits that end when something is done may take much less than their longest";
-        line("", format!("{text}; {known} of each trial are known beforehand"));
+        let how = if context.measured.is_empty() {
+            format!(
+                "guessed: {GUESSED_RATE} transactions/s of each client until quotas are done, waits of a \
+                 tenth of their limit"
+            )
+        } else {
+            "by earlier runs of this workload on this machine".to_owned()
+        };
+        line("", format!("{how}; limits end it after {} at the latest", times.1));
+    } else if plan.repetitions_min.is_some() {
+        line("", format!("{} if all verdicts are settled at the first look", times.0));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
         line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
     }
     line("budget", budget_text(times, context.budget));
-    if let Some(most) = context.sizes.iter().flatten().map(|size| size.bytes).max() {
-        line("disk", format!("about {most} for the largest variant"));
+    for (index, text) in context.disk.iter().enumerate() {
+        line(if index == 0 { "disk" } else { "" }, text.clone());
     }
     if context.sizes.iter().any(Option::is_none) {
-        line("disk", "not known where the workload's own steps fill its tables".to_owned());
+        line("", "not known where the workload's own steps fill its tables".to_owned());
     }
     line("seed", plan.seed.0.to_string());
     text

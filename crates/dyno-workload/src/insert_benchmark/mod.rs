@@ -229,6 +229,10 @@ impl Workload for InsertBenchmark {
         Err("the Insert Benchmark was asked for the steps of two different loads".to_owned())
     }
 
+    fn rows_of_steps(&self) -> u64 {
+        self.settings.load.rows.saturating_mul(self.n_tables() as u64)
+    }
+
     /// The deleter asks for the smallest id as well, at the same rate.
     fn kinds_of_role(&self, role: &str) -> &'static [&'static str] {
         match role {

@@ -17,7 +17,7 @@ use dyno_study::{
     Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search,
     Sought, Study, WorkloadChoice,
 };
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
+use dyno_units::{Nanoseconds, Seed, SteppedRate};
 
 pub(crate) use self::arguments::command;
 use self::place::Place;
@@ -43,6 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         probes: &study.probes,
         decide: None,
         retry_failed: false,
+        void: None,
         folder: record.path().to_owned(),
     };
     let metrics = Metrics::from_option(text(matches, "metrics"))?;
@@ -233,6 +234,8 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             baseline: BTreeMap::new(),
             repetitions: 1,
             repetitions_min: None,
+            void_repeats: 0,
+            requirements: Vec::new(),
             order: Order::Interleaved,
             seed: None,
             warm_up: match matches.value_source("warm-up") {
@@ -347,7 +350,9 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         let Some((name, value)) = setting.split_once('=') else {
             bail!("--setting: write NAME=VALUE, not `{setting}`");
         };
-        settings.insert(name.to_owned(), setting_value(value));
+        let value = dyno_study::parse_setting(value)
+            .map_err(|why| anyhow::anyhow!("--setting {name}: {why}"))?;
+        settings.insert(name.to_owned(), value);
     }
     let product = if on.contains("://") {
         if !settings.is_empty() {
@@ -385,18 +390,4 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         keep_tables: matches.get_flag("keep-tables"),
         price_per_hour: None,
     })
-}
-
-/// Reads a setting as a study file would: `25%` of memory, `1GiB`, a number, or text.
-pub(crate) fn setting_value(text: &str) -> SettingValue {
-    let is_size = text.ends_with('B') && text.starts_with(|c: char| c.is_ascii_digit());
-    if let Ok(percent) = dyno_units::parse_percentage(text) {
-        SettingValue::PercentOfMemory(percent)
-    } else if let Some(bytes) = text.parse::<ByteCount>().ok().filter(|_| is_size) {
-        SettingValue::Bytes(bytes)
-    } else if let Ok(number) = text.parse() {
-        SettingValue::Integer(number)
-    } else {
-        SettingValue::Text(text.to_owned())
-    }
 }

@@ -148,13 +148,17 @@ impl ExplainCostOptions {
         let memory = ByteCount(lab.environment.memory_bytes);
         let settings = pairs("--setting", &self.settings)?
             .into_iter()
-            .map(|(name, value)| (name, super::bench::setting_value(&value).resolve(memory)));
+            .map(|(name, value)| match dyno_study::parse_setting(&value) {
+                Ok(value) => Ok((name, value.resolve(memory))),
+                Err(why) => bail!("--setting {name}: {why}"),
+            })
+            .collect::<anyhow::Result<_>>()?;
         Ok(ServerSpec {
             product: self.on.clone(),
             version: None,
             engine: self.engine.clone(),
             programs: self.programs.clone(),
-            settings: settings.collect(),
+            settings,
             cpus: Vec::new(),
         })
     }

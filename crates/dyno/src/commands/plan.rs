@@ -1,12 +1,15 @@
 //! `dyno plan`: the trials in order, with time and disk.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use dyno_lab::{ExpectedData, Lab};
 use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
-use dyno_study::{BlockOrder, Product, Study};
+use dyno_study::{BlockOrder, Design, Product, Study};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
+use crate::commands::disk;
+use crate::commands::power::{self, Past};
 use crate::commands::{StudyFile, read_study};
 use crate::{End, terminal};
 
@@ -31,14 +34,30 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     };
     let is_quick = plan.variants.iter().all(|variant| is_embedded(&variant.database.product));
     let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
+    let past = past(&plan, &study.design);
     let context = TableContext {
+        measured: past.steps.clone(),
+        disk: disk::lines(&plan, &data, study.design.reuse),
         budget: study.design.budget,
         sizes: data.iter().map(size).collect(),
         prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
         populate: populate_times(&plan, &rows, study.design.reuse),
     };
-    terminal::out(&render_table(&plan, &context));
+    let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
+    terminal::out(&format!("{}{finds}", render_table(&plan, &context)));
     Ok(End::Good)
+}
+
+/// What this machine's earlier runs in `runs` say, or assumptions.
+pub(crate) fn past(plan: &Plan, design: &Design) -> Past {
+    let folder = design.data_folder.as_ref().map(Path::new);
+    match crate::lab::data_root(folder) {
+        Ok(root) => {
+            let machine = crate::lab::environment(&root).machine;
+            Past::of(plan, Path::new("runs"), &machine)
+        }
+        Err(_) => Past::unknown(),
+    }
 }
 
 /// The plan of a study for the run in this folder. A run that was planned before Dyno mirrored
@@ -67,15 +86,12 @@ fn size(data: &ExpectedData) -> Option<VariantSize> {
 /// Time to populate in each trial, `rows` by variant. A data set of a private server is populated
 /// once, as far as that is known beforehand: settings that shape its files make further ones.
 fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds> {
-    let mut kept = Vec::new();
+    let mut kept = HashSet::new();
     let populate = |trial: &PlannedTrial| {
         let Variant { database, workload, .. } = &plan.variants[trial.variant];
         let data = (&database.product, &database.engine, &database.programs, workload);
-        if is_reused && kept.contains(&data) {
+        if matches!(database.product, Product::Private(_)) && !kept.insert(data) && is_reused {
             return Nanoseconds::ZERO;
-        }
-        if matches!(database.product, Product::Private(_)) {
-            kept.push(data);
         }
         Nanoseconds::from_secs(rows[trial.variant] / POPULATE_ROWS_PER_S)
     };
@@ -84,15 +100,12 @@ fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds
 
 /// Says before the run when the largest data set will not fit on the disk.
 pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
-    let Some(most) = dyno_lab::expected_disk(plan)?.iter().map(|data| data.bytes).max() else {
-        return Ok(());
-    };
+    let most = disk::most(plan, &dyno_lab::expected_disk(plan)?);
     let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
-    // Logs, indexes being built and temporary files come on top.
-    if most.saturating_mul(2) > free {
+    if most > free {
         terminal::say(&format!(
-            "warning: the largest data set takes about {}, with logs up to twice that, and {} are \
-             free; --data-folder names another disk",
+            "warning: the largest server takes about {} with the copy of its data that is kept, and {} \
+             are free; --data-folder names another disk",
             ByteCount(most),
             ByteCount(free)
         ));
@@ -144,7 +157,10 @@ mod tests {
     #[test]
     fn an_empty_table_is_of_no_known_size() {
         let check = |rows: u64, expected: Option<u64>| {
-            assert_eq!(size(&ExpectedData { rows, bytes: 7 }).map(|size| size.rows), expected);
+            assert_eq!(
+                size(&ExpectedData { rows, bytes: 7, is_populated: true }).map(|size| size.rows),
+                expected
+            );
         };
         check(5, Some(5));
         check(0, None);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use dyno_analysis::{RequirementFacts, RequirementOutcome};
 use dyno_lab::datasets::{DataSets, Limits};
 use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{WriteError, WriteErrorKind};
@@ -33,6 +34,9 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let plan = plan::for_run(&study, seed, &folder);
     let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
     plan::warn_of_disk(&plan, &lab)?;
+    if !takes_settings(&lab, &plan, &study) {
+        return Ok(End::Misused);
+    }
     terminal::say(&format!(
         "{}\n{} × {}, {}, {} of load, seed {}; record in {}",
         plan.title,
@@ -50,6 +54,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         probes: &study.probes,
         decide: Some(&decide),
         retry_failed: options.retry_failed,
+        void: Some(&dyno_analysis::voiding::void_blocks),
         folder: folder.clone(),
     };
     let mut progress = Progress::new(&plan, &lab);
@@ -66,7 +71,51 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     if let Some(told) = kept_data(&lab) {
         terminal::say(&told);
     }
-    Ok(tell(&end))
+    Ok(match tell(&end) {
+        End::Good => required(&folder)?,
+        other => other,
+    })
+}
+
+/// Whether all servers take their settings; if not, says so before anything has been done.
+fn takes_settings(lab: &Lab, plan: &Plan, study: &Study) -> bool {
+    let refused = dyno_lab::check_settings(lab, plan, &study.design);
+    for (variant, why) in &refused {
+        terminal::say(&format!("error: {variant}: {why}"));
+    }
+    if !refused.is_empty() {
+        terminal::say("nothing was run; correct the study");
+    }
+    refused.is_empty()
+}
+
+/// Whether what the study demands is met: not met is 1, not decided is 2.
+fn required(folder: &Path) -> anyhow::Result<End> {
+    let run = dyno_record::read_run(folder)?;
+    if run.manifest.requirements.is_empty() {
+        return Ok(End::Good);
+    }
+    let findings = dyno_analysis::analyse(&[run], &dyno_analysis::Options::default());
+    let of = |outcome: RequirementOutcome| -> Vec<String> {
+        let those = findings.requirements.iter().filter(|one| one.outcome == outcome);
+        let place = |one: &RequirementFacts| {
+            let (variant, step) = (&findings.variants[one.variant], &findings.steps[one.step]);
+            format!("{} ({} at {})", one.text, variant.name, step.name)
+        };
+        those.map(place).collect()
+    };
+    let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
+    if !broken.is_empty() {
+        terminal::say(&format!("required and not met: {}", broken.join(", ")));
+    }
+    if !open.is_empty() {
+        terminal::say(&format!("required and not decided: {}", open.join(", ")));
+    }
+    Ok(match (broken.is_empty(), open.is_empty()) {
+        (false, _) => End::Bad,
+        (true, false) => End::CannotSay,
+        (true, true) => End::Good,
+    })
 }
 
 /// A run that ended with an error of its record: the error, then what became of its report. What was

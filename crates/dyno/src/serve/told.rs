@@ -43,6 +43,9 @@ pub(super) fn in_words(event: &EventKind) -> String {
         EventKind::TrialSkipped { trial, variant, why, .. } => {
             format!("trial {trial} of {variant} is not done: {why}")
         }
+        EventKind::BlockVoided { block, why } => {
+            format!("block {block} is void and measured again: {why}")
+        }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),
         // Told while they go on, and never written among the events.

@@ -32,17 +32,15 @@ fn study(extra_settings: &str) -> String {
 }
 
 #[test]
-fn a_refused_setting_fails_its_trial_in_the_servers_words() {
+fn a_refused_setting_is_said_before_the_first_trial() {
     let bench = Workbench::new();
-    bench.write("study.toml", &study("settings = { no_such_setting = 1 }"));
+    bench.write("study.toml", &study("settings = { innodb_log_file_siz = 1 }"));
     let answer = bench.dyno(&["run", "study.toml"]);
-    assert_eq!(answer.code, 1, "{}", answer.err);
-    assert!(answer.err.contains("FAILED"), "{}", answer.err);
-    let findings = read_json(&bench.path("runs/study/findings.json"));
-    let trials = findings["trials"].as_array().unwrap();
-    assert_eq!(trials[0]["state"], "failed");
-    assert!(trials[0].to_string().contains("no_such_setting"), "{:#}", trials[0]);
-    assert_eq!(trials[1]["state"], "finished");
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    let expected = "error: bad: the server has no setting `innodb_log_file_siz`; did you mean \
+                    `innodb_log_file_size`?";
+    assert!(answer.err.contains(expected), "{}", answer.err);
+    assert!(!bench.path("runs/study").exists(), "nothing was run");
 }
 
 #[test]

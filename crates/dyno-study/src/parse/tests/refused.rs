@@ -454,13 +454,13 @@ fn settings() {
             "product = 'mariadb'\nsettings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = \"x\\ny\" }",
         ),
         expect![[r#"
-            error: a share of memory must be above 0% and at most 100%
+            error: `a`: a share of memory must be above 0% and at most 100%
              --> study.toml:4:18
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
               |                  ^^^^ not possible for `a`
 
-            error: a share of memory must be above 0% and at most 100%
+            error: `b`: a share of memory must be above 0% and at most 100%
              --> study.toml:4:28
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
@@ -478,7 +478,7 @@ fn settings() {
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
               |                                             ^^^^^ a setting's name has letters, digits, `_`, `-` and `.`
 
-            error: `f` contains a line break or a control character
+            error: `f`: the value contains a line break or a control character
              --> study.toml:4:60
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
@@ -1301,7 +1301,7 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
               |
               = help: choose one of `a`, `b`
 
-            error: a share of memory must be above 0% and at most 100%
+            error: `x`: a share of memory must be above 0% and at most 100%
              --> study.toml:8:53
               |
             8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
@@ -1324,4 +1324,42 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
               = help: the study varies `database`, `setting.x`
         "#]],
     );
+}
+
+#[test]
+fn keys_that_are_nested_too_deep_are_shown_at_their_line() {
+    let deep = vec!["a"; 500].join(".");
+    let source = format!("title = 'x'\n[database.a]\nproduct = 'sqlite'\n{deep} = 1\n");
+    let found = crate::parse(&source, &vocabulary()).expect_err("it is too deep");
+    let line = |at: usize| source[..at].matches('\n').count() + 1;
+    assert!(found.iter().any(|one| line(one.span.start) == 4), "{found:?}");
+    assert!(found.iter().all(|one| !one.message.contains("recurs") || line(one.span.start) == 4));
+}
+
+/// What grows is counted in time, between two sizes in the same process: twice as much must not take
+/// four times as long, with a wide margin for a busy machine.
+#[test]
+fn chains_and_floods_take_linear_time() {
+    let took = |source: &str| {
+        let began = std::time::Instant::now();
+        let result = crate::parse(source, &vocabulary());
+        if let Err(found) = result {
+            crate::diagnostic::render("study.toml", source, &found);
+        }
+        began.elapsed().as_secs_f64()
+    };
+    let chain = |n: usize| {
+        let tables = (1..n).map(|i| format!("[database.d{i}]\nlike = 'd{}'\n", i - 1));
+        format!("[database.d0]\nproduct = 'sqlite'\n{}", tables.collect::<String>())
+    };
+    let flood = |n: usize| (0..n).map(|i| format!("unknown{i} = 1\n")).collect::<String>();
+    for make in [&chain as &dyn Fn(usize) -> String, &flood] {
+        let (small, large) = (make(2_000), make(16_000));
+        let least = |source: &str| (0..3).map(|_| took(source)).fold(f64::MAX, f64::min);
+        let (small, large) = (least(&small), least(&large));
+        assert!(
+            large < 8.0 * 5.0 * small.max(0.001),
+            "{small} s and eight times as much {large} s"
+        );
+    }
 }

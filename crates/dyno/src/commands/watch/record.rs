@@ -161,6 +161,8 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
         }],
         trials: vec![TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 }],
         stopping: None,
+        voiding: None,
+        requirements: Vec::new(),
         environment: lab::environment(Path::new("/")),
         design: BTreeMap::new(),
         conditions: BTreeMap::new(),

@@ -1,0 +1,148 @@
+//! What the study demands of every variant at every step, and whether it is met.
+//!
+//! Judged by the bounds of the estimate: met where all of them keep to the demand, not met where none
+//! does, else not decided. A single repetition has no bounds, and is judged by its value.
+
+use dyno_record::{RequirementRecord, Run};
+use serde::{Deserialize, Serialize};
+
+use crate::{Cell, Metric};
+
+/// One demand at one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequirementFacts {
+    /// What is demanded: `p99 ≤ 20 ms`.
+    pub text: String,
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// What was measured, in transactions per second or microseconds; none where nothing was.
+    pub value: Option<f64>,
+    /// Its bounds; none with a single repetition.
+    pub bounds: Option<(f64, f64)>,
+    /// Whether it is met.
+    pub outcome: RequirementOutcome,
+}
+
+/// Whether a demand is met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequirementOutcome {
+    /// All of the bounds keep to it.
+    Met,
+    /// None of the bounds does, or nothing committed.
+    NotMet,
+    /// Some of the bounds do.
+    #[default]
+    Inconclusive,
+}
+
+/// The metric of a demand; none for a word that this version does not know.
+fn metric(requirement: &RequirementRecord) -> Option<Metric> {
+    Some(match requirement.measure.as_str() {
+        "throughput" => Metric::Throughput,
+        "mean" => Metric::ResponseMean,
+        "p50" => Metric::ResponseP50,
+        "p95" => Metric::ResponseP95,
+        "p99" => Metric::ResponseP99,
+        "p99.9" => Metric::ResponseP999,
+        "max" => Metric::ResponseMax,
+        _ => return None,
+    })
+}
+
+/// All demands of the first of these runs at all places.
+pub(crate) fn requirements(runs: &[Run], cells: &[Cell]) -> Vec<RequirementFacts> {
+    let Some(run) = runs.first() else { return Vec::new() };
+    let all = run.manifest.requirements.iter();
+    all.flat_map(|one| cells.iter().map(move |cell| judge(one, cell))).collect()
+}
+
+fn judge(requirement: &RequirementRecord, cell: &Cell) -> RequirementFacts {
+    let metric = metric(requirement);
+    let estimate = metric.and_then(|metric| cell.metrics.get(&metric));
+    let keeps = |value: f64| match metric {
+        Some(Metric::Throughput) => value >= requirement.bound,
+        _ => value <= requirement.bound,
+    };
+    let bounds = estimate.and_then(|one| one.low.zip(one.high));
+    let outcome = match (metric, estimate, bounds) {
+        (None, ..) => RequirementOutcome::Inconclusive,
+        (Some(_), None, _) => RequirementOutcome::NotMet,
+        (_, Some(one), None) if one.n > 1 => {
+            // Without bounds (a maximum has none): by every repetition.
+            match (keeps(one.min), keeps(one.max)) {
+                (true, true) => RequirementOutcome::Met,
+                (false, false) => RequirementOutcome::NotMet,
+                _ => RequirementOutcome::Inconclusive,
+            }
+        }
+        (_, Some(one), None) if keeps(one.value) => RequirementOutcome::Met,
+        (_, Some(_), None) => RequirementOutcome::NotMet,
+        (_, _, Some((low, high))) => match (keeps(low), keeps(high)) {
+            (true, true) => RequirementOutcome::Met,
+            (false, false) => RequirementOutcome::NotMet,
+            _ => RequirementOutcome::Inconclusive,
+        },
+    };
+    RequirementFacts {
+        text: requirement.text.clone(),
+        variant: cell.variant,
+        step: cell.step,
+        value: estimate.map(|one| one.value),
+        bounds,
+        outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{run, wobble};
+    use crate::{Options, analyse};
+
+    #[track_caller]
+    fn check(measure: &str, bound: f64, repetitions: u32, expected: RequirementOutcome) {
+        let mut run = run(&["a"], &[4], repetitions, |v, s, r| 1000.0 * wobble(v, s, r));
+        run.manifest.requirements = vec![RequirementRecord {
+            text: "as demanded".to_owned(),
+            measure: measure.to_owned(),
+            bound,
+        }];
+        let findings = analyse(&[run], &Options::default());
+        let [found] = &findings.requirements[..] else { panic!("{:?}", findings.requirements) };
+        assert_eq!(found.outcome, expected, "{measure} {bound}: {found:?}");
+    }
+
+    #[test]
+    fn bounds_decide() {
+        use RequirementOutcome::{Inconclusive, Met, NotMet};
+        check("throughput", 900.0, 5, Met);
+        check("throughput", 1000.0, 5, Inconclusive);
+        check("throughput", 1100.0, 5, NotMet);
+        // Four clients at 1000/s have 4 ms each on average, and at most 8 ms.
+        check("p95", 10_000.0, 5, Met);
+        check("p95", 2_000.0, 5, NotMet);
+        check("mean", 1e9, 5, Met);
+        check("max", 5_000.0, 5, NotMet);
+        check("median of medians", 1.0, 5, Inconclusive);
+    }
+
+    #[test]
+    fn a_single_repetition_is_judged_by_its_value() {
+        check("throughput", 999.0, 1, RequirementOutcome::Met);
+        check("throughput", 1001.0, 1, RequirementOutcome::NotMet);
+    }
+
+    #[test]
+    fn where_nothing_committed_nothing_is_met() {
+        let cell = Cell::default();
+        let requirement = RequirementRecord {
+            text: "p95 ≤ 1 ms".to_owned(),
+            measure: "p95".to_owned(),
+            bound: 1_000.0,
+        };
+        assert_eq!(judge(&requirement, &cell).outcome, RequirementOutcome::NotMet);
+    }
+}

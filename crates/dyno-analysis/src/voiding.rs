@@ -1,0 +1,159 @@
+//! Blocks that the host has spoiled: they are void, and measured once more.
+//!
+//! The rule sees readings of the host alone, never what was measured, so that it cannot prefer an
+//! outcome: CPU time that the hypervisor took away, CPU time of other processes, and how long the
+//! canary took. Each trial is held against the quietest trial *of the same variant* so far; so what a
+//! variant itself does to the host never makes it void, and on a machine that is always busy nothing
+//! is. It is asked whenever a block has ended, of all that have ended until then; so the first block
+//! may become void when a quieter one has ended. What it says is kept in the record, and never taken
+//! back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::{Run, StepSummary, TrialSummary, VoidBlock};
+
+use crate::attribution::readings::mean_rate;
+use crate::words::list;
+use crate::{Caveat, CaveatKind};
+
+/// Steps that are shorter than this, in seconds, tell nothing about the host: it is read once a
+/// second.
+const STEP_LEAST_S: f64 = 1.0;
+
+/// What the host did to one trial; none where it was not read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Disturbance {
+    /// Share of all CPUs that the hypervisor gave to others.
+    steal: Option<f64>,
+    /// Share of all CPUs that other processes used.
+    others: Option<f64>,
+    /// Seconds that the canary took, the longer of before and after.
+    canary: Option<f64>,
+}
+
+impl Disturbance {
+    fn of(trial: &TrialSummary, cpus: u32) -> Disturbance {
+        let steps = || trial.steps.iter().filter(|step| step.measured_s >= STEP_LEAST_S);
+        let most = |value: &dyn Fn(&StepSummary) -> Option<f64>| {
+            steps().filter_map(value).max_by(f64::total_cmp)
+        };
+        let cpus = f64::from(cpus.max(1));
+        let others = |step: &StepSummary| {
+            let rest = mean_rate(step, "rest.cpu_s_per_s").ok()?;
+            let unseen = mean_rate(step, "cpu.unsampled_s_per_s").unwrap_or(0.0);
+            Some(((rest - unseen) / cpus).max(0.0))
+        };
+        let steal = |step: &StepSummary| Some(mean_rate(step, "cpu.steal_pct").ok()? / 100.0);
+        let canary = trial.canary.as_ref().filter(|_| steps().next().is_some());
+        Disturbance {
+            steal: most(&steal),
+            others: most(&others),
+            canary: canary.map(|canary| canary.before_s.max(canary.after_s)),
+        }
+    }
+
+    /// The less of both, criterion by criterion.
+    fn quieter(self, other: Disturbance) -> Disturbance {
+        let less = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Disturbance {
+            steal: less(self.steal, other.steal),
+            others: less(self.others, other.others),
+            canary: less(self.canary, other.canary),
+        }
+    }
+}
+
+/// The blocks of a run so far that are void by the rule of its manifest and have not been set aside
+/// yet, with the reasons in words; no more than may still be repeated. Only blocks count of which all
+/// trials have ended.
+pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
+    let Some(rule) = &run.manifest.voiding else { return Vec::new() };
+    let cpus = run.manifest.environment.cpus;
+    let left = (rule.repeats_max as usize).saturating_sub(run.voids.len());
+    let ended: BTreeSet<u32> = run.trials.iter().map(|trial| trial.number).collect();
+    let mut missing = run.manifest.trials.iter().filter(|plan| !ended.contains(&plan.number));
+    let open: BTreeSet<u32> = missing.by_ref().map(|plan| plan.block).collect();
+    let seen: Vec<(&TrialSummary, Disturbance)> = run
+        .trials
+        .iter()
+        .filter(|trial| !open.contains(&trial.block))
+        .map(|trial| (trial, Disturbance::of(trial, cpus)))
+        .collect();
+    let mut quietest: BTreeMap<usize, Disturbance> = BTreeMap::new();
+    for (trial, disturbance) in &seen {
+        let known = quietest.entry(trial.variant).or_insert(*disturbance);
+        *known = known.quieter(*disturbance);
+    }
+    let mut void: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (trial, disturbance) in &seen {
+        if let Some(why) = rule_broken(rule, disturbance, &quietest[&trial.variant]) {
+            let why = format!("{why} at trial {}", trial.number);
+            void.entry(trial.block).or_default().push(why);
+        }
+    }
+    void.into_iter().take(left).collect()
+}
+
+/// What of the host was worse than at the quietest trial of the same variant by more than the rule
+/// allows, in words.
+fn rule_broken(
+    rule: &dyno_record::VoidingRecord,
+    found: &Disturbance,
+    quietest: &Disturbance,
+) -> Option<String> {
+    let beyond = |found: Option<f64>, least: Option<f64>, most: f64| {
+        found.zip(least).filter(|(found, least)| found - least > most)
+    };
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut told = Vec::new();
+    if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
+        told.push(format!(
+            "the hypervisor took {} of all CPUs (at best {})",
+            percent(found),
+            percent(least)
+        ));
+    }
+    if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
+        told.push(format!(
+            "other processes used {} of all CPUs (at best {})",
+            percent(found),
+            percent(least)
+        ));
+    }
+    if let Some((found, least)) = found.canary.zip(quietest.canary)
+        && found > least * (1.0 + rule.canary)
+    {
+        told.push(format!("the canary took {found:.3} s (at best {least:.3} s)"));
+    }
+    (!told.is_empty()).then(|| list(&told))
+}
+
+/// Says which blocks were void, and why.
+pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
+    let reason = void.first()?.why.first().map_or("", String::as_str);
+    let mut names: Vec<String> = void.iter().map(|one| one.block.to_string()).collect();
+    names.dedup();
+    let (blocks, were) = match &names[..] {
+        [one] => (format!("block {one}"), "it was"),
+        more => (format!("blocks {}", list(more)), "they were"),
+    };
+    Some(Caveat {
+        kind: CaveatKind::NoisyHost,
+        message: format!(
+            "Something else disturbed the host during {blocks}, so {were} void by rule and had to be \
+             measured again: {reason}."
+        ),
+        advice:
+            "Void blocks are not in any number. The rule looks at the host alone, not at what was \
+                 measured; void_blocks = \"keep\" in the study turns it off."
+                .to_owned(),
+        variants: Vec::new(),
+        steps: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

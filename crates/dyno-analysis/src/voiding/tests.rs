@@ -1,0 +1,206 @@
+//! Blocks that a host has spoiled, in runs whose disturbances are known.
+
+use dyno_record::{Canary, Run, VoidingRecord};
+use dyno_units::Seed;
+
+use super::*;
+use crate::fixtures::{run, wobble};
+use crate::{Options, Verdict, analyse};
+
+/// Two variants at one step, `b` 20 % faster than `a`, in so many blocks, with the rule on.
+fn quiet(repetitions: u32, repeats_max: u32) -> Run {
+    let mut run = run(&["a", "b"], &[4], repetitions, |variant, step, repetition| {
+        let rate = [1000.0, 1200.0][variant];
+        rate * (1.0 + 0.02 * (wobble(variant, step, repetition) - 1.0))
+    });
+    run.manifest.environment.cpus = 2;
+    run.manifest.voiding =
+        Some(VoidingRecord { steal: 0.02, others: 0.10, canary: 0.25, repeats_max });
+    for trial in 0..run.trials.len() {
+        others(&mut run, trial, 0.05);
+        run.trials[trial].canary = Some(Canary { before_s: 0.050, after_s: 0.051 });
+    }
+    run
+}
+
+/// Other processes use so many CPUs during a trial.
+fn others(run: &mut Run, trial: usize, cpus: f64) {
+    set(&mut run.trials[trial].steps[0], "rest.cpu_s_per_s", |_| cpus);
+}
+
+fn set(step: &mut StepSummary, name: &str, value: impl Fn(f64) -> f64) {
+    let column = step.intervals.start_s.iter().map(|start| Some(value(*start))).collect();
+    step.readings.insert(name.to_owned(), column);
+}
+
+#[track_caller]
+fn check(run: &Run, expected: &[u32]) {
+    let found: Vec<u32> = void_blocks(run).iter().map(|(block, _)| *block).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_disturbed_block_is_void_and_its_place_is_taken() {
+    let run = quiet(5, 2);
+    check(&run, &[]);
+    let disturbed = |change: &dyn Fn(&mut Run, usize)| {
+        let mut run = run.clone();
+        let trial = run.trials.iter().position(|trial| trial.block == 3).expect("it is there");
+        change(&mut run, trial);
+        run
+    };
+    check(&disturbed(&|run, trial| others(run, trial, 0.5)), &[3]);
+    let steal = |run: &mut Run, trial: usize| {
+        for at in 0..run.trials.len() {
+            let share = if at == trial { 7.0 } else { 0.5 };
+            set(&mut run.trials[at].steps[0], "cpu.steal_pct", |_| share);
+        }
+    };
+    check(&disturbed(&steal), &[3]);
+    let canary = |run: &mut Run, trial: usize| {
+        run.trials[trial].canary = Some(Canary { before_s: 0.050, after_s: 0.080 });
+    };
+    check(&disturbed(&canary), &[3]);
+    // Without the rule nothing is.
+    let mut without = disturbed(&canary);
+    without.manifest.voiding = None;
+    check(&without, &[]);
+}
+
+#[test]
+fn a_machine_that_is_always_busy_is_taken_as_it_is() {
+    let mut busy = quiet(6, 3);
+    for trial in 0..busy.trials.len() {
+        others(&mut busy, trial, 1.2);
+    }
+    check(&busy, &[]);
+    // Nor does a variant void its own blocks by what it does to the host.
+    let mut loud = quiet(6, 3);
+    for trial in 0..loud.trials.len() {
+        if loud.trials[trial].variant == 1 {
+            others(&mut loud, trial, 0.9);
+        }
+    }
+    check(&loud, &[]);
+}
+
+#[test]
+fn no_more_blocks_are_void_than_may_be_repeated() {
+    let mut run = quiet(6, 2);
+    for trial in 0..run.trials.len() {
+        if run.trials[trial].block >= 3 {
+            others(&mut run, trial, 1.0);
+        }
+    }
+    check(&run, &[3, 4]);
+}
+
+#[test]
+fn the_first_block_is_void_when_a_quieter_one_has_ended() {
+    let mut run = quiet(4, 1);
+    for trial in 0..run.trials.len() {
+        if run.trials[trial].block == 1 {
+            others(&mut run, trial, 1.0);
+        }
+    }
+    check(&run, &[1]);
+    run.trials.retain(|trial| trial.block == 1);
+    check(&run, &[]);
+}
+
+#[test]
+fn a_block_that_has_not_ended_is_not_judged() {
+    let mut run = quiet(4, 1);
+    let trial = run.trials.iter().position(|trial| trial.block == 4).expect("it is there");
+    others(&mut run, trial, 1.0);
+    check(&run, &[4]);
+    run.trials.retain(|trial| trial.block < 4 || trial.variant == 1);
+    check(&run, &[]);
+}
+
+/// The run as it is when its void blocks have been set aside and measured again on a quiet host.
+fn repeated(mut run: Run) -> Run {
+    let void = void_blocks(&run);
+    let is_void = |block: u32| void.iter().any(|(other, _)| *other == block);
+    for trial in &mut run.trials {
+        if is_void(trial.block) {
+            set(&mut trial.steps[0], "rest.cpu_s_per_s", |_| 0.05);
+        }
+    }
+    for (block, why) in void {
+        run.voids.push(VoidBlock { block, why, ..VoidBlock::default() });
+    }
+    run
+}
+
+#[test]
+fn what_has_been_set_aside_counts_against_the_repeats() {
+    let mut run = quiet(6, 2);
+    for trial in 0..run.trials.len() {
+        if run.trials[trial].block >= 4 {
+            others(&mut run, trial, 1.0);
+        }
+    }
+    check(&run, &[4, 5]);
+    run.voids.push(VoidBlock { block: 2, ..VoidBlock::default() });
+    check(&run, &[4]);
+    run.voids.push(VoidBlock { block: 2, ..VoidBlock::default() });
+    check(&run, &[]);
+}
+
+#[test]
+fn void_blocks_are_named_in_findings_and_caveat() {
+    let mut run = quiet(5, 2);
+    let hit = run.trials.iter().position(|trial| trial.block == 2).expect("it is there");
+    others(&mut run, hit, 1.0);
+    let findings = analyse(&[repeated(run)], &Options::default());
+    assert_eq!(findings.void_blocks.len(), 1);
+    assert_eq!(findings.void_blocks[0].block, 2);
+    let is_it = |caveat: &&Caveat| caveat.message.contains("during block 2");
+    let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
+    assert!(caveat.message.contains("other processes used 50 % of all CPUs"), "{}", caveat.message);
+}
+
+/// Five blocks of two variants, `b` so many times as fast. Something else takes half of the machine
+/// in some trials, without regard to the variant; where the block is void, it is measured again.
+fn disturbed(study: u64, ratio: f64, is_rule_on: bool) -> Run {
+    let mut stream = Seed(study).stream();
+    let mut run = quiet(5, if is_rule_on { 2 } else { 0 });
+    let mut rates = Vec::new();
+    for trial in &mut run.trials {
+        let own = if trial.variant == 1 { ratio } else { 1.0 };
+        let quiet = 1000.0 * own * (0.01 * stream.normal()).exp();
+        let again = 1000.0 * own * (0.01 * stream.normal()).exp();
+        let is_hit = stream.unit() < 0.1;
+        set(&mut trial.steps[0], "rest.cpu_s_per_s", |_| if is_hit { 1.0 } else { 0.05 });
+        rates.push((if is_hit { 0.6 * quiet } else { quiet }, again));
+    }
+    let void = void_blocks(&run);
+    let mut run = repeated(run);
+    for (trial, (first, again)) in run.trials.iter_mut().zip(rates) {
+        let is_void = void.iter().any(|(block, _)| *block == trial.block);
+        crate::fixtures::at_rate(&mut trial.steps[0], if is_void { again } else { first });
+    }
+    run
+}
+
+/// How many of so many studies find something.
+fn found(ratio: f64, is_rule_on: bool, studies: u64) -> u32 {
+    let finds = |study: &u64| {
+        let findings = analyse(&[disturbed(*study, ratio, is_rule_on)], &Options::default());
+        matches!(findings.comparisons[0].verdict, Verdict::Better | Verdict::Worse)
+    };
+    (0..studies).filter(finds).count() as u32
+}
+
+/// With noise that has nothing to do with the variants the rule finds far more of what is there, and
+/// two equal variants are called different no more often than is stated.
+#[test]
+fn void_blocks_find_more_and_raise_no_false_alarms() {
+    const STUDIES: u64 = 200;
+    let (without, with) = (found(1.1, false, STUDIES), found(1.1, true, STUDIES));
+    assert!(with > without + STUDIES as u32 / 5, "{with} with the rule, {without} without");
+    let alarms = found(1.0, true, STUDIES);
+    let most = 0.05 * STUDIES as f64 + 3.0 * (0.05 * 0.95 * STUDIES as f64).sqrt();
+    assert!(f64::from(alarms) <= most, "{alarms} false alarms of {STUDIES}");
+}

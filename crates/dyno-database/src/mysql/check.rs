@@ -1,0 +1,60 @@
+//! Asks the server's program about settings, without data and without starting it.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use dyno_host::Keeper;
+
+use super::option_file::{normal, quoted, spelled};
+use super::private::find_install;
+use crate::settings_check::{refusal, unknown_name};
+use crate::{DeployError, ServerSpec};
+
+/// Whether the server takes these settings.
+pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+    // That programs are missing is said where they are needed.
+    let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
+    let program = install.server;
+    let mut settings = spec.settings.clone();
+    // A plug-in's settings are known when it has been loaded.
+    let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
+    settings.retain(|name, _| !(is_rocksdb && normal(name).starts_with("rocksdb_")));
+    let known = known(&program);
+    if !known.is_empty()
+        && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")
+    {
+        return Err(DeployError::new(unknown));
+    }
+    let mut text = "[mysqld]\n".to_owned();
+    for (name, value) in &settings {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} = {}", quoted(&spelled(name, value)?));
+    }
+    let arguments = |file: &std::path::Path| {
+        vec![format!("--defaults-file={}", file.display()), "--help".into(), "--verbose".into()]
+    };
+    match refusal(&program, arguments, &text)? {
+        None => Ok(()),
+        Some(why) => Err(DeployError::new(format!("the server refuses its settings: {why}"))),
+    }
+}
+
+/// The name of the variable that an option sets: `skip_`, `loose_` and the like say how.
+fn without_prefix(name: &str) -> String {
+    let name = normal(name);
+    let bare = ["skip_", "loose_", "disable_", "enable_", "maximum_"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix));
+    bare.map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// The variables that the program lists, in the spelling of [`without_prefix`]; none where it does
+/// not list them.
+fn known(program: &std::path::Path) -> Vec<String> {
+    let output = Command::new(program).args(["--no-defaults", "--help", "--verbose"]).output();
+    let Ok(output) = output else { return Vec::new() };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().skip_while(|line| !line.starts_with("-----")).skip(1);
+    let table = lines.take_while(|line| !line.trim().is_empty());
+    table.filter_map(|line| line.split_whitespace().next()).map(without_prefix).collect()
+}

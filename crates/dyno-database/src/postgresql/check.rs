@@ -1,0 +1,69 @@
+//! Asks the server's program about settings, without data and without starting it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use dyno_host::Keeper;
+
+use super::programs;
+use super::settings::spelled;
+use crate::settings_check::{refusal, unknown_name};
+use crate::{DeployError, ServerSpec};
+
+/// Whether the server takes these settings.
+pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+    // That programs are missing is said where they are needed.
+    let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
+    let program = found.folder.join("postgres");
+    let mut settings = spec.settings.clone();
+    // Names with a dot are those of extensions, which any server takes.
+    settings.retain(|name, _| !name.contains('.'));
+    let known = known(&program);
+    if !known.is_empty()
+        && let Some(unknown) =
+            unknown_name(&settings, &known, |name| name.to_ascii_lowercase(), "PostgreSQL")
+    {
+        return Err(DeployError::new(unknown));
+    }
+    let mut text = String::new();
+    for (name, value) in &settings {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} = {}", spelled(name, value)?);
+    }
+    let arguments = |file: &Path| {
+        let folder = file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+        let file = format!("--config-file={}", file.display());
+        // The first word lets it run as root, too: nothing is started.
+        vec!["-C".to_owned(), "data_directory".to_owned(), file, "-D".to_owned(), folder]
+    };
+    match refusal(&program, arguments, &text)? {
+        None => Ok(()),
+        Some(why) => Err(DeployError::new(format!("PostgreSQL refuses its settings: {why}"))),
+    }
+}
+
+/// The settings that the program lists; none where it does not.
+fn known(program: &Path) -> Vec<String> {
+    let Ok(output) = Command::new(program).arg("--describe-config").output() else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.split('\t').next());
+    let listed: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+    if listed.is_empty() {
+        listed
+    } else {
+        listed.into_iter().chain(UNLISTED.map(str::to_owned)).collect()
+    }
+}
+
+/// Settings that the list leaves out.
+const UNLISTED: [&str; 6] = [
+    "allow_system_table_mods",
+    "backtrace_functions",
+    "ignore_system_indexes",
+    "jit_debugging_support",
+    "jit_profiling_support",
+    "zero_damaged_pages",
+];

@@ -1,0 +1,35 @@
+//! Whether servers will take their settings, before the first trial.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use dyno_study::{Design, Plan, Product};
+
+use crate::deploy::{Target, target};
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// Variants whose servers will not start with their settings, as far as that can be told before they
+/// do: name and reason, each configuration once. Servers that run already are not asked.
+pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
+    let mut seen = HashSet::new();
+    let mut refused = Vec::new();
+    for variant in &plan.variants {
+        let database = &variant.database;
+        let is_url = matches!(database.product, Product::Url(_));
+        // Variants that change nothing of a database share it.
+        if is_url || !seen.insert(Arc::as_ptr(database)) {
+            continue;
+        }
+        let result = target(lab, design, variant).and_then(|target| match target {
+            Target::Private(spec) => {
+                dyno_database::check_settings(&spec, &lab.keeper).map_err(TrialError::from)
+            }
+            Target::Attached(_) | Target::Simulated(_) => Ok(()),
+        });
+        if let Err(TrialError::Failed { message, .. }) = result {
+            refused.push((variant.name.clone(), message));
+        }
+    }
+    refused
+}

@@ -1,0 +1,63 @@
+//! Blocks that the host has spoiled: asked for when a block has ended, set aside, and measured again
+//! after all others.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{EventKind, Run, RunWriter, VoidBlock, VoidTrial, VoidingRecord};
+use dyno_study::Design;
+
+use crate::run::RunOrder;
+use crate::telling::Telling;
+
+/// Says which blocks of the run so far are void, and why. It is given what has ended; the lab does not
+/// know the rule.
+pub type Void<'a> = &'a dyn Fn(&Run) -> Vec<(u32, Vec<String>)>;
+
+/// How much worse than at the quietest trial of the same variant the host may be: METHOD.md gives the
+/// reasons.
+const STEAL: f64 = 0.02;
+const OTHERS: f64 = 0.10;
+const CANARY: f64 = 0.25;
+
+/// The rule of a design; none where no block is ever void.
+pub(crate) fn rule(design: &Design) -> Option<VoidingRecord> {
+    (design.void_repeats > 0).then_some(VoidingRecord {
+        steal: STEAL,
+        others: OTHERS,
+        canary: CANARY,
+        repeats_max: design.void_repeats,
+    })
+}
+
+/// Sets the blocks aside that are void now. Returns the numbers of their trials, which have to be
+/// done again.
+pub(crate) fn set_aside(
+    order: &RunOrder<'_>,
+    telling: &mut Telling<'_>,
+    record: &mut RunWriter,
+) -> anyhow::Result<Vec<u32>> {
+    let Some(void) = order.void.filter(|_| order.manifest.voiding.is_some()) else {
+        return Ok(Vec::new());
+    };
+    // Of blocks that became void before a run was killed some trials may still be there.
+    let mut again = record.void(Vec::new())?;
+    let run = dyno_record::read_run(&order.folder)?;
+    let blocks: BTreeMap<u32, Vec<String>> = void(&run).into_iter().collect();
+    if blocks.is_empty() {
+        return Ok(again);
+    }
+    let trials = |block: u32| -> Vec<VoidTrial> {
+        let own = run.trials.iter().filter(|trial| trial.block == block);
+        own.map(|trial| VoidTrial { number: trial.number, began_unix_ms: trial.began_unix_ms })
+            .collect()
+    };
+    for (block, why) in &blocks {
+        let why = why.join("; ");
+        telling.of_run(record, EventKind::BlockVoided { block: *block, why })?;
+    }
+    let blocks = blocks.into_iter();
+    again.extend(record.void(
+        blocks.map(|(block, why)| VoidBlock { block, why, trials: trials(block) }).collect(),
+    )?);
+    Ok(again)
+}

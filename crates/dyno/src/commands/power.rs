@@ -1,0 +1,282 @@
+//! What a design can find, in words: for `dyno plan` and `dyno check`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dyno_analysis::statistics::{Design as Power, Rule};
+use dyno_analysis::{Findings, Options, analyse};
+use dyno_record::{Manifest, Run, read_manifest, read_run};
+use dyno_study::{Design, LoadLevel, Order, Plan, Product};
+use dyno_units::Nanoseconds;
+
+/// The share of studies that shall find a difference which is there.
+const POWER: f64 = 0.8;
+
+/// The noise that is assumed where nothing is known of the machine: the coefficient of variation from
+/// trial to trial.
+const NOISE_ASSUMED: f64 = 0.03;
+
+/// Most repetitions that a plan advises.
+const REPETITIONS_MOST: u32 = 200;
+
+/// Earlier runs that are looked at, the latest ones.
+const RUNS_MOST: usize = 5;
+
+/// Values from which a spread is taken to be known.
+const FREEDOM_LEAST: f64 = 4.0;
+
+/// The noise that is expected between trials, and where it is known from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Noise {
+    /// Coefficient of variation, as a fraction.
+    pub(crate) value: f64,
+    /// Names of the runs that it is from; empty where it is assumed.
+    pub(crate) runs: Vec<String>,
+}
+
+/// What earlier runs of the same workloads and products on this machine say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Past {
+    /// The noise between their trials.
+    pub(crate) noise: Noise,
+    /// What steps took that end by quota, by name, where the workload had the same options.
+    pub(crate) steps: BTreeMap<String, Nanoseconds>,
+}
+
+impl Past {
+    /// Nothing is known.
+    pub(crate) fn unknown() -> Past {
+        Past { noise: Noise::ASSUMED, steps: BTreeMap::new() }
+    }
+
+    /// What the runs in this folder say.
+    pub(crate) fn of(plan: &Plan, folder: &Path, machine: &str) -> Past {
+        let mut kin: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter_map(|path| {
+                let manifest = read_manifest(&path).ok()?;
+                let is_kin = manifest.environment.machine == machine && is_kin(plan, &manifest);
+                is_kin.then_some((manifest.created_unix_ms, path))
+            })
+            .collect();
+        kin.sort();
+        let (mut squares, mut freedom, mut runs) = (0.0, 0.0, Vec::new());
+        let mut steps = BTreeMap::new();
+        for (_, path) in kin.iter().rev().take(RUNS_MOST) {
+            // A run that cannot be read says nothing of the noise; `dyno report` says why.
+            let Ok(run) = read_run(path) else { continue };
+            let is_kin: Vec<bool> =
+                run.manifest.variants.iter().map(|one| is_variant_of(plan, one)).collect();
+            for (name, time) in quota_times(plan, &run) {
+                steps.entry(name).or_insert(time);
+            }
+            let findings = analyse(&[run], &Options::default());
+            let (more_squares, more_freedom) = spread(&findings, &is_kin);
+            if more_freedom > 0.0 {
+                squares += more_squares;
+                freedom += more_freedom;
+                runs.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            }
+        }
+        let noise = match freedom < FREEDOM_LEAST {
+            true => Noise::ASSUMED,
+            false => Noise { value: (squares / freedom).sqrt().max(0.001), runs },
+        };
+        Past { noise, steps }
+    }
+}
+
+/// The longest time of each step that ended by quota, of variants with the plan's options.
+fn quota_times(plan: &Plan, run: &Run) -> BTreeMap<String, Nanoseconds> {
+    let mut times = BTreeMap::new();
+    for trial in &run.trials {
+        let record = &run.manifest.variants[trial.variant];
+        let is_same = plan.variants.iter().any(|variant| {
+            let given = &variant.workload.options;
+            variant.workload.workload == record.workload
+                && given.iter().all(|(name, value)| record.options.get(name) == Some(value))
+        });
+        for step in trial.steps.iter().filter(|step| step.ended_by.as_deref() == Some("quota")) {
+            let name = &run.manifest.steps[step.step].name;
+            if is_same {
+                let time = Nanoseconds::from_secs_f64(step.measured_s);
+                let longest = times.entry(name.clone()).or_insert(time);
+                *longest = (*longest).max(time);
+            }
+        }
+    }
+    times
+}
+
+impl Noise {
+    /// What is assumed where nothing is known.
+    pub(crate) const ASSUMED: Noise = Noise { value: NOISE_ASSUMED, runs: Vec::new() };
+
+    fn in_words(&self) -> String {
+        let percent = percent(self.value);
+        match self.runs.as_slice() {
+            [] => format!("{percent} noise between trials is assumed"),
+            [one] => format!("{percent} noise between trials, as in the run {one}"),
+            more => format!("{percent} noise between trials, as in the runs {}", more.join(", ")),
+        }
+    }
+}
+
+/// Whether a run has a variant with the product and the workload of a variant of the plan.
+fn is_kin(plan: &Plan, manifest: &Manifest) -> bool {
+    manifest.variants.iter().any(|variant| is_variant_of(plan, variant))
+}
+
+fn is_variant_of(plan: &Plan, record: &dyno_record::VariantRecord) -> bool {
+    plan.variants.iter().any(|variant| {
+        let product = match &variant.database.product {
+            Product::Private(name) => *name == record.product,
+            Product::Url(_) => false,
+        };
+        product && variant.workload.workload == record.workload
+    })
+}
+
+/// Squared deviations of the logarithms of the main metric from their means, and their degrees of
+/// freedom, over all places of variants that count.
+fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
+    let (mut squares, mut freedom) = (0.0, 0.0);
+    for cell in findings.cells.iter().filter(|cell| is_counted.get(cell.variant) == Some(&true)) {
+        let metric = findings.steps[cell.step].main_metric;
+        let Some(estimate) = cell.metrics.get(&metric) else { continue };
+        let logs: Vec<f64> =
+            estimate.values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect();
+        if logs.len() >= 2 {
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            squares += logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+            freedom += logs.len() as f64 - 1.0;
+        }
+    }
+    (squares, freedom)
+}
+
+/// What the design finds, line by line; none where nothing is compared.
+pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> {
+    let compared = plan.variants.iter().filter(|variant| variant.baseline.is_some()).count();
+    let comparisons = compared * plan.steps.len();
+    if comparisons == 0 {
+        return Vec::new();
+    }
+    let repetitions = design.repetitions;
+    let power = |repetitions: u32| Power {
+        repetitions,
+        variants: compared as u32,
+        steps: plan.steps.len() as u32,
+        interleaved: design.order == Order::Interleaved,
+        rule: Rule { threshold: design.threshold, confidence: 0.95 },
+    };
+    let smallest = |repetitions: u32| power(repetitions).smallest_effect(noise.value, POWER);
+    let what = format!(
+        "{} and {}",
+        super::counted(repetitions as usize, "repetition"),
+        super::counted(comparisons, "comparison")
+    );
+    let mut lines = vec![match smallest(repetitions) {
+        Some(effect) => format!(
+            "differences of about {} or more, with {what} (80 % power, 95 % confidence)",
+            difference(effect)
+        ),
+        None if repetitions < 2 => {
+            format!("no difference: with {what} there is no spread to judge one by")
+        }
+        None => format!("no difference, however large, with {what}"),
+    }];
+    let more: Vec<String> = [2, 3]
+        .map(|times| (repetitions.max(2) * times).max(5))
+        .iter()
+        .filter(|n| **n > repetitions)
+        .filter_map(|n| Some(format!("{n} repetitions: {}", difference(smallest(*n)?))))
+        .collect();
+    lines.push(format!("{}; {}", more.join(", "), noise.in_words()));
+    let is_reached = smallest(repetitions).is_some_and(|effect| effect <= design.threshold * 1.05);
+    if !is_reached {
+        let threshold = percent(design.threshold);
+        lines.push(match power(repetitions).repetitions_for(
+            design.threshold,
+            noise.value,
+            POWER,
+            REPETITIONS_MOST,
+        ) {
+            Some(n) => format!("the threshold of {threshold} needs about {n} repetitions"),
+            None => format!(
+                "the threshold of {threshold} is out of reach: not even {REPETITIONS_MOST} repetitions \
+                 find it; compare less at once, measure longer, or find a quieter machine"
+            ),
+        });
+    }
+    if design.order == Order::Sequential {
+        lines.push("in sequential order a drift of the machine looks like a difference".to_owned());
+    }
+    if plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Open { .. })) {
+        lines.push("under an open load the differences are those of p95 response time".to_owned());
+    }
+    lines
+}
+
+/// The two blank-aligned columns of the plan: a word before the first line, blanks before the others.
+pub(crate) fn section(lines: &[String]) -> String {
+    let row =
+        |(at, line): (usize, &String)| format!("{:<8}{line}\n", if at == 0 { "finds" } else { "" });
+    lines.iter().enumerate().map(row).collect()
+}
+
+/// A percentage with two significant digits; from a doubling on a factor.
+fn difference(effect: f64) -> String {
+    if effect >= 1.0 { format!("a factor of {:.1}", 1.0 + effect) } else { percent(effect) }
+}
+
+fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value < 9.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(design: &str, noise: f64) -> Vec<String> {
+        let source = format!(
+            "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[database.b]\nlike = 'a'\n\
+             [workload.oltp_insert]\n[design]\n{design}\n"
+        );
+        let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+        let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+        lines(&plan, &study.design, &Noise { value: noise, runs: Vec::new() })
+    }
+
+    #[test]
+    fn a_design_says_what_it_finds() {
+        let text = lines_of("vary = { database = ['a', 'b'] }", 0.03).join("\n");
+        assert!(text.contains("with 3 repetitions and 1 comparison (80 % power"), "{text}");
+        assert!(text.contains("6 repetitions: "), "{text}");
+        assert!(text.contains("3.0 % noise between trials is assumed"), "{text}");
+        assert!(text.contains("the threshold of 3.0 % needs about"), "{text}");
+        // Where nothing is compared, nothing is found.
+        assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
+        let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
+        assert!(one[0].starts_with("no difference: with 1 repetition"), "{one:?}");
+    }
+
+    #[test]
+    fn a_threshold_within_reach_is_not_lamented_and_one_beyond_is() {
+        let enough = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 20", 0.01);
+        assert!(!enough.join("\n").contains("threshold"), "{enough:?}");
+        let never = lines_of("vary = { database = ['a', 'b'] }\nthreshold = '0.1%'", 0.1);
+        assert!(never.join("\n").contains("out of reach"), "{never:?}");
+    }
+
+    #[test]
+    fn factors_are_written_as_factors() {
+        assert_eq!(difference(0.031), "3.1 %");
+        assert_eq!(difference(0.25), "25 %");
+        assert_eq!(difference(1.5), "a factor of 2.5");
+    }
+}
