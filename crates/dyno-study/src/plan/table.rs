@@ -218,7 +218,8 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         line(if index == 0 { "disk" } else { "" }, text.clone());
     }
     if context.sizes.iter().any(Option::is_none) {
-        line("", "not known where the workload's own steps fill its tables".to_owned());
+        let name = if context.disk.is_empty() { "disk" } else { "" };
+        line(name, "not known where the workload's own steps fill its tables".to_owned());
     }
     line("seed", plan.seed.0.to_string());
     text

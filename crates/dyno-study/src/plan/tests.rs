@@ -198,7 +198,6 @@ fn table_for_people() {
         trials  4 (2 variants, 2 repetitions of each)
         time    4 min 54 s (warm-up, measured time and rest; deploying and populating come on top)
         budget  4 min: exceeded by 54 s; trials past the budget are not begun
-        disk    about 10 MiB for the largest variant
         disk    not known where the workload's own steps fill its tables
         seed    42
     "#]]

@@ -14,8 +14,10 @@ fn check(source: &str, expected: Expect) {
 
 #[test]
 fn settings_that_open_a_private_server_are_refused_wherever_they_stand() {
-    let with_settings = with_design("vary = { setting = { bind_address = ['a', 'b'] } }")
-        .replace("product = 'mariadb'", "product = 'mariadb'\nsettings = { bind_address = '::' }");
+    let with_settings = with_design(
+        "vary = { setting = { bind_address = ['a', 'b'] } }\ndatabase = 'a'",
+    )
+    .replace("product = 'mariadb'", "product = 'mariadb'\nsettings = { bind_address = '::' }");
     let diagnostics = parse(&with_settings, &vocabulary()).expect_err("it is refused");
     let told = render("study.toml", &with_settings, &diagnostics);
     let refused = "setting `bind_address` cannot be chosen on product `mariadb`";
