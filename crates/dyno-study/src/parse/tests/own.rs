@@ -61,12 +61,12 @@ fn the_plan_says_what_is_not_known_beforehand() {
         read                0 s      30 s                     at most 10 min  4 × query, 1 × deleter at 100/s
 
         trial  block  variant  repetition  steps  done after
-        1      1      a        1 of 2      2      32 s to 2 h 10 min
-        2      2      a        2 of 2      2      1 min 6 s to 4 h 21 min
+        1      1      a        1 of 2      2      1 min 35 s
+        2      2      a        2 of 2      2      3 min 12 s
 
         trials  2 (1 variant, 2 repetitions of each)
-        time    1 min 6 s to 4 h 21 min (warm-up, measured time and rest; deploying and populating come on top)
-                steps and waits that end when something is done may take much less than their longest; 32 s of each trial are known beforehand
+        time    about 3 min 12 s (warm-up, measured time and rest; deploying and populating come on top)
+                guessed: 100 transactions/s of each client until quotas are done, waits of a tenth of their limit; limits end it after 4 h 21 min at the latest
         budget  none given
         seed    1
     "#]]

@@ -53,8 +53,8 @@ fn the_plan_of_a_run_that_may_stop_early() {
     expect![[r#"
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
         run-off after each trial's last step, until debt is paid, at most 10 min
-        time    3 min 40 s to 7 h 4 min (warm-up, measured time and rest; deploying and populating come on top)
-                steps and waits that end when something is done may take much less than their longest; 35 s of each trial are known beforehand
+        time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating come on top)
+                guessed: 100 transactions/s of each client until quotas are done, waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
         budget  none given
         seed    1
     "#]].assert_eq(totals);
