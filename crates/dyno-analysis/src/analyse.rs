@@ -84,7 +84,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     let mut findings = Findings {
         format: FORMAT,
         title: first.map_or_else(String::new, |manifest| manifest.title.clone()),
-        answer: Answer { headline: String::new(), details: Vec::new() },
+        answer: Answer::default(),
         threshold: rule.threshold,
         confidence: rule.confidence,
         cells: cells(&joined, &measured, &levels),
@@ -137,10 +137,12 @@ fn tell_gate(
     let (gate, rows) = judge(joined, findings, measured, levels);
     let is_compared = findings.comparisons.iter().any(|c| c.variant >= joined.n_first);
     if !is_compared && !findings.cells.is_empty() {
-        let told = std::mem::take(&mut findings.answer.headline);
-        findings.answer.details.insert(0, told);
-        findings.answer.headline =
-            format!("Nothing of the two runs could be compared: {}.", gate.reasons());
+        // What each variant did by itself answers no question about the two.
+        findings.answer = Answer {
+            headline: "Nothing in the two runs can be compared.".to_owned(),
+            lines: gate.reasons().into_iter().map(|why| crate::words::capital(&why) + ".").collect(),
+            details: Vec::new(),
+        };
     }
     findings.gate = Some(gate);
     findings.gate_rows = rows;

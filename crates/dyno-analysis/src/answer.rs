@@ -1,51 +1,119 @@
-//! The answer in words: sentences a person can quote, each with its numbers and bounds.
+//! The answer in words: one headline, at most five lines that support it, and every comparison in
+//! a sentence for those who want to quote it.
 //!
-//! A sentence says no more than its verdict. "Highest" and "lowest" are said of means that were
-//! observed; "better" and "worse" only of comparisons that were decided.
+//! What is said first follows from what the study varies: the cost of safe commits where it varies
+//! durability, who is fastest where it varies servers, how throughput scales where it varies the load,
+//! what the work costs where it gives prices. The title only decides which of these comes first.
+//!
+//! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
+//! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod best;
 mod compared;
+mod durability;
 mod field;
+mod pair;
 mod price;
 mod ranking;
+mod scaling;
+mod support;
 mod watched;
 
 pub(crate) use ranking::Ranker;
 pub use watched::is_watched;
 
-use crate::words::{bounds, count, list, quantity, share};
+use crate::words::{ci_of, count, list, quantity, share};
 use crate::{Answer, CaveatKind, Cell, Comparison, Findings, Metric, StepSearch};
 
-/// Most sentences about variants; what is beyond is in the tables.
-const DETAILS_MOST: usize = 8;
+/// Most lines below the headline.
+const LINES_MOST: usize = 5;
+
+/// Most sentences about comparisons; the others are in the tables.
+const DETAILS_MOST: usize = 24;
+
+/// What a statement is about, in the order in which it is said unless the title asks otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Topic {
+    Safety,
+    Fastest,
+    Scaling,
+    Money,
+}
+
+impl Topic {
+    /// Beginnings of the words by which a title asks for it.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Topic::Safety => &["durab", "safe", "commit"],
+            Topic::Fastest => &["fast", "slow"],
+            Topic::Scaling => &["scal"],
+            Topic::Money => &["money", "price", "cheap"],
+        }
+    }
+
+    /// Where the title asks for it, counted in words.
+    fn asked_at(self, title: &str) -> Option<usize> {
+        let title = title.to_lowercase();
+        let mut words = title.split(|c: char| !c.is_alphanumeric());
+        words.position(|word| self.words().iter().any(|start| word.starts_with(start)))
+    }
+}
 
 /// The answer to the study's question.
 pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
-    let teller = Teller { findings, ranker };
+    let writer = AnswerWriter { findings, ranker };
     if findings.cells.is_empty() {
-        return teller.nothing_measured();
+        return writer.nothing_measured();
     }
     if let Some(answer) = watched::watched(findings) {
         return answer;
     }
-    let headline = match teller.compared_variants().as_slice() {
-        [] => return teller.with_field_words(teller.described()),
-        [only] => teller.one_against_its_baseline(*only),
-        _ if teller.is_unlike() => teller.unlike(),
-        _ => teller.best_of_several(),
-    };
-    let mut details = teller.comparisons_told();
-    details.extend(teller.unmeasured());
-    details.extend(teller.unpaired());
-    teller.with_field_words(Answer { headline, details })
+    let mut statements = writer.statements();
+    let headline = writer.with_tpcc_mode(statements.remove(0));
+    let mut lines = statements;
+    lines.extend(writer.unmeasured());
+    lines.extend(writer.new_orders());
+    let room = LINES_MOST.saturating_sub(lines.len());
+    lines.extend(writer.support(room));
+    lines.truncate(LINES_MOST);
+    let mut details = writer.comparisons_in_words();
+    details.extend(writer.unpaired());
+    Answer { headline, lines, details }
 }
 
-struct Teller<'a> {
+struct AnswerWriter<'a> {
     findings: &'a Findings,
     ranker: &'a Ranker<'a>,
 }
 
-impl Teller<'_> {
+impl AnswerWriter<'_> {
+    /// What can be said, the headline first; never empty.
+    fn statements(&self) -> Vec<String> {
+        let mut found: Vec<(Topic, String)> = Vec::new();
+        let safety = self.cost_of_safety();
+        match safety {
+            Some(cost) => found.push((Topic::Safety, cost)),
+            None => found.push((Topic::Fastest, self.fastest())),
+        }
+        found.extend(self.scaling().map(|text| (Topic::Scaling, text)));
+        found.extend(self.cheapest().into_iter().map(|text| (Topic::Money, text)));
+        let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
+        found.sort_by_key(|(topic, _)| asked(*topic));
+        found.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// Who is fastest, or best in what the steps are judged by.
+    fn fastest(&self) -> String {
+        match self.compared_variants().as_slice() {
+            [] => self.described(),
+            [only] if self.own_steps().is_none() => self.one_against_its_baseline(*only),
+            _ if self.is_mismatched() => "These runs did different work, so no variant is best \
+                                          overall; each is compared with its own baseline."
+                .to_owned(),
+            _ => self.best_of_several(),
+        }
+    }
+
     fn name(&self, variant: usize) -> &str {
         &self.findings.variants[variant].name
     }
@@ -60,28 +128,42 @@ impl Teller<'_> {
         format!("{}{is_offered}", facts.name)
     }
 
+    /// `at 4 clients`, `within p99 ≤ 20 ms`.
+    fn at(&self, step: usize) -> String {
+        let word = if self.findings.steps[step].search.is_some() { "within" } else { "at" };
+        format!("{word} {}", self.step(step))
+    }
+
+    /// What the steps are called: loads, unless the workload defines them.
+    fn step_noun(&self) -> &'static str {
+        if self.findings.steps.iter().any(|step| step.own.is_some()) { "step" } else { "load" }
+    }
+
+    /// `both loads`, `all 3 loads`.
+    fn all_steps(&self, n: usize) -> String {
+        let noun = self.step_noun();
+        if n == 2 { format!("both {noun}s") } else { format!("all {n} {noun}s") }
+    }
+
     /// Whether runs were joined that did not do the same work at the same steps.
-    fn is_unlike(&self) -> bool {
-        let unlike = [CaveatKind::UnlikeWorkload, CaveatKind::UnlikeSteps];
-        self.findings.caveats.iter().any(|caveat| unlike.contains(&caveat.kind))
-    }
-
-    /// The headline of such runs: no variant is the best of what others did not do.
-    fn unlike(&self) -> String {
-        format!(
-            "The runs did not all do the same work at the same steps, so none of their {} is the \
-             best of all; each is compared with its own baseline below.",
-            count(self.findings.variants.len() as u64, "variant"),
-        )
-    }
-
-    fn bounds(&self, estimate: &crate::Estimate, text: impl Fn(f64) -> String) -> String {
-        bounds(estimate, self.findings.confidence, text)
+    fn is_mismatched(&self) -> bool {
+        let mismatched = [CaveatKind::UnlikeWorkload, CaveatKind::UnlikeSteps];
+        self.findings.caveats.iter().any(|caveat| mismatched.contains(&caveat.kind))
     }
 
     /// What a step is judged by.
     fn main_metric(&self, step: usize) -> Metric {
         self.findings.steps[step].main_metric
+    }
+
+    /// The metric of the answer, with the steps that are judged by it.
+    fn main_metric_and_steps(&self) -> (Metric, Vec<usize>) {
+        let mains: Vec<Metric> =
+            (0..self.findings.steps.len()).map(|step| self.main_metric(step)).collect();
+        let metric = compared::ALWAYS_SAID.into_iter().find(|metric| mains.contains(metric));
+        let metric = metric.unwrap_or(Metric::Throughput);
+        let steps = (0..mains.len()).filter(|&step| mains[step] == metric).collect();
+        (metric, steps)
     }
 
     fn cell(&self, variant: usize, step: usize) -> Option<&Cell> {
@@ -104,63 +186,55 @@ impl Teller<'_> {
 
     fn nothing_measured(&self) -> Answer {
         let failed: Vec<_> = self.findings.trials.iter().filter(|t| t.state == "failed").collect();
+        let is_finished = |trial: &crate::TrialFacts| trial.state == "finished";
+        let mut lines = Vec::new();
         let headline = match failed.first() {
-            None if self.findings.trials.iter().any(|trial| trial.state == "finished") => {
-                "No trial has measured anything.".to_owned()
+            None if self.findings.trials.iter().any(is_finished) => {
+                "No trial measured anything.".to_owned()
             }
             None => "No trial has finished yet.".to_owned(),
-            Some(first) => format!(
-                "No trial has finished: {} failed, the first of them: {}.",
-                count(failed.len() as u64, "trial"),
-                first.message.as_deref().unwrap_or("no reason is known").trim_end_matches('.'),
-            ),
+            Some(first) => {
+                let why = first.message.as_deref().unwrap_or("the reason is not known");
+                let first = format!("trial {} ({})", first.number, self.name(first.variant));
+                lines.push(format!("First failure, {first}: {}.", why.trim_end_matches('.')));
+                format!("No trial has finished: {} failed.", count(failed.len() as u64, "trial"))
+            }
         };
-        Answer { headline, details: Vec::new() }
-    }
-
-    /// With what the field asks first: the mode of TPC-C, its new-orders, and the price of the work.
-    fn with_field_words(&self, answer: Answer) -> Answer {
-        let mut details = self.cheapest();
-        details.extend(self.new_orders());
-        details.extend(answer.details);
-        Answer { headline: format!("{}{}", self.tpcc_modes(), answer.headline), details }
+        Answer { headline, lines, details: Vec::new() }
     }
 
     // Descriptions: without comparisons.
 
-    /// The answer where nothing is compared: what each variant did.
-    fn described(&self) -> Answer {
-        let n_variants = self.findings.variants.len();
-        let mut sentences = Vec::new();
-        for variant in 0..n_variants {
-            let has_cell = self.findings.cells.iter().any(|cell| cell.variant == variant);
-            if has_cell {
-                sentences.push(self.description(variant));
-            }
+    /// The headline where nothing is compared: what the first variant did.
+    fn described(&self) -> String {
+        if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
+            return "Nothing can be compared yet: no variant and its baseline both committed \
+                    transactions at the same step."
+                .to_owned();
         }
-        let with_baseline = self.findings.variants.iter().any(|v| v.baseline.is_some());
-        let mut details = Vec::new();
-        let headline = if with_baseline {
-            "Nothing can be compared yet: no variant and its baseline have both committed \
-             transactions at the same step."
-                .to_owned()
-        } else {
-            sentences.remove(0)
-        };
-        details.append(&mut sentences);
-        // Steps of the workload's own have been told one by one.
-        let is_told = |cell: &&Cell| self.findings.steps[cell.step].own.is_some();
-        let several = self.findings.cells.iter().filter(|_| self.findings.steps.len() > 1);
-        details.extend(several.filter(|cell| !is_told(cell)).map(|cell| self.cell_sentence(cell)));
-        shorten(&mut details, "sentence");
-        details.extend(self.unmeasured());
-        Answer { headline, details }
+        let first = self.findings.cells.iter().map(|cell| cell.variant).min().unwrap_or(0);
+        self.description(first)
+    }
+
+    /// The variants that no statement has described.
+    fn descriptions(&self) -> Vec<String> {
+        let has_baseline = self.findings.variants.iter().any(|v| v.baseline.is_some());
+        let mut variants: Vec<usize> = self.findings.cells.iter().map(|c| c.variant).collect();
+        variants.sort_unstable();
+        variants.dedup();
+        let said = usize::from(!has_baseline);
+        let mut lines: Vec<String> =
+            variants.iter().skip(said).map(|variant| self.description(*variant)).collect();
+        if let [only] = variants[..] {
+            lines.extend(self.values_of(only));
+        }
+        lines
     }
 
     /// One variant alone: its peak under closed load, or what it made of the offered rates.
     fn description(&self, variant: usize) -> String {
-        if let Some(told) = self.own_steps_told(variant) {
-            return told;
+        if let Some(text) = self.own_steps_of(variant) {
+            return text;
         }
         let cells: Vec<&Cell> =
             self.findings.cells.iter().filter(|cell| cell.variant == variant).collect();
@@ -169,16 +243,12 @@ impl Teller<'_> {
         let closed = cells.iter().filter(|cell| self.findings.steps[cell.step].rate.is_none());
         let n_closed = closed.clone().count();
         let peak = closed.max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
+        let name = self.name(variant);
         match (cells.as_slice(), peak) {
             ([only], _) => self.cell_sentence(only),
             (_, Some(peak)) if n_closed > 1 && throughput(peak) > 0.0 => {
-                let (value, rest) = self.value_and_bounds(peak, Metric::Throughput);
-                format!(
-                    "{} had its highest throughput, {value}, at {} ({rest}){}.",
-                    self.name(variant),
-                    self.step(peak.step),
-                    self.response_there(peak),
-                )
+                let value = quantity(Metric::Throughput, throughput(peak));
+                format!("{name} peaks {} with {value}{}.", self.at(peak.step), self.p95_of(peak))
             }
             (_, Some(peak)) => self.cell_sentence(peak),
             (cells, None) => self.over_offered_rates(variant, cells),
@@ -186,57 +256,77 @@ impl Teller<'_> {
     }
 
     fn over_offered_rates(&self, variant: usize, cells: &[&Cell]) -> String {
-        let told: Vec<String> = cells
+        let name = self.name(variant);
+        let with_p95: Vec<&Cell> = cells
             .iter()
             .filter(|cell| cell.metrics.contains_key(&Metric::ResponseP95))
-            .map(|cell| {
-                let (value, rest) = self.value_and_bounds(cell, Metric::ResponseP95);
-                format!("{value} at {} ({rest})", self.step(cell.step))
-            })
+            .copied()
             .collect();
-        if told.is_empty() {
-            return format!("{} committed no transaction.", self.name(variant));
+        let p95 = |cell: &Cell| {
+            let value = quantity(Metric::ResponseP95, cell.metrics[&Metric::ResponseP95].value);
+            format!("{value} {}", self.at(cell.step))
+        };
+        match with_p95.as_slice() {
+            [] => format!("{name} committed no transaction."),
+            [only] => format!("The p95 response time of {name} is {}.", p95(only)),
+            [first, .., last] => {
+                format!("The p95 response time of {name} is {} and {}.", p95(first), p95(last))
+            }
         }
-        format!("{} had a p95 response time of {}.", self.name(variant), list(&told))
     }
 
-    fn response_there(&self, cell: &Cell) -> String {
-        if !cell.metrics.contains_key(&Metric::ResponseP95) {
-            return String::new();
-        }
-        let (value, rest) = self.value_and_bounds(cell, Metric::ResponseP95);
-        format!("; its p95 response time there was {value} ({rest})")
+    /// `, p95 1.25 ms`; empty where nothing is known of it.
+    fn p95_of(&self, cell: &Cell) -> String {
+        cell.metrics.get(&Metric::ResponseP95).map_or(String::new(), |p95| {
+            format!(", p95 {}", quantity(Metric::ResponseP95, p95.value))
+        })
     }
 
     fn cell_sentence(&self, cell: &Cell) -> String {
         let name = self.name(cell.variant);
-        let step = self.step(cell.step);
         if let Some(search) = &self.findings.steps[cell.step].search {
             return self.search_sentence(cell, search);
         }
-        let throughput = cell.metrics.get(&Metric::Throughput).map_or(0.0, |e| e.max);
-        if throughput == 0.0 {
-            return format!("{name} committed no transaction at {step}.");
+        let at = self.at(cell.step);
+        match cell.metrics.get(&Metric::Throughput) {
+            Some(rate) if rate.max > 0.0 => {
+                let value = quantity(Metric::Throughput, rate.value);
+                format!("{name} does {value} {at}{}.", self.p95_of(cell))
+            }
+            _ => format!("{name} committed no transaction {at}."),
         }
-        let (value, rest) = self.value_and_bounds(cell, Metric::Throughput);
-        let response = self.response_there(cell);
-        format!("{name} had a throughput of {value} at {step} ({rest}){response}.")
     }
 
     fn search_sentence(&self, cell: &Cell, search: &StepSearch) -> String {
         let (name, limit) = (self.name(cell.variant), &search.limit);
-        if !cell.metrics.contains_key(&search.metric) {
-            return format!("{name} kept {limit} at no load that was tried.");
+        match cell.metrics.get(&search.metric) {
+            None => format!("{name} met {limit} at no load that was tried."),
+            Some(found) => {
+                let precision = share(search.precision);
+                let value = quantity(search.metric, found.value);
+                format!("{name} sustains {value} within {limit} (searched to {precision}).")
+            }
         }
-        let (value, rest) = self.value_and_bounds(cell, search.metric);
-        let precision = share(search.precision);
-        format!("{name} kept {limit} up to {value} ({rest}; searched to {precision}).")
     }
 
-    fn value_and_bounds(&self, cell: &Cell, metric: Metric) -> (String, String) {
-        let estimate = &cell.metrics[&metric];
-        let text = |value: f64| quantity(metric, value);
-        (text(estimate.value), self.bounds(estimate, text))
+    /// Throughput and p95 of one variant with their confidence intervals, a line for each step.
+    fn values_of(&self, variant: usize) -> Vec<String> {
+        let confidence = self.findings.confidence;
+        let line = |cell: &Cell| {
+            let parts: Vec<String> = [self.main_metric(cell.step), Metric::ResponseP95]
+                .into_iter()
+                .enumerate()
+                .filter(|(i, metric)| *i == 0 || *metric != self.main_metric(cell.step))
+                .filter_map(|(_, metric)| {
+                    let estimate = cell.metrics.get(&metric).filter(|e| e.max > 0.0)?;
+                    let value = quantity(metric, estimate.value);
+                    Some(format!("{} {value} ({})", metric.name(), ci_of(estimate, confidence)))
+                })
+                .collect();
+            let step = crate::words::capital(&self.at(cell.step));
+            (!parts.is_empty()).then(|| format!("{step}: {}.", list(&parts)))
+        };
+        self.findings.cells.iter().filter(|cell| cell.variant == variant).filter_map(line).collect()
     }
 
     fn unmeasured(&self) -> Option<String> {
@@ -247,12 +337,12 @@ impl Teller<'_> {
             .collect();
         let (have, them) = if names.len() == 1 { ("has", "it") } else { ("have", "them") };
         (!names.is_empty()).then(|| {
-            format!("{} {have} no finished trial: nothing is known of {them}.", list(&names))
+            format!("{} {have} no finished trial, so nothing is known about {them}.", list(&names))
         })
     }
 }
 
-/// Leaves the first few and says how many more there are.
+/// Keeps the first few and says how many more there are.
 fn shorten(details: &mut Vec<String>, noun: &str) {
     if details.len() > DETAILS_MOST {
         let n_more = details.len() - (DETAILS_MOST - 1);

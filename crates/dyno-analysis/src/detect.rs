@@ -109,21 +109,21 @@ fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Cavea
         return None;
     }
     let planned = |idx: usize| joined.trials.iter().filter(|t| t.variant == idx).count() as u32;
-    let told = |&idx: &usize| {
+    let finished = |&idx: &usize| {
         let variant = &findings.variants[idx];
         format!("{} has {}", variant.name, variant.finished)
     };
-    let told: Vec<String> = few.iter().map(told).collect();
+    let finished: Vec<String> = few.iter().map(finished).collect();
     let advice = if few.iter().all(|&idx| planned(idx) >= REPETITIONS_ENOUGH) {
-        "Enough repetitions are planned: let the run go on with the trials that are missing, and \
+        "Enough repetitions are planned: start the same run again to do the missing trials, and \
          see below why trials failed, if any did."
     } else {
-        "Set `repetitions` in `[design]` to 3 or more: the spread between repetitions is the only \
-         measure of chance there is."
+        "Set `repetitions` in `[design]` to 3 or more: only the spread between repetitions shows how \
+         much of a difference is noise."
     };
     Some(Caveat {
         kind: CaveatKind::TooFewRepetitions,
-        message: format!("Fewer than 3 finished repetitions: {}.", list(&told)),
+        message: format!("Fewer than 3 repetitions have finished: {}.", list(&finished)),
         advice: advice.to_owned(),
         variants: few,
         steps: Vec::new(),
@@ -174,7 +174,7 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut advice = Vec::new();
     if let Some((most, place)) = worst(&busy).filter(|(most, _)| *most > BUSY_MOST) {
         parts.push(format!("its busiest worker used {} of a CPU ({place})", share(most)));
-        advice.push("give the generator more `workers`, or spread the load over fewer clients");
+        advice.push("give the generator more `workers`, or use fewer clients");
     }
     if let Some((most, place)) = worst(&used).filter(|(most, _)| *most > CALIBRATED_MOST) {
         let is_disturbed = |p: &Place<'_>| p.summary.generator.calibration_disturbed;
@@ -183,26 +183,25 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             false => "",
         };
         parts.push(format!(
-            "its workers did {} of the statements they can do on this machine ({place}{but})",
+            "its workers ran at {} of their calibrated maximum ({place}{but})",
             share(most)
         ));
         advice.push(
-            "a faster server would look the same: by `dyno calibrate`, this is close to what the \
-             generator does against one that answers at once",
+            "a faster server would look the same: the generator is close to the limit that `dyno \
+             calibrate` found for it",
         );
     }
     if let Some((most, place)) = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST) {
         parts.push(format!("its workers waited for a CPU {} of the time ({place})", share(most)));
         advice.push(
-            "keep generator and server apart with `generator_cpus` and `server_cpus`, or run the \
-             server on another machine: where they share CPUs such waits are usual, and they are \
-             part of the response times above",
+            "give generator and server CPUs of their own with `generator_cpus` and `server_cpus`, or \
+             use another machine for one of them: these waits are part of the response times",
         );
     }
     let advice: Vec<String> = advice.into_iter().map(crate::words::capital).collect();
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::GeneratorLimit,
-        message: format!("The load generator may have been a limit: {}.", list(&parts)),
+        message: format!("The load generator may have been the bottleneck: {}.", list(&parts)),
         advice: format!("{}.", advice.join(". ")),
         variants: sorted(limited.iter().map(|place| place.variant)),
         steps: sorted(limited.iter().map(|place| place.step)),
@@ -257,7 +256,7 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::Errors,
         message: format!(
-            "Attempts failed, at most {} of them ({place}). Outcomes: {}.",
+            "Some attempts failed, up to {} of them ({place}). Outcomes: {}.",
             share(failed_share(counts)),
             list(&told)
         ),
@@ -270,13 +269,13 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
 fn errors_advice(outcomes: &[&str]) -> String {
     let hard: Vec<&&str> = outcomes.iter().filter(|o| !TRANSIENT.contains(o)).collect();
     let advice = if hard.is_empty() {
-        "Only committed transactions count in throughput and response times, but conflicts cost \
-         work: compare the rates of retries and errors of the variants, too."
+        "Throughput and response times count committed transactions only, but conflicts cost work, \
+         too: compare retries and errors between variants."
     } else if hard.iter().any(|outcome| **outcome == "timed_out") {
-        "Statements ran out of `statement_timeout`: they are not in the response times, which \
-         look better than they were. Raise the limit or lower the load."
+        "Statements that hit `statement_timeout` are missing from the response times, which look \
+         better than they were. Raise the timeout or lower the load."
     } else {
-        "Errors can be faster than work. See to it that the server does what it is asked, then \
+        "Failing can be faster than working, so these numbers may be too good. Fix the cause and \
          run again."
     };
     advice.to_owned()
@@ -318,15 +317,14 @@ fn unlike_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         return None;
     }
     let advice = if is_asked_for {
-        "The study varies this on purpose: read the effect as the price of durability, and not as \
-         one server being better than the other."
+        "Varied on purpose: read the effect as the price of durability, not as one server being \
+         better."
     } else {
-        "Give both the same durability by their settings, or state beside the result that they \
-         promise different things."
+        "Configure the same durability for both, or publish the difference with the result."
     };
     Some(Caveat {
         kind: CaveatKind::UnlikeDurability,
-        message: format!("What a commit survives is not the same. {}.", pairs.join(". ")),
+        message: format!("Commits are not equally safe. {}.", pairs.join(". ")),
         advice: advice.to_owned(),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
@@ -349,19 +347,19 @@ fn missing_trials(findings: &Findings) -> Option<Caveat> {
     }
     if !missing.is_empty() {
         let have = if missing.len() == 1 { "has" } else { "have" };
-        parts.push(format!("{} {have} not ended", missing.len()));
+        parts.push(format!("{} {have} not finished yet", missing.len()));
     }
     let needed = findings.trials.iter().filter(|trial| trial.state != "not needed").count();
     let planned = count(needed as u64, "planned trial");
     let advice = match (failed.is_empty(), missing.is_empty()) {
-        (true, _) => "Start the same run again: it goes on with the trials that are missing.",
+        (true, _) => "Start the same run again to do the missing trials.",
         (false, true) => {
-            "Read the server's log of the failed trials. If a variant fails more often than \
-             another, what is left of it may be its lucky trials."
+            "Read the server's log of the failed trials. If one variant fails more often than the \
+             others, its remaining trials may be the lucky ones."
         }
         (false, false) => {
-            "Read the server's log of the failed trials, then start the same run again: it goes \
-             on with the trials that are missing."
+            "Read the server's log of the failed trials, then start the same run again to do the \
+             missing ones."
         }
     };
     let unfinished = || failed.iter().chain(&missing);
@@ -383,8 +381,8 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::AuditFailed,
         message: format!(
-            "After the load, the tables of {} of {} were not as the transactions that the server \
-             confirmed make them. In trial {} ({}), {}: expected {}, found {}.",
+            "After the load, the tables of {} of {} did not match the transactions that the server \
+             had confirmed. In trial {} ({}), {}: expected {}, found {}.",
             failed.len(),
             count(n_audited as u64, "audited trial"),
             first.number,
@@ -393,10 +391,9 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
             row.expected,
             row.measured,
         ),
-        advice: "Do not use these numbers until this is explained: work that is lost or half done \
-                 costs less than work that is done. Look for a storage engine without \
-                 transactions, for somebody else who writes into the same tables, and for a fault \
-                 of the server or of the workload."
+        advice: "Do not use these numbers until this is explained: lost work is cheap work. Look for \
+                 a storage engine without transactions, for another writer to the same tables, and \
+                 for a bug in the server or the workload."
             .to_owned(),
         variants: sorted(failed.iter().map(|trial| trial.variant)),
         steps: Vec::new(),
@@ -441,6 +438,15 @@ impl Short<'_> {
     fn name(&self) -> &'static str {
         self.metric.name().trim_end_matches(" response time")
     }
+
+    /// The quantiles below it, which have observations enough if it is the first that has not.
+    fn nearer(&self) -> &'static str {
+        match self.metric {
+            Metric::ResponseP95 => "the mean and p50",
+            Metric::ResponseP99 => "p50 and p95",
+            _ => "p50, p95 and p99",
+        }
+    }
 }
 
 /// One caveat for all quantiles that are told on too few observations: whoever has too few for p95 has
@@ -467,13 +473,14 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
             "The {names} {times} {rest} on few observations: a trial with {} has only about {beyond} \
-             beyond {them}.",
+             slower than {them}.",
             count(last.least.committed, "transaction"),
         ),
         advice: format!(
-            "Lengthen `duration` until each trial has, at each step, {needed}; it did {}. Until then \
-             trust lower quantiles more.",
+            "Lengthen `duration` so that each trial has, at each step, {needed}, at {}. Until then, \
+             rely on {} only.",
             quantity(Metric::Throughput, throughput),
+            short.first().map_or("p50", Short::nearer),
         ),
         variants: sorted(last.places.iter().map(|m| m.variant)),
         steps: sorted(last.places.iter().map(|m| m.step)),
@@ -490,11 +497,11 @@ fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
     let variants = variants_on(joined, |trial| trial.server.product.starts_with("Null ("));
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
-        message: "The server answered at once and stored nothing: the load generator was \
-                  measured, and no database."
+        message: "The server answered at once and stored nothing: this measures the load \
+                  generator, not a database."
             .to_owned(),
-        advice: "Read throughput as what the generator can do here, and times as what it adds to \
-                 those of a database."
+        advice: "Read throughput as the generator's limit on this machine, and times as what it adds \
+                 to those of a database."
             .to_owned(),
         variants,
         steps: Vec::new(),
@@ -505,9 +512,8 @@ fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
     let variants = variants_on(joined, |trial| trial.server.transport == "simulated");
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
-        message: "This was a simulation: no database was measured.".to_owned(),
-        advice: "Use it to see what a study would do; run the study for numbers that mean \
-                 something."
+        message: "The server was simulated: no database was measured.".to_owned(),
+        advice: "It shows what a study would do; for real numbers, run it against a database."
             .to_owned(),
         variants,
         steps: Vec::new(),

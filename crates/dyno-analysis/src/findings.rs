@@ -130,9 +130,12 @@ pub struct OtherEffect {
 /// The answer, in words a person can quote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// One sentence.
+    /// One sentence of about 25 words at most.
     pub headline: String,
-    /// Further sentences: each comparison that was decided, what was not, and why.
+    /// At most five short sentences that support it, with confidence intervals and repetitions.
+    #[serde(default)]
+    pub lines: Vec<String>,
+    /// Every comparison in words: what was decided, what was not, and why. Reports fold them away.
     pub details: Vec<String>,
 }
 
@@ -399,7 +402,8 @@ pub struct Comparison {
     pub metric: Metric,
     /// Relative effect in percent of the baseline, with bounds.
     pub relative: Estimate,
-    /// Absolute effect in the metric's unit, with bounds.
+    /// The same effect in the metric's unit: the relative one of the baseline's geometric mean, with
+    /// its bounds, so that both always agree. Of arithmetic means where a value is zero.
     pub absolute: Estimate,
     /// Permutation p-value of no effect; none with too few repetitions.
     pub p_value: Option<f64>,

@@ -54,10 +54,12 @@ pub enum Gate {
 
 impl Gate {
     /// The first few reasons, in words.
-    pub(crate) fn reasons(&self) -> String {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         match self {
-            Gate::NoWorse => String::new(),
-            Gate::Worse(reasons) | Gate::CannotSay(reasons) => first_of(reasons),
+            Gate::NoWorse => Vec::new(),
+            Gate::Worse(reasons) | Gate::CannotSay(reasons) => {
+                reasons.iter().take(REASONS_NAMED).cloned().collect()
+            }
         }
     }
 }

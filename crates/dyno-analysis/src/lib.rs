@@ -21,8 +21,10 @@ pub mod insert_benchmark;
 mod join;
 pub mod kinds;
 mod main_metric;
+pub mod numbers;
 pub mod readings;
 pub mod requirements;
+mod safety;
 pub mod scaling;
 mod searches;
 mod settings;
@@ -45,4 +47,5 @@ pub use findings::{
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::same_runs;
 pub use requirements::{RequirementFacts, RequirementOutcome};
+pub use safety::CommitSafety;
 pub use stalls::{Moved, StallFacts};

@@ -91,12 +91,12 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
             .then(|| format!("{} {what}", count(n as u64, "search").replace("searchs", "searches")))
     };
     let parts: Vec<String> = [
-        with(&|one| one.found.is_none(), "saw no load hold twice"),
+        with(&|one| one.found.is_none(), "found no load that met the limit twice"),
         with(
             &|one| one.found.is_some() && one.lowest_broken.is_none(),
-            "ended at the most it may try",
+            "stopped at the highest load allowed",
         ),
-        with(&|one| !one.settled, "met probes that contradicted each other to the end"),
+        with(&|one| !one.settled, "had contradictory probes to the end"),
     ]
     .into_iter()
     .flatten()
@@ -109,10 +109,10 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
     steps.dedup();
     Some(Caveat {
         kind: CaveatKind::UnsettledSearch,
-        message: format!("Not every search has both its ends: {}.", list(&parts)),
-        advice: "A search that saw nothing hold gives no value: choose a limit that one lone \
-                 transaction can keep. One that ended at the most it may try found a lower bound: \
-                 raise `clients`. Contradictions want a longer `duration`."
+        message: format!("Some searches are incomplete: {}.", list(&parts)),
+        advice: "If no load met the limit, choose one that a single transaction can meet. If the search \
+                 stopped at the highest load, its value is a lower bound: raise `clients`. If probes \
+                 contradict each other, lengthen `duration`."
             .to_owned(),
         variants,
         steps,
@@ -124,7 +124,7 @@ pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
     match lowest_broken {
         Some(level) => {
             format!(
-                "no load held the limit twice; the lowest tried was {}",
+                "no load met the limit twice; the lowest tried was {}",
                 quantity(metric, level)
             )
         }

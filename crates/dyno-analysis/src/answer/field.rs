@@ -1,17 +1,26 @@
 //! Throughput under the names that the field has for it: TPC-C's with its mode, the Insert
 //! Benchmark's by what it counts.
 
-use super::Teller;
+use super::AnswerWriter;
+use super::ranking::Standing;
+use crate::insert_benchmark::InsertBenchmarkCell;
+use crate::numbers::{EffectStyle, Unit, interval};
 use crate::tpcc;
-use crate::words::{bounds, list, number, quantity, short_range};
+use crate::words::{ci, list, number};
 use crate::{Estimate, Metric, VariantFacts};
 
-/// As many steps of a variant are told.
-const STEPS_TOLD: usize = 3;
+/// As many steps of TPC-C are said for each variant.
+const STEPS_SAID: usize = 2;
 
-impl Teller<'_> {
-    /// What the headline of TPC-C begins with: `TPC-C, unpaced: `. Empty for other workloads.
-    pub(super) fn tpcc_modes(&self) -> String {
+/// As many steps that the workload defines are in the headline.
+const MAIN_STEPS: usize = 3;
+
+/// As many variants are ranked in the line of a step.
+const RANKED_MOST: usize = 4;
+
+impl AnswerWriter<'_> {
+    /// The headline with the mode of TPC-C behind it, without which its throughput says little.
+    pub(super) fn with_tpcc_mode(&self, headline: String) -> String {
         let is_tpcc = |variant: &&VariantFacts| variant.workload == tpcc::WORKLOAD;
         let variants = self.findings.variants.iter().filter(is_tpcc);
         let is_open = |step: &crate::StepFacts| step.rate.is_some();
@@ -21,93 +30,177 @@ impl Teller<'_> {
             .collect();
         modes.sort_unstable();
         modes.dedup();
-        if modes.is_empty() { String::new() } else { format!("TPC-C, {}: ", list(&modes)) }
+        match modes.as_slice() {
+            [] => headline,
+            modes => {
+                let text = headline.trim_end_matches('.');
+                format!("{text} (TPC-C, {}).", list(modes))
+            }
+        }
     }
 
-    /// New-orders a minute of each variant that runs TPC-C.
-    pub(super) fn new_orders(&self) -> Vec<String> {
-        let told = |variant: usize| {
-            let facts = &self.findings.variants[variant];
+    /// New orders a minute of all variants that run TPC-C, in one line.
+    pub(super) fn new_orders(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        let mut names = Vec::new();
+        for (variant, facts) in self.findings.variants.iter().enumerate() {
+            if facts.workload != tpcc::WORKLOAD {
+                continue;
+            }
             let is_it = |k: &&crate::kinds::KindCell| k.variant == variant && k.kind == "new_order";
-            let mut cells: Vec<_> = self.findings.kinds.iter().filter(is_it).collect();
-            let n_more = cells.len().saturating_sub(STEPS_TOLD);
-            cells.truncate(STEPS_TOLD);
-            let parts: Vec<String> = cells
-                .iter()
-                .filter_map(|cell| {
-                    let throughput = cell.metrics.get(&Metric::Throughput)?;
-                    let step = &self.findings.steps[cell.step];
-                    let is_open = step.rate.is_some();
-                    let name = tpcc::new_orders_name(&facts.options, step.clients, is_open);
-                    let a_minute = |rate: f64| number(60.0 * rate);
-                    Some(format!(
-                        "{} a minute at {} ({name}, {}; {})",
-                        a_minute(throughput.value),
-                        self.step(cell.step),
-                        tpcc::mode(&facts.options, is_open),
-                        bounds(throughput, self.findings.confidence, a_minute),
-                    ))
-                })
-                .collect();
-            let more = if n_more == 0 { "" } else { "; more in the tables" };
-            (facts.workload == tpcc::WORKLOAD && !parts.is_empty())
-                .then(|| format!("New-orders of {}: {}{more}.", self.name(variant), list(&parts)))
-        };
-        (0..self.findings.variants.len()).filter_map(told).collect()
-    }
-
-    /// What a step of the workload's own came to, in what it counts: `5,400 queries/s: 5,300 … 5,500`.
-    pub(super) fn own_rate(&self, variant: usize, step: usize) -> String {
-        let Some((rate, unit)) = self.own_estimate(variant, step) else {
-            return "nothing committed".to_owned();
-        };
-        let text = |value: f64| quantity(Metric::Throughput, value).replace("/s", "");
-        let bounds = short_range(rate, text).map_or(String::new(), |range| format!(": {range}"));
-        format!("{} {unit}/s{bounds}", text(rate.value))
+            for cell in self.findings.kinds.iter().filter(is_it).take(STEPS_SAID) {
+                let Some(rate) = cell.metrics.get(&Metric::Throughput) else { continue };
+                let step = &self.findings.steps[cell.step];
+                let is_open = step.rate.is_some();
+                names.push(tpcc::new_orders_name(&facts.options, step.clients, is_open));
+                let (value, at) = (number(60.0 * rate.value), self.at(cell.step));
+                parts.push(format!("{} {value} {at}", self.name(variant)));
+            }
+        }
+        names.dedup();
+        let n_more = parts.len().saturating_sub(2 * STEPS_SAID);
+        parts.truncate(2 * STEPS_SAID);
+        let more = if n_more > 0 { "; more in the tables" } else { "" };
+        let name = list(&names);
+        (!parts.is_empty())
+            .then(|| format!("New orders per minute ({name}): {}{more}.", list(&parts)))
     }
 
     /// The rate that a step is about, and what it counts: of the Insert Benchmark queries, indexed
     /// rows or inserted rows, as its author has it; else transactions.
     fn own_estimate(&self, variant: usize, step: usize) -> Option<(&Estimate, &'static str)> {
-        let is_it = |c: &&crate::insert_benchmark::InsertBenchmarkCell| {
-            (c.variant, c.step) == (variant, step)
-        };
-        let told = self.findings.insert_benchmark.iter().find(is_it);
-        let told = told.and_then(|cell| {
-            let queries = cell.queries.as_ref().map(|rate| (rate, "queries"));
-            let indexed = cell.indexed.as_ref().map(|rate| (rate, "rows indexed"));
-            let inserts = cell.inserts.as_ref().map(|rate| (rate, "rows inserted"));
+        let cell = self.insert_benchmark(variant, step);
+        let found = cell.and_then(|cell| {
+            let queries = cell.queries.as_ref().map(|rate| (rate, "queries/s"));
+            let indexed = cell.indexed.as_ref().map(|rate| (rate, "rows indexed/s"));
+            let inserts = cell.inserts.as_ref().map(|rate| (rate, "rows/s"));
             queries.or(indexed).or(inserts)
         });
-        told.or_else(|| {
+        found.or_else(|| {
             let rate = self.cell(variant, step)?.metrics.get(&Metric::Throughput)?;
-            Some((rate, "transactions"))
+            Some((rate, "transactions/s"))
         })
     }
 
-    /// A variant over steps that the workload defines: each by itself, as they are unlike work.
-    pub(super) fn own_steps_told(&self, variant: usize) -> Option<String> {
+    fn insert_benchmark(&self, variant: usize, step: usize) -> Option<&InsertBenchmarkCell> {
+        let is_it = |c: &&InsertBenchmarkCell| (c.variant, c.step) == (variant, step);
+        self.findings.insert_benchmark.iter().find(is_it)
+    }
+
+    /// `104k rows/s`.
+    fn own_rate(&self, variant: usize, step: usize) -> String {
+        match self.own_estimate(variant, step) {
+            Some((rate, unit)) => format!("{} {unit}", Unit::Count.show(rate.value)),
+            None => "nothing committed".to_owned(),
+        }
+    }
+
+    /// The steps that a headline is about: of the Insert Benchmark the load, the inserts with
+    /// indexes and the heaviest queries; else the first few.
+    fn main_steps(&self) -> Vec<usize> {
+        let steps: Vec<usize> = (0..self.findings.steps.len()).collect();
+        let of = |step: usize| self.findings.insert_benchmark.iter().find(move |c| c.step == step);
+        let is_query = |step: &usize| of(*step).is_some_and(|c| c.queries.is_some());
+        let is_insert = |step: &usize| {
+            of(*step).is_some_and(|c| c.inserts.is_some() && c.queries.is_none())
+        };
+        let inserts: Vec<usize> = steps.iter().copied().filter(is_insert).collect();
+        let last_query = steps.iter().copied().rfind(is_query);
+        let main: Vec<usize> = inserts.into_iter().take(2).chain(last_query).collect();
+        if main.is_empty() { steps.into_iter().take(MAIN_STEPS).collect() } else { main }
+    }
+
+    /// The headline of several variants over steps that do different work, each step by itself; none
+    /// where the steps are loads.
+    pub(super) fn own_steps(&self) -> Option<String> {
+        let steps = &self.findings.steps;
+        if steps.len() < 2 || steps.iter().all(|step| step.own.is_none()) {
+            return None;
+        }
+        if self.compared_variants().is_empty() || self.is_mismatched() {
+            return None;
+        }
+        // Variants that are best at some step, with what they do there.
+        let mut best: Vec<(usize, Vec<String>)> = Vec::new();
+        let mut open = Vec::new();
+        for step in self.main_steps() {
+            let ranked = self.ranker.rank(self.main_metric(step), &[step]);
+            let Some(first) = ranked.first() else { continue };
+            let is_behind = |r: &super::ranking::Ranked| r.standing == Standing::Behind;
+            if ranked.len() < 2 || !ranked[1..].iter().all(is_behind) {
+                open.push(self.step(step));
+                continue;
+            }
+            let text = format!("{} ({})", self.step(step), self.own_rate(first.variant, step));
+            match best.iter_mut().find(|(variant, _)| *variant == first.variant) {
+                Some((_, steps)) => steps.push(text),
+                None => best.push((first.variant, vec![text])),
+            }
+        }
+        if best.is_empty() {
+            let main = list(&open);
+            return Some(format!("No clear winner at {main}; each step is a different job."));
+        }
+        let mut parts: Vec<String> = best
+            .iter()
+            .map(|(variant, steps)| {
+                format!("{} is fastest at {}", self.name(*variant), list(steps))
+            })
+            .collect();
+        if !open.is_empty() {
+            parts.push(format!("no clear winner at {}", list(&open)));
+        }
+        Some(format!("{}.", parts.join("; ")))
+    }
+
+    /// A line for each main step: the variants by rank.
+    pub(super) fn own_step_lines(&self) -> Vec<String> {
+        let line = |step: usize| {
+            let metric = self.main_metric(step);
+            let ranked = self.ranker.rank(metric, &[step]);
+            let (first, others) = ranked.split_first()?;
+            let (rate, _) = self.own_estimate(first.variant, step)?;
+            let effects: Vec<(usize, Estimate, Standing)> = others
+                .iter()
+                .take(RANKED_MOST - 1)
+                .filter_map(|other| {
+                    let pair = (other.variant, first.variant);
+                    let (effect, _) = self.ranker.against(pair, metric, &[step])?;
+                    Some((other.variant, effect, other.standing))
+                })
+                .collect();
+            let style = EffectStyle::of(effects.iter().map(|(_, effect, _)| effect));
+            let behind: Vec<String> = effects
+                .iter()
+                .map(|(variant, effect, standing)| {
+                    let tied = if *standing == Standing::Behind { "" } else { ", tied" };
+                    format!("{} {}{tied}", self.name(*variant), style.show(effect.value))
+                })
+                .collect();
+            let n_more = others.len() - effects.len();
+            let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
+            let interval = ci(rate, self.findings.confidence, interval(rate));
+            let step_name = self.step(step);
+            let (name, rate) = (self.name(first.variant), self.own_rate(first.variant, step));
+            let then = if behind.is_empty() { "" } else { "; then " };
+            let behind = behind.join("; ");
+            Some(format!("{step_name}: {name} {rate} ({interval}){then}{behind}{more}."))
+        };
+        self.main_steps().into_iter().filter_map(line).collect()
+    }
+
+    /// A variant over steps that the workload defines, each by itself; none where some step is a
+    /// load.
+    pub(super) fn own_steps_of(&self, variant: usize) -> Option<String> {
         let cells = self.findings.cells.iter().filter(|cell| cell.variant == variant);
         let steps: Vec<usize> = cells.map(|cell| cell.step).collect();
         if steps.is_empty() || steps.iter().any(|s| self.findings.steps[*s].own.is_none()) {
             return None;
         }
-        let told: Vec<String> = steps
-            .iter()
-            .map(|&step| {
-                let told = self.own_rate(variant, step);
-                let told = told
-                    .split_once(": ")
-                    .map_or(told.clone(), |(value, range)| format!("{value} ({range})"));
-                format!("{told} at {}", self.step(step))
-            })
+        let main = self.main_steps().into_iter().filter(|step| steps.contains(step));
+        let parts: Vec<String> = main
+            .map(|step| format!("{} {}", self.step(step), self.own_rate(variant, step)))
             .collect();
-        let n = self.cell(variant, steps[0])?.metrics.get(&Metric::Throughput)?.n;
-        Some(format!(
-            "{}, step by step, as steps are unlike work: {} ({}).",
-            self.name(variant),
-            list(&told),
-            self.n_told(n, n),
-        ))
+        Some(format!("{}: {}.", self.name(variant), list(&parts)))
     }
 }

@@ -1,39 +1,33 @@
 //! The sentence on money: which variant does its work for least.
 
-use super::Teller;
+use super::AnswerWriter;
 use crate::Estimate;
 use crate::cost::CostFacts;
-use crate::words::{bounds, list, number};
+use crate::words::{list, number};
 
-/// As many variants beside the cheapest are told with their cost.
-const OTHERS_TOLD: usize = 3;
+/// As many variants besides the cheapest are named with their cost.
+const OTHERS_NAMED: usize = 2;
 
-impl Teller<'_> {
-    /// Which variant is cheapest for its work, each at the step where it is; of steps that are unlike
-    /// work, at each of them. One sentence for each currency.
+impl AnswerWriter<'_> {
+    /// Which variant is cheapest for its work, each at the step where it is cheapest; if steps do
+    /// different work, at the last of them. One sentence for each currency.
     pub(super) fn cheapest(&self) -> Vec<String> {
         let mut currencies: Vec<&str> = Vec::new();
         for facts in &self.findings.cost {
             let currency = facts.price_per_hour.as_ref().map(|price| price.currency.as_str());
             currencies.extend(currency.filter(|currency| !currencies.contains(currency)));
         }
-        let is_own = |facts: &&CostFacts| self.findings.steps[facts.step].own.is_some();
-        let mut told = Vec::new();
-        for currency in currencies {
-            let has_it = |facts: &&CostFacts| {
-                facts.price_per_hour.as_ref().is_some_and(|price| price.currency == currency)
+        let has_own = self.findings.steps.iter().any(|step| step.own.is_some());
+        let last = self.findings.steps.len().saturating_sub(1);
+        let of_currency = |currency: &str| {
+            let is_it = |facts: &&CostFacts| {
+                let price = facts.price_per_hour.as_ref();
+                price.is_some_and(|price| price.currency == currency)
+                    && (!has_own || facts.step == last)
             };
-            let priced: Vec<&CostFacts> = self.findings.cost.iter().filter(has_it).collect();
-            if priced.iter().any(is_own) {
-                for step in 0..self.findings.steps.len() {
-                    let here = priced.iter().filter(|facts| facts.step == step).copied();
-                    told.extend(self.cheapest_of(here, currency));
-                }
-            } else {
-                told.extend(self.cheapest_of(priced.into_iter(), currency));
-            }
-        }
-        told
+            self.cheapest_of(self.findings.cost.iter().filter(is_it), currency)
+        };
+        currencies.into_iter().filter_map(of_currency).collect()
     }
 
     fn cheapest_of<'a>(
@@ -53,15 +47,10 @@ impl Teller<'_> {
         }
         best.sort_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
         let (&(first, least), others) = best.split_first()?;
-        let cost = |(facts, money): &(&CostFacts, &Estimate)| {
-            let bounds = bounds(money, self.findings.confidence, number);
-            let step = self.step(facts.step);
-            format!("{} {currency} at {step} ({bounds})", number(money.value))
-        };
-        let name = self.name(first.variant);
-        let what = "a million transactions cost";
+        let (name, at) = (self.name(first.variant), self.at(first.step));
+        let price = format!("{} {currency} per million transactions {at}", number(least.value));
         if others.is_empty() {
-            return Some(format!("On {name} {what} {}.", cost(&(first, least))));
+            return Some(format!("{name} costs {price}."));
         }
         let is_apart = |other: &Estimate| least.high.zip(other.low).is_some_and(|(a, b)| a < b);
         let tied: Vec<&str> = others
@@ -69,19 +58,21 @@ impl Teller<'_> {
             .filter(|(_, money)| !is_apart(money))
             .map(|(facts, _)| self.name(facts.variant))
             .collect();
-        let claim = match tied.len() {
-            0 => format!("{name} is cheapest for its work"),
-            n if n == others.len() => {
-                format!("No variant is told to be cheapest for its work; {name} cost least")
-            }
-            _ => format!("{name} and {} are cheapest, and not told apart", list(&tied)),
-        };
-        let told: Vec<String> = others
+        let others_named: Vec<String> = others
             .iter()
-            .take(OTHERS_TOLD)
-            .map(|other| format!("{} on {}", cost(other), self.name(other.0.variant)))
+            .take(OTHERS_NAMED)
+            .map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(money.value)))
             .collect();
-        let more = if others.len() > OTHERS_TOLD { "; more in the tables" } else { "" };
-        Some(format!("{claim}: {what} {} on {name}, {}{more}.", cost(&(first, least)), list(&told)))
+        let others_named = list(&others_named);
+        Some(match tied.len() {
+            0 => format!("{name} is cheapest: {price}; {others_named}."),
+            n if n == others.len() => {
+                format!("No clear winner on cost; {name} was cheapest: {price}; {others_named}.")
+            }
+            n if n <= OTHERS_NAMED => {
+                format!("{name} is cheapest, tied with {}: {price}.", list(&tied))
+            }
+            n => format!("{name} is cheapest, tied with {n} others: {price}."),
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Which variant has the best mean, and which others are told from it.
+//! Which variant has the best mean, and how the others stand against it.
 
 use dyno_units::Seed;
 
@@ -20,8 +20,21 @@ pub(super) struct Ranked {
     pub(super) variant: usize,
     /// The geometric mean over the steps, trial by trial.
     pub(super) mean: Estimate,
-    /// Whether it is told to be behind the first; the first itself is not.
-    pub(super) is_behind: bool,
+    /// How it stands against the first.
+    pub(super) standing: Standing,
+}
+
+/// How a variant stands against the one with the best mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is the first.
+    First,
+    /// It does not differ from it by more than the threshold.
+    Same,
+    /// Not enough evidence that it is behind.
+    Tied,
+    /// It is behind.
+    Behind,
 }
 
 impl Ranker<'_> {
@@ -32,7 +45,7 @@ impl Ranker<'_> {
             let by_block = self.means(metric, variant, steps);
             let values: Vec<f64> = by_block.iter().map(|(_, value)| *value).collect();
             let mean = self.estimate(values, metric, (variant, first))?;
-            Some((Ranked { variant, mean, is_behind: false }, by_block))
+            Some((Ranked { variant, mean, standing: Standing::First }, by_block))
         };
         let mut all: Vec<_> = (0..self.joined.variants.len()).filter_map(of).collect();
         all.retain(|(ranked, _)| ranked.mean.value > 0.0);
@@ -41,13 +54,33 @@ impl Ranker<'_> {
             if metric.more_is_better() { order.reverse() } else { order }
         });
         let Some((best, values)) = all.first() else { return Vec::new() };
-        let is_behind = |(ranked, theirs): &(Ranked, Vec<(u32, f64)>)| {
-            ranked.variant != best.variant
-                && self.is_ahead((best.variant, values), (ranked.variant, theirs), (metric, first))
+        let standing = |(ranked, theirs): &(Ranked, Vec<(u32, f64)>)| {
+            if ranked.variant == best.variant {
+                return Standing::First;
+            }
+            let pair = (best.variant, ranked.variant);
+            match self.effect_of_pair(pair, (values, theirs), (metric, first)) {
+                Some((_, Verdict::Better)) => Standing::Behind,
+                Some((_, Verdict::NoDifference)) => Standing::Same,
+                _ => Standing::Tied,
+            }
         };
-        let behind: Vec<bool> = all.iter().map(is_behind).collect();
-        let ranked = all.into_iter().zip(behind);
-        ranked.map(|((ranked, _), is_behind)| Ranked { is_behind, ..ranked }).collect()
+        let standings: Vec<Standing> = all.iter().map(standing).collect();
+        let ranked = all.into_iter().zip(standings);
+        ranked.map(|((ranked, _), standing)| Ranked { standing, ..ranked }).collect()
+    }
+
+    /// The effect of one variant against any other, in percent of the other, over these steps, with
+    /// the verdict of a single test; none where they have no repetitions to compare.
+    pub(super) fn against(
+        &self,
+        (ours, theirs): (usize, usize),
+        metric: Metric,
+        steps: &[usize],
+    ) -> Option<(Estimate, Verdict)> {
+        let first = *steps.first()?;
+        let values = |variant: usize| self.means(metric, variant, steps);
+        self.effect_of_pair((ours, theirs), (&values(ours), &values(theirs)), (metric, first))
     }
 
     /// The geometric mean over these steps of each trial that has a value at all of them, by block;
@@ -83,25 +116,23 @@ impl Ranker<'_> {
         Some(estimate_resolved(values, metric.unit(), confidence, resolution))
     }
 
-    /// Whether the first is better by the rule of comparisons, at the level of the two that allows
-    /// less. That the best is ahead of *every* other one is said where each of these tests says so:
-    /// such a claim errs no more often than a single test, and needs no correction for their number
-    /// (an intersection-union test: Berger 1982).
-    fn is_ahead(
+    /// The effect of the first of a pair against the second, by the rule of comparisons, at the level
+    /// of the two that allows less. That the best is ahead of *every* other one is said where each of
+    /// these tests says so: such a claim errs no more often than a single test, and needs no
+    /// correction for their number (an intersection-union test: Berger 1982).
+    fn effect_of_pair(
         &self,
-        (best, ours): (usize, &[(u32, f64)]),
-        (other, theirs): (usize, &[(u32, f64)]),
+        (one, other): (usize, usize),
+        (ours, theirs): (&[(u32, f64)], &[(u32, f64)]),
         (metric, step): (Metric, usize),
-    ) -> bool {
+    ) -> Option<(Estimate, Verdict)> {
         let samples = Samples::new(ours, theirs, self.joined.interleaved);
         let confidence = |variant: usize| self.levels.of(variant).confidence;
-        let strict = if confidence(other) > confidence(best) { other } else { best };
+        let strict = if confidence(other) > confidence(one) { other } else { one };
         let place = (metric, &self.joined.steps[step]);
-        let Some(mut one) = draft(&samples, place, &self.levels.of(strict), Seed(1)) else {
-            return false;
-        };
-        one.comparison.variant = strict;
-        let decided = decide_family(vec![one], self.levels);
-        decided.iter().all(|comparison| comparison.verdict == Verdict::Better)
+        let mut draft = draft(&samples, place, &self.levels.of(strict), Seed(1))?;
+        draft.comparison.variant = strict;
+        let decided = decide_family(vec![draft], self.levels).pop()?;
+        Some((decided.relative, decided.verdict))
     }
 }

@@ -24,10 +24,11 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     }
     let mut sentences = findings.attribution.iter().flat_map(|facts| told(findings, facts));
     let headline = sentences.next().unwrap_or_else(|| "Observed (Dyno sent no load).".to_owned());
-    let mut details: Vec<String> = sentences.collect();
+    let mut lines: Vec<String> = sentences.collect();
     let gauges = findings.debt.iter().filter(|facts| facts.reading == "debt.gauge");
-    details.extend(gauges.filter_map(|gauge| deferred(gauge, &findings.debt)));
-    Some(Answer { headline, details })
+    lines.extend(gauges.filter_map(|gauge| deferred(gauge, &findings.debt)));
+    lines.truncate(super::LINES_MOST);
+    Some(Answer { headline, lines, details: Vec::new() })
 }
 
 /// CPU and what the server counted; then the disks.

@@ -143,7 +143,7 @@ const COLUMNS: &[Column] = &[
     },
     Column {
         name: "cpups",
-        unit: "%",
+        unit: crate::numbers::PERCENT_LEVEL,
         formula: "user + system time, percent of all CPUs",
         ours: "the reading cpu.busy_pct (with low priority and interrupts)",
         value: |s, _, _| rate(s, "cpu.busy_pct"),
@@ -220,8 +220,14 @@ pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) ->
             name: column.name.to_owned(),
             formula: column.formula.to_owned(),
             ours: column.ours.to_owned(),
-            value: (!values.is_empty())
-                .then(|| estimate_resource(values, column.unit, rule.confidence)),
+            value: (!values.is_empty()).then(|| {
+                let mut value = estimate_resource(values, column.unit, rule.confidence);
+                if column.unit == crate::numbers::PERCENT_LEVEL {
+                    // A share of all CPUs is never more than all of them.
+                    value.high = value.high.map(|high| high.min(100.0));
+                }
+                value
+            }),
         }
     };
     COLUMNS.iter().map(one).collect()

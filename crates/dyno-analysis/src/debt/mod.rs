@@ -194,13 +194,13 @@ fn of_variant(joined: &Joined<'_>, variant: usize, levels: &Levels<'_>) -> Optio
 fn told(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
     let mut parts = Vec::new();
     if let Some(paid) = &facts.paid_after_s {
-        let bounds = crate::words::bounds(paid, confidence, seconds);
+        let interval = crate::words::ci_of(paid, confidence);
         let value = seconds(paid.value);
-        parts.push(format!("had paid its debt {value} after the load ended ({bounds})"));
+        parts.push(format!("had caught up {value} after the load ended ({interval})"));
     }
     if !facts.unpaid.is_empty() {
         parts.push(format!(
-            "had not paid it within {} in {}",
+            "had not caught up within {} in {}",
             seconds(facts.limit_s),
             count(facts.unpaid.len() as u64, "trial"),
         ));
@@ -208,7 +208,7 @@ fn told(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
     if !facts.unseen.is_empty() {
         let why = facts.why_unseen.as_deref().unwrap_or("for an unknown reason");
         let n = count(facts.unseen.len() as u64, "trial");
-        parts.push(format!("did not show it in {n} ({})", why.trim_end_matches('.')));
+        parts.push(format!("could not be watched in {n} ({})", why.trim_end_matches('.')));
     }
     format!("{name} {}.", list(&parts))
 }

@@ -28,8 +28,7 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
         unlike_protocol(joined, findings),
         unlike_tls(joined, findings),
         changed_size(joined, findings),
-        cache_not_alike(findings),
-        cache_not_as_meant(joined, findings),
+        one_of_caches(cache_not_alike(findings), cache_not_as_meant(joined, findings)),
     ]
     .into_iter()
     .flatten()
@@ -118,17 +117,25 @@ fn unlike_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let is_unlike = |a: f64, b: f64| (a - b).abs() > MEMORY_UNLIKE * a.max(b);
     let what = |idx: usize, baseline: usize| {
         let (ours, theirs) = (memory(idx)?, memory(baseline)?);
-        // What the study varies by intent is its question, and no accident.
-        let is_meant = is_varied(joined, (idx, baseline), &MEMORY_SETTINGS)
+        // A factor that is the setting itself is the question, and needs no caveat.
+        let is_factor = is_varied(joined, (idx, baseline), &MEMORY_SETTINGS)
             && findings.variants[idx].levels.iter().any(|(f, _)| f.starts_with("setting."));
-        (is_unlike(ours, theirs) && !is_meant).then(|| (bytes(ours), bytes(theirs)))
+        (is_unlike(ours, theirs) && !is_factor).then(|| (bytes(ours), bytes(theirs)))
     };
-    let advice = "Give both the same memory for data (`innodb_buffer_pool_size`, `shared_buffers`, \
-                  `cache_size`), or state beside the result that one had more.";
+    // A study that sets the memory of its variants asks just that.
+    let unequal = pairs(findings).filter(|&(idx, baseline)| what(idx, baseline).is_some());
+    let is_varied = unequal.into_iter().all(|pair| is_varied(joined, pair, &MEMORY_SETTINGS));
+    let advice = match is_varied {
+        true => "Varied on purpose: read the effect as what the memory is worth.",
+        false => {
+            "Give both the same memory for data (`innodb_buffer_pool_size`, `shared_buffers`, \
+             `cache_size`), or publish the difference with the result."
+        }
+    };
     unlike(
         findings,
         CaveatKind::UnlikeMemory,
-        ("The engines do not have the same memory for data.", advice),
+        ("The engines have different amounts of memory for data.", advice),
         what,
     )
 }
@@ -158,13 +165,12 @@ fn unlike_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         let differs = ours.0 != theirs.0 || (ours.1 != theirs.1 && !is_meant);
         (differs && !is_simulated).then(|| (in_words(ours), in_words(theirs)))
     };
-    let advice = "The way to the server is in every response time and in the CPU of both sides. Let \
-                  both be reached alike; where one runs inside the generator's process, that is part \
-                  of what is compared, and to be said.";
+    let advice = "The connection is part of every response time and of the CPU of both sides. Use the \
+                  same for both; if one runs inside the generator's process, say so with the result.";
     unlike(
         findings,
         CaveatKind::UnlikeProtocol,
-        ("The servers were not spoken to in the same way.", advice),
+        ("The servers were reached in different ways.", advice),
         what,
     )
 }
@@ -176,8 +182,8 @@ fn unlike_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         let (ours, theirs) = (tls(idx)?, tls(baseline)?);
         (ours != theirs).then(|| (word(ours), word(theirs)))
     };
-    let advice = "Encryption costs CPU on both sides: use it for both or for none, or read the effect \
-                  as its price.";
+    let advice = "Encryption costs CPU on both sides: use it for both or for neither, or read the \
+                  effect as its price.";
     unlike(
         findings,
         CaveatKind::UnlikeTls,
@@ -208,17 +214,16 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::DataChangedSize,
         message: format!(
-            "The data set did not keep its size while it was measured: on disk, {} went from {} to \
-             {}, logs {}.",
+            "The data set changed size during the measurement: on disk, {} went from {} to {}, logs \
+             {}.",
             findings.variants[*variant].name,
             bytes(*before),
             bytes(*after),
-            if has_logs { "included" } else { "left out" },
+            if has_logs { "included" } else { "excluded" },
         ),
         advice:
-            "Later steps and seconds ran on other data than earlier ones, and variants that did \
-                 more work ran on more data. Measure for a shorter time, or start with more rows. \
-                 Where logs are included and only they grew, this is harmless."
+            "Later steps ran on other data than earlier ones, and faster variants on more data. Measure \
+                 for a shorter time, or start with more rows. If only the logs grew, this is harmless."
                 .to_owned(),
         variants: sorted(changed.iter().map(|(variant, _)| *variant)),
         steps: Vec::new(),
@@ -276,6 +281,22 @@ pub(crate) fn is_cached_unlike(
     cached_unlike(findings, pair, step).is_some() && !is_varied(joined, pair, &MEMORY_SETTINGS)
 }
 
+/// Both caveats on caches as one: they have one cause.
+fn one_of_caches(first: Option<Caveat>, second: Option<Caveat>) -> Option<Caveat> {
+    let (first, second) = match (first, second) {
+        (Some(first), Some(second)) => (first, second),
+        (first, second) => return first.or(second),
+    };
+    let both = |a: Vec<usize>, b: Vec<usize>| sorted(a.into_iter().chain(b));
+    Some(Caveat {
+        message: format!("{} {}", first.message, second.message),
+        advice: first.advice,
+        variants: both(first.variants, second.variants),
+        steps: both(first.steps, second.steps),
+        ..second
+    })
+}
+
 /// Data in memory on one side of a comparison only.
 fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
     let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
@@ -283,7 +304,7 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
         for step in 0..findings.steps.len() {
             if let Some((inside, outside, most)) = cached_unlike(findings, (idx, baseline), step) {
                 told.push(format!(
-                    "{} read the disks {most:.2} times a transaction, {} hardly ever",
+                    "{} did {most:.2} disk reads per transaction, {} almost none",
                     place_name(findings, outside, step),
                     findings.variants[inside].name,
                 ));
@@ -294,9 +315,9 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::CacheNotAsMeant,
-        message: format!("The data are in memory on one side only: {}.", told.join("; ")),
-        advice: "If that is not the question, give both enough memory for the data, or both too \
-                 little, and warm both up until reads keep their level."
+        message: format!("The data are cached on one side only: {}.", told.join("; ")),
+        advice: "Unless that is the question, give both enough memory for the data, or both too \
+                 little, and warm both up until disk reads are steady."
             .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),
@@ -321,12 +342,11 @@ fn cache_not_as_meant(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let is_innodb = facts.settings.contains_key("innodb_buffer_pool_size");
         if size <= 0.9 * cache && reads >= READS_OUTSIDE {
             told.push(format!(
-                "{place} fits ({in_words}) and read the disks {reads:.2} times a \
-                               transaction"
+                "{place} fits in cache ({in_words}) but did {reads:.2} disk reads per transaction"
             ));
         } else if is_innodb && size > MUCH_LARGER * cache && reads <= READS_INSIDE {
             let part = share(cache / size);
-            told.push(format!("{place} holds {part} ({in_words}) and hardly read the disks"));
+            told.push(format!("{place} caches {part} ({in_words}) but did almost no disk reads"));
         } else {
             continue;
         }
@@ -340,11 +360,11 @@ fn cache_not_as_meant(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::CacheNotAsMeant,
-        message: format!("Data were not read from where their size says: {}.", told.join("; ")),
+        message: format!("Disk reads do not match the size of the data: {}.", told.join("; ")),
         advice:
-            "Data that fit are read once: warm up for longer, or see what else reads. Data that \
-                 do not fit and are not read are cached by the operating system, or only a part of \
-                 them is used: say so, use direct I/O, or hold memory back."
+            "If the data fit, warm up for longer, or find out what else reads. If they do not, the \
+                 operating system caches them, or the workload uses only a part: say so, use direct \
+                 I/O, or limit the memory."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

@@ -54,12 +54,12 @@ fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     let compared = findings.comparisons.iter().flat_map(|c| [c.variant, c.baseline]);
     Some(Caveat {
         kind: CaveatKind::SequentialOrder,
-        message: "Variants were measured one after the other: whatever changed on the machine \
-                  meanwhile looks like an effect of the variant."
+        message: "Variants were measured one after the other, so any drift of the machine looks like \
+                  an effect of the variant."
             .to_owned(),
         advice:
-            "Use `order = \"interleaved\"`. METHOD.md tells how often a machine that drifts by 2 % \
-                 makes a false alarm of it."
+            "Use `order = \"interleaved\"`. METHOD.md shows how often a drift of 2 % causes a false \
+                 alarm otherwise."
                 .to_owned(),
         variants: sorted(compared),
         steps: Vec::new(),
@@ -93,13 +93,13 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
         kind: CaveatKind::Drift,
         message: format!(
             "Throughput of all variants together changed by {} from the first to the last of {} \
-             (p = {p:.4}).",
+             ({}).",
             percent(change.exp_m1() * 100.0),
             count(points.len() as u64, "block"),
+            crate::numbers::p_value(p),
         ),
-        advice: "Something drifts: a disk or a table that fills, a temperature, a neighbour. \
-                 Comparisons within blocks take it out; estimates of a single variant hold it, and \
-                 their bounds are wider for it."
+        advice: "Something drifts: a disk that fills up, a temperature, a neighbour. Comparisons \
+                 within blocks cancel it; the CIs of single variants are wider because of it."
             .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),
@@ -148,10 +148,9 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::NoisyHost,
-        message: format!("Something else was busy on the host: {}.", list(&told)),
-        advice: "Stop what else runs there, or measure on a machine of its own. With interleaved \
-                 order and more repetitions a noisy host costs sureness; in a single run it may cost \
-                 the answer."
+        message: format!("The host was busy with other work: {}.", list(&told)),
+        advice: "Stop what else runs there, or use a dedicated machine. Interleaving and more \
+                 repetitions turn host noise into wider CIs; without them it can give a wrong answer."
             .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
@@ -196,8 +195,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "a small fixed piece of work, timed before and after each trial, took {} at trial {number} \
-         ({}), against a median of {} over the run",
+        "a fixed piece of work, timed before and after each trial, took {} at trial {number} ({}), \
+         against a median of {}",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),
@@ -232,15 +231,14 @@ fn server_restarted(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     Some(Caveat {
         kind: CaveatKind::ServerRestarted,
         message: format!(
-            "The server was started anew, or gone, while it was measured: in {}, first in trial {} \
-             ({}).",
+            "The server restarted or was unavailable during {}, first in trial {} ({}).",
             count(restarted.len() as u64, "measure phase"),
             first.trial.number,
             place_name(findings, first.variant, first.step),
         ),
         advice:
-            "Do not use these numbers: read the server's log for why it ended. Caches were cold \
-                 and recovery ran."
+            "Do not use these numbers: caches were cold and recovery ran. Read the server's log for \
+                 the cause."
                 .to_owned(),
         variants: sorted(restarted.iter().map(|place| place.variant)),
         steps: sorted(restarted.iter().map(|place| place.step)),
@@ -262,13 +260,13 @@ fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::UnfinishedQuota,
         message: format!(
-            "Steps that end when all is done ran out of their longest time: {}. Steps behind them \
-             ran on less data than was meant.",
+            "Steps that end when their work is done reached their time limit first: {}. The steps \
+             after them ran on less data than intended.",
             list(&places)
         ),
         advice:
-            "Allow the step more time, or give it less to do. The rate of such a step is that of \
-                 the part that was done; it has no time to compare."
+            "Allow the step more time, or give it less to do. Its rate is that of the part that was \
+                 done; its time cannot be compared."
                 .to_owned(),
         variants: sorted(cells.iter().map(|cell| cell.variant)),
         steps: sorted(cells.iter().map(|cell| cell.step)),
@@ -288,12 +286,11 @@ fn unsteady_end(findings: &Findings) -> Option<Caveat> {
     (!cells.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnfinishedQuota,
         message: format!(
-            "Steps that end when their throughput is steady ran out of their longest time before it \
-             was: {}.",
+            "Steps that end when throughput is steady reached their time limit first: {}.",
             list(&places)
         ),
-        advice: "Raise `until_steady`, or look at what keeps moving: a cache that fills, debt that \
-                 grows, a period longer than `duration`."
+        advice: "Raise `until_steady`, or find out what keeps changing: a cache that fills, deferred \
+                 work that grows, a period longer than `duration`."
             .to_owned(),
         variants: sorted(cells.iter().map(|cell| cell.variant)),
         steps: sorted(cells.iter().map(|cell| cell.step)),
@@ -306,7 +303,7 @@ fn debt_unpaid(findings: &Findings) -> Option<Caveat> {
         let unpaid = cell.settled.iter().filter(|settled| !settled.paid).count();
         if unpaid > 0 {
             let place = place_name(findings, cell.variant, cell.step);
-            told.push(format!("{place} began with debt in {unpaid} of {}", cell.settled.len()));
+            told.push(format!("{place} began behind in {unpaid} of {} trials", cell.settled.len()));
             variants.push(cell.variant);
             steps.push(cell.step);
         }
@@ -317,10 +314,11 @@ fn debt_unpaid(findings: &Findings) -> Option<Caveat> {
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::DebtUnpaid,
-        message: format!("The engine's debt was not paid: {}.", told.join("; ")),
+        message: format!("The engine had not caught up with its deferred work: {}.", told.join("; ")),
         advice:
-            "Work that was put off is not in the numbers of the load that caused it, and is in \
-                 those of what came next. Allow more time, or look at debt over time."
+            "Deferred work (flushing, purge, compaction) is missing from the numbers of the load that \
+                 caused it, and slows down what comes next. Allow more time between steps, or see \
+                 the charts of it over time."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),
@@ -339,13 +337,13 @@ fn not_settled(findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NotSettled,
         message: format!(
-            "The run ended with open verdicts: {} could not be settled with at most {} repetitions.",
+            "The run ended before all verdicts were reached: {} is undecided after at most {} repetitions.",
             list(&names),
             stopping.repetitions_max,
         ),
         advice:
-            "Start the run again if trials are missing. Else raise `repetitions`, give it a longer \
-                 time budget, or a larger `threshold`."
+            "Start the run again if trials are missing. Otherwise raise `repetitions`, the time \
+                 `budget` or the `threshold`."
                 .to_owned(),
         variants: open,
         steps: Vec::new(),

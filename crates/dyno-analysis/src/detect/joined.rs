@@ -24,11 +24,11 @@ fn unlike_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnlikeWorkload,
         message: format!(
-            "The runs did not do the same work, and what is not the same work is not compared. {}.",
+            "The runs did different work, so these are not compared. {}.",
             first_of(&told)
         ),
-        advice: "Give both runs the same workload with the same options. To compare workloads, or \
-                 values of an option, make that a factor of one study."
+        advice: "Give both runs the same workload with the same options. To compare workloads or \
+                 options, vary them in one study."
             .to_owned(),
         variants: sorted(both),
         steps: Vec::new(),
@@ -65,10 +65,10 @@ fn unlike_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnlikeSteps,
-        message: format!("The runs do not have the same steps. {}.", first_of(&told)),
+        message: format!("The runs have different steps. {}.", first_of(&told)),
         advice:
-            "Compare only at steps that both have: means over steps, peaks and \"highest\" are \
-                 of other loads on either side. Run the steps that are missing."
+            "Compare only at steps that both have: averages and peaks are of different loads. Run the \
+                 missing steps."
                 .to_owned(),
         variants,
         steps: sorted(steps.into_iter()),

@@ -1,7 +1,7 @@
 //! Where the Universal Scalability Law does not tell what was measured.
 
 use crate::scaling::LawMiss;
-use crate::words::{bounds, count, quantity};
+use crate::words::{ci_of, count, quantity};
 use crate::{Caveat, CaveatKind, Findings, Metric};
 
 use super::sorted;
@@ -15,16 +15,16 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
         let Some(worst) = law.misses.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else {
             continue;
         };
-        let bounds = bounds(&worst.measured, findings.confidence, rate);
+        let interval = ci_of(&worst.measured, findings.confidence);
         let load = format!(
-            "at {} it gives {}, and {} was measured ({bounds})",
+            "at {} it gives {}, measured: {} ({interval})",
             findings.steps[worst.step].name,
             rate(worst.law),
             rate(worst.measured.value),
         );
         let more = match law.misses.len() - 1 {
             0 => String::new(),
-            n => format!(", and {} more that it misses", count(n as u64, "load")),
+            n => format!(", and it misses {} more", count(n as u64, "load")),
         };
         let r_squared = law.r_squared.map_or(String::new(), |r| format!(" (R² = {r:.3})"));
         let name = &findings.variants[scaling.variant].name;
@@ -35,12 +35,11 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::LawMisses,
         message: format!(
-            "The Universal Scalability Law does not fit everywhere. {}.",
+            "The fitted scalability law misses some loads by more than their CIs. {}.",
             told.join(". ")
         ),
-        advice: "Read what was measured, not the law's one client, contention, coherency and \
-                 peak: their bounds are about the spread of repetitions, and do not hold where the \
-                 form is wrong. A limit that cuts throughput off flat is no such law."
+        advice: "Use the measured values; ignore the law's parameters and its peak. A hard cap on \
+                 throughput does not follow this law."
             .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

@@ -43,8 +43,8 @@ pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Optio
     Some(Caveat {
         kind: CaveatKind::MissedArrivals,
         message: format!(
-            "Arrivals were due and never sent, at most {} of them ({}: {} of {}{}). They have no \
-             response time, so quantiles look better than they were.",
+            "Some arrivals were never sent, up to {} of them ({}: {} of {}{}). They have no response \
+             time, so quantiles look better than they were.",
             share(worst.share()),
             place_name(findings, variant, step),
             worst.missed,
@@ -66,7 +66,7 @@ fn when(summaries: &[&StepSummary]) -> String {
     let (with, at_end, all) = seconds_with_missed(summaries);
     match with {
         0 => String::new(),
-        _ if with == at_end => ", all of them as measuring ended".to_owned(),
+        _ if with == at_end => ", all at the end of the measurement".to_owned(),
         _ => format!(", given up in {with} of {}", count(all as u64, "second")),
     }
 }
@@ -102,23 +102,23 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     let worth = seconds(worst.missed as f64 / rate.max(f64::MIN_POSITIVE));
     if stalled >= worst.missed as f64 {
         return format!(
-            "Its stalls (about {} transactions missing) explain them: it is those that want \
-             explaining, and no sign that the rate is more than it can serve.",
+            "Its stalls (about {} transactions missing) explain them: look into the stalls. This is no \
+             sign that the rate is too high.",
             number(stalled),
         );
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are what {worth} of this rate bring, and less than {} of all: a burst, or what \
-             was waiting as measuring ended, and no sign that the rate is more than it can serve. \
-             A longer `duration` makes their share smaller.",
+            "They are {worth} worth of this rate and less than {} of all: a burst, or what was still \
+             waiting at the end. This is no sign that the rate is too high; a longer `duration` \
+             makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are {} or more of the arrivals, and what {worth} of this rate bring: the offered rate \
-         is more than this variant can serve with so many clients. Lower the rate, or raise \
-         `clients` if the server still had room.",
+        "They are {} or more of the arrivals ({worth} worth of this rate): the offered rate is more \
+         than this variant can serve with so many clients. Lower the rate, or raise `clients` if \
+         the server had headroom.",
         share(OVERLOAD_LEAST),
     )
 }

@@ -51,7 +51,7 @@ fn repetitions_that_are_planned_need_only_be_run() {
     let caveats = caveats_of(run);
     assert_eq!(caveats[0].kind, CaveatKind::TooFewRepetitions);
     contains(&caveats[0].message, "a has 2 and b has 1");
-    contains(&caveats[0].advice, "let the run go on");
+    contains(&caveats[0].advice, "start the same run again");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn workers_close_to_what_they_were_calibrated_to() {
         run.trials[1].steps[0].generator.share_of_calibrated = Some(0.85);
         run.trials[1].steps[0].generator.calibration_disturbed = true;
     });
-    contains(&caveat.message, "did 85 % of the statements they can do");
+    contains(&caveat.message, "ran at 85 % of their calibrated maximum");
     contains(&caveat.message, "(b at 4 clients, by a calibration that other processes disturbed");
     assert_eq!((caveat.variants, caveat.steps), (vec![1], vec![0]));
 }
@@ -107,7 +107,7 @@ fn add_outcome(run: &mut Run, outcome: &str, n: u64) {
 fn errors_of_the_server() {
     let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "refused", 150_000));
     // Half of all attempts of variant a: 150,000 of 300,000.
-    contains(&caveat.message, "at most 50 % of them (a at 4 clients)");
+    contains(&caveat.message, "up to 50 % of them (a at 4 clients)");
     contains(&caveat.message, "refused (“no luck with refused”)");
     contains(&caveat.advice, "run again");
     let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "timed_out", 3));
@@ -129,7 +129,7 @@ fn missed_arrivals_are_told() {
     let caveat = only(CaveatKind::MissedArrivals, |run| {
         run.trials[3].steps[0].missed = 15_000;
     });
-    contains(&caveat.message, "at most 10 % of them (b at 4 clients: 15000 of 150000)");
+    contains(&caveat.message, "up to 10 % of them (b at 4 clients: 15000 of 150000)");
     contains(&caveat.advice, "They are 1 % or more of the arrivals, and what 3 s of this rate");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
@@ -143,7 +143,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         step.intervals.missed = vec![0.0; step.intervals.start_s.len()];
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
-    contains(&caveat.message, "5 of 150000, all of them as measuring ended");
+    contains(&caveat.message, "5 of 150000, all at the end of the measurement");
     contains(&caveat.advice, "They are what 1 ms of this rate bring, and less than 1 % of all");
     contains(&caveat.advice, "no sign that the rate is more than it can serve");
     // A stall explains what is missed behind it, and not what is long after.
@@ -194,7 +194,7 @@ fn failed_trials() {
     contains(&caveats[0].advice, "log");
     run.trials.retain(|trial| trial.number != 3);
     let caveats = caveats_of(run);
-    contains(&caveats[0].message, "and 1 has not ended");
+    contains(&caveats[0].message, "and 1 has not finished yet");
     contains(&caveats[0].advice, "start the same run again");
     assert_eq!(caveats[0].variants, [0, 1]);
 }
@@ -206,7 +206,7 @@ fn a_measurement_too_short_for_its_quantile() {
     let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
     assert_eq!(kinds, [CaveatKind::ShortMeasurement]);
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
-    contains(&caveats[0].message, "with 1500 transactions has only about 15 and 1 beyond them");
+    contains(&caveats[0].message, "with 1500 transactions has only about 15 and 1 slower than them");
     contains(
         &caveats[0].advice,
         "2000 transactions for p99 (about 14 s) and 20000 transactions for p99.9 (about 134 s); it \
@@ -249,7 +249,7 @@ fn a_null_server_says_so() {
             trial.server.product = "Null (MySQL protocol)".to_owned();
         }
     });
-    contains(&caveat.message, "the load generator was measured, and no database");
+    contains(&caveat.message, "this measures the load generator, not a database");
     assert_eq!(caveat.variants, [1]);
 }
 

@@ -52,9 +52,9 @@ fn the_rate_that_was_found_is_estimated_compared_and_told() {
     assert_eq!(compared, [Metric::ServerCpuPerTransaction, Metric::RateAtLimit]);
     assert_eq!(found.comparisons[1].verdict, Verdict::Better);
     let headline = &found.answer.headline;
-    assert!(headline.starts_with("The sustained rate of b is "), "{headline}");
-    assert!(headline.contains("higher than that of a"), "{headline}");
-    assert!(headline.contains("at p99 ≤ 20 ms"), "{headline}");
+    assert!(headline.starts_with("b sustains "), "{headline}");
+    assert!(headline.contains(" more load than a: 1,"), "{headline}");
+    assert!(headline.contains("within p99 ≤ 20 ms"), "{headline}");
     assert_eq!(found.searches.len(), 10);
     assert_eq!(found.concurrency, []);
 }
@@ -68,7 +68,7 @@ fn the_most_clients_are_compared_with_their_throughput() {
     assert_eq!(compared[0].0, Metric::Throughput);
     assert_eq!(compared[2], (Metric::ClientsAtLimit, Verdict::Worse));
     let headline = &found.answer.headline;
-    assert!(headline.contains("20 clients (19.7 clients … 20.4 clients) against 40"), "{headline}");
+    assert!(headline.contains(": 20 clients against 40 clients within p99 ≤ 20 ms"), "{headline}");
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
         Some(1000.0 * wobble(0, 0, repetition))
     }));
     let headline = &found.answer.headline;
-    assert!(headline.starts_with("a kept p99 ≤ 20 ms up to "), "{headline}");
+    assert!(headline.starts_with("a sustains "), "{headline}");
     assert!(headline.contains("searched to 5 %"), "{headline}");
     let found = findings(searched("rate", &["a", "b", "c"], 3, |variant, repetition| {
         Some(1000.0 * (variant as f64 + 1.0) * wobble(variant, 0, repetition))
     }));
     let headline = &found.answer.headline;
-    assert!(headline.starts_with("c has the highest sustained rate: "), "{headline}");
+    assert!(headline.starts_with("c sustains the highest rate within p99 ≤ 20 ms: "), "{headline}");
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn a_search_without_both_ends_is_a_caveat_and_gives_no_number() {
     }));
     let cell = &found.cells[1];
     assert!(!cell.metrics.contains_key(&Metric::RateAtLimit));
-    assert!(cell.absent[&Metric::RateAtLimit].contains("no load held"), "{:?}", cell.absent);
+    assert!(cell.absent[&Metric::RateAtLimit].contains("no load met the limit"), "{:?}", cell.absent);
     let caveat = found.caveats.iter().find(|one| one.kind == CaveatKind::UnsettledSearch);
     let caveat = caveat.expect("there is a caveat");
-    assert!(caveat.message.contains("3 searches saw no load hold"), "{}", caveat.message);
+    assert!(caveat.message.contains("3 searches found no load that met the limit"), "{}", caveat.message);
     assert_eq!((&caveat.variants[..], &caveat.steps[..]), (&[1][..], &[0][..]));
 }
 

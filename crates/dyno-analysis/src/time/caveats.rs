@@ -66,10 +66,9 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
         cells.push((cell, format!("up to {most} s in {} of {}", trials.len(), cell.time.len())));
     }
     let advice = format!(
-        "The numbers hold that beginning. Lengthen `warm_up` by {longest} s or more, so that it is \
-         over before measuring begins."
+        "The numbers include it. Lengthen `warm_up` by {longest} s or more."
     );
-    let what = "The first seconds that were measured are not like the rest";
+    let what = "The first measured seconds were still warm-up";
     caveat(findings, CaveatKind::WarmUpTooShort, &cells, (what, advice))
 }
 
@@ -85,11 +84,11 @@ fn not_steady(findings: &Findings) -> Option<Caveat> {
         let Some(trials) = half_agree(cell, is_it) else { continue };
         cells.push((cell, course(cell, &trials)));
     }
-    let advice = "The mean is that of this stretch of time, and another stretch may have another. \
-                  Look at the charts by second; lengthen `warm_up` until the level is reached, or \
-                  `duration` until it holds several of what comes and goes."
+    let advice = "Another stretch of time may have another mean. See the charts by second; lengthen \
+                  `warm_up` until throughput is level, or `duration` until it covers several ups and \
+                  downs."
         .to_owned();
-    let what = "Throughput did not keep its level while it was measured";
+    let what = "Throughput changed during the measurement";
     caveat(findings, CaveatKind::NotSteady, &cells, (what, advice))
 }
 
@@ -99,9 +98,9 @@ fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
     let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);
     let among = format!("in {} of {}", trials.len(), cell.time.len());
     match trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
-        Some(trend) => format!("{} from begin to end {among}", crate::words::percent(trend)),
-        None if n_changes == 0 => format!("what a stall left undone was made up for {among}"),
-        None => format!("{} of level {among}", count(n_changes as u64, "change")),
+        Some(trend) => format!("{} from beginning to end {among}", crate::words::percent(trend)),
+        None if n_changes == 0 => format!("catching up after a stall {among}"),
+        None => format!("{} {among}", count(n_changes as u64, "level change")),
     }
 }
 
@@ -117,11 +116,10 @@ fn never_steady(findings: &Findings) -> Option<Caveat> {
         cells.push((cell, course(cell, &trials)));
     }
     let advice =
-        "There was no steady state to estimate: the mean is that of a stretch of a curve, \
-                  and a longer one would have another. Read the charts by second, not the means; \
-                  measure for longer, or say that this is how it is."
+        "There was no steady state, so the mean depends on how long you measure. Read the charts \
+                  by second rather than the means, or measure for longer."
             .to_owned();
-    let what = "Throughput had not reached a level when measuring ended";
+    let what = "Throughput was not steady even at the end";
     caveat(findings, CaveatKind::NeverSteady, &cells, (what, advice))
 }
 
@@ -138,7 +136,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
         let rate = quantity(Metric::Throughput, missing);
         let told = format!(
-            "{} of {} together{}; about {} transactions missing, {}",
+            "{}, {}{}; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),
             seconds(length),
             of_kinds(cell, &all),
@@ -148,25 +146,24 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         cells.push((cell, told));
     }
     let advice =
-        "Estimates include them. The list of stalls tells what moved first among the readings \
-                  of the server and the machine: evidence of where to look, and no verdict."
+        "The estimates include them. The list of stalls shows which readings of server and machine \
+                  moved first: evidence of where to look, not proof."
             .to_owned();
-    let what = "Now and then hardly anything was done";
+    let what = "Throughput stalled briefly";
     caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
 }
 
-/// Which kinds stalled where others went on: ` (of the kind insert alone)`.
+/// Which kinds stalled while others went on: `, only insert`.
 fn of_kinds(cell: &Cell, stalls: &[&StallFacts]) -> String {
     let mut kinds: Vec<&str> =
         stalls.iter().flat_map(|stall| &stall.kinds).map(String::as_str).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let ran = cell.kinds.values().filter(|n| **n > 0).count();
-    let noun = if kinds.len() == 1 { "kind" } else { "kinds" };
     match kinds.len() {
         0 => String::new(),
         n if n >= ran => String::new(),
-        _ => format!(" (of the {noun} {} alone, while others went on)", list(&kinds)),
+        _ => format!(", only {}", list(&kinds)),
     }
 }
 
@@ -212,7 +209,7 @@ mod tests {
     fn throughput_that_falls_all_the_time() {
         let falls = |_: u32, i: usize| 1000.0 - 5.0 * i as f64 + wobble(i);
         let caveats = found(CaveatKind::NeverSteady, falls);
-        assert!(caveats[0].message.contains("from begin to end in 3 of 3"), "{caveats:?}");
+        assert!(caveats[0].message.contains("from beginning to end in 3 of 3"), "{caveats:?}");
         assert_eq!(found(CaveatKind::NeverSteady, |_, i| 1000.0 + wobble(i)), []);
         // Once is enough said.
         assert_eq!(found(CaveatKind::NotSteady, falls), []);
@@ -222,14 +219,14 @@ mod tests {
     fn a_level_that_changes_to_the_end_was_never_steady() {
         let steps = |_: u32, i: usize| if i < 50 { 1000.0 } else { 800.0 } + wobble(i);
         let caveats = found(CaveatKind::NeverSteady, steps);
-        assert!(caveats[0].message.contains("1 change of level in 3 of 3"), "{caveats:?}");
+        assert!(caveats[0].message.contains("1 level change in 3 of 3"), "{caveats:?}");
     }
 
     #[test]
     fn a_level_that_changes() {
         let steps = |_: u32, i: usize| if i < 40 { 1000.0 } else { 800.0 } + wobble(i);
         let caveats = found(CaveatKind::NotSteady, steps);
-        assert!(caveats[0].message.contains("1 change of level in 3 of 3"), "{caveats:?}");
+        assert!(caveats[0].message.contains("1 level change in 3 of 3"), "{caveats:?}");
     }
 
     #[test]
@@ -244,7 +241,7 @@ mod tests {
             super::of_kinds(&cell, &[&stall])
         };
         let kinds = [("insert", 40), ("market", 31_000), ("delete", 0)];
-        assert_eq!(of(&kinds, &["insert"]), " (of the kind insert alone, while others went on)");
+        assert_eq!(of(&kinds, &["insert"]), ", only insert");
         assert_eq!(of(&kinds, &["insert", "market"]), "");
         assert_eq!(of(&kinds[..1], &["insert"]), "");
     }
@@ -256,7 +253,7 @@ mod tests {
         };
         let caveats = found(CaveatKind::Stalls, stall);
         assert!(
-            caveats[0].message.contains("1 stall of 2 s together; about 2,000 "),
+            caveats[0].message.contains("1 stall, 2 s; about 2,000 "),
             "{caveats:?}"
         );
     }

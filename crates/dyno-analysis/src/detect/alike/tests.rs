@@ -64,7 +64,16 @@ fn memory_that_is_the_question_is_no_caveat() {
         record.levels = vec![LevelRecord { factor, level: size.to_owned() }];
         record.settings.insert("innodb_buffer_pool_size".to_owned(), size.to_owned());
     }
-    assert_eq!(caveats_of(run), []);
+    assert_eq!(caveats_of(run.clone()), []);
+    // Set on databases that are the factor: on purpose as well, and said to be.
+    for (idx, record) in run.manifest.variants.iter_mut().enumerate() {
+        let (factor, level) = ("database".to_owned(), format!("d{idx}"));
+        record.levels = vec![LevelRecord { factor, level }];
+    }
+    let caveats = caveats_of(run);
+    let [caveat] = caveats.as_slice() else { panic!("{caveats:?}") };
+    assert_eq!(caveat.kind, CaveatKind::UnlikeMemory);
+    contains(&caveat.advice, "Varied on purpose");
 }
 
 #[test]
@@ -125,7 +134,7 @@ fn logs_that_grow_are_no_data() {
         run.trials[0].data.bytes_after = run.trials[0].data.bytes;
     };
     let caveat = only(CaveatKind::DataChangedSize, |run| with_logs(run, 20_000_000));
-    contains(&caveat.message, "b went from 90 MB to 120 MB, logs left out");
+    contains(&caveat.message, "b went from 90.0 MB to 120 MB, logs excluded");
     let mut run = sound();
     with_logs(&mut run, 50_000_000);
     assert_eq!(caveats_of(run), []);
@@ -137,7 +146,7 @@ fn data_in_memory_on_one_side_only() {
         read(run, 0, 0.0);
         read(run, 1, 5_000.0);
     });
-    contains(&caveat.message, "b at 4 clients read the disks 1.00 times a transaction, a hardly");
+    contains(&caveat.message, "b at 4 clients did 1.00 disk reads per transaction, a almost none");
     assert_eq!((caveat.variants, caveat.steps), (vec![0, 1], vec![0]));
 }
 
@@ -176,7 +185,7 @@ fn data_that_fit_and_are_read_all_the_same() {
             read(run, variant, 2_500.0);
         }
     });
-    contains(&caveat.message, "a at 4 clients fits (1.05 MB of data, 134 MB of cache) and read");
+    contains(&caveat.message, "a at 4 clients fits in cache (1.05 MB of data, 134 MB of cache) but did");
 }
 
 #[test]
@@ -187,5 +196,5 @@ fn data_that_do_not_fit_and_are_not_read() {
             read(run, variant, 0.0);
         }
     });
-    contains(&caveat.message, "a at 4 clients holds 50 % (1.05 MB of data, 524 kB of cache)");
+    contains(&caveat.message, "a at 4 clients caches 50 % (1.05 MB of data, 524 kB of cache)");
 }

@@ -64,7 +64,7 @@ fn a_canary_that_was_slow() {
         }
         run.trials[3].canary = Some(Canary { before_s: 0.05, after_s: 0.11 });
     });
-    contains(&caveat.message, "took 110 ms at trial 4 (b), against a median of 51 ms over the run");
+    contains(&caveat.message, "took 110 ms at trial 4 (b), against a median of 51 ms");
     assert_eq!(caveat.variants, [1]);
 }
 
@@ -93,7 +93,7 @@ fn a_server_that_was_started_anew() {
         set(&mut run.trials[0].steps[0], "mysql.uptime_s", |s| 100.0 + s);
     };
     let caveat = only(CaveatKind::ServerRestarted, spoil);
-    contains(&caveat.message, "in 1 measure phase, first in trial 2 (b at 4 clients)");
+    contains(&caveat.message, "during 1 measure phase, first in trial 2 (b at 4 clients)");
     let caveat = only(CaveatKind::ServerRestarted, |run| {
         set(&mut run.trials[0].steps[0], "server.processes", |s| if s == 3.0 { 0.0 } else { 1.0 });
     });
@@ -145,8 +145,8 @@ fn debt_that_was_left_before_a_step_or_after_the_load() {
             readings: BTreeMap::new(),
         });
     });
-    contains(&caveat.message, "b at 4 clients began with debt in 3 of 3");
-    contains(&caveat.message, "a had not paid it within 30 s in 1 trial");
+    contains(&caveat.message, "b at 4 clients began behind in 3 of 3");
+    contains(&caveat.message, "a had not caught up within 30 s in 1 trial");
     assert_eq!(caveat.variants, [0, 1]);
 }
 

@@ -1,0 +1,201 @@
+//! What safe commits cost: the headline of a study that varies durability on purpose.
+//!
+//! The cost is that of the safe variant: how much of the throughput of the fastest one it gives up.
+
+use super::AnswerWriter;
+use super::ranking::Ranked;
+use crate::detect::DURABILITY_SETTINGS;
+use crate::numbers::EffectStyle;
+use crate::words::{ci, list, quantity, size};
+use crate::{CommitSafety, Estimate, Metric, Verdict};
+
+/// As many groups are said in one headline.
+const GROUPS_MOST: usize = 3;
+
+/// Variants that differ in durability and not in what else is compared with it.
+struct Group {
+    /// What is common to them: the product, and what the workload's levels add to it.
+    name: String,
+    /// The fastest of those that sync every commit.
+    safe: Ranked,
+    /// The fastest of those that do not.
+    fast: Ranked,
+    /// The effect of the safe one against the fast one.
+    effect: (Estimate, Verdict),
+}
+
+impl AnswerWriter<'_> {
+    /// What a commit of a variant survives.
+    pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
+        CommitSafety::of(&self.findings.variants[variant].durability)
+    }
+
+    /// The cost of syncing every commit; none where the study does not vary durability on purpose,
+    /// is judged by something else than throughput, or does something else at each step.
+    pub(super) fn cost_of_safety(&self) -> Option<String> {
+        let (groups, place) = self.safety_groups()?;
+        let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
+        let decided = |group: &Group| match group.effect.1 {
+            Verdict::Worse => Some(format!("{} of the throughput", size(group.effect.0.value))),
+            _ => None,
+        };
+        if let [only] = groups.as_slice() {
+            let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
+            let value = |ranked: &Ranked| quantity(Metric::Throughput, ranked.mean.value);
+            return Some(match (decided(only), only.effect.1) {
+                (Some(cost), _) => format!(
+                    "Syncing every commit costs {cost}{at}: {} ({safe}) against {} ({fast}).",
+                    value(&only.safe),
+                    value(&only.fast)
+                ),
+                (None, Verdict::NoDifference) => format!(
+                    "Syncing every commit costs no measurable throughput{at}: {safe} does {}, {fast} \
+                     {}.",
+                    value(&only.safe),
+                    value(&only.fast)
+                ),
+                _ => return None,
+            });
+        }
+        let parts: Vec<String> = groups
+            .iter()
+            .map(|group| match (decided(group), group.effect.1) {
+                (Some(cost), _) => format!("{cost} in {}", group.name),
+                (None, Verdict::NoDifference) => format!("nothing measurable in {}", group.name),
+                _ => format!("an undecided amount in {}", group.name),
+            })
+            .collect();
+        let repeated = " of the throughput";
+        let text = list(&parts).replace(repeated, "");
+        let text = match text.split_once(" %") {
+            Some((first, rest)) => format!("{first} %{repeated}{rest}"),
+            None => text,
+        };
+        Some(format!("Syncing every commit costs {text}."))
+    }
+
+    /// The groups of the study, and where they were measured.
+    fn safety_groups(&self) -> Option<(Vec<Group>, String)> {
+        let (metric, steps) = self.main_metric_and_steps();
+        let is_own = self.findings.steps.iter().any(|step| step.own.is_some());
+        if metric != Metric::Throughput || is_own || self.is_mismatched() {
+            return None;
+        }
+        let records = &self.ranker.joined.variants;
+        let key = |variant: usize| {
+            let record = &records[variant];
+            (record.product.clone(), record.workload.clone(), record.options.clone())
+        };
+        let mut keys: Vec<_> = (0..records.len()).map(key).collect();
+        keys.dedup();
+        let mut groups = Vec::new();
+        for one in &keys {
+            let own: Vec<usize> = (0..records.len()).filter(|v| key(*v) == *one).collect();
+            if let Some(group) = self.safety_group(&own, &steps) {
+                groups.push(group);
+            }
+        }
+        let is_told = (1..=GROUPS_MOST).contains(&groups.len());
+        let place = match steps.as_slice() {
+            [only] => self.at(*only),
+            _ => format!("on average over {}", self.all_steps(steps.len())),
+        };
+        is_told.then_some((groups, place))
+    }
+
+    fn safety_group(&self, own: &[usize], steps: &[usize]) -> Option<Group> {
+        let records = &self.ranker.joined.variants;
+        let asked = |variant: usize| {
+            DURABILITY_SETTINGS.map(|name| records[variant].settings.get(name).cloned())
+        };
+        let is_asked_for = own.iter().any(|variant| asked(*variant) != asked(own[0]));
+        let of_group = |ranked: &Ranked| own.contains(&ranked.variant);
+        let mut ranked = self.ranker.rank(Metric::Throughput, steps);
+        ranked.retain(of_group);
+        let is_safe = |r: &Ranked| self.safety(r.variant) == Some(CommitSafety::EveryCommit);
+        let is_unsafe = |r: &Ranked| {
+            self.safety(r.variant).is_some_and(|safety| safety > CommitSafety::EveryCommit)
+        };
+        // Both are in the order of their means: the first of each is its fastest.
+        let safe = ranked.iter().position(is_safe)?;
+        let fast = ranked.iter().position(is_unsafe)?;
+        if !is_asked_for || fast > safe && ranked[fast].mean.value < ranked[safe].mean.value {
+            return None;
+        }
+        let pair = (ranked[safe].variant, ranked[fast].variant);
+        let effect = self.ranker.against(pair, Metric::Throughput, steps)?;
+        let fast = ranked.remove(fast);
+        let safe = ranked.into_iter().find(is_safe)?;
+        let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
+        let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
+        Some(Group { name, safe, fast, effect })
+    }
+
+    /// What each variant gives for how much safety: a line for each, the safest first.
+    pub(super) fn safety_lines(&self) -> Option<Vec<String>> {
+        let (groups, _) = self.safety_groups()?;
+        let [group] = groups.as_slice() else {
+            return Some(groups.iter().map(|group| self.group_line(group)).collect());
+        };
+        let (metric, steps) = self.main_metric_and_steps();
+        let safe = group.safe.variant;
+        let mut ranked = self.ranker.rank(metric, &steps);
+        ranked.sort_by_key(|r| (self.safety(r.variant), r.variant != safe));
+        let effects: Vec<Option<(Estimate, Verdict)>> = ranked
+            .iter()
+            .map(|r| self.ranker.against((r.variant, safe), metric, &steps))
+            .collect();
+        let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != safe);
+        let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
+        let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
+            let name = self.name(ranked.variant);
+            let safety = self.safety(ranked.variant)?.words();
+            let value = quantity(metric, ranked.mean.value);
+            let against = match effect {
+                _ if ranked.variant == safe => {
+                    let confidence = self.findings.confidence;
+                    format!(" ({})", crate::words::ci_of(&ranked.mean, confidence))
+                }
+                Some((relative, verdict)) => {
+                    let interval =
+                        ci(relative, self.findings.confidence, style.interval(relative));
+                    let effect = style.show(relative.value);
+                    let remark = match verdict {
+                        Verdict::NoDifference => ", no difference",
+                        Verdict::Inconclusive => ", inconclusive",
+                        Verdict::Better | Verdict::Worse => "",
+                    };
+                    match style {
+                        EffectStyle::Ratio => {
+                            let safe = self.name(safe);
+                            format!(", {effect} that of {safe} ({interval}){remark}")
+                        }
+                        EffectStyle::Percent => {
+                            let safe = self.name(safe);
+                            format!(", {effect} against {safe} ({interval}){remark}")
+                        }
+                    }
+                }
+                None => String::new(),
+            };
+            Some(format!("{name} ({safety}): {value}{against}."))
+        };
+        Some(ranked.iter().zip(&effects).filter_map(line).collect())
+    }
+
+    /// The fastest safe and the fastest other variant of a group.
+    fn group_line(&self, group: &Group) -> String {
+        let value = |ranked: &Ranked| quantity(Metric::Throughput, ranked.mean.value);
+        let style = EffectStyle::of([&group.effect.0]);
+        let interval = ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
+        format!(
+            "{}: {} does {} with every commit synced, {} {} without: {} ({interval}).",
+            group.name,
+            self.name(group.safe.variant),
+            value(&group.safe),
+            self.name(group.fast.variant),
+            value(&group.fast),
+            style.show(group.effect.0.value),
+        )
+    }
+}

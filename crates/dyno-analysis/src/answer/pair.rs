@@ -1,0 +1,239 @@
+//! The headline of two variants: one against its baseline.
+
+use super::AnswerWriter;
+use super::compared::{ALWAYS_SAID, VERDICTS, is_nothing};
+use crate::numbers::EffectStyle;
+use crate::words::{list, quantity, share, size};
+use crate::{Comparison, Metric, Verdict};
+
+/// As many steps of one verdict are named; of more their number is said.
+const STEPS_NAMED: usize = 2;
+
+impl AnswerWriter<'_> {
+    /// The headline of a study with one compared variant.
+    pub(super) fn one_against_its_baseline(&self, variant: usize) -> String {
+        match self.main_comparisons(variant).as_slice() {
+            [] => format!("{} cannot be compared with its baseline.", self.name(variant)),
+            [only] => self.at_one_step(only),
+            several => self.over_steps(several, true),
+        }
+    }
+
+    /// The comparisons of a variant in the first main metric that it has any of.
+    pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
+        for metric in ALWAYS_SAID {
+            let mut comparisons = self.comparisons_of(variant, metric);
+            comparisons.retain(|c| self.main_metric(c.step) == metric);
+            if !comparisons.is_empty() {
+                return comparisons;
+            }
+        }
+        Vec::new()
+    }
+
+    fn at_one_step(&self, c: &Comparison) -> String {
+        let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
+        let at = self.at(c.step);
+        if is_nothing(c) {
+            return format!("{ours} committed nothing {at} in any of {} trials.", c.relative.n);
+        }
+        let effect = EffectStyle::of([&c.relative]).show(c.relative.value);
+        let in_metric = match c.metric {
+            Metric::Throughput => String::new(),
+            other => format!(" in {}", other.name()),
+        };
+        match c.verdict {
+            Verdict::Better | Verdict::Worse => {
+                format!("{}: {} {at}.", self.claim(c), self.both_values(c))
+            }
+            Verdict::NoDifference => format!(
+                "No difference: {ours} and {theirs} are within {} of each other{in_metric} {at}.",
+                share(self.findings.threshold),
+            ),
+            Verdict::Inconclusive if c.relative.n < 2 => format!(
+                "One repetition cannot rank {ours} against {theirs}: it measured {effect}{in_metric} \
+                 {at}.",
+            ),
+            Verdict::Inconclusive => format!(
+                "Not enough evidence to rank {ours} against {theirs}{in_metric} {at}; measured: \
+                 {effect}.",
+            ),
+        }
+    }
+
+    /// `b is 2.31× as fast as a`, `b is 10.3 % slower than a`.
+    fn claim(&self, c: &Comparison) -> String {
+        let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
+        let style = EffectStyle::of([&c.relative]);
+        let (effect, size) = (style.show(c.relative.value), size(c.relative.value));
+        let name = c.metric.name();
+        let more = if c.relative.value > 0.0 { "more" } else { "less" };
+        let many = if c.relative.value > 0.0 { "more" } else { "fewer" };
+        match (c.metric, style) {
+            (Metric::Throughput, EffectStyle::Ratio) => {
+                format!("{ours} is {effect} as fast as {theirs}")
+            }
+            (Metric::Throughput, EffectStyle::Percent) => {
+                format!("{ours} is {size} {} than {theirs}", word_of(c))
+            }
+            (Metric::RateAtLimit, EffectStyle::Ratio) => {
+                format!("{ours} sustains {effect} the load of {theirs}")
+            }
+            (Metric::RateAtLimit, EffectStyle::Percent) => {
+                format!("{ours} sustains {size} {more} load than {theirs}")
+            }
+            (Metric::ClientsAtLimit, EffectStyle::Ratio) => {
+                format!("{ours} sustains {effect} as many clients as {theirs}")
+            }
+            (Metric::ClientsAtLimit, EffectStyle::Percent) => {
+                format!("{ours} sustains {size} {many} clients than {theirs}")
+            }
+            (_, EffectStyle::Ratio) => format!("The {name} of {ours} is {effect} that of {theirs}"),
+            (_, EffectStyle::Percent) => {
+                format!("The {name} of {ours} is {size} {} than that of {theirs}", word_of(c))
+            }
+        }
+    }
+
+    /// `1,500/s against 1,000/s`.
+    fn both_values(&self, c: &Comparison) -> String {
+        let value = |variant: usize| {
+            let estimate = self.cell(variant, c.step)?.metrics.get(&c.metric)?;
+            Some(quantity(c.metric, estimate.value))
+        };
+        match (value(c.variant), value(c.baseline)) {
+            (Some(ours), Some(theirs)) => format!("{ours} against {theirs}"),
+            _ => c.metric.name().to_owned(),
+        }
+    }
+
+    /// One variant over several steps. With names it is a sentence of its own, else what follows a
+    /// colon: `faster at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`.
+    pub(super) fn over_steps(&self, comparisons: &[&Comparison], is_named: bool) -> String {
+        let Some(first) = comparisons.first() else { return String::new() };
+        let (ours, theirs) = (self.name(first.variant), self.name(first.baseline));
+        let n = comparisons.len();
+        let all = |verdict: Verdict| comparisons.iter().all(|c| c.verdict == verdict);
+        let is_lost = |c: &&Comparison| is_nothing(c);
+        if comparisons.iter().all(is_lost) {
+            let text = format!("committed nothing at {}", self.all_steps(n));
+            return if is_named { format!("{ours} {text}.") } else { text };
+        }
+        let threshold = share(self.findings.threshold);
+        if all(Verdict::NoDifference) {
+            let at = self.all_steps(n);
+            return match is_named {
+                true => format!(
+                    "No difference: {ours} and {theirs} are within {threshold} of each other at {at}."
+                ),
+                false => format!("no difference at {at}"),
+            };
+        }
+        if all(Verdict::Inconclusive) {
+            let at = match n {
+                2 => format!("either {}", self.step_noun()),
+                n => format!("any of the {n} {}s", self.step_noun()),
+            };
+            return match is_named {
+                true => format!("Not enough evidence to rank {ours} against {theirs} at {at}."),
+                false => format!("inconclusive at {at}"),
+            };
+        }
+        if all(Verdict::Better) || all(Verdict::Worse) {
+            let text = format!("{} {}", word_of(first), self.reach(comparisons));
+            return match (is_named, first.metric) {
+                (false, _) => text,
+                (true, Metric::Throughput) => {
+                    let text = text.replacen(" at ", &format!(" than {theirs} at "), 1);
+                    format!("{ours} is {text}.")
+                }
+                (true, metric) => {
+                    format!("{} of {ours} against {theirs}: {text}.", metric.name())
+                }
+            };
+        }
+        let text = self.mixed(comparisons);
+        match (is_named, first.metric) {
+            (false, _) => text,
+            (true, Metric::Throughput) => format!("Compared with {theirs}, {ours} is {text}."),
+            (true, metric) => format!("{} of {ours} against {theirs}: {text}.", metric.name()),
+        }
+    }
+
+    /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, of comparisons that agree.
+    fn reach(&self, comparisons: &[&Comparison]) -> String {
+        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let by_size =
+            |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
+        let show = |c: &Comparison| match style {
+            EffectStyle::Percent => size(c.relative.value),
+            EffectStyle::Ratio => style.show(c.relative.value),
+        };
+        let ends = comparisons.iter().min_by(by_size).zip(comparisons.iter().max_by(by_size));
+        let at = self.all_steps(comparisons.len());
+        let by = if style == EffectStyle::Percent { "by " } else { "" };
+        match ends {
+            Some((least, most)) if show(least) != show(most) => format!(
+                "at {at}, {by}{} ({}) to {} ({})",
+                show(least),
+                self.step(least.step),
+                show(most),
+                self.step(most.step)
+            ),
+            Some((least, _)) => format!("at {at}, {by}{}", show(least)),
+            None => format!("at {at}"),
+        }
+    }
+
+    /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`.
+    fn mixed(&self, comparisons: &[&Comparison]) -> String {
+        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let n_all = comparisons.len();
+        let mut parts = Vec::new();
+        for verdict in VERDICTS {
+            let group: Vec<&Comparison> =
+                comparisons.iter().filter(|c| c.verdict == verdict).copied().collect();
+            let Some(first) = group.first() else { continue };
+            let is_decided = matches!(verdict, Verdict::Better | Verdict::Worse);
+            let word = match verdict {
+                Verdict::Better | Verdict::Worse => word_of(first),
+                Verdict::NoDifference => "no different",
+                Verdict::Inconclusive => "not clearly different",
+            };
+            let step = |c: &&Comparison| match is_decided {
+                true if is_nothing(c) => format!("{} (nothing committed)", self.step(c.step)),
+                true => format!("{} ({})", self.step(c.step), style.show(c.relative.value)),
+                false => self.step(c.step),
+            };
+            let most = group.iter().max_by(|a, b| distance(a).total_cmp(&distance(b)));
+            let up_to = match most {
+                Some(most) if is_decided => format!(" (up to {})", style.show(most.relative.value)),
+                _ => String::new(),
+            };
+            parts.push(match group.len() {
+                n if n > STEPS_NAMED => {
+                    format!("{word} at {n} of {n_all} {}s{up_to}", self.step_noun())
+                }
+                _ => format!("{word} at {}", list(&group.iter().map(step).collect::<Vec<_>>())),
+            });
+        }
+        list(&parts)
+    }
+}
+
+/// How far an effect is from none, on the scale of ratios.
+fn distance(c: &Comparison) -> f64 {
+    let ratio = crate::numbers::as_ratio(c.relative.value);
+    if ratio > 0.0 { ratio.ln().abs() } else { f64::INFINITY }
+}
+
+/// The word for an effect of this direction.
+pub(super) fn word_of(c: &Comparison) -> &'static str {
+    let is_more = c.relative.value > 0.0;
+    match (c.metric, c.metric.more_is_better()) {
+        (Metric::Throughput, _) => if is_more { "faster" } else { "slower" },
+        (_, true) => if is_more { "higher" } else { "lower" },
+        (Metric::ServerCpuPerTransaction, _) => if is_more { "higher" } else { "lower" },
+        (_, false) => if is_more { "longer" } else { "shorter" },
+    }
+}

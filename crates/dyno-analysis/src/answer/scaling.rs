@@ -1,0 +1,117 @@
+//! How throughput scales with the load: speed-up from the fewest clients, and where it ends.
+
+use super::AnswerWriter;
+use crate::Estimate;
+use crate::numbers::Unit;
+use crate::scaling::{ScalingFacts, ScalingLoad};
+use crate::words::list;
+
+/// As many variants are named with their speed-up; of more, the first and the last.
+const NAMED_MOST: usize = 3;
+
+/// Where a variant's throughput stops rising.
+enum End {
+    /// It is highest at the heaviest load that was tried, and rises up to there.
+    Rising,
+    /// It is about the same from here on: the rest stays within the threshold of the peak.
+    Level(u64),
+    /// It falls behind the peak.
+    Peak(u64),
+}
+
+/// The speed-up of a variant.
+struct SpeedUp<'a> {
+    variant: usize,
+    best: &'a ScalingLoad,
+    first: u64,
+    last: u64,
+    end: End,
+}
+
+impl AnswerWriter<'_> {
+    /// What more clients bring, in one sentence; none without at least three closed loads.
+    pub(super) fn scaling(&self) -> Option<String> {
+        let mut all: Vec<SpeedUp<'_>> =
+            self.findings.scaling.iter().filter_map(|facts| self.speed_up(facts)).collect();
+        all.sort_by(|a, b| b.best.speed_up.total_cmp(&a.best.speed_up));
+        let first = all.first()?;
+        let show = |one: &SpeedUp<'_>| Unit::Ratio.show(one.best.speed_up);
+        let end = |one: &SpeedUp<'_>| match one.end {
+            End::Rising => ", still rising".to_owned(),
+            End::Level(clients) => format!(", flat from {clients}"),
+            End::Peak(clients) => format!(", peak at {clients}"),
+        };
+        let loads = format!("{} to {} clients", first.first, first.last);
+        if let [only] = all.as_slice() {
+            return Some(match only.end {
+                End::Rising => format!(
+                    "{} scales to {} from {loads} and is still rising.",
+                    self.name(only.variant),
+                    show(only)
+                ),
+                End::Level(clients) => format!(
+                    "{} scales to {} and levels off at {clients} clients.",
+                    self.name(only.variant),
+                    show(only)
+                ),
+                End::Peak(clients) => format!(
+                    "{} scales to {}, peaks at {clients} clients and falls beyond.",
+                    self.name(only.variant),
+                    show(only)
+                ),
+            });
+        }
+        let is_ahead = clearly_ahead(first.best, all[1].best);
+        let named: Vec<&SpeedUp<'_>> = match all.len() {
+            n if n <= NAMED_MOST => all.iter().collect(),
+            _ => vec![first, &all[all.len() - 1]],
+        };
+        let part = |one: &SpeedUp<'_>| format!("{} {}{}", self.name(one.variant), show(one), end(one));
+        let rest: Vec<String> = named.iter().skip(1).map(|one| part(one)).collect();
+        let rest = rest.join("; ");
+        let (name, best) = (self.name(first.variant), format!("{} from {loads}", show(first)));
+        let least = if all.len() > NAMED_MOST { "least: " } else { "" };
+        Some(match is_ahead {
+            true => format!("{name} scales furthest: {best}{}; {least}{rest}.", end(first)),
+            false => format!("Speed-up from {loads}: {}; {least}{rest}.", part(first)),
+        })
+    }
+
+    fn speed_up<'a>(&self, facts: &'a ScalingFacts) -> Option<SpeedUp<'a>> {
+        let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up))?;
+        let (first, last) = (facts.loads.first()?, facts.loads.last()?);
+        let room = 1.0 - self.findings.threshold;
+        let near = |load: &&ScalingLoad| load.speed_up >= best.speed_up * room;
+        let level = facts.loads.iter().find(near).map_or(best.clients, |load| load.clients);
+        let end = if last.speed_up < best.speed_up * room {
+            End::Peak(best.clients)
+        } else if level < last.clients {
+            End::Level(level)
+        } else {
+            End::Rising
+        };
+        let (first, last) = (first.clients, last.clients);
+        Some(SpeedUp { variant: facts.variant, best, first, last, end })
+    }
+
+    /// The speed-ups with their confidence intervals, in one line.
+    pub(super) fn speed_ups(&self) -> Option<String> {
+        let all: Vec<SpeedUp<'_>> =
+            self.findings.scaling.iter().filter_map(|facts| self.speed_up(facts)).collect();
+        let named = |one: &SpeedUp<'_>| {
+            let interval = one.best.speed_up_estimate.as_ref().and_then(crate::numbers::interval)?;
+            let at = one.best.clients;
+            Some(format!("{} {interval} at {at} clients", self.name(one.variant)))
+        };
+        let parts: Vec<String> = all.iter().take(NAMED_MOST).filter_map(named).collect();
+        let confidence = crate::words::share(self.findings.confidence);
+        (!parts.is_empty()).then(|| format!("{confidence} CI of the speed-up: {}.", list(&parts)))
+    }
+}
+
+/// Whether the intervals of two speed-ups lie apart.
+fn clearly_ahead(first: &ScalingLoad, second: &ScalingLoad) -> bool {
+    let low = |load: &ScalingLoad| load.speed_up_estimate.as_ref().and_then(|e: &Estimate| e.low);
+    let high = |load: &ScalingLoad| load.speed_up_estimate.as_ref().and_then(|e: &Estimate| e.high);
+    low(first).zip(high(second)).is_some_and(|(low, high)| low > high)
+}

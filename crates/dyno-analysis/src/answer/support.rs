@@ -1,0 +1,174 @@
+//! The lines below the headline: the figures behind it, with confidence intervals and repetitions.
+
+use super::AnswerWriter;
+use super::compared::{is_nothing, repetitions_needed};
+use crate::numbers::EffectStyle;
+use crate::words::{capital, ci, count, share};
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
+
+impl AnswerWriter<'_> {
+    /// At most so many lines.
+    pub(super) fn support(&self, room: usize) -> Vec<String> {
+        let compared = self.compared_variants();
+        let mut lines = match compared.as_slice() {
+            [] => self.descriptions(),
+            _ if self.own_steps().is_some() => self.own_step_lines(),
+            [only] => self.of_one(*only),
+            several => match self.safety_lines() {
+                Some(lines) => lines,
+                None => self.of_several(several, room),
+            },
+        };
+        if let (1, Some(mut safety)) = (compared.len(), self.safety_lines()) {
+            // They say what the first line would, and how safe it is.
+            safety.extend(lines.drain(1..));
+            lines = safety;
+        }
+        lines.extend(self.speed_ups());
+        lines.truncate(room);
+        lines
+    }
+
+    /// One variant against its baseline: a line for each metric.
+    fn of_one(&self, variant: usize) -> Vec<String> {
+        let main = self.main_comparisons(variant);
+        let mut lines = Vec::new();
+        let Some(first) = main.first() else { return lines };
+        let metrics = [first.metric, Metric::ResponseP95, Metric::ServerCpuPerTransaction];
+        for (i, metric) in metrics.into_iter().enumerate() {
+            if i > 0 && metric == first.metric {
+                continue;
+            }
+            let mut all = self.comparisons_of(variant, metric);
+            if metric == Metric::ServerCpuPerTransaction {
+                all.retain(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse));
+            }
+            let text = match all.as_slice() {
+                [] => continue,
+                [only] => self.effect_and_ci(only, EffectStyle::of([&only.relative])),
+                several if i == 0 => self.ends_with_ci(several),
+                several => self.over_steps(several, false),
+            };
+            lines.push(capital(&format!("{}: {text}.", metric.name())));
+        }
+        lines.extend(self.significance(&main));
+        lines.extend(repetitions_needed(&main).map(|text| capital(&text) + "."));
+        lines.extend(self.concurrency(variant));
+        lines
+    }
+
+    /// `2.31× (95 % CI 2.23–2.38×, n = 3), better`.
+    fn effect_and_ci(&self, c: &Comparison, style: EffectStyle) -> String {
+        if is_nothing(c) {
+            return format!("nothing committed in {} trials", c.relative.n);
+        }
+        let interval = ci(&c.relative, self.findings.confidence, style.interval(&c.relative));
+        let remark = match c.verdict {
+            Verdict::Better => ", better",
+            Verdict::Worse => ", worse",
+            Verdict::NoDifference => ", no difference",
+            Verdict::Inconclusive => ", inconclusive",
+        };
+        format!("{} ({interval}){remark}", style.show(c.relative.value))
+    }
+
+    /// The least and the largest effect over several steps.
+    fn ends_with_ci(&self, comparisons: &[&Comparison]) -> String {
+        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let by_effect =
+            |a: &&&Comparison, b: &&&Comparison| a.relative.value.total_cmp(&b.relative.value);
+        let show = |c: &Comparison| {
+            let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
+            format!("{}{interval} {}", style.show(c.relative.value), self.at(c.step))
+        };
+        let ns = comparisons.iter().map(|c| c.relative.n);
+        let n = self.cis_and_n(ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0));
+        let ends = comparisons.iter().min_by(by_effect).zip(comparisons.iter().max_by(by_effect));
+        match ends {
+            Some((least, most)) if least.step != most.step => {
+                let joint = if comparisons.len() == 2 { "," } else { " to" };
+                format!("{}{joint} {}; {n}", show(least), show(most))
+            }
+            Some((only, _)) => format!("{}; {n}", show(only)),
+            None => String::new(),
+        }
+    }
+
+    /// A line for each of several variants against its baseline; the decided ones first if there are
+    /// too many.
+    fn of_several(&self, variants: &[usize], room: usize) -> Vec<String> {
+        let mut variants = variants.to_vec();
+        let is_decided = |variant: usize| {
+            let main = self.main_comparisons(variant);
+            main.iter().any(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse))
+        };
+        if variants.len() > room {
+            variants.sort_by_key(|variant| !is_decided(*variant));
+        }
+        let n = variants.len();
+        if n > room && room > 0 {
+            variants.truncate(room - 1);
+        }
+        let all: Vec<&Comparison> =
+            variants.iter().flat_map(|variant| self.main_comparisons(*variant)).collect();
+        let style = EffectStyle::of(all.iter().map(|c| &c.relative));
+        let p95s = variants.iter().flat_map(|v| self.comparisons_of(*v, Metric::ResponseP95));
+        let p95_style = EffectStyle::of(p95s.map(|c| &c.relative));
+        let mut lines: Vec<String> =
+            variants.iter().filter_map(|v| self.of_several_one(*v, style, p95_style)).collect();
+        if n > room && room > 0 {
+            let more = count((n - variants.len()) as u64, "more comparison");
+            lines.push(format!("{} in the table below.", capital(&more)));
+        }
+        lines
+    }
+
+    fn of_several_one(
+        &self,
+        variant: usize,
+        style: EffectStyle,
+        p95_style: EffectStyle,
+    ) -> Option<String> {
+        let main = self.main_comparisons(variant);
+        let first = main.first()?;
+        let names = format!("{} against {}", self.name(variant), self.name(first.baseline));
+        let text = match main.as_slice() {
+            [only] => {
+                let p95 = self.comparisons_of(variant, Metric::ResponseP95);
+                let p95 = p95.iter().find(|c| c.step == only.step && only.metric != c.metric);
+                let p95 = p95.map_or(String::new(), |c| {
+                    format!("; p95 {}", p95_style.show(c.relative.value))
+                });
+                format!("{} {}{p95}", first.metric.name(), self.effect_and_ci(only, style))
+            }
+            several => self.over_steps(several, false),
+        };
+        Some(format!("{names}: {text}."))
+    }
+
+    /// Effects that are significant alone, but not among all comparisons of their metric.
+    fn significance(&self, comparisons: &[&Comparison]) -> Option<String> {
+        let text = self.chance_among(comparisons);
+        (!text.is_empty()).then(|| capital(&text) + ".")
+    }
+
+    /// A variant over all loads of low, and of high, concurrency.
+    fn concurrency(&self, variant: usize) -> Option<String> {
+        let groups: Vec<&GroupComparison> =
+            self.findings.concurrency.iter().filter(|g| g.variant == variant).collect();
+        let [low, high] = groups[..] else { return None };
+        let style = EffectStyle::of([&low.relative, &high.relative]);
+        let part = |group: &GroupComparison| {
+            let loads = match group.group {
+                ConcurrencyGroup::Low => "up to one client per CPU",
+                ConcurrencyGroup::High => "with more",
+            };
+            let (effect, interval) =
+                (style.show(group.relative.value), style.interval(&group.relative));
+            let interval = interval.map_or("no CI".to_owned(), |text| text);
+            format!("{effect} throughput {loads} ({interval})")
+        };
+        let confidence = share(self.findings.confidence);
+        Some(format!("By concurrency: {}, {} ({confidence} CIs).", part(low), part(high)))
+    }
+}

@@ -1,0 +1,412 @@
+//! Numbers as people read them, in one style for sentences, tables, charts and the terminal.
+//!
+//! The style, which holds wherever Dyno shows a number:
+//!
+//! - Three significant digits: more than that no benchmark repeats. Uncertainties have two.
+//! - Rates and counts are written out up to 99,999, with commas between thousands (`12,300/s`); from
+//!   there on they take k, M, G (`123k/s`), for nobody compares six digits at a glance.
+//! - Times and sizes take the unit that leaves at least 1: `1.25 ms`, `4.10 kB`.
+//! - Effects are percentages with a sign while they lie between half and twice the baseline (`−12.3 %`),
+//!   and factors beyond (`2.31×`). One column, one sentence or one chart uses one of the two.
+//! - What was measured keeps its trailing zeros (`4.00 ms`), what was given has none (`4 ms`).
+
+use crate::Estimate;
+
+/// What a number counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things per second.
+    PerSecond,
+    /// Microseconds.
+    Micros,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// A difference in percent: always with its sign.
+    Effect,
+    /// A ratio to the baseline; values are ratios.
+    Ratio,
+    /// A share in percent.
+    Percent,
+    /// Seconds, e.g. CPU seconds per second.
+    Cpus,
+    /// A plain count.
+    Count,
+    /// Any other, written behind the number.
+    Other(String),
+}
+
+/// The unit of an estimate that is a level in percent, and not an effect: it has no sign.
+pub const PERCENT_LEVEL: &str = "percent";
+
+impl Unit {
+    /// The unit of an estimate, from its text.
+    pub fn of(estimate: &Estimate) -> Unit {
+        match estimate.unit.as_str() {
+            "1/s" => Unit::PerSecond,
+            "µs" => Unit::Micros,
+            "B" => Unit::Bytes,
+            "B/s" => Unit::BytesPerSecond,
+            "%" => Unit::Effect,
+            PERCENT_LEVEL => Unit::Percent,
+            "×" => Unit::Ratio,
+            "" => Unit::Count,
+            other => Unit::Other(other.to_owned()),
+        }
+    }
+
+    /// Writes a measured value with three significant digits.
+    pub fn show(&self, value: f64) -> String {
+        self.write(value, false)
+    }
+
+    /// Writes a given value, or one beside an axis: without trailing zeros.
+    pub fn tick(&self, value: f64) -> String {
+        self.write(value, true)
+    }
+
+    /// Writes a value beside an axis, where there is room for a few letters: a longer unit is named by
+    /// [`Unit::beside_axis`] once.
+    pub fn on_axis(&self, value: f64) -> String {
+        match self.beside_axis() {
+            Some(_) => Unit::Count.tick(value),
+            None => self.tick(value),
+        }
+    }
+
+    /// The unit, if it is too long to stand at each tick of an axis.
+    pub fn beside_axis(&self) -> Option<&str> {
+        match self {
+            Unit::Other(unit) if unit.chars().count() > AXIS_UNIT_MOST => Some(unit),
+            _ => None,
+        }
+    }
+
+    fn write(&self, value: f64, trim: bool) -> String {
+        if !value.is_finite() {
+            return "–".to_owned();
+        }
+        match self {
+            Unit::PerSecond => format!("{}/s", counted(value, trim)),
+            Unit::Micros => scaled(value, &TIMES, trim),
+            Unit::Bytes => scaled(value, &SIZES, trim),
+            Unit::BytesPerSecond => format!("{}/s", scaled(value, &SIZES, trim)),
+            Unit::Effect => percent(value, trim),
+            Unit::Ratio => ratio(value, trim),
+            Unit::Percent => format!("{} %", significant(value, 3, trim)),
+            Unit::Cpus => format!("{} CPU", significant(value, 3, trim)),
+            Unit::Count => counted(value, trim),
+            Unit::Other(unit) => {
+                let number = counted(value, trim);
+                match unit.strip_prefix("1/") {
+                    Some(per) => format!("{number} per {per}"),
+                    None => format!("{number} {unit}"),
+                }
+            }
+        }
+    }
+
+    /// Writes an uncertainty with two significant digits, without the unit of rates.
+    fn reach(&self, reach: f64) -> String {
+        match self {
+            Unit::Micros => scaled(round_significant(reach, 2), &TIMES, true),
+            Unit::Bytes | Unit::BytesPerSecond => {
+                scaled(round_significant(reach, 2), &SIZES, true)
+            }
+            Unit::Effect | Unit::Percent => format!("{reach:.1}"),
+            _ => counted(round_significant(reach, 2), true),
+        }
+    }
+}
+
+/// Letters of a unit that fit behind a number at an axis.
+const AXIS_UNIT_MOST: usize = 3;
+
+type Scales = [(f64, &'static str)];
+
+const COUNTS: [(f64, &str); 4] = [(1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+const TIMES: [(f64, &str); 4] = [(1e-3, " ns"), (1.0, " µs"), (1e3, " ms"), (1e6, " s")];
+const SIZES: [(f64, &str); 5] =
+    [(1.0, " B"), (1e3, " kB"), (1e6, " MB"), (1e9, " GB"), (1e12, " TB")];
+
+/// From here on rates and counts take k, M, G.
+const SCALED_FROM: f64 = 100_000.0;
+
+/// A rate or a count: written out below [`SCALED_FROM`], with a scale from there on.
+fn counted(value: f64, trim: bool) -> String {
+    let rounded = round_significant(value, 3);
+    if rounded.abs() >= SCALED_FROM {
+        return scaled(value, &COUNTS, trim);
+    }
+    if rounded.abs() >= 1000.0 {
+        let sign = if rounded < 0.0 { "−" } else { "" };
+        return format!("{sign}{}", grouped(rounded.abs().round() as u64));
+    }
+    // A whole number below a thousand is exact: 7, not 7.00.
+    significant(value, 3, trim || value.fract() == 0.0)
+}
+
+/// Writes with the largest scale that leaves at least 1, judged after rounding: 999.7 µs is `1.00 ms`.
+fn scaled(value: f64, scales: &Scales, trim: bool) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        let unit = scales.iter().find(|(factor, _)| *factor == 1.0).map_or("", |(_, unit)| unit);
+        return format!("0{unit}");
+    }
+    let fits = |factor: f64| round_significant(size / factor, 3) >= 1.0;
+    let (factor, unit) =
+        scales.iter().rev().find(|(factor, _)| fits(*factor)).unwrap_or(&scales[0]);
+    format!("{}{unit}", significant(value / factor, 3, trim))
+}
+
+/// Rounds to a number of significant digits.
+fn round_significant(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let power = 10_f64.powi(digits - 1 - value.abs().log10().floor() as i32);
+    (value * power).round() / power
+}
+
+/// Writes with a number of significant digits, and the true minus sign.
+pub fn significant(value: f64, digits: i32, trim: bool) -> String {
+    let rounded = round_significant(value, digits);
+    if rounded != 0.0 && rounded.abs() < 1e-4 {
+        // `0.00000033` is counted by nobody.
+        return format!("{rounded:.0$e}", if trim { 0 } else { digits as usize - 1 })
+            .replace('-', "−");
+    }
+    let magnitude = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
+    let decimals = (digits - 1 - magnitude).clamp(0, 9) as usize;
+    let mut text = format!("{:.decimals$}", rounded.abs());
+    if (trim || rounded == 0.0) && text.contains('.') {
+        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    if rounded < 0.0 { format!("−{text}") } else { text }
+}
+
+/// Writes a difference in percent: sign always, one decimal, none from 100 % on.
+fn percent(value: f64, trim: bool) -> String {
+    let decimals = if value.abs() >= 99.95 || (trim && value.fract() == 0.0) { 0 } else { 1 };
+    let text = format!("{:.decimals$}", value.abs());
+    let is_zero = text.trim_matches(|c| c == '0' || c == '.').is_empty();
+    match (is_zero, value > 0.0) {
+        (true, _) => format!("{text} %"),
+        (false, true) => format!("+{text} %"),
+        (false, false) => format!("−{text} %"),
+    }
+}
+
+/// Writes a ratio: three digits, no scale words.
+fn ratio(value: f64, trim: bool) -> String {
+    let text = if value >= 1000.0 {
+        grouped(round_significant(value, 3) as u64)
+    } else {
+        significant(value, if trim { 2 } else { 3 }, trim)
+    };
+    format!("{text}×")
+}
+
+/// A whole number with groups of three digits: `1,250,000`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The ratio to the baseline that an effect in percent is.
+pub fn as_ratio(percent: f64) -> f64 {
+    1.0 + percent / 100.0
+}
+
+impl Estimate {
+    /// Whether this relative effect is shown as a ratio (`2.31×`) and not in percent: from twice, or
+    /// half, the baseline on, or where a bound is ten times, or a tenth, of it.
+    pub fn is_told_as_ratio(&self) -> bool {
+        let is_far = self.value >= 100.0 || self.value <= -50.0;
+        let is_wide =
+            self.high.is_some_and(|high| high >= 900.0) || self.low.is_some_and(|low| low <= -90.0);
+        self.unit == "%" && (is_far || is_wide)
+    }
+}
+
+/// How relative effects are written: the same way throughout a sentence, a column, a chart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EffectStyle {
+    /// `−12.3 %`.
+    #[default]
+    Percent,
+    /// `2.31×`.
+    Ratio,
+}
+
+impl EffectStyle {
+    /// The style that suits all of these relative effects: ratios where one of them is shown as one.
+    pub fn of<'a>(effects: impl IntoIterator<Item = &'a Estimate>) -> EffectStyle {
+        match effects.into_iter().any(Estimate::is_told_as_ratio) {
+            true => EffectStyle::Ratio,
+            false => EffectStyle::Percent,
+        }
+    }
+
+    /// Writes an effect that is given in percent of the baseline.
+    pub fn show(self, percent: f64) -> String {
+        match self {
+            EffectStyle::Ratio if percent.is_finite() => Unit::Ratio.show(as_ratio(percent)),
+            _ => Unit::Effect.show(percent),
+        }
+    }
+
+    /// Value and uncertainty of an effect: `−12.3 % ± 1.1`, `2.31× (2.23–2.39)`.
+    pub fn with_ci(self, relative: &Estimate) -> String {
+        let (value, spread) = self.value_and_spread(relative);
+        if spread.is_empty() { value } else { format!("{value} {spread}") }
+    }
+
+    /// The two parts of [`EffectStyle::with_ci`].
+    pub fn value_and_spread(self, relative: &Estimate) -> (String, String) {
+        let reach = |reach: f64| (self == EffectStyle::Percent).then(|| Unit::Effect.reach(reach));
+        (self.show(relative.value), spread(relative, &|value| self.show(value), &reach))
+    }
+
+    /// The confidence interval of an effect, or what stands in its place; see [`interval`].
+    pub fn interval(self, relative: &Estimate) -> Option<String> {
+        interval_with(relative, &|value| self.show(value))
+    }
+}
+
+/// An interval that spans more than this factor says only that nothing is known: its ends are not
+/// shown.
+pub const SPAN_MOST: f64 = 100.0;
+
+/// What is said of such an interval.
+const TOO_WIDE: &str = "CI wider than a factor of 100";
+
+fn is_too_wide(estimate: &Estimate, low: f64, high: f64) -> bool {
+    let of = |value: f64| if estimate.unit == "%" { as_ratio(value) } else { value };
+    let (low, high) = (of(low), of(high));
+    // Zero is a bound of its own kind: values that may be nothing span no factor.
+    low > 0.0 && high / low > SPAN_MOST
+}
+
+/// The two values of an estimate from two repetitions. With two, an interval rests on a single
+/// difference, and its ends surprise more than they inform.
+fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
+    match estimate.values[..] {
+        [a, b] if estimate.n == 2 && a.is_finite() && b.is_finite() => Some((a.min(b), a.max(b))),
+        _ => None,
+    }
+}
+
+/// The confidence interval of an estimate: `40,800–41,700/s`. Of two repetitions their values, and
+/// none where there is no interval; one that spans more than [`SPAN_MOST`] is said to be that wide.
+pub fn interval(estimate: &Estimate) -> Option<String> {
+    match Unit::of(estimate) {
+        Unit::Effect => EffectStyle::of([estimate]).interval(estimate),
+        unit => interval_with(estimate, &|value| unit.show(value)),
+    }
+}
+
+fn interval_with(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> Option<String> {
+    if let Some((a, b)) = pair(estimate) {
+        return Some(format!("{} and {}", show(a), show(b)));
+    }
+    let (low, high) = estimate.low.zip(estimate.high)?;
+    if is_too_wide(estimate, low, high) {
+        return Some(TOO_WIDE.to_owned());
+    }
+    Some(range(&show(low), &show(high)))
+}
+
+/// A range whose unit is said once if both ends have the same: `1.20–1.30 ms`, `−4.0 to −2.0 %`.
+pub fn range(low: &str, high: &str) -> String {
+    let unit_of = |text: &str| text.find([' ', '/', '×']).map_or("", |at| &text[at..]).to_owned();
+    let (of_low, of_high) = (unit_of(low), unit_of(high));
+    let low = if of_low == of_high { low.trim_end_matches(of_low.as_str()) } else { low };
+    let is_signed = |text: &str| text.starts_with(['+', '−']);
+    let joint = if is_signed(low) || is_signed(high) { " to " } else { "–" };
+    format!("{low}{joint}{high}")
+}
+
+/// An estimate's value; relative effects as ratios if they are large.
+pub fn value(estimate: &Estimate) -> String {
+    match Unit::of(estimate) {
+        Unit::Effect => EffectStyle::of([estimate]).show(estimate.value),
+        unit => unit.show(estimate.value),
+    }
+}
+
+/// A value and its uncertainty: `41,200/s ± 420` if the interval reaches as far above as below it, up
+/// to a tenth; else `392/s (20–7,600)`. Of two repetitions `392/s (380 and 404)`.
+pub fn with_ci(estimate: &Estimate) -> String {
+    let (value, spread) = value_and_spread(estimate);
+    if spread.is_empty() { value } else { format!("{value} {spread}") }
+}
+
+/// The two parts of [`with_ci`]; no uncertainty where there is none.
+pub fn value_and_spread(estimate: &Estimate) -> (String, String) {
+    match Unit::of(estimate) {
+        Unit::Effect => EffectStyle::of([estimate]).value_and_spread(estimate),
+        unit => {
+            let reach = |reach: f64| Some(unit.reach(reach));
+            (unit.show(estimate.value), spread(estimate, &|value| unit.show(value), &reach))
+        }
+    }
+}
+
+/// Intervals are written as `±` if their distances to the value differ by no more than this share.
+const SYMMETRIC_WITHIN: f64 = 0.1;
+
+fn spread(
+    estimate: &Estimate,
+    show: &dyn Fn(f64) -> String,
+    reach_text: &dyn Fn(f64) -> Option<String>,
+) -> String {
+    let without_unit = |text: String| {
+        // Rates, effects and ratios are not written twice; times and sizes may change their unit.
+        for unit in ["/s", " %", "×"] {
+            if let Some(bare) = text.strip_suffix(unit) {
+                return bare.to_owned();
+            }
+        }
+        text
+    };
+    if let Some((a, b)) = pair(estimate) {
+        return format!("({} and {})", without_unit(show(a)), without_unit(show(b)));
+    }
+    let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return String::new() };
+    let (below, above) = ((estimate.value - low).max(0.0), (high - estimate.value).max(0.0));
+    if !(below.is_finite() && above.is_finite()) {
+        return String::new();
+    }
+    if is_too_wide(estimate, low, high) {
+        return format!("({TOO_WIDE})");
+    }
+    let reach = below.max(above);
+    let is_symmetric = (above - below).abs() <= SYMMETRIC_WITHIN * reach;
+    // Bounds that look the same are no range: `20–20` says nothing.
+    let is_narrow = show(low) == show(high);
+    match reach_text(reach) {
+        Some(text) if is_symmetric || is_narrow => format!("± {text}"),
+        _ => format!("({})", without_unit(range(&show(low), &show(high)))),
+    }
+}
+
+/// A p-value: `p = 0.012`, `p < 0.001`, `p = 1`.
+pub fn p_value(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p if p >= 0.9995 => "p = 1".to_owned(),
+        p => format!("p = {p:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
