@@ -140,7 +140,11 @@ fn tell_gate(
         // What each variant did by itself answers no question about the two.
         findings.answer = Answer {
             headline: "Nothing in the two runs can be compared.".to_owned(),
-            lines: gate.reasons().into_iter().map(|why| crate::words::capital(&why) + ".").collect(),
+            lines: gate
+                .reasons()
+                .into_iter()
+                .map(|why| crate::words::capital(&why) + ".")
+                .collect(),
             details: Vec::new(),
         };
     }

@@ -391,10 +391,11 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
             row.expected,
             row.measured,
         ),
-        advice: "Do not use these numbers until this is explained: lost work is cheap work. Look for \
+        advice:
+            "Do not use these numbers until this is explained: lost work is cheap work. Look for \
                  a storage engine without transactions, for another writer to the same tables, and \
                  for a bug in the server or the workload."
-            .to_owned(),
+                .to_owned(),
         variants: sorted(failed.iter().map(|trial| trial.variant)),
         steps: Vec::new(),
     })
@@ -500,9 +501,10 @@ fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
         message: "The server answered at once and stored nothing: this measures the load \
                   generator, not a database."
             .to_owned(),
-        advice: "Read throughput as the generator's limit on this machine, and times as what it adds \
+        advice:
+            "Read throughput as the generator's limit on this machine, and times as what it adds \
                  to those of a database."
-            .to_owned(),
+                .to_owned(),
         variants,
         steps: Vec::new(),
     })

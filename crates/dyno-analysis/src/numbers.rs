@@ -111,9 +111,7 @@ impl Unit {
     fn reach(&self, reach: f64) -> String {
         match self {
             Unit::Micros => scaled(round_significant(reach, 2), &TIMES, true),
-            Unit::Bytes | Unit::BytesPerSecond => {
-                scaled(round_significant(reach, 2), &SIZES, true)
-            }
+            Unit::Bytes | Unit::BytesPerSecond => scaled(round_significant(reach, 2), &SIZES, true),
             Unit::Effect | Unit::Percent => format!("{reach:.1}"),
             _ => counted(round_significant(reach, 2), true),
         }

@@ -123,10 +123,7 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
 pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
     match lowest_broken {
         Some(level) => {
-            format!(
-                "no load met the limit twice; the lowest tried was {}",
-                quantity(metric, level)
-            )
+            format!("no load met the limit twice; the lowest tried was {}", quantity(metric, level))
         }
         None => "no load was tried to the end".to_owned(),
     }

@@ -18,11 +18,11 @@ pub fn render(findings: &Findings) -> String {
     let view = View::new(findings);
     let mut out = String::new();
     out += &format!("## {}\n\n", escape(&findings.title));
-    out += &format!("**{}**\n\n", escape(&findings.answer.headline));
-    for detail in &findings.answer.details {
-        out += &format!("- {}\n", escape(detail));
+    out += &format!("**{}**\n\n", prose(&findings.answer.headline));
+    for line in &findings.answer.lines {
+        out += &format!("- {}\n", prose(line));
     }
-    if !findings.answer.details.is_empty() {
+    if !findings.answer.lines.is_empty() {
         out.push('\n');
     }
     caveats(&mut out, &view);
@@ -35,6 +35,7 @@ pub fn render(findings: &Findings) -> String {
         numbers(&mut out, &view, metric);
     }
     failures(&mut out, &view);
+    details(&mut out, &view);
     settings(&mut out, &view);
     environment(&mut out, &view);
     out
@@ -47,6 +48,11 @@ pub fn escaped(text: &str) -> String {
 
 /// Makes a text harmless: Markdown signs are escaped, HTML too, and line breaks become spaces.
 fn escape(text: &str) -> String {
+    escape_keeping_ends(text).trim().to_owned()
+}
+
+/// The same, with blanks at both ends as they are.
+fn escape_keeping_ends(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -66,6 +72,26 @@ fn escape(text: &str) -> String {
             }
             c if is_unsafe_char(c) => out.push(' '),
             c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence of Dyno's own, in which `backticks` mark code: they stay code. Everything else in it is
+/// made harmless; within code only a backtick could end it, and there is none.
+fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without its partner is no mark of code.
+    if parts.len() % 2 == 0 {
+        return escape(text);
+    }
+    let mut out = String::new();
+    for (i, part) in parts.iter().enumerate() {
+        if i % 2 == 1 {
+            let code: String = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            out += &format!("`{code}`");
+        } else {
+            out += &escape_keeping_ends(part);
         }
     }
     out.trim().to_owned()
@@ -103,10 +129,10 @@ fn titles(texts: &[&str]) -> Vec<String> {
 fn caveats(out: &mut String, view: &View<'_>) {
     for caveat in &view.findings.caveats {
         *out += &format!(
-            "> **Caveat, {}.** {} {}\n>\n",
+            "> **Caveat: {}.** {} {}\n>\n",
             words::caveat(caveat.kind),
-            escape(&caveat.message),
-            escape(&caveat.advice)
+            prose(&caveat.message),
+            prose(&caveat.advice)
         );
     }
     if !view.findings.caveats.is_empty() {
@@ -123,11 +149,11 @@ fn comparisons(out: &mut String, view: &View<'_>) {
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
     let threshold = Unit::Percent.tick(view.findings.threshold * 100.0);
     *out += &format!(
-        "Effects against the baseline with {confidence} bounds; less than {threshold} does not \
+        "Effects against the baseline with {confidence} CIs; less than {threshold} is too small to \
          matter.\n\n"
     );
     let main = words::metric(view.main_metric());
-    let of_each = ["bounds", "verdict", "n"];
+    let of_each = ["CI", "verdict", "n"];
     let titles =
         [&["variant", "step", main][..], &of_each, &["p95 response time"], &of_each].concat();
     head(out, &self::titles(&titles), 2);
@@ -139,8 +165,10 @@ fn comparisons(out: &mut String, view: &View<'_>) {
         }
         let effect = |c: Option<&dyno_analysis::Comparison>| match c {
             Some(c) => [
-                format::effect_of(&c.relative),
-                format::bounds(&c.relative).unwrap_or_else(|| "no bounds".to_owned()),
+                view.effect_style(c.metric).show(c.relative.value),
+                view.effect_style(c.metric)
+                    .interval(&c.relative)
+                    .unwrap_or_else(|| "no CI".to_owned()),
                 format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict)),
                 c.relative.n.to_string(),
             ],
@@ -156,7 +184,7 @@ fn comparisons(out: &mut String, view: &View<'_>) {
 fn field_tables(out: &mut String, view: &View<'_>) {
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
     for table in field::tables(view) {
-        *out += &format!("{}, with {confidence} bounds:\n\n", escape(&table.title));
+        *out += &format!("{}, with {confidence} CIs:\n\n", escape(&table.title));
         head(out, &table.head.iter().map(|text| escape(text)).collect::<Vec<_>>(), 2);
         for cells in &table.rows {
             row(out, &cells.iter().map(|text| escape(text)).collect::<Vec<_>>());
@@ -170,7 +198,7 @@ fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
         return;
     }
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    let mut titles = vec![format!("{}, with {confidence} bounds", field::main_head(view, metric))];
+    let mut titles = vec![format!("{}, with {confidence} CIs", field::main_head(view, metric))];
     titles.extend(view.findings.steps.iter().map(|s| escape(&s.name)));
     head(out, &titles, 1);
     for variant in 0..view.findings.variants.len() {
@@ -208,6 +236,19 @@ fn failures(out: &mut String, view: &View<'_>) {
     }
 }
 
+/// Every comparison in words, folded.
+fn details(out: &mut String, view: &View<'_>) {
+    let details = &view.findings.answer.details;
+    if details.is_empty() {
+        return;
+    }
+    *out += "<details><summary>Every comparison in words</summary>\n\n";
+    for detail in details {
+        *out += &format!("- {}\n", prose(detail));
+    }
+    *out += "\n</details>\n\n";
+}
+
 fn settings(out: &mut String, view: &View<'_>) {
     let differences = &view.findings.setting_differences;
     if differences.is_empty() {
@@ -219,23 +260,50 @@ fn settings(out: &mut String, view: &View<'_>) {
     head(out, &titles, titles.len());
     for difference in differences {
         let mut cells = vec![escape(&difference.name)];
-        let value = |v: &Option<String>| v.as_deref().map_or("has none".to_owned(), escape);
+        let value = |v: &Option<String>| v.as_deref().map_or("not set".to_owned(), escape);
         cells.extend(difference.values.iter().map(value));
         row(out, &cells);
     }
     *out += "\n</details>\n\n";
 }
 
+/// The machine in one line; of its facts only those that differ between runs or machines, the rest
+/// by their number. What servers are and promise is a row each, if they are not all the same.
 fn environment(out: &mut String, view: &View<'_>) {
+    let findings = view.findings;
     *out += "<details><summary>Environment</summary>\n\n";
     head(out, &titles(&["fact", "value"]), 2);
-    row(out, &titles(&["CPUs", &view.findings.cpus.to_string()]));
-    for (name, value) in &view.findings.environment {
-        row(out, &[escape(name), escape(value)]);
+    row(out, &titles(&["CPUs", &findings.cpus.to_string()]));
+    let is_shown = |name: &str, value: &str| SHOWN.contains(&name) || value.contains("; ");
+    let mut n_more = 0;
+    for (name, value) in &findings.environment {
+        if is_shown(name, value) {
+            row(out, &[escape(name), escape(value)]);
+        } else {
+            n_more += 1;
+        }
     }
-    for variant in &view.findings.variants {
-        let value = format!("{}; {}", escape(&variant.server), escape(&variant.durability));
-        row(out, &[escape(&variant.name), value]);
+    let servers: Vec<String> = findings
+        .variants
+        .iter()
+        .map(|v| format!("{}; {}", escape(&v.server), escape(&v.durability)))
+        .collect();
+    match servers.first() {
+        Some(first) if servers.iter().all(|server| server == first) => {
+            row(out, &["all servers".to_owned(), first.clone()]);
+        }
+        _ => {
+            for (variant, server) in findings.variants.iter().zip(servers) {
+                row(out, &[escape(&variant.name), server]);
+            }
+        }
+    }
+    if n_more > 0 {
+        let facts = words::counted(n_more, "more fact", "more facts");
+        *out += &format!("\n{facts} of the machine in the report.\n");
     }
     *out += "\n</details>\n";
 }
+
+/// Facts of the machine that are always shown.
+const SHOWN: [&str; 6] = ["machine", "cpu.model", "memory", "kernel", "filesystem", "dyno"];

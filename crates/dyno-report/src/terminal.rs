@@ -14,7 +14,7 @@ mod tests;
 const WIDTH_MIN: usize = 40;
 
 /// Renders findings for a terminal of `width` columns. With `colour`, verdicts are coloured by ANSI
-/// escape sequences; without, they are told by words and signs alone. Control characters in names
+/// escape sequences; without, by words and signs alone. Control characters in names
 /// and messages are replaced, so that no text from a server can steer the terminal.
 pub fn render(findings: &Findings, width: usize, colour: bool) -> String {
     let view = View::new(findings);
@@ -22,8 +22,8 @@ pub fn render(findings: &Findings, width: usize, colour: bool) -> String {
     let mut out = String::new();
     page.paragraph(&mut out, &findings.title, "", Ink::Quiet);
     page.paragraph(&mut out, &findings.answer.headline, "", Ink::Bold);
-    for detail in &findings.answer.details {
-        page.paragraph(&mut out, detail, "  ", Ink::Plain);
+    for line in &findings.answer.lines {
+        page.paragraph(&mut out, line, "  ", Ink::Plain);
     }
     out.push('\n');
     tables(&mut out, &view, &page);
@@ -139,7 +139,7 @@ fn tables(out: &mut String, view: &View<'_>, page: &Page) {
         return;
     }
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    let legend = format!("n: repetitions; ± and ( … ): {confidence} bounds");
+    let legend = format!("n: repetitions; ± or (low–high): {confidence} CI");
     page.paragraph(out, &legend, "", Ink::Quiet);
     if width_of(&wide) <= page.width {
         table(out, &wide, page);
@@ -215,7 +215,7 @@ fn row(view: &View<'_>, at: (usize, usize), (is_compared, with_p95): (bool, bool
     if is_compared {
         match comparison {
             Some(c) => {
-                cells.push(format::told(&c.relative));
+                cells.push(view.effect_style(c.metric).with_ci(&c.relative));
                 let sign = words::verdict_sign(c.verdict);
                 cells.push(format!("{sign} {}", words::verdict(c.verdict)));
             }
@@ -302,7 +302,7 @@ fn shorten(text: &str, width: usize) -> String {
 fn caveats(out: &mut String, view: &View<'_>, page: &Page) {
     for caveat in &view.findings.caveats {
         out.push('\n');
-        let text = format!("Caveat, {}: {}", words::caveat(caveat.kind), caveat.message);
+        let text = format!("Caveat ({}): {}", words::caveat(caveat.kind), caveat.message);
         page.paragraph(out, &text, "", Ink::Open);
         page.paragraph(out, &caveat.advice, "  ", Ink::Plain);
     }

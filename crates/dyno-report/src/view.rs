@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use dyno_analysis::kinds::KindCell;
+use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::stalls::StallFacts;
 use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric, Verdict};
 
@@ -67,6 +68,12 @@ impl<'a> View<'a> {
         metric: Metric,
     ) -> Option<&'a Comparison> {
         self.comparisons.get(&(variant, step, metric)).copied()
+    }
+
+    /// How effects in a metric are written, wherever on the page.
+    pub(crate) fn effect_style(&self, metric: Metric) -> EffectStyle {
+        let all = self.findings.comparisons.iter().filter(|c| c.metric == metric);
+        EffectStyle::of(all.map(|c| &c.relative))
     }
 
     /// A variant's name.

@@ -4,23 +4,7 @@ use dyno_analysis::{CaveatKind, ConcurrencyGroup, Metric, Verdict};
 
 /// A metric's name.
 pub(crate) fn metric(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput => "throughput",
-        Metric::ResponseMean => "mean response time",
-        Metric::ResponseP50 => "median response time",
-        Metric::ResponseP95 => "p95 response time",
-        Metric::ResponseP99 => "p99 response time",
-        Metric::ResponseP999 => "p99.9 response time",
-        Metric::ResponseMax => "longest response time",
-        Metric::ServiceP95 => "p95 service time",
-        Metric::ServerCpuPerTransaction => "server CPU per transaction",
-        Metric::GeneratorCpuPerStatement => "generator CPU per statement",
-        Metric::DiskReadPerTransaction => "disk read per transaction",
-        Metric::DiskWrittenPerTransaction => "disk written per transaction",
-        Metric::RateAtLimit => "sustained rate",
-        Metric::ClientsAtLimit => "sustained clients",
-        Metric::StepTime => "time of the step",
-    }
+    metric.name()
 }
 
 /// Whether more of a metric is better.
@@ -58,42 +42,42 @@ pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A caveat's kind in words.
-pub(crate) fn caveat(kind: CaveatKind) -> String {
+/// A caveat's kind in a few words.
+pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     match kind {
-        CaveatKind::TooFewRepetitions => "too few repetitions".to_owned(),
-        CaveatKind::GeneratorLimit => "the load generator was the limit".to_owned(),
-        CaveatKind::Errors => "attempts failed".to_owned(),
-        CaveatKind::DeadEnd => "no work at the end".to_owned(),
-        CaveatKind::MissedArrivals => "missed arrivals".to_owned(),
-        CaveatKind::UnlikeDurability => "unlike durability".to_owned(),
-        CaveatKind::MissingTrials => "trials are missing".to_owned(),
-        CaveatKind::AuditFailed => "the audit failed".to_owned(),
-        CaveatKind::ShortMeasurement => "short measurement".to_owned(),
-        CaveatKind::WarmUpTooShort => "warm-up too short".to_owned(),
-        CaveatKind::NotSteady => "not steady".to_owned(),
-        CaveatKind::Stalls => "stalls".to_owned(),
-        CaveatKind::UnsettledSearch => "unsettled search".to_owned(),
-        CaveatKind::NeverSteady => "never steady".to_owned(),
-        CaveatKind::Drift => "drift".to_owned(),
-        CaveatKind::DriftingDifferences => "differences drift".to_owned(),
-        CaveatKind::OneDataSet => "one data set for each variant".to_owned(),
-        CaveatKind::SeparateRuns => "runs not interleaved".to_owned(),
-        CaveatKind::UnlikeMemory => "unlike memory".to_owned(),
-        CaveatKind::UnlikeProtocol => "unlike protocol".to_owned(),
-        CaveatKind::UnlikeTls => "unlike TLS".to_owned(),
-        CaveatKind::DataChangedSize => "data set changed size".to_owned(),
-        CaveatKind::CacheNotAsMeant => "cached or not as meant".to_owned(),
-        CaveatKind::NoisyHost => "noisy host".to_owned(),
-        CaveatKind::ServerRestarted => "server restarted".to_owned(),
-        CaveatKind::SequentialOrder => "sequential order".to_owned(),
-        CaveatKind::UnfinishedQuota => "unfinished step".to_owned(),
-        CaveatKind::DebtUnpaid => "debt not paid".to_owned(),
-        CaveatKind::NotSettled => "not settled".to_owned(),
-        CaveatKind::LawMisses => "the fitted law misses".to_owned(),
-        CaveatKind::UnlikeWorkload => "unlike workloads".to_owned(),
-        CaveatKind::UnlikeSteps => "unlike steps".to_owned(),
-        CaveatKind::Simulated => "simulated".to_owned(),
+        CaveatKind::TooFewRepetitions => "too few repetitions",
+        CaveatKind::GeneratorLimit => "load generator possibly the bottleneck",
+        CaveatKind::Errors => "failed attempts",
+        CaveatKind::DeadEnd => "no work at the end",
+        CaveatKind::MissedArrivals => "missed arrivals",
+        CaveatKind::UnlikeDurability => "different durability",
+        CaveatKind::MissingTrials => "missing trials",
+        CaveatKind::AuditFailed => "audit failed",
+        CaveatKind::ShortMeasurement => "short measurement",
+        CaveatKind::WarmUpTooShort => "warm-up too short",
+        CaveatKind::NotSteady => "not steady",
+        CaveatKind::Stalls => "stalls",
+        CaveatKind::UnsettledSearch => "incomplete search",
+        CaveatKind::NeverSteady => "never steady",
+        CaveatKind::Drift => "drift",
+        CaveatKind::DriftingDifferences => "drifting differences",
+        CaveatKind::OneDataSet => "one data set per variant",
+        CaveatKind::SeparateRuns => "runs not interleaved",
+        CaveatKind::UnlikeMemory => "different memory",
+        CaveatKind::UnlikeProtocol => "different connections",
+        CaveatKind::UnlikeTls => "encryption on one side",
+        CaveatKind::DataChangedSize => "data set changed size",
+        CaveatKind::CacheNotAsMeant => "unexpected caching",
+        CaveatKind::NoisyHost => "noisy host",
+        CaveatKind::ServerRestarted => "server restarted",
+        CaveatKind::SequentialOrder => "not interleaved",
+        CaveatKind::UnfinishedQuota => "unfinished step",
+        CaveatKind::DebtUnpaid => "deferred work left over",
+        CaveatKind::NotSettled => "undecided at the end",
+        CaveatKind::LawMisses => "poor fit of the scaling law",
+        CaveatKind::UnlikeWorkload => "different workloads",
+        CaveatKind::UnlikeSteps => "different steps",
+        CaveatKind::Simulated => "simulated",
     }
 }
 

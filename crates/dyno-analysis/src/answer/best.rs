@@ -46,10 +46,17 @@ impl AnswerWriter<'_> {
             return format!("No winner {place}: {had}, but {others} by more than {threshold}.");
         }
         let tied = self.named(&tied);
+        let best = is_best(metric);
         match n_behind {
             0 => format!("No clear winner {place}: {had}, statistically tied with {tied}."),
-            1 => format!("{had}, statistically tied with {tied} {place}; the other one is behind."),
-            n => format!("{had}, statistically tied with {tied} {place}; the other {n} are behind."),
+            1 => format!(
+                "{name} {best} {place} ({value}), statistically tied with {tied}; the other one is \
+                 behind."
+            ),
+            n => format!(
+                "{name} {best} {place} ({value}), statistically tied with {tied}; the other {n} are \
+                 behind."
+            ),
         }
     }
 

@@ -8,8 +8,13 @@ use crate::words::{ci, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
 
 /// The metrics that are always said, and those said if something was decided.
-pub(super) const ALWAYS_SAID: [Metric; 4] =
-    [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
+pub(super) const ALWAYS_SAID: [Metric; 5] = [
+    Metric::RateAtLimit,
+    Metric::ClientsAtLimit,
+    Metric::Throughput,
+    Metric::StepTime,
+    Metric::ResponseP95,
+];
 const SAID_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
 
 /// As many steps of one verdict are said one by one; of more their extremes.
@@ -111,7 +116,8 @@ impl AnswerWriter<'_> {
         }
         let chance = self.chance_among(comparisons);
         let chance = if chance.is_empty() { chance } else { format!(" ({chance})") };
-        let more = repetitions_needed(comparisons).map_or(String::new(), |text| format!("; {text}"));
+        let more =
+            repetitions_needed(comparisons).map_or(String::new(), |text| format!("; {text}"));
         format!("{}{chance}{more}", list(&parts))
     }
 
@@ -158,11 +164,8 @@ impl AnswerWriter<'_> {
         let at = |c: &Comparison| format!("{} ({})", self.step(c.step), value(c));
         let ends = group.iter().min_by(by_effect).zip(group.iter().max_by(by_effect));
         if let Some((least, most)) = ends.filter(|_| n > STEPS_NAMED) {
-            let steps = if n == n_all {
-                self.all_steps(n)
-            } else {
-                format!("{n} of {n_all} {noun}s")
-            };
+            let steps =
+                if n == n_all { self.all_steps(n) } else { format!("{n} of {n_all} {noun}s") };
             return format!("{verdict} at {steps}, from {} to {}", at(least), at(most));
         }
         let step = |c: &&Comparison| match is_nothing(c) {

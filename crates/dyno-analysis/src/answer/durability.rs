@@ -141,10 +141,8 @@ impl AnswerWriter<'_> {
         let safe = group.safe.variant;
         let mut ranked = self.ranker.rank(metric, &steps);
         ranked.sort_by_key(|r| (self.safety(r.variant), r.variant != safe));
-        let effects: Vec<Option<(Estimate, Verdict)>> = ranked
-            .iter()
-            .map(|r| self.ranker.against((r.variant, safe), metric, &steps))
-            .collect();
+        let effects: Vec<Option<(Estimate, Verdict)>> =
+            ranked.iter().map(|r| self.ranker.against((r.variant, safe), metric, &steps)).collect();
         let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != safe);
         let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
         let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
@@ -157,8 +155,7 @@ impl AnswerWriter<'_> {
                     format!(" ({})", crate::words::ci_of(&ranked.mean, confidence))
                 }
                 Some((relative, verdict)) => {
-                    let interval =
-                        ci(relative, self.findings.confidence, style.interval(relative));
+                    let interval = ci(relative, self.findings.confidence, style.interval(relative));
                     let effect = style.show(relative.value);
                     let remark = match verdict {
                         Verdict::NoDifference => ", no difference",
@@ -187,7 +184,8 @@ impl AnswerWriter<'_> {
     fn group_line(&self, group: &Group) -> String {
         let value = |ranked: &Ranked| quantity(Metric::Throughput, ranked.mean.value);
         let style = EffectStyle::of([&group.effect.0]);
-        let interval = ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
+        let interval =
+            ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
         format!(
             "{}: {} does {} with every commit synced, {} {} without: {} ({interval}).",
             group.name,

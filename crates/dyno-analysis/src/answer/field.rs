@@ -101,9 +101,8 @@ impl AnswerWriter<'_> {
         let steps: Vec<usize> = (0..self.findings.steps.len()).collect();
         let of = |step: usize| self.findings.insert_benchmark.iter().find(move |c| c.step == step);
         let is_query = |step: &usize| of(*step).is_some_and(|c| c.queries.is_some());
-        let is_insert = |step: &usize| {
-            of(*step).is_some_and(|c| c.inserts.is_some() && c.queries.is_none())
-        };
+        let is_insert =
+            |step: &usize| of(*step).is_some_and(|c| c.inserts.is_some() && c.queries.is_none());
         let inserts: Vec<usize> = steps.iter().copied().filter(is_insert).collect();
         let last_query = steps.iter().copied().rfind(is_query);
         let main: Vec<usize> = inserts.into_iter().take(2).chain(last_query).collect();

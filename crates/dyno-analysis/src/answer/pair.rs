@@ -163,8 +163,7 @@ impl AnswerWriter<'_> {
     /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, of comparisons that agree.
     fn reach(&self, comparisons: &[&Comparison]) -> String {
         let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
-        let by_size =
-            |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
+        let by_size = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
         let show = |c: &Comparison| match style {
             EffectStyle::Percent => size(c.relative.value),
             EffectStyle::Ratio => style.show(c.relative.value),
@@ -231,9 +230,33 @@ fn distance(c: &Comparison) -> f64 {
 pub(super) fn word_of(c: &Comparison) -> &'static str {
     let is_more = c.relative.value > 0.0;
     match (c.metric, c.metric.more_is_better()) {
-        (Metric::Throughput, _) => if is_more { "faster" } else { "slower" },
-        (_, true) => if is_more { "higher" } else { "lower" },
-        (Metric::ServerCpuPerTransaction, _) => if is_more { "higher" } else { "lower" },
-        (_, false) => if is_more { "longer" } else { "shorter" },
+        (Metric::Throughput, _) => {
+            if is_more {
+                "faster"
+            } else {
+                "slower"
+            }
+        }
+        (_, true) => {
+            if is_more {
+                "higher"
+            } else {
+                "lower"
+            }
+        }
+        (Metric::ServerCpuPerTransaction, _) => {
+            if is_more {
+                "higher"
+            } else {
+                "lower"
+            }
+        }
+        (_, false) => {
+            if is_more {
+                "longer"
+            } else {
+                "shorter"
+            }
+        }
     }
 }

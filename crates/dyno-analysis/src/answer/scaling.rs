@@ -66,7 +66,8 @@ impl AnswerWriter<'_> {
             n if n <= NAMED_MOST => all.iter().collect(),
             _ => vec![first, &all[all.len() - 1]],
         };
-        let part = |one: &SpeedUp<'_>| format!("{} {}{}", self.name(one.variant), show(one), end(one));
+        let part =
+            |one: &SpeedUp<'_>| format!("{} {}{}", self.name(one.variant), show(one), end(one));
         let rest: Vec<String> = named.iter().skip(1).map(|one| part(one)).collect();
         let rest = rest.join("; ");
         let (name, best) = (self.name(first.variant), format!("{} from {loads}", show(first)));
@@ -99,7 +100,8 @@ impl AnswerWriter<'_> {
         let all: Vec<SpeedUp<'_>> =
             self.findings.scaling.iter().filter_map(|facts| self.speed_up(facts)).collect();
         let named = |one: &SpeedUp<'_>| {
-            let interval = one.best.speed_up_estimate.as_ref().and_then(crate::numbers::interval)?;
+            let interval =
+                one.best.speed_up_estimate.as_ref().and_then(crate::numbers::interval)?;
             let at = one.best.clients;
             Some(format!("{} {interval} at {at} clients", self.name(one.variant)))
         };

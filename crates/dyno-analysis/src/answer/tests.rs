@@ -202,25 +202,33 @@ fn tied_variants_are_not_fastest() {
     let rates: [&[f64]; 3] = [&[500.0], &[1000.0], &[1000.0]];
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
-        &expect!["twin1 measured highest (1,000/s), statistically tied with twin2 at 4 clients; the other one is behind."],
+        &expect![
+            "twin1 measured highest (1,000/s), statistically tied with twin2 at 4 clients; the other one is behind."
+        ],
     );
     // All are tied.
     let rates: [&[f64]; 3] = [&[1000.0], &[1003.0], &[1001.0]];
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 3, &rates),
-        &expect!["No clear winner at 4 clients: b measured highest (1,000/s), statistically tied with a and c."],
+        &expect![
+            "No clear winner at 4 clients: b measured highest (1,000/s), statistically tied with a and c."
+        ],
     );
     // Nor is it by one repetition.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[500.0]];
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 1, &rates),
-        &expect!["No clear winner at 4 clients: b measured highest (2,020/s), statistically tied with a and c."],
+        &expect![
+            "No clear winner at 4 clients: b measured highest (2,020/s), statistically tied with a and c."
+        ],
     );
     // Three of four, over several steps.
     let rates: [&[f64]; 4] = [&[100.0, 90.0], &[1000.0, 900.0], &[1001.0, 901.0], &[999.0, 901.0]];
     check_headline(
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
-        &expect!["d measured highest (951/s), statistically tied with b and c on average over both loads; the other one is behind."],
+        &expect![
+            "d measured highest (951/s), statistically tied with b and c on average over both loads; the other one is behind."
+        ],
     );
 }
 
@@ -297,10 +305,26 @@ fn priced(names: &[&str], rates: &[&[f64]], prices: &[f64], repetitions: u32) ->
 fn a_study_with_prices_says_which_is_cheapest() {
     let rates: [&[f64]; 3] = [&[1000.0, 2000.0], &[1500.0, 2500.0], &[900.0, 3000.0]];
     let three = ["a", "b", "c"];
-    check_headline(&priced(&three, &rates, &[0.5, 1.0, 1.0], 3), &expect!["a is cheapest: 0.0694 EUR per million transactions at 4 clients; c 0.0925 and b 0.111."]);
-    check_headline(&priced(&three, &rates, &[0.5, 0.625, 1.0], 3), &expect!["a is cheapest, tied with b: 0.0694 EUR per million transactions at 4 clients."]);
-    check_headline(&priced(&three[..2], &rates[..2], &[0.5, 1.0], 1), &expect!["No clear winner on cost; a was cheapest: 0.069 EUR per million transactions at 4 clients; b 0.111."]);
-    check_headline(&priced(&three[..1], &rates[..1], &[0.5], 3), &expect!["a costs 0.0694 EUR per million transactions at 4 clients."]);
+    check_headline(
+        &priced(&three, &rates, &[0.5, 1.0, 1.0], 3),
+        &expect![
+            "a is cheapest: 0.0694 EUR per million transactions at 4 clients; c 0.0925 and b 0.111."
+        ],
+    );
+    check_headline(
+        &priced(&three, &rates, &[0.5, 0.625, 1.0], 3),
+        &expect!["a is cheapest, tied with b: 0.0694 EUR per million transactions at 4 clients."],
+    );
+    check_headline(
+        &priced(&three[..2], &rates[..2], &[0.5, 1.0], 1),
+        &expect![
+            "No clear winner on cost; a was cheapest: 0.069 EUR per million transactions at 4 clients; b 0.111."
+        ],
+    );
+    check_headline(
+        &priced(&three[..1], &rates[..1], &[0.5], 3),
+        &expect!["a costs 0.0694 EUR per million transactions at 4 clients."],
+    );
 }
 
 /// A run that varies durability on purpose: variants have these levels of it.
@@ -322,7 +346,9 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     let rates: [&[f64]; 4] = [&[600.0], &[1800.0], &[65_000.0], &[72_000.0]];
     let levels = [safe, safe, "synced at checkpoints", "not synced"];
     let run = with_durability(noisy(&names, &[1], 5, &rates), &levels);
-    check(&run, &expect![[r#"
+    check(
+        &run,
+        &expect![[r#"
         Syncing every commit costs 97.5 % of the throughput at 1 client: 1,800/s (wal-full) against 72,100/s (wal-off).
         - wal-full (every commit synced): 1,800/s (95 % CI 1,780–1,820/s, n = 5).
         - delete-full (every commit synced): 601/s, 0.334× that of wal-full (95 % CI 0.328–0.339×, n = 5).
@@ -330,17 +356,21 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         - wal-off (not crash-safe): 72,100/s, 40.0× that of wal-full (95 % CI 39.3–40.7×, n = 5).
         * wal-full against delete-full at 1 client: throughput 3.00× (95 % CI 2.95–3.05×, n = 5), better; p95 response time 0.334× (95 % CI 0.327–0.340×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.328–0.339×, n = 5), better.
         * wal-normal against delete-full at 1 client: throughput 108× (95 % CI 106–110×, n = 5), better; p95 response time 0.00928× (95 % CI 0.00912–0.00944×, n = 5), better; server CPU per transaction 0.00927× (95 % CI 0.00912–0.00942×, n = 5), better.
-        * wal-off against delete-full at 1 client: throughput 120× (95 % CI 120–120×, n = 5), better; p95 response time 0.00835× (95 % CI 0.00831–0.00838×, n = 5), better; server CPU per transaction 0.00833× (95 % CI 0.00833–0.00833×, n = 5), better."#]]);
+        * wal-off against delete-full at 1 client: throughput 120× (95 % CI 120–120×, n = 5), better; p95 response time 0.00835× (95 % CI 0.00831–0.00838×, n = 5), better; server CPU per transaction 0.00833× (95 % CI 0.00833–0.00833×, n = 5), better."#]],
+    );
     // The safe one is as fast.
     let rates: [&[f64]; 2] = [&[1000.0], &[1001.0]];
     let mut same = noisy(&["full", "relaxed"], &[4], 10, &rates);
     same.manifest.threshold = 0.05;
-    check(&with_durability(same, &[safe, "not synced"]), &expect![[r#"
+    check(
+        &with_durability(same, &[safe, "not synced"]),
+        &expect![[r#"
         Syncing every commit costs no measurable throughput at 4 clients: full does 1,000/s, relaxed 1,000/s.
         - full (every commit synced): 1,000/s (95 % CI 995–1,010/s, n = 10).
         - relaxed (not crash-safe): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
         - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
-        * relaxed against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]]);
+        * relaxed against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
+    );
     // What was not asked for is no cost: it is a caveat.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[3000.0]];
     let mut accident = with_durability(
@@ -360,21 +390,29 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
             trial.server.product = "PostgreSQL".to_owned();
         });
     }
-    check(&both, &expect![[r#"
+    check(
+        &both,
+        &expect![[r#"
         Syncing every commit costs 50.0 % of the throughput in SQLite and 20.3 % in PostgreSQL.
         - SQLite: maria does 501/s with every commit synced, maria-fast 1,000/s without: −50.0 % (95 % CI −50.8 to −49.1 %, n = 5).
         - PostgreSQL: pg does 798/s with every commit synced, pg-fast 1,000/s without: −20.3 % (95 % CI −21.6 to −19.0 %, n = 5).
         * maria-fast against maria at 4 clients: throughput +99.9 % (95 % CI +96.5 to +103 %, n = 5), better; p95 response time −50.0 % (95 % CI −50.9 to −49.0 %, n = 5), better; server CPU per transaction −50.0 % (95 % CI −50.8 to −49.1 %, n = 5), better.
         * pg against maria at 4 clients: throughput +59.4 % (95 % CI +56.9 to +61.9 %, n = 5), better; p95 response time −37.1 % (95 % CI −38.2 to −36.1 %, n = 5), better; server CPU per transaction −37.3 % (95 % CI −38.2 to −36.3 %, n = 5), better.
-        * pg-fast against maria at 4 clients: throughput 2.00× (95 % CI 2.00–2.00×, n = 5), better; p95 response time −49.9 % (95 % CI −50.1 to −49.7 %, n = 5), better; server CPU per transaction 0.500× (95 % CI 0.500–0.500×, n = 5), better."#]]);
+        * pg-fast against maria at 4 clients: throughput 2.00× (95 % CI 2.00–2.00×, n = 5), better; p95 response time −49.9 % (95 % CI −50.1 to −49.7 %, n = 5), better; server CPU per transaction 0.500× (95 % CI 0.500–0.500×, n = 5), better."#]],
+    );
 }
 
 #[test]
 fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
-    let rates: [&[f64]; 3] =
-        [&[100.0, 180.0, 300.0, 560.0], &[200.0, 380.0, 700.0, 500.0], &[300.0, 500.0, 605.0, 610.0]];
+    let rates: [&[f64]; 3] = [
+        &[100.0, 180.0, 300.0, 560.0],
+        &[200.0, 380.0, 700.0, 500.0],
+        &[300.0, 500.0, 605.0, 610.0],
+    ];
     let mut run = noisy(&["pg", "maria", "lite"], &[1, 2, 4, 8], 3, &rates);
-    check(&run, &expect![[r#"
+    check(
+        &run,
+        &expect![[r#"
         lite is fastest on average over all 4 loads: 485/s, 2.07× that of pg.
         - pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4.
         - maria against pg: faster at 3 of 4 loads (up to 2.33×) and slower at 8 clients (0.893×).
@@ -383,34 +421,51 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
         * maria against pg (95 % CIs, n = 3): throughput better at 1 client (2.00×, 1.93–2.06×), 2 clients (2.11×, 2.03–2.18×) and 4 clients (2.33×, 2.24–2.43×) and worse at 8 clients (0.893×, 0.858–0.930×); p95 response time better at 1 client (0.502×, 0.489–0.516×), 2 clients (0.475×, 0.458–0.491×) and 4 clients (0.428×, 0.406–0.451×) and worse at 8 clients (1.12×, 1.08–1.16×); server CPU per transaction better at 1 client (0.501×, 0.485–0.517×), 2 clients (0.474×, 0.458–0.492×) and 4 clients (0.429×, 0.412–0.447×) and worse at 8 clients (1.12×, 1.08–1.16×).
         * lite against pg (95 % CIs, n = 3): throughput better at all 4 loads, from 8 clients (1.09×, 1.06–1.13×) to 1 client (3.00×, 2.89–3.11×); p95 response time better at all 4 loads, from 1 client (0.335×, 0.320–0.350×) to 8 clients (0.916×, 0.886–0.947×); server CPU per transaction better at all 4 loads, from 1 client (0.334×, 0.322–0.346×) to 8 clients (0.916×, 0.887–0.947×).
         * maria against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.14× (2.08–2.20×), better; more clients than CPUs 0.893× (0.858–0.930×), worse.
-        * lite against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.56× (2.47–2.65×), better; more clients than CPUs 1.09× (1.06–1.13×), better."#]]);
+        * lite against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.56× (2.47–2.65×), better; more clients than CPUs 1.09× (1.06–1.13×), better."#]],
+    );
     run.manifest.title = "Which one scales?".to_owned();
-    check_headline(&run, &expect!["pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4."]);
+    check_headline(
+        &run,
+        &expect![
+            "pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4."
+        ],
+    );
     let one: [&[f64]; 1] = [&[100.0, 180.0, 300.0, 290.0]];
     let mut one = noisy(&["pg"], &[1, 2, 4, 8], 3, &one);
     one.manifest.title = "Does it scale?".to_owned();
-    check(&one, &expect![[r#"
+    check(
+        &one,
+        &expect![[r#"
         pg scales to 3.00×, peaks at 4 clients and falls beyond.
         - pg peaks at 4 clients with 300/s, p95 25.9 ms.
         - At 1 client: throughput 100/s (95 % CI 98.2–102/s, n = 3) and p95 response time 19.3 ms (95 % CI 18.9–19.7 ms, n = 3).
         - At 2 clients: throughput 180/s (95 % CI 176–184/s, n = 3) and p95 response time 21.5 ms (95 % CI 21.1–22.0 ms, n = 3).
         - At 4 clients: throughput 300/s (95 % CI 293–307/s, n = 3) and p95 response time 25.9 ms (95 % CI 25.3–26.5 ms, n = 3).
-        - At 8 clients: throughput 290/s (95 % CI 284–296/s, n = 3) and p95 response time 53.6 ms (95 % CI 52.4–54.7 ms, n = 3)."#]]);
+        - At 8 clients: throughput 290/s (95 % CI 284–296/s, n = 3) and p95 response time 53.6 ms (95 % CI 52.4–54.7 ms, n = 3)."#]],
+    );
     let names = ["a", "b", "c", "d", "e"];
     let all: Vec<&[f64]> = vec![rates[0]; 5];
     let mut many = noisy(&names, &[1, 2, 4, 8], 3, &all);
     many.manifest.title = "How do they scale?".to_owned();
-    check_headline(&many, &expect!["Speed-up from 1 to 8 clients: c 5.61×, still rising; least: d 5.59×, still rising."]);
+    check_headline(
+        &many,
+        &expect![
+            "Speed-up from 1 to 8 clients: c 5.61×, still rising; least: d 5.59×, still rising."
+        ],
+    );
 }
 
 #[test]
 fn two_repetitions_show_their_values() {
-    check(&noisy(&["a", "b"], &[4], 2, &[&[1000.0], &[2000.0]]), &expect![[r#"
+    check(
+        &noisy(&["a", "b"], &[4], 2, &[&[1000.0], &[2000.0]]),
+        &expect![[r#"
         b is 99.2 % faster than a: 2,000/s against 1,000/s at 4 clients.
         - Throughput: +99.2 % (two repetitions: +96.6 % and +102 %), better.
         - p95 response time: −49.6 % (two repetitions: −50.1 % and −49.1 %), better.
         - Server CPU per transaction: −49.8 % (two repetitions: −50.4 % and −49.1 %), better.
-        * b against a at 4 clients: throughput +99.2 % (two repetitions: +96.6 % and +102 %), better; p95 response time −49.6 % (two repetitions: −50.1 % and −49.1 %), better; server CPU per transaction −49.8 % (two repetitions: −50.4 % and −49.1 %), better."#]]);
+        * b against a at 4 clients: throughput +99.2 % (two repetitions: +96.6 % and +102 %), better; p95 response time −49.6 % (two repetitions: −50.1 % and −49.1 %), better; server CPU per transaction −49.8 % (two repetitions: −50.4 % and −49.1 %), better."#]],
+    );
 }
 
 #[test]
@@ -511,10 +566,7 @@ fn a_variant_that_commits_nothing() {
             - Throughput: nothing committed in 3 trials.
             * b against a at 4 clients: throughput nothing committed in any of 3 trials."#]],
     );
-    check(
-        &noisy(&["a"], &[4], 3, &[&[0.0]]),
-        &expect!["a committed no transaction at 4 clients."],
-    );
+    check(&noisy(&["a"], &[4], 3, &[&[0.0]]), &expect!["a committed no transaction at 4 clients."]);
     let sometimes =
         run(
             &["a", "b"],

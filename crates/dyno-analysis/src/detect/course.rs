@@ -289,9 +289,10 @@ fn unsteady_end(findings: &Findings) -> Option<Caveat> {
             "Steps that end when throughput is steady reached their time limit first: {}.",
             list(&places)
         ),
-        advice: "Raise `until_steady`, or find out what keeps changing: a cache that fills, deferred \
+        advice:
+            "Raise `until_steady`, or find out what keeps changing: a cache that fills, deferred \
                  work that grows, a period longer than `duration`."
-            .to_owned(),
+                .to_owned(),
         variants: sorted(cells.iter().map(|cell| cell.variant)),
         steps: sorted(cells.iter().map(|cell| cell.step)),
     })

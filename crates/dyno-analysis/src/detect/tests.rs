@@ -130,7 +130,7 @@ fn missed_arrivals_are_told() {
         run.trials[3].steps[0].missed = 15_000;
     });
     contains(&caveat.message, "up to 10 % of them (b at 4 clients: 15000 of 150000)");
-    contains(&caveat.advice, "They are 1 % or more of the arrivals, and what 3 s of this rate");
+    contains(&caveat.advice, "They are 1 % or more of the arrivals (3 s worth of this rate)");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
 }
@@ -144,7 +144,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
     contains(&caveat.message, "5 of 150000, all at the end of the measurement");
-    contains(&caveat.advice, "They are what 1 ms of this rate bring, and less than 1 % of all");
+    contains(&caveat.advice, "They are 1 ms worth of this rate and less than 1 % of all");
     contains(&caveat.advice, "no sign that the rate is more than it can serve");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {
@@ -206,11 +206,14 @@ fn a_measurement_too_short_for_its_quantile() {
     let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
     assert_eq!(kinds, [CaveatKind::ShortMeasurement]);
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
-    contains(&caveats[0].message, "with 1500 transactions has only about 15 and 1 slower than them");
+    contains(
+        &caveats[0].message,
+        "with 1500 transactions has only about 15 and 1 slower than them",
+    );
     contains(
         &caveats[0].advice,
-        "2000 transactions for p99 (about 14 s) and 20000 transactions for p99.9 (about 134 s); it \
-         did 150/s",
+        "2000 transactions for p99 (about 14 s) and 20000 transactions for p99.9 (about 134 s), at \
+         150/s",
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));

@@ -75,6 +75,7 @@ fn estimate(value: f64, low: Option<f64>, high: Option<f64>, unit: &str) -> Esti
         max: value,
         unit: unit.to_owned(),
         values: vec![value; 3],
+        ..Estimate::default()
     }
 }
 

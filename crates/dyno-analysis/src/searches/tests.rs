@@ -112,10 +112,18 @@ fn a_search_without_both_ends_is_a_caveat_and_gives_no_number() {
     }));
     let cell = &found.cells[1];
     assert!(!cell.metrics.contains_key(&Metric::RateAtLimit));
-    assert!(cell.absent[&Metric::RateAtLimit].contains("no load met the limit"), "{:?}", cell.absent);
+    assert!(
+        cell.absent[&Metric::RateAtLimit].contains("no load met the limit"),
+        "{:?}",
+        cell.absent
+    );
     let caveat = found.caveats.iter().find(|one| one.kind == CaveatKind::UnsettledSearch);
     let caveat = caveat.expect("there is a caveat");
-    assert!(caveat.message.contains("3 searches found no load that met the limit"), "{}", caveat.message);
+    assert!(
+        caveat.message.contains("3 searches found no load that met the limit"),
+        "{}",
+        caveat.message
+    );
     assert_eq!((&caveat.variants[..], &caveat.steps[..]), (&[1][..], &[0][..]));
 }
 

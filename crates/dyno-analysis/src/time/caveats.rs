@@ -65,9 +65,7 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
         longest = longest.max(most);
         cells.push((cell, format!("up to {most} s in {} of {}", trials.len(), cell.time.len())));
     }
-    let advice = format!(
-        "The numbers include it. Lengthen `warm_up` by {longest} s or more."
-    );
+    let advice = format!("The numbers include it. Lengthen `warm_up` by {longest} s or more.");
     let what = "The first measured seconds were still warm-up";
     caveat(findings, CaveatKind::WarmUpTooShort, &cells, (what, advice))
 }
@@ -252,9 +250,6 @@ mod tests {
             if trial == 1 && (30..32).contains(&i) { 0.0 } else { 1000.0 + wobble(i) }
         };
         let caveats = found(CaveatKind::Stalls, stall);
-        assert!(
-            caveats[0].message.contains("1 stall, 2 s; about 2,000 "),
-            "{caveats:?}"
-        );
+        assert!(caveats[0].message.contains("1 stall, 2 s; about 2,000 "), "{caveats:?}");
     }
 }

@@ -232,7 +232,7 @@ mod tests {
         let x = chart.scale(&frame);
         assert!(x.at(1.0) > frame.left && x.at(557.0) < frame.right);
         let svg = chart.svg();
-        assert!(svg.contains("class=\"base\"") && svg.contains(">122 ×</text>"), "{svg}");
-        assert!(svg.contains(">100 ×</text>"), "{svg}");
+        assert!(svg.contains("class=\"base\"") && svg.contains(">122×</text>"), "{svg}");
+        assert!(svg.contains(">100×</text>"), "{svg}");
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         };
         check(estimate(20.0, -15.0, 66.0), "−69 %", "+69 %");
         // Four times the value is beyond −100 %.
-        check(estimate(40.0, -30.0, 180.0), "0.34 ×", "2.9 ×");
+        check(estimate(40.0, -30.0, 180.0), "0.34×", "2.9×");
         check(estimate(-45.0, -70.0, 1.0), "−74 %", "+74 %");
     }
 
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(effect(&all[0], &ruler, 3.0, "worse"), "");
         let drawn = effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better");
         assert!(drawn.contains("pt better"));
-        let label = "aria-label=\"effect +5.0 % (+1.0 … +9.0 %), better\"";
+        let label = "aria-label=\"effect +5.0 % (+1.0 to +9.0 %), better\"";
         assert!(drawn.contains(label), "{drawn}");
     }
 }

@@ -1,9 +1,11 @@
-//! The first screen: question, answer, verdict of each comparison, caveats.
+//! The first screen: the question, the answer with one picture, and a few lines; below, folded,
+//! every comparison, what the work costs, and the caveats.
 
+use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
 
-use super::{parts, price};
+use super::{parts, picture, price};
 use crate::chart::strip::{self, Ruler};
 use crate::format;
 use crate::markup::{Markup, escape, kept_together};
@@ -13,30 +15,34 @@ use crate::words;
 /// Letters of a headline that is set in the largest size.
 const HEADLINE_LARGE: usize = 130;
 
-/// Rows of verdicts that are shown without being asked for.
-const ROWS_OPEN: usize = 40;
-
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
-    let findings = view.findings;
+    let answer = &view.findings.answer;
     out.raw("<section id=\"answer\">");
     out.classed("p", "eyebrow", summary(view));
-    out.element("h1", &findings.title);
-    let headline = kept_together(&findings.answer.headline);
+    out.element("h1", &view.findings.title);
+    let headline = kept_together(&answer.headline);
     // A long answer in the largest letters would fill the first screen by itself.
     let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
-    out.raw(format_args!("<p class=\"headline{long}\">")).prose(&headline).raw("</p>");
-    if !findings.answer.details.is_empty() {
-        out.raw("<ul class=\"details\">");
-        for detail in &findings.answer.details {
-            out.raw("<li>").prose(&kept_together(detail)).raw("</li>");
-        }
-        out.raw("</ul>");
-    }
+    out.raw(format_args!("<h2 class=\"headline{long}\">")).prose(&headline).raw("</h2>");
+    picture::draw(out, view);
+    sentences(out, &answer.lines);
     verdicts(out, view);
     price::beneath(out, view);
     caveats(out, view);
     out.raw("</section>");
+}
+
+/// A list of sentences.
+fn sentences(out: &mut Markup, sentences: &[String]) {
+    if sentences.is_empty() {
+        return;
+    }
+    out.raw("<ul class=\"details\">");
+    for sentence in sentences {
+        out.raw("<li>").prose(&kept_together(sentence)).raw("</li>");
+    }
+    out.raw("</ul>");
 }
 
 /// What was done, in one line.
@@ -54,7 +60,7 @@ fn summary(view: &View<'_>) -> String {
         words::counted(findings.steps.len(), "step", "steps"),
         trials,
         format!("effects below {} do not matter", parts::threshold(view)),
-        format!("{} bounds", parts::confidence(view)),
+        format!("{} confidence", parts::confidence(view)),
     ]
     .join(" · ")
 }
@@ -72,8 +78,10 @@ fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
         .map(|(variant, step)| Row {
             variant,
             step,
-            throughput: view.comparison(variant, step, view.main_metric()),
-            p95: view.comparison(variant, step, Metric::ResponseP95),
+            throughput: view.main_comparison(variant, step),
+            p95: view
+                .comparison(variant, step, Metric::ResponseP95)
+                .filter(|_| view.findings.steps[step].main_metric != Metric::ResponseP95),
         })
         .filter(|row| row.throughput.is_some() || row.p95.is_some())
         .collect()
@@ -82,30 +90,26 @@ fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
 fn verdicts(out: &mut Markup, view: &View<'_>) {
     let rows = rows(view);
     if rows.is_empty() {
-        out.classed(
-            "p",
-            "lead",
-            "Nothing is compared: no variant has a baseline that was measured.",
-        );
+        out.classed("p", "lead", "No comparison: no variant has a baseline that was measured.");
+        sentences(out, &view.findings.answer.details);
         return;
     }
     let findings = view.findings;
     let threshold = findings.threshold * 100.0;
-    let effects = |pick: fn(&Row<'_>) -> Option<f64>| rows.iter().filter_map(pick).count() > 0;
-    let has_p95 = effects(|row| row.p95.map(|c| c.relative.value));
+    let has_p95 = rows.iter().any(|row| row.p95.is_some());
     let throughput = rows.iter().filter_map(|r| r.throughput).map(|c| &c.relative);
     let p95 = rows.iter().filter_map(|r| r.p95).map(|c| &c.relative);
     let rulers = (Ruler::new(throughput, threshold), Ruler::new(p95, threshold));
-    if rows.len() > ROWS_OPEN {
-        let n = rows.len();
-        out.raw("<details class=\"fold\">");
-        out.element("summary", format!("{n} comparisons: {}", tally(&rows)));
-    }
+    let main = rows.iter().find_map(|row| row.throughput).map_or(Metric::Throughput, |c| c.metric);
+    let styles = (view.effect_style(main), view.effect_style(Metric::ResponseP95));
+    out.raw("<details class=\"fold\">");
+    let n = words::counted(rows.len(), "comparison", "comparisons");
+    out.element("summary", format!("{n} with CIs and verdicts: {}", tally(&rows)));
     out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
     if findings.steps.len() > 1 {
         out.raw("<th>Step</th>");
     }
-    let main = super::tables::title(view.main_metric());
+    let main = super::tables::title(main);
     head(out, &main, &rulers.0);
     if has_p95 {
         head(out, "p95 response time", &rulers.1);
@@ -118,17 +122,19 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         let first = if is_first { " first" } else { "" };
         out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
         verdict_row(out, view, row, is_first);
-        effect(out, (&main, row.throughput), &rulers.0, threshold);
+        effect(out, (&main, row.throughput), (&rulers.0, styles.0), threshold);
         if has_p95 {
-            effect(out, ("p95 response time", row.p95), &rulers.1, threshold);
+            effect(out, ("p95 response time", row.p95), (&rulers.1, styles.1), threshold);
         }
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
     out.classed("p", "quiet", legend(view, &rows));
-    if rows.len() > ROWS_OPEN {
-        out.raw("</details>");
+    if !findings.answer.details.is_empty() {
+        out.element("h3", "In words");
+        sentences(out, &findings.answer.details);
     }
+    out.raw("</details>");
 }
 
 /// The heads of the three cells of an effect; the drawing's says where its ends are.
@@ -161,25 +167,26 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
 fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     let (confidence, threshold) = (parts::confidence(view), parts::threshold(view));
     let mut text = format!(
-        "Effect with its {confidence} bounds and n repetitions; the grey band is ± {threshold}, \
-         which does not matter."
+        "Effect with its {confidence} CI and n repetitions; the grey band is ± {threshold}, too \
+         small to matter."
     );
     let has_p = |c: &Comparison| c.p_value_of_verdict.is_some();
     if rows.iter().any(|r| r.throughput.is_some_and(has_p) || r.p95.is_some_and(has_p)) {
-        text += " p: how often chance alone would give an effect at least this large, if there were \
-                 none; corrected for the number of comparisons (Student's t of the logarithms, \
-                 Holm).";
+        text += " p: how often noise alone would show an effect at least this large; corrected for \
+                 the number of comparisons (Student's t of the logarithms, Holm).";
     }
     text
 }
 
-/// How many comparisons ended with which verdict on throughput.
+/// How many comparisons ended with which verdict in the main metric; verdicts that none has are left
+/// out.
 fn tally(rows: &[Row<'_>]) -> String {
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive]
         .into_iter()
-        .map(|verdict| {
+        .filter_map(|verdict| {
             let has = |r: &&Row<'_>| r.throughput.is_some_and(|c| c.verdict == verdict);
-            format!("{} {}", rows.iter().filter(has).count(), words::verdict(verdict))
+            let n = rows.iter().filter(has).count();
+            (n > 0).then(|| format!("{n} {}", words::verdict(verdict)))
         })
         .collect::<Vec<_>>()
         .join(", ")
@@ -190,7 +197,7 @@ fn tally(rows: &[Row<'_>]) -> String {
 fn effect(
     out: &mut Markup,
     (of, comparison): (&str, Option<&Comparison>),
-    ruler: &Ruler,
+    (ruler, style): (&Ruler, EffectStyle),
     threshold: f64,
 ) {
     let Some(comparison) = comparison else {
@@ -203,8 +210,8 @@ fn effect(
         "<td class=\"n\" data-of=\"{}\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td>\
          <td class=\"v\">{}",
         escape(of),
-        format::effect_of(relative),
-        escape(&spread(relative)),
+        style.show(relative.value),
+        escape(&spread(relative, style)),
         strip::effect(relative, ruler, threshold, class),
         parts::badge(comparison.verdict)
     ));
@@ -215,8 +222,8 @@ fn effect(
     }
     if let Some(n) = comparison.repetitions_needed {
         remarks.push(match n {
-            REPETITIONS_CAP.. => format!("even {n} repetitions might not decide"),
-            n => format!("about {n} repetitions decide"),
+            REPETITIONS_CAP.. => format!("even {n} repetitions might not be enough"),
+            n => format!("roughly {n} repetitions needed"),
         });
     }
     if !remarks.is_empty() {
@@ -225,11 +232,11 @@ fn effect(
     out.raw("</td>");
 }
 
-/// Bounds and repetitions of an effect.
-fn spread(relative: &Estimate) -> String {
-    match format::bounds(relative) {
-        Some(bounds) => format!("{bounds}, n = {}", relative.n),
-        None => format!("no bounds, n = {}", relative.n),
+/// Confidence interval and repetitions of an effect.
+fn spread(relative: &Estimate, style: EffectStyle) -> String {
+    match style.interval(relative) {
+        Some(interval) => format!("{interval}, n = {}", relative.n),
+        None => format!("no CI, n = {}", relative.n),
     }
 }
 
@@ -239,14 +246,18 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
         out.classed(
             "p",
             "lead",
-            "No caveats: nothing was found that would make these numbers doubtful.",
+            "No caveats: nothing was found that casts doubt on these numbers.",
         );
         return;
     }
-    out.element("h3", words::counted(caveats.len(), "caveat", "caveats"));
+    let mut names: Vec<&str> = caveats.iter().map(|caveat| words::caveat(caveat.kind)).collect();
+    names.dedup();
+    let n = words::counted(caveats.len(), "caveat", "caveats");
+    out.raw("<details class=\"fold\">");
+    out.element("summary", format!("{n}: {}", names.join(" · ")));
     out.raw("<ul class=\"caveats\">");
     for caveat in caveats {
-        out.raw("<li>").element("b", parts::sentence(&words::caveat(caveat.kind)));
+        out.raw("<li>").element("b", parts::sentence(words::caveat(caveat.kind)));
         let scope = scope(view, caveat);
         if !scope.is_empty() {
             out.classed("span", "scope", scope);
@@ -254,7 +265,7 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
         out.raw("<p>").prose(&caveat.message).raw("</p><p class=\"advice\">");
         out.prose(&caveat.advice).raw("</p></li>");
     }
-    out.raw("</ul>");
+    out.raw("</ul></details>");
 }
 
 /// The variants and steps that a caveat concerns.

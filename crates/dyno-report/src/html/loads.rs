@@ -132,13 +132,13 @@ enum Effect {
 }
 
 /// Steps as labels, short where they only count clients, and their places on the x axis.
-struct StepAxis {
-    labels: Vec<String>,
-    places: Vec<f64>,
-    name: &'static str,
+pub(crate) struct StepAxis {
+    pub(crate) labels: Vec<String>,
+    pub(crate) places: Vec<f64>,
+    pub(crate) name: &'static str,
 }
 
-fn step_axis(view: &View<'_>) -> StepAxis {
+pub(crate) fn step_axis(view: &View<'_>) -> StepAxis {
     let steps = &view.findings.steps;
     if steps.iter().any(|step| step.own.is_some()) {
         let labels = steps.iter().map(|s| s.name.clone()).collect();
@@ -387,7 +387,7 @@ fn relative(
 }
 
 /// `against MariaDB 11.8`, or `against its baseline` where there are several.
-fn against(view: &View<'_>) -> String {
+pub(crate) fn against(view: &View<'_>) -> String {
     let mut baselines: Vec<usize> =
         view.findings.variants.iter().filter_map(|v| v.baseline).collect();
     baselines.sort_unstable();

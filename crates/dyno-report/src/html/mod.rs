@@ -19,6 +19,7 @@ mod loads;
 mod method;
 mod panel;
 mod parts;
+mod picture;
 mod price;
 mod readings;
 mod scaling;
@@ -81,6 +82,7 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     audit::section(&mut body, &view);
     method::section(&mut body, &view, runs);
     let body = body.finish();
+    out.raw("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>");
     top(&mut out, made, &body);
     // A browser then lays out no more than what is in sight.
     let large = if body.len() > LARGE_BYTES { " large" } else { "" };

@@ -99,6 +99,15 @@ pub(crate) fn badge(verdict: Verdict) -> String {
     )
 }
 
+/// A verdict as a sign, with its word for screen readers.
+pub(crate) fn sign(verdict: Verdict) -> String {
+    format!(
+        "<span aria-hidden=\"true\">{}</span><span class=\"sr\">{}</span>",
+        words::verdict_sign(verdict),
+        words::verdict(verdict)
+    )
+}
+
 /// A figure: title, what it shows, and the chart. `class` may be empty.
 pub(crate) fn figure(out: &mut Markup, class: &str, title: &str, note: &str, svg: &str) {
     out.raw(format_args!("<figure class=\"chart {class}\"><figcaption>"));
@@ -126,7 +135,7 @@ pub(crate) fn told(estimate: &Estimate) -> String {
 /// where it is a value with bounds that is not compared.
 pub(crate) fn below(estimate: &Estimate, comparison: Option<&Comparison>) -> String {
     let effect = comparison.map(|comparison| format::effect_of(&comparison.relative));
-    let naked = (estimate.n == 1).then(|| "n = 1, no bounds".to_owned());
+    let naked = (estimate.n == 1).then(|| "n = 1, no CI".to_owned());
     [effect, naked].into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
@@ -186,13 +195,13 @@ mod tests {
         let mut estimate = metrics[&dyno_analysis::Metric::Throughput].clone();
         let comparison = &findings.comparisons[0];
         let effect = format::effect_of(&comparison.relative);
-        assert!(told(&estimate).ends_with(", n = 3") && !told(&estimate).contains("no bounds"));
+        assert!(told(&estimate).ends_with(", n = 3") && !told(&estimate).contains("no CI"));
         assert_eq!(below(&estimate, Some(comparison)), effect);
         assert_eq!(below(&estimate, None), "");
         (estimate.low, estimate.high, estimate.n) = (None, None, 1);
-        assert!(told(&estimate).ends_with(", no bounds, n = 1"));
-        assert_eq!(below(&estimate, Some(comparison)), format!("{effect}, n = 1, no bounds"));
-        assert_eq!(below(&estimate, None), "n = 1, no bounds");
+        assert!(told(&estimate).ends_with(", no CI, n = 1"));
+        assert_eq!(below(&estimate, Some(comparison)), format!("{effect}, n = 1, no CI"));
+        assert_eq!(below(&estimate, None), "n = 1, no CI");
     }
 
     #[test]

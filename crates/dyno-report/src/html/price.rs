@@ -21,12 +21,12 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let has_price = facts.iter().any(|c| c.price_per_hour.is_some());
     let lead = match has_price {
         true => {
-            "What an hour costs is what the study says. A variant is on the frontier if no other is \
-             at least as fast for no more money and better in one of both."
+            "Prices come from the study. A variant is on the frontier if no other is both as fast and \
+             as cheap."
         }
         false => {
-            "The study gives no price (`price_per_hour` of a database), so work is told for CPU \
-             time only."
+            "The study gives no prices (`price_per_hour` of a database), so cost is shown per CPU \
+             second only."
         }
     };
     parts::open_section(out, "price", "Price", &lead.replace('`', ""));
@@ -45,7 +45,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     out.raw("</section>");
 }
 
-/// Writes what the work costs, to stand beneath the effects: money where the study gives prices, and
+/// Writes what the work costs, folded, below the effects: money where the study gives prices, and
 /// CPU time of the server where it is known. A row for each variant, a column for each step. Nothing
 /// where neither is known.
 pub(crate) fn beneath(out: &mut Markup, view: &View<'_>) {
@@ -56,6 +56,7 @@ pub(crate) fn beneath(out: &mut Markup, view: &View<'_>) {
     if shown.is_empty() {
         return;
     }
+    out.raw("<details class=\"fold\"><summary>What the work costs</summary>");
     let n_steps = view.findings.steps.len();
     let dense = if n_steps > 6 { " dense" } else { "" };
     for (title, pick) in shown {
@@ -78,18 +79,19 @@ pub(crate) fn beneath(out: &mut Markup, view: &View<'_>) {
         }
         out.raw("</tbody></table></div>");
     }
+    out.raw("</details>");
 }
 
 /// A cost out of what is known of a variant at a step.
 type CostPick = fn(&CostFacts) -> Option<&Estimate>;
 
-/// What stands beneath the effects.
+/// What stands below the effects.
 const COSTS: [(&str, CostPick); 2] = [
     (
-        "What a million transactions cost <span>less is better: price of an hour ÷ throughput</span>",
+        "Cost of a million transactions <span>lower is better: price per hour ÷ throughput</span>",
         |cost| cost.money_per_million.as_ref(),
     ),
-    ("Transactions for a CPU second of the server <span>more is better</span>", |cost| {
+    ("Transactions per CPU second of the server <span>higher is better</span>", |cost| {
         cost.work_per_cpu_s.as_ref()
     }),
 ];
@@ -105,7 +107,7 @@ fn worth(out: &mut Markup, estimate: Option<&Estimate>) {
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }
-    let bounds = if format::bounds(estimate).is_some() { "" } else { ", no bounds" };
+    let bounds = if format::bounds(estimate).is_some() { "" } else { ", no CI" };
     out.element("small", format!("n = {}{bounds}", estimate.n)).raw("</td>");
 }
 
@@ -146,8 +148,7 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
             frame: legend.fit(Frame::new(560.0, 250.0)),
             legend,
         };
-        let note =
-            "throughput by price of an hour; up and left is better; the line is the frontier";
+        let note = "throughput by price per hour; up and left is better; the line is the frontier";
         parts::figure(out, "", "Price and performance", note, &chart.svg());
     }
     out.raw("</div>");
@@ -156,11 +157,11 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
 fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool) {
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     if has_price {
-        for title in ["An hour", "Work for money", "A million transactions"] {
+        for title in ["Price per hour", "Work per money", "Cost of a million transactions"] {
             out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
         }
     }
-    out.raw("<th class=\"n\" scope=\"col\">Work for a CPU second of the server</th>");
+    out.raw("<th class=\"n\" scope=\"col\">Transactions per CPU second of the server</th>");
     out.raw(if has_price {
         "<th>Frontier</th></tr></thead><tbody>"
     } else {
@@ -189,12 +190,24 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool)
 /// Whether a variant is on the frontier, and who beats it if not.
 fn place(out: &mut Markup, view: &View<'_>, cost: &CostFacts) {
     let text = match (cost.on_frontier, &cost.dominated) {
-        (Some(true), _) => "on it".to_owned(),
+        (Some(true), _) => "on the frontier".to_owned(),
         (_, Some(by)) => {
-            let surely = if by.surely { "surely" } else { "as far as the means tell" };
-            format!("beaten by {}, {surely}", view.variant(by.by))
+            let beaten = view.variant(by.by);
+            let doubt = if by.surely { "" } else { " (not certain: the CIs overlap)" };
+            let safety = |v: usize| {
+                let facts = view.findings.variants.get(v)?;
+                dyno_analysis::CommitSafety::of(&facts.durability)
+            };
+            // What is less safe is not simply better.
+            let risk = match (safety(by.by), safety(cost.variant)) {
+                (Some(theirs), Some(ours)) if theirs > ours => {
+                    format!(", which is less durable ({})", theirs.words())
+                }
+                _ => String::new(),
+            };
+            format!("beaten by {beaten}{doubt}{risk}")
         }
-        (Some(false), None) => "not on it".to_owned(),
+        (Some(false), None) => "off the frontier".to_owned(),
         (None, None) => "–".to_owned(),
     };
     out.raw(format_args!("<td>{}</td>", escape(&text)));

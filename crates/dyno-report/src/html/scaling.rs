@@ -72,14 +72,12 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
     out.classed(
         "p",
         "lead",
-        "Speed-up is throughput, saturation mean response time, as a multiple of what they are with \
-         the fewest clients. Response time turns where it begins to grow with more than the square \
-         root of the clients. Contention and coherency are those of the Universal Scalability Law \
-         (Gunther), fitted to each repetition: the share of the work that waits for its turn, and \
-         the cost of each pair of clients. A peak beyond the loads that were tried is a guess. \
-         Bounds are over repetitions: they do not tell how well the law fits. R² does, and the loads \
-         that the law misses by more than their bounds and the threshold: with any, its values and \
-         their bounds say little of the variant.",
+        "Speed-up is throughput, saturation is mean response time, as a multiple of the value with \
+         the fewest clients. Response time turns where it starts to grow faster than the square root \
+         of the clients. Contention and coherency are parameters of the Universal Scalability Law \
+         (Gunther), fitted to each repetition: the share of work that is serialised, and the cost of \
+         keeping each pair of clients consistent. Peaks beyond the tested loads are extrapolations. \
+         If R² is low or the law misses points, ignore its parameters.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
@@ -131,7 +129,7 @@ fn multiples(
     clients.sort_unstable();
     clients.dedup();
     out.raw("<div class=\"scroll\"><table class=\"heat dense\"><caption>").text(title);
-    out.raw(" ").element("span", "by clients, as a multiple of that with the fewest");
+    out.raw(" ").element("span", "by clients, as a multiple of the value with the fewest");
     out.raw("</caption><thead><tr><th>Variant</th>");
     clients.iter().for_each(|clients| {
         out.classed("th", "n", clients.to_string());
@@ -153,7 +151,7 @@ fn multiples(
     out.raw("</tbody></table></div>");
 }
 
-/// One multiple with its bounds. More than as many times the clients is told: there must be another
+/// One multiple with its CI. More than as many times the clients is said: there must be another
 /// reason than the clients, often a data set that fits into more cache.
 fn multiple(
     out: &mut Markup,
@@ -167,11 +165,11 @@ fn multiple(
     };
     out.raw("<td class=\"n\">").element("b", text);
     if load.clients > facts.loads[0].clients {
-        let none = if spread.is_empty() { "no bounds".to_owned() } else { spread };
+        let none = if spread.is_empty() { "no CI".to_owned() } else { spread };
         out.raw(" ").element("i", none);
         let linear = load.clients as f64 / facts.loads[0].clients as f64;
         if estimate.and_then(|e| e.low).is_some_and(|low| low > linear) {
-            out.element("small", "more than linear");
+            out.element("small", "superlinear");
         }
     }
     out.raw("</td>");
@@ -187,13 +185,12 @@ fn under_limit(out: &mut Markup, view: &View<'_>) {
     if limits.is_empty() {
         return;
     }
-    out.element("h3", "The most load under a limit of response time");
+    out.element("h3", "Highest load within a response time limit");
     out.classed(
         "p",
         "lead",
-        "The heaviest load that was tried whose response time kept the limit, no lighter one having \
-         broken it; with a question mark where the upper bound breaks it. Below it the throughput \
-         there.",
+        "The heaviest load tested that stayed within the limit, as did all lighter ones; a question \
+         mark if the upper end of the CI exceeds it. Below: the throughput there.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for (metric, bound) in &limits {
@@ -248,7 +245,7 @@ fn fit(out: &mut Markup, facts: &ScalingFacts) {
         let off = Unit::Effect.show(share(miss) * 100.0);
         let more = match law.misses.len() {
             1 => String::new(),
-            n => format!(", and misses {} more", n - 1),
+            n => format!(", and {} more missed", n - 1),
         };
         out.element("small", format!("{off} at {clients}{more}"));
     }
@@ -263,7 +260,7 @@ fn cells(facts: &ScalingFacts) -> Vec<String> {
             // What is a multiple of itself is one for sure.
             _ if load.clients == first.clients => Unit::Ratio.show(value),
             Some(estimate) => parts::told(estimate),
-            None => format!("{}, no bounds", Unit::Ratio.show(value)),
+            None => format!("{}, no CI", Unit::Ratio.show(value)),
         };
         format!("{told} at {}", load.clients)
     };
@@ -311,16 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn no_multiple_is_without_its_bounds_or_that_there_are_none() {
+    fn every_multiple_has_a_ci_or_says_that_there_is_none() {
         let (findings, _) = fixture::three_variants();
         let mut facts = findings.scaling[0].clone();
         for load in &mut facts.loads {
             (load.speed_up_estimate, load.saturation_estimate) = (None, None);
         }
         let told = cells(&facts);
-        assert!(
-            told[1].contains(", no bounds at ") && told[2].contains(", no bounds at "),
-            "{told:?}"
-        );
+        assert!(told[1].contains(", no CI at ") && told[2].contains(", no CI at "), "{told:?}");
     }
 }

@@ -20,10 +20,10 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     }
     let n = searches.iter().map(|search| search.probes.len()).sum();
     out.raw("<details class=\"fold\">");
-    let probes = words::counted(n, "load that the searches tried", "loads that the searches tried");
+    let probes = words::counted(n, "load tried by the searches", "loads tried by the searches");
     out.element("summary", probes);
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th>Step</th>");
-    for title in ["repetition", "load", "throughput", "limited time"] {
+    for title in ["repetition", "load", "throughput", "limited statistic"] {
         out.raw(format_args!("<th class=\"n\">{title}</th>"));
     }
     out.raw("<th>Outcome</th></tr></thead><tbody>");
@@ -55,9 +55,9 @@ fn row(out: &mut Markup, view: &View<'_>, search: &TrialSearch, probe: &ProbeFac
     }
     let is_found = search.found.is_some_and(|found| found.total_cmp(&probe.level).is_eq());
     let outcome = match &probe.broken_by {
-        Some(why) => format!("broke: {why}"),
-        None if is_found => "held; this load was found".to_owned(),
-        None => "held".to_owned(),
+        Some(why) => format!("failed: {why}"),
+        None if is_found => "met; the load that was found".to_owned(),
+        None => "met".to_owned(),
     };
     out.element("td", outcome).raw("</tr>");
 }

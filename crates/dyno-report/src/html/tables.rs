@@ -11,9 +11,8 @@ use crate::{field, format};
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Geometric mean over {} with its {} bounds: ± where they are as far above as below it, \
-         (low … high) where not. Percentage or ratio: the effect against the baseline; \
-         coloured where its verdict is better or worse.",
+        "Geometric mean over {}; ± or (low–high) is its {} CI. The second line of a cell is the effect \
+         against the baseline: ▲ better, ▼ worse, = no difference, ? inconclusive.",
         parts::repetitions(view),
         parts::confidence(view)
     );
@@ -58,7 +57,7 @@ fn by_step(out: &mut Markup, view: &View<'_>) {
     for metric in found.chain([Metric::Throughput, Metric::ResponseP95]) {
         table(out, view, metric);
     }
-    out.element("h3", "What a transaction costs");
+    out.element("h3", "Cost of a transaction");
     for metric in COSTS {
         table(out, view, metric);
     }
@@ -149,7 +148,8 @@ fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let dense = if findings.steps.len() > DENSE_FROM { " dense" } else { "" };
     out.raw(format_args!("<div class=\"scroll\"><table class=\"heat{dense}\"><caption>"));
     out.text(title(metric));
-    let direction = if words::is_more_better(metric) { "more is better" } else { "less is better" };
+    let direction =
+        if words::is_more_better(metric) { "higher is better" } else { "lower is better" };
     out.raw(format_args!(" <span>{direction}</span></caption><thead><tr><th>Variant</th>"));
     for step in &findings.steps {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{}</th>", escape(&step.name)));
@@ -182,18 +182,32 @@ fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metr
         None => ("", String::new()),
     };
     out.raw(format_args!("<td class=\"n {class}\"{style} title=\"{}\">", escape(&title)));
-    estimate_text(out, estimate, comparison);
+    estimate_text(out, view, estimate, comparison);
     out.raw("</td>");
 }
 
-fn estimate_text(out: &mut Markup, estimate: &Estimate, comparison: Option<&Comparison>) {
+fn estimate_text(
+    out: &mut Markup,
+    view: &View<'_>,
+    estimate: &Estimate,
+    comparison: Option<&Comparison>,
+) {
     let (value, spread) = format::value_and_spread(estimate);
     out.element("b", value);
     if !spread.is_empty() {
         let class = if spread.starts_with('(') { "range" } else { "" };
         out.raw(" ").classed("i", class, spread);
     }
-    out.element("small", parts::below(estimate, comparison));
+    let naked = if estimate.n == 1 { "n = 1, no CI" } else { "" };
+    let Some(comparison) = comparison else {
+        out.element("small", naked);
+        return;
+    };
+    // A sign beside the colour, and a word for those who see neither.
+    let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
+    let joint = if naked.is_empty() { "" } else { ", " };
+    out.raw("<small>").raw(parts::sign(comparison.verdict));
+    out.text(format!(" {effect}{joint}{naked}")).raw("</small>");
 }
 
 /// Says why a metric is nowhere, each reason once.
@@ -212,7 +226,7 @@ fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
     }
     let reason =
         if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
-    out.raw("<p class=\"absent\">").element("b", title(metric)).raw(" is absent. ");
+    out.raw("<p class=\"absent\">").element("b", title(metric)).raw(": not available. ");
     out.prose(&parts::sentence(&reason)).raw("</p>");
 }
 
@@ -230,7 +244,7 @@ fn outcomes(out: &mut Markup, view: &View<'_>) {
         && view.findings.cells.iter().all(|c| c.missed == 0 && c.retries == 0);
     if is_clean {
         if !names.is_empty() {
-            let text = "Every attempt committed; nothing was retried and no arrival was missed.";
+            let text = "Every attempt committed: no retries, no missed arrivals.";
             out.classed("p", "lead", text);
         }
         return;

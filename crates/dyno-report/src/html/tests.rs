@@ -132,6 +132,43 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
+fn the_first_screen_is_the_answer_a_picture_and_a_few_lines() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    let start = html.find("<section id=\"answer\">").unwrap();
+    let screen = &html[start..start + html[start..].find("<details").unwrap()];
+    assert!(screen.contains("<h2 class=\"headline") && screen.contains("class=\"picture\""));
+    for line in &findings.answer.lines {
+        assert!(screen.contains(&crate::markup::kept_together(line)), "{line}");
+    }
+    // What is not in the first lines is folded, not gone.
+    assert!(!screen.contains("badge") && html.contains(&findings.answer.details[0]));
+    assert!(!screen.contains(&findings.caveats[0].message));
+    // The picture says in words what it shows.
+    assert!(screen.contains("aria-label=\"Throughput by clients. MariaDB 11.8 · 1 client: "));
+    // Who does not see it may skip what is above.
+    assert!(html.find("href=\"#answer\">Skip to the answer").unwrap() < start);
+}
+
+#[test]
+fn a_sign_and_a_word_stand_beside_every_colour() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    let numbers = &html[html.find("<section id=\"numbers\">").unwrap()..];
+    let worse = &numbers[numbers.find("<td class=\"n worse\"").unwrap()..];
+    let cell = &worse[..worse.find("</td>").unwrap()];
+    assert!(cell.contains("▼</span><span class=\"sr\">worse</span>"), "{cell}");
+}
+
+#[test]
+fn one_number_has_one_style_on_the_whole_page() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    let body = &html[html.find("<main").unwrap()..html.rfind("<script>").unwrap()];
+    assert!(body.contains("41,000/s") && !body.contains("41.0k/s"));
+}
+
+#[test]
 fn the_answer_comes_before_the_evidence() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
@@ -160,7 +197,9 @@ fn what_could_not_be_measured_says_why() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
     assert!(
-        html.contains("Disk read per transaction</b> is absent. The server&#39;s files are on")
+        html.contains(
+            "Disk read per transaction</b>: not available. The server&#39;s files are on"
+        )
     );
     assert!(html.contains("the server ended while tables were populated"));
     assert!(html.contains("Disk full (/var/tmp)"));
@@ -171,8 +210,8 @@ fn what_could_not_be_measured_says_why() {
 fn one_trial_without_a_baseline_is_a_report_too() {
     let (findings, runs) = fixture::single();
     let html = render(&findings, &runs, MADE);
-    assert!(html.contains("Nothing is compared"));
-    assert!(html.contains("n = 1, no bounds"));
+    assert!(html.contains("No comparison: "));
+    assert!(html.contains("n = 1, no CI"));
     assert!(!html.contains("class=\"steps\""));
 }
 
@@ -235,8 +274,8 @@ fn values_that_are_no_numbers_are_left_out_of_charts() {
 fn stalls_and_changes_of_level_are_marked() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
-    assert!(html.contains("trial 2, 12 s: stall of 2 s, 81.0k transactions missing"));
-    assert!(html.contains("trial 2, 20 s: level changes from 41.0k/s to 38.0k/s"));
+    assert!(html.contains("trial 2, 12 s: stall of 2 s, 81,000 transactions missing"));
+    assert!(html.contains("trial 2, 20 s: level changes from 41,000/s to 38,000/s"));
 }
 
 #[test]
@@ -362,14 +401,14 @@ fn evidence_has_its_place() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
     for text in [
-        "nothing done for 1.4 s, 41.3k transactions missing",
+        "nothing done for 1.4 s, 41,300 transactions missing",
         "What moved first",
         "a process that did not run",
         "<code>cpupq</code>",
         "Run-off: the time after the load",
         "class=\"frontier\"",
-        "beaten by MariaDB 12.3, surely",
-        "The most load under a limit of response time",
+        "beaten by MariaDB 12.3<",
+        "Highest load within a response time limit",
         "dyno bench oltp_read_write --on mariadb",
         "Something that MySQL counts",
     ] {

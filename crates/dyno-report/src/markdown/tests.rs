@@ -103,8 +103,8 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     let mut findings = fixture::three_variants().0;
     fixture::make_large(&mut findings);
     let text = render(&findings);
-    assert!(text.contains("| 122 × | 26.5 … 557 × | ▲ better | 3 |"), "{text}");
-    assert!(text.contains("| 5.63k/s (1.2k … 26k) (n = 3) |"), "{text}");
+    assert!(text.contains("| 122× | 26.5–557× | ▲ better | 3 |"), "{text}");
+    assert!(text.contains("| 5,630/s (1,220–25,900) (n = 3) |"), "{text}");
 }
 
 #[test]
@@ -172,4 +172,13 @@ fn signs_are_escaped() {
     });
     check("at 10:30, version 8.0, xhttp", "at 10:30, version 8.0, xhttp");
     check("a\u{202e}b\u{9b}c", "a b c");
+}
+
+#[test]
+fn code_stays_code_and_hides_nothing() {
+    let check = |text: &str, expected: &str| assert_eq!(prose(text), expected);
+    check("use `generator_cpus` now", "use `generator_cpus` now");
+    check("a_b `c|d` <e>", "a\\_b `c|d` &lt;e&gt;");
+    check("one ` alone_", "one \\` alone\\_");
+    check("`a` and `b`", "`a` and `b`");
 }

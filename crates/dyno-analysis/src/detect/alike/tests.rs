@@ -185,7 +185,10 @@ fn data_that_fit_and_are_read_all_the_same() {
             read(run, variant, 2_500.0);
         }
     });
-    contains(&caveat.message, "a at 4 clients fits in cache (1.05 MB of data, 134 MB of cache) but did");
+    contains(
+        &caveat.message,
+        "a at 4 clients fits in cache (1.05 MB of data, 134 MB of cache) but did",
+    );
 }
 
 #[test]

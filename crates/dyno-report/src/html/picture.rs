@@ -1,0 +1,175 @@
+//! The picture of the first screen: throughput by load if the load varies, else the effects.
+
+use dyno_analysis::numbers::EffectStyle;
+use dyno_analysis::{Comparison, Estimate, Metric};
+
+use super::{loads, parts};
+use crate::chart::Frame;
+use crate::chart::marks::{Mark, MarksChart, Style};
+use crate::chart::rows::RowsChart;
+use crate::format::{self, Unit};
+use crate::markup::Markup;
+use crate::view::View;
+use crate::words;
+
+/// Most rows of a picture; with more steps than that, those of the last one are shown.
+const ROWS_MOST: usize = 16;
+
+/// Writes it; nothing where there is one value and nothing to compare it with.
+pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
+    let findings = view.findings;
+    let is_load = |step: &dyno_analysis::StepFacts| step.own.is_none() && step.search.is_none();
+    let metric = findings.steps.first().map_or(Metric::Throughput, |step| step.main_metric);
+    let is_by_load = findings.steps.len() > 1
+        && findings.steps.iter().all(|step| is_load(step) && step.main_metric == metric);
+    if is_by_load {
+        by_load(out, view, metric);
+        return;
+    }
+    let effects: Vec<&Comparison> =
+        view.places().filter_map(|(v, s)| view.main_comparison(v, s)).collect();
+    if effects.is_empty() { values(out, view, metric) } else { forest(out, view, effects) }
+}
+
+fn figure(out: &mut Markup, view: &View<'_>, (title, note): (&str, &str), svg: &str) {
+    out.raw("<div class=\"picture\"><div class=\"modes\" aria-hidden=\"true\">");
+    for variant in 0..view.findings.variants.len() {
+        let baseline = if parts::is_baseline(view, variant) { " (baseline)" } else { "" };
+        out.raw(format_args!("<span>{}{baseline}</span>", parts::name(view, variant)));
+    }
+    out.raw("</div>");
+    parts::figure(out, "", title, note, svg);
+    out.raw("</div>");
+}
+
+fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
+    Mark {
+        variant,
+        step,
+        value: estimate.value,
+        bounds: estimate.low.zip(estimate.high).filter(|b| b.0.is_finite() && b.1.is_finite()),
+        dots: estimate.values.clone(),
+        tip: parts::describe(view.variant(variant), view.step(step), estimate),
+    }
+}
+
+/// A line for each variant over the loads.
+fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
+    let marks: Vec<Mark> = view
+        .places()
+        .filter_map(|at| Some(mark(view, at, view.estimate(at.0, at.1, metric)?)))
+        .collect();
+    let Some(first) = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric)) else {
+        return;
+    };
+    let axis = loads::step_axis(view);
+    let title = format!("{} by {}", super::tables::title(metric), axis.name);
+    let note = format!("error bars: {} CI; dots: repetitions", parts::confidence(view));
+    let spoken: Vec<String> = marks.iter().map(|mark| mark.tip.clone()).collect();
+    let chart = MarksChart {
+        label: format!("{title}. {}", spoken.join("; ")),
+        steps: axis.labels,
+        places: axis.places,
+        marks,
+        unit: Unit::of(first),
+        style: Style::Lines,
+        is_log: false,
+        band: None,
+        curves: Vec::new(),
+        frame: Frame::new(640.0, 270.0),
+    };
+    figure(out, view, (&title, &note), &chart.svg());
+}
+
+/// The effects against the baseline, a row for each.
+fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
+    if effects.len() > ROWS_MOST {
+        let last = effects.iter().map(|c| c.step).max().unwrap_or(0);
+        effects.retain(|c| c.step == last);
+    }
+    let Some(first) = effects.first() else { return };
+    let is_one_step = effects.iter().all(|c| c.step == first.step);
+    let style = view.effect_style(first.metric);
+    let threshold = view.findings.threshold * 100.0;
+    let ratio = |percent: f64| match style {
+        EffectStyle::Ratio => format::as_ratio(percent),
+        EffectStyle::Percent => percent,
+    };
+    let row = |c: &&Comparison| {
+        let mut mark = mark(view, (c.variant, c.step), &c.relative);
+        mark.value = ratio(mark.value);
+        mark.bounds = mark.bounds.map(|(low, high)| (ratio(low), ratio(high)));
+        mark.dots.iter_mut().for_each(|dot| *dot = ratio(*dot));
+        let name = view.variant(c.variant);
+        let name = match is_one_step {
+            true => name.to_owned(),
+            false => format!("{name} · {}", view.step(c.step)),
+        };
+        (name, mark)
+    };
+    let is_log = style == EffectStyle::Ratio;
+    // Nothing at all has no place among ratios.
+    let shown = effects.iter().filter(|c| !is_log || ratio(c.relative.value) > 0.0);
+    let rows: Vec<(String, Mark)> = shown.map(row).collect();
+    let spoken: Vec<String> = effects
+        .iter()
+        .map(|c| {
+            let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
+            let (name, step) = (view.variant(c.variant), view.step(c.step));
+            let effect = style.show(c.relative.value);
+            format!("{name} at {step}: {effect}{interval}, {}", words::verdict(c.verdict))
+        })
+        .collect();
+    let at = if is_one_step && view.findings.steps.len() > 1 {
+        format!(" at {}", view.step(first.step))
+    } else {
+        String::new()
+    };
+    let baseline = loads::against(view);
+    let title = format!("{} {baseline}{at}", super::tables::title(first.metric));
+    let better = if first.metric.more_is_better() { "right" } else { "left" };
+    let scale = if is_log { ", log scale" } else { "" };
+    let note = format!(
+        "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: ± {}, too small to \
+         matter",
+        parts::confidence(view),
+        parts::threshold(view)
+    );
+    let most = ratio(threshold);
+    let band = if is_log { (1.0 / most, most) } else { (-threshold, threshold) };
+    let chart = RowsChart {
+        label: format!("{title}. {}", spoken.join("; ")),
+        rows,
+        unit: if is_log { Unit::Ratio } else { Unit::Effect },
+        is_log,
+        band: Some(band),
+        width: 640.0,
+    };
+    figure(out, view, (&title, &note), &chart.svg());
+}
+
+/// The values of several variants at one step, where nothing is compared.
+fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
+    let rows: Vec<(String, Mark)> = view
+        .places()
+        .filter(|(_, step)| *step == view.first_step())
+        .filter_map(|at| {
+            let estimate = view.estimate(at.0, at.1, metric)?;
+            Some((view.variant(at.0).to_owned(), mark(view, at, estimate)))
+        })
+        .collect();
+    let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric));
+    let Some(first) = first.filter(|_| rows.len() > 1) else { return };
+    let title = super::tables::title(metric);
+    let note = format!("lines: {} CI; dots: repetitions", parts::confidence(view));
+    let spoken: Vec<String> = rows.iter().map(|(_, mark)| mark.tip.clone()).collect();
+    let chart = RowsChart {
+        label: format!("{title}. {}", spoken.join("; ")),
+        rows,
+        unit: Unit::of(first),
+        is_log: false,
+        band: None,
+        width: 640.0,
+    };
+    figure(out, view, (&title, &note), &chart.svg());
+}
