@@ -174,7 +174,7 @@ impl Judged<'_> {
             told.push("the second run has no variants".to_owned());
         }
         let unlike = |variant: usize| {
-            let is_it = |u: &&crate::join::Unlike| u.variant == variant && self.is_namesake(u);
+            let is_it = |u: &&crate::join::Unlike| u.variant == variant && u.is_namesake;
             self.joined.unlike.iter().find(is_it)
         };
         for first in 0..n_first {
@@ -187,7 +187,7 @@ impl Judged<'_> {
         for variant in second.filter(|&v| variants[v].baseline.is_none()) {
             told.push(match unlike(variant) {
                 Some(unlike) => format!(
-                    "{} and {} do not do the same work ({})",
+                    "{} and {} do different work ({})",
                     self.name(unlike.other),
                     self.name(variant),
                     crate::words::list(&unlike.what),
@@ -196,11 +196,6 @@ impl Judged<'_> {
             });
         }
         told
-    }
-
-    /// Whether both have one name but for what joining has added.
-    fn is_namesake(&self, unlike: &crate::join::Unlike) -> bool {
-        self.name(unlike.variant).starts_with(&format!("{}, ", self.name(unlike.other)))
     }
 
     /// The metrics that are judged at a step, and whether it must be shown that they are no worse: the

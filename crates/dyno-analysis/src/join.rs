@@ -50,6 +50,8 @@ pub(crate) struct Unlike {
     pub(crate) other: usize,
     /// In what, with the namesake's level first: `workload oltp_read_only and oltp_point_select`.
     pub(crate) what: Vec<String>,
+    /// Whether the other one has its name in its own run.
+    pub(crate) is_namesake: bool,
 }
 
 /// A trial of a plan and, if it has ended, what came of it.
@@ -189,7 +191,8 @@ impl<'a> Joined<'a> {
         let index = self.variants.len();
         if let Some((other, theirs)) = nearest {
             let what = ours.workload_unlike(*theirs).iter().map(Difference::of_both).collect();
-            self.unlike.push(Unlike { variant: index, other: *other, what });
+            let is_namesake = namesake.is_some();
+            self.unlike.push(Unlike { variant: index, other: *other, what, is_namesake });
             self.unlike.retain(|unlike| !unlike.what.is_empty());
         }
         let mut taken = ours.variant().clone();
@@ -198,7 +201,15 @@ impl<'a> Joined<'a> {
         taken.baseline = namesake.filter(|it| is_compared && is_alike(it)).map(|(idx, _)| *idx);
         if let Some((namesake, theirs)) = namesake {
             let (differences, words) = telling_levels(ours, *theirs, kinship);
-            taken.name = self.free_name(&format!("{}, {words}", taken.name));
+            // Where two runs are compared, both sides say which run they are.
+            let is_run = differences.first().is_some_and(|d| d.factor == "run");
+            if kinship == Kinship::Against && is_run {
+                let name = format!("{} ({})", theirs.variant().name, kin::run_name(theirs.run));
+                if self.variants[*namesake].name == theirs.variant().name {
+                    self.variants[*namesake].name = self.free_name(&name);
+                }
+            }
+            taken.name = self.free_name(&format!("{} ({words})", taken.name));
             for difference in differences {
                 taken.levels.push(level(&difference.factor, &difference.ours));
                 self.add_level(*namesake, &difference.factor, &difference.theirs);

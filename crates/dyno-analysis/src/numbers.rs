@@ -11,6 +11,7 @@
 //! - What was measured keeps its trailing zeros (`4.00 ms`), what was given has none (`4 ms`).
 
 use crate::Estimate;
+use crate::findings::{NoBounds, WIDEST_BOUNDS};
 
 /// What a number counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,18 +281,14 @@ impl EffectStyle {
     }
 }
 
-/// An interval that spans more than this factor says only that nothing is known: its ends are not
-/// shown.
-pub const SPAN_MOST: f64 = 100.0;
-
-/// What is said of such an interval.
+/// What is said of an interval that spans more than [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";
 
 fn is_too_wide(estimate: &Estimate, low: f64, high: f64) -> bool {
     let of = |value: f64| if estimate.unit == "%" { as_ratio(value) } else { value };
     let (low, high) = (of(low), of(high));
     // Zero is a bound of its own kind: values that may be nothing span no factor.
-    low > 0.0 && high / low > SPAN_MOST
+    low > 0.0 && high / low > WIDEST_BOUNDS
 }
 
 /// The two values of an estimate from two repetitions. With two, an interval rests on a single
@@ -304,7 +301,7 @@ fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
 }
 
 /// The confidence interval of an estimate: `40,800–41,700/s`. Of two repetitions their values, and
-/// none where there is no interval; one that spans more than [`SPAN_MOST`] is said to be that wide.
+/// none where there is no interval; one that spans more than [`WIDEST_BOUNDS`] is said to be that wide.
 pub fn interval(estimate: &Estimate) -> Option<String> {
     match Unit::of(estimate) {
         Unit::Effect => EffectStyle::of([estimate]).interval(estimate),
@@ -315,6 +312,9 @@ pub fn interval(estimate: &Estimate) -> Option<String> {
 fn interval_with(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> Option<String> {
     if let Some((a, b)) = pair(estimate) {
         return Some(format!("{} and {}", show(a), show(b)));
+    }
+    if estimate.no_bounds == Some(NoBounds::TooWide) {
+        return Some(TOO_WIDE.to_owned());
     }
     let (low, high) = estimate.low.zip(estimate.high)?;
     if is_too_wide(estimate, low, high) {
@@ -378,6 +378,9 @@ fn spread(
     };
     if let Some((a, b)) = pair(estimate) {
         return format!("({} and {})", without_unit(show(a)), without_unit(show(b)));
+    }
+    if estimate.no_bounds == Some(NoBounds::TooWide) {
+        return format!("({TOO_WIDE})");
     }
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return String::new() };
     let (below, above) = ((estimate.value - low).max(0.0), (high - estimate.value).max(0.0));

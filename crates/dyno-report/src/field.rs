@@ -143,8 +143,8 @@ mod tests {
         let view = View::new(&findings);
         assert_eq!(mode(&view, (0, 0)), ", paced");
         let text = crate::terminal::render(&findings, 80, false);
-        assert!(text.contains("/s, no bounds, paced"), "{text}");
-        assert!(crate::markdown::render(&findings).contains("/s, no bounds, paced (n = 1)"));
+        assert!(text.contains("/s, no CI, paced"), "{text}");
+        assert!(crate::markdown::render(&findings).contains("/s, no CI, paced (n = 1)"));
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         let tables = tables(&View::new(&findings));
         assert_eq!(
             tables[0].rows[0][2..],
-            ["0.5 EUR", "0.0250 EUR, no bounds", "1"].map(str::to_owned)
+            ["0.5 EUR", "0.0250 EUR, no CI", "1"].map(str::to_owned)
         );
     }
 }

@@ -261,7 +261,7 @@ fn a_run_can_be_compared_with_another_of_the_same_thing() {
     second.folder = PathBuf::from("runs/second");
     let found = analyse_against(&first, &second, &Options::default());
     let names: Vec<&str> = found.variants.iter().map(|v| v.name.as_str()).collect();
-    assert_eq!(names, ["a", "b", "a, second", "b, second"]);
+    assert_eq!(names, ["a (first)", "b (first)", "a (second)", "b (second)"]);
     let baselines: Vec<Option<usize>> = found.variants.iter().map(|v| v.baseline).collect();
     assert_eq!(baselines, [None, Some(0), Some(0), Some(1)]);
     let verdict = |variant: usize| {

@@ -107,7 +107,7 @@ mod tests {
         let other = |run: &mut Run| {
             run.manifest.variants.iter_mut().for_each(|v| v.workload = "tpcb".to_owned());
         };
-        let found = check(kind, other, Some("a and a, tpcb: workload sysbench and tpcb"));
+        let found = check(kind, other, Some("a and a (tpcb): workload sysbench and tpcb"));
         let baselines: Vec<Option<usize>> = found.variants.iter().map(|v| v.baseline).collect();
         assert_eq!(baselines, [None, Some(0), None, Some(2)]);
         assert!(!found.answer.headline.contains("is fastest"), "{}", found.answer.headline);

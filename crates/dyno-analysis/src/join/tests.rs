@@ -56,9 +56,9 @@ fn what_is_the_same_is_one_variant() {
 #[test]
 fn another_filesystem_is_another_variant() {
     let change = |run: &mut Run| storage(run, "tmpfs", "tmpfs");
-    check(change, &["a", "a, tmpfs"], Some(("filesystem", "ext4", "tmpfs")));
+    check(change, &["a", "a (tmpfs)"], Some(("filesystem", "ext4", "tmpfs")));
     let change = |run: &mut Run| storage(run, "ext4", "/dev/vdb");
-    check(change, &["a", "a, /dev/vdb"], Some(("filesystem", "/dev/vda", "/dev/vdb")));
+    check(change, &["a", "a (/dev/vdb)"], Some(("filesystem", "/dev/vda", "/dev/vdb")));
 }
 
 #[test]
@@ -75,15 +75,15 @@ fn other_cpus_are_another_variant() {
     let change = |run: &mut Run| {
         run.manifest.design.insert("server_cpus".to_owned(), "0,1".to_owned());
     };
-    check(change, &["a", "a, server_cpus 0,1"], Some(("server_cpus", "all", "0,1")));
+    check(change, &["a", "a (server_cpus 0,1)"], Some(("server_cpus", "all", "0,1")));
 }
 
 #[test]
 fn other_times_are_another_variant() {
     let change = |run: &mut Run| run.manifest.steps[1].duration_s = 20.0;
-    check(change, &["a", "a, duration 20 s"], Some(("duration", "10 s", "20 s")));
+    check(change, &["a", "a (duration 20 s)"], Some(("duration", "10 s", "20 s")));
     let change = |run: &mut Run| run.manifest.steps[0].warm_up_s = 5.0;
-    check(change, &["a", "a, warm_up 5 s"], Some(("warm_up", "2 s", "5 s")));
+    check(change, &["a", "a (warm_up 5 s)"], Some(("warm_up", "2 s", "5 s")));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn several_differences_are_several_factors() {
         storage(run, "tmpfs", "tmpfs");
         run.manifest.steps[0].warm_up_s = 5.0;
     };
-    check(change, &["a", "a, tmpfs, warm_up 5 s"], Some(("warm_up", "2 s", "5 s")));
+    check(change, &["a", "a (tmpfs, warm_up 5 s)"], Some(("warm_up", "2 s", "5 s")));
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn another_option_is_another_workload_unless_a_study_varies_it() {
         let found = analyse(&runs, &Options::default());
         assert_eq!((found.variants[1].name.as_str(), found.variants[1].baseline), expected);
     };
-    check(false, ("a, rows 20", None));
-    check(true, ("a, second", Some(0)));
+    check(false, ("a (rows 20)", None));
+    check(true, ("a (second)", Some(0)));
     // What only one record tells, as of an option that is new, is no difference.
     let found = analyse_against(&two(|_| ())[0], &two(rows("20", false))[1], &Options::default());
     assert_eq!(found.variants[1].baseline, Some(0));
@@ -145,10 +145,10 @@ fn one_runs_steps_keep_the_order_of_its_study() {
 fn a_comparison_says_what_else_differs() {
     let [first, second] = two(|run| storage(run, "tmpfs", "tmpfs"));
     let found = analyse_against(&first, &second, &Options::default());
-    assert_eq!(names(&found), ["a", "a, second, tmpfs"]);
+    assert_eq!(names(&found), ["a (first)", "a (second, tmpfs)"]);
     let [first, second] = two(|_| ());
     let found = analyse_against(&first, &second, &Options::default());
-    assert_eq!(names(&found), ["a", "a, second"]);
+    assert_eq!(names(&found), ["a (first)", "a (second)"]);
 }
 
 #[test]

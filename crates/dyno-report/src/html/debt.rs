@@ -95,8 +95,8 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         "p",
         "quiet",
         format!(
-            "Means over n repetitions with {} confidence intervals below. Debt grew or shrank if the \
-             interval of its slope excludes zero; if it includes zero, the trend is undecided.",
+            "Means over n repetitions, below them their {} CIs. Deferred work grew or shrank if the CI \
+             of its slope excludes zero; otherwise that is undecided.",
             parts::confidence(view)
         ),
     );

@@ -263,7 +263,10 @@ mod tests {
             assert!(html.contains(text), "no {text} in {html}");
         }
         // 20 inserts of 50 rows, and 70 queries, in each second; nothing was deleted.
-        assert!(html.contains("<td class=\"n\">1k/s</td>") || html.contains("1.00k/s"), "{html}");
+        assert!(
+            html.contains("<td class=\"n\">1,000/s</td>") || html.contains("1,000/s"),
+            "{html}"
+        );
         assert!(html.contains("70/s") && !html.contains("Delete rate"));
         assert!(html.contains("0 of 120"), "40 seconds of three repetitions: {html}");
     }

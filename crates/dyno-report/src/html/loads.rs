@@ -436,7 +436,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
             escape(view.variant(group.baseline))
         ));
         out.element("td", words::group(group.group));
-        let bounds = format::bounds(&group.relative).unwrap_or_else(|| "no bounds".to_owned());
+        let bounds = format::bounds(&group.relative).unwrap_or_else(|| "no CI".to_owned());
         out.raw(format_args!(
             "<td class=\"n\" data-of=\"Throughput\"><b>{}</b><small>{}, n = {}</small></td><td class=\"strip\">{}</td>\
              <td>{}</td></tr>",

@@ -165,7 +165,7 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
     if wall <= 0.0 && workers == 0 {
         return;
     }
-    open_facts(out, "What measuring took");
+    open_facts(out, "Cost of measuring");
     if wall > 0.0 {
         let share = Unit::Percent.tick(cpu / wall * 100.0);
         fact(out, "probes", &format!("{share} of one CPU"));
@@ -284,8 +284,8 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
         "lead",
         format!(
             "From {} to {} repetitions, with {looks} at most; {saved} of the plan were not needed. \
-             Bounds are those of all looks together: {each} at each before the end, so that they \
-             hold {} whenever a variant was stopped.",
+             CIs account for all looks: {each} at each look before the end, so that they hold {} \
+             whenever a variant was stopped.",
             facts.repetitions_min,
             facts.repetitions_max,
             parts::confidence(view)
@@ -401,10 +401,8 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
 }
 
 fn deeper(out: &mut Markup, runs: &[Run]) {
-    out.element("h3", "Do it again, look deeper");
-    out.raw(
-        "<ul><li>Save the study file above as <code>study.toml</code> and call <code>dyno run ",
-    );
+    out.element("h3", "Run it again, look deeper");
+    out.raw("<ul><li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
     out.raw("study.toml</code>. With the same seed the trials come in the same order.</li>");
     for run in runs {
         out.raw("<li>The record is in ");
@@ -425,25 +423,25 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
     let confidence = parts::confidence(view);
     let threshold = parts::threshold(view);
     let bounds = format!(
-        "The two ends of a {confidence} confidence interval of the geometric mean over repetitions \
-         (Student's t of the logarithms). The \
-         repetition is what is counted (n), never the second and never the transaction."
+        "The {confidence} confidence interval of the geometric mean over repetitions (Student's t of \
+         the logarithms). n counts repetitions, never seconds or transactions. Of two repetitions \
+         both values are shown instead."
     );
     let verdict = format!(
-        "Better or worse: by more than chance explains. No difference: all of the bounds lie within \
-         ± {threshold}. Inconclusive: the data do not decide."
+        "Better or worse: by more than noise explains. No difference: the whole CI lies within \
+         ± {threshold}. Inconclusive: not enough evidence for either."
     );
     let words: [(&str, &str); 12] = [
         ("throughput", "Committed transactions per second of the measure phase."),
-        ("response time", "done − due: what a user waited. Under closed load due = sent."),
-        ("service time", "done − sent: what the server took."),
+        ("response time", "done − due: how long a user waited. Under closed load, due = sent."),
+        ("service time", "done − sent: how long the server took."),
         ("lag", "sent − due: how late the load generator was."),
         (
             "p95",
-            "Of committed transactions, 95 % took at most this long. From histograms merged over \
-                 kinds, never an average of percentiles.",
+            "95 % of the committed transactions took at most this long. From merged histograms, never \
+             an average of percentiles.",
         ),
-        ("bounds", &bounds),
+        ("CI", &bounds),
         (
             "effect",
             "relative = 100 % × (variant ÷ baseline − 1), absolute = variant − baseline; \
@@ -451,12 +449,12 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
         ),
         (
             "p",
-            "How often chance alone would give an effect at least this large, if there were none: \
-             Student's t of the logarithms, corrected for the number of comparisons (Holm). \
-             findings.json has a permutation test beside it.",
+            "How often noise alone would show an effect at least this large: Student's t of the \
+             logarithms, corrected for the number of comparisons (Holm). findings.json also has a \
+             permutation test.",
         ),
         ("verdict", &verdict),
-        ("per transaction", "What was used in the measure phase ÷ transactions committed in it."),
+        ("per transaction", "Use during the measure phase ÷ transactions committed in it."),
         ("missed arrival", "A transaction that was due and never sent."),
         (
             "µs, ms; kB, MB",

@@ -102,9 +102,9 @@ pub(crate) fn badge(verdict: Verdict) -> String {
 /// A verdict as a sign, with its word for screen readers.
 pub(crate) fn sign(verdict: Verdict) -> String {
     format!(
-        "<span aria-hidden=\"true\">{}</span><span class=\"sr\">{}</span>",
-        words::verdict_sign(verdict),
-        words::verdict(verdict)
+        "<span role=\"img\" aria-label=\"{}\">{}</span>",
+        words::verdict(verdict),
+        words::verdict_sign(verdict)
     )
 }
 

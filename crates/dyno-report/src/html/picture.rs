@@ -15,6 +15,9 @@ use crate::words;
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
 
+/// Most values that a picture's label reads out; the tables have them all.
+const SPOKEN_MOST: usize = 40;
+
 /// Writes it; nothing where there is one value and nothing to compare it with.
 pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
     let findings = view.findings;
@@ -31,13 +34,8 @@ pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
     if effects.is_empty() { values(out, view, metric) } else { forest(out, view, effects) }
 }
 
-fn figure(out: &mut Markup, view: &View<'_>, (title, note): (&str, &str), svg: &str) {
-    out.raw("<div class=\"picture\"><div class=\"modes\" aria-hidden=\"true\">");
-    for variant in 0..view.findings.variants.len() {
-        let baseline = if parts::is_baseline(view, variant) { " (baseline)" } else { "" };
-        out.raw(format_args!("<span>{}{baseline}</span>", parts::name(view, variant)));
-    }
-    out.raw("</div>");
+fn figure(out: &mut Markup, (title, note): (&str, &str), svg: &str) {
+    out.raw("<div class=\"picture\">");
     parts::figure(out, "", title, note, svg);
     out.raw("</div>");
 }
@@ -65,7 +63,9 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let axis = loads::step_axis(view);
     let title = format!("{} by {}", super::tables::title(metric), axis.name);
     let note = format!("error bars: {} CI; dots: repetitions", parts::confidence(view));
-    let spoken: Vec<String> = marks.iter().map(|mark| mark.tip.clone()).collect();
+    let spoken: Vec<String> = marks.iter().take(SPOKEN_MOST).map(|mark| mark.tip.clone()).collect();
+    let frame = Frame::new(640.0, 270.0);
+    let legend = view.legend(frame.width);
     let chart = MarksChart {
         label: format!("{title}. {}", spoken.join("; ")),
         steps: axis.labels,
@@ -76,9 +76,10 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
         is_log: false,
         band: None,
         curves: Vec::new(),
-        frame: Frame::new(640.0, 270.0),
+        frame: legend.fit(frame),
+        legend,
     };
-    figure(out, view, (&title, &note), &chart.svg());
+    figure(out, (&title, &note), &chart.svg());
 }
 
 /// The effects against the baseline, a row for each.
@@ -145,7 +146,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         band: Some(band),
         width: 640.0,
     };
-    figure(out, view, (&title, &note), &chart.svg());
+    figure(out, (&title, &note), &chart.svg());
 }
 
 /// The values of several variants at one step, where nothing is compared.
@@ -171,5 +172,5 @@ fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
         band: None,
         width: 640.0,
     };
-    figure(out, view, (&title, &note), &chart.svg());
+    figure(out, (&title, &note), &chart.svg());
 }

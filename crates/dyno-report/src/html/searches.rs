@@ -55,9 +55,9 @@ fn row(out: &mut Markup, view: &View<'_>, search: &TrialSearch, probe: &ProbeFac
     }
     let is_found = search.found.is_some_and(|found| found.total_cmp(&probe.level).is_eq());
     let outcome = match &probe.broken_by {
-        Some(why) => format!("failed: {why}"),
-        None if is_found => "met; the load that was found".to_owned(),
-        None => "met".to_owned(),
+        Some(why) => format!("broke: {why}"),
+        None if is_found => "held; the load that was found".to_owned(),
+        None => "held".to_owned(),
     };
     out.element("td", outcome).raw("</tr>");
 }

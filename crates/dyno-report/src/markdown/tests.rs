@@ -14,30 +14,30 @@ fn three_variants() {
 
         - MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5 steps; p95 response time falls in step.
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
-        - 64 clients are not decided: the bounds are wider than the effect. About 9 repetitions would decide it.
+        - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
-        > **Caveat, simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
+        > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
-        > **Caveat, the load generator was the limit.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
+        > **Caveat: load generator possibly the bottleneck.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
         >
-        > **Caveat, trials are missing.** 1 of 9 trials failed. \`dyno run\` on the same folder tries again what is missing.
+        > **Caveat: missing trials.** 1 of 9 trials failed. `dyno run` on the same folder tries again what is missing.
 
-        Effects against the baseline with 95 % bounds; less than 3 % does not matter.
+        Effects against the baseline with 95 % CIs; less than 3 % is too small to matter.
 
-        | variant | step | throughput | bounds | verdict | n | p95 response time | bounds | verdict | n |
+        | variant | step | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
-        | MariaDB 12.3 | 1 client | +7.6 % | +5.1 … +10.0 % | ▲ better | 3 | −7.1 % | −9.6 … −4.7 % | ▲ better | 3 |
-        | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 … +12.0 % | ▲ better | 3 | −8.1 % | −11.2 … −5.0 % | ▲ better | 3 |
-        | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 … +12.3 % | ▲ better | 3 | −9.6 % | −12.9 … −6.3 % | ▲ better | 3 |
-        | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 … +11.8 % | ▲ better | 3 | −8.9 % | −10.9 … −6.9 % | ▲ better | 3 |
-        | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 … +16.8 % | ? inconclusive | 3 | −8.2 % | −16.6 … +0.2 % | ? inconclusive | 3 |
-        | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 … −6.8 % | ▼ worse | 3 | +12.7 % | +10.4 … +14.9 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 … −6.6 % | ▼ worse | 3 | +8.0 % | +5.6 … +10.4 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 … −6.6 % | ▼ worse | 3 | +8.1 % | +5.6 … +10.5 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 … −5.6 % | ▼ worse | 3 | +12.4 % | +9.1 … +15.7 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 … −1.1 % | ▼ worse | 3 | +10.9 % | +2.6 … +19.3 % | ▼ worse | 3 |
+        | MariaDB 12.3 | 1 client | +7.6 % | +5.1 to +10.0 % | ▲ better | 3 | −7.1 % | −9.6 to −4.7 % | ▲ better | 3 |
+        | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 to +12.0 % | ▲ better | 3 | −8.1 % | −11.2 to −5.0 % | ▲ better | 3 |
+        | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 to +12.3 % | ▲ better | 3 | −9.6 % | −12.9 to −6.3 % | ▲ better | 3 |
+        | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 to +11.8 % | ▲ better | 3 | −8.9 % | −10.9 to −6.9 % | ▲ better | 3 |
+        | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 to +16.8 % | ? inconclusive | 3 | −8.2 % | −16.6 to +0.2 % | ? inconclusive | 3 |
+        | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 to −6.8 % | ▼ worse | 3 | +12.7 % | +10.4 to +14.9 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 to −6.6 % | ▼ worse | 3 | +8.0 % | +5.6 to +10.4 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 to −6.6 % | ▼ worse | 3 | +8.1 % | +5.6 to +10.5 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 to −5.6 % | ▼ worse | 3 | +12.4 % | +9.1 to +15.7 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 to −1.1 % | ▼ worse | 3 | +10.9 % | +2.6 to +19.3 % | ▼ worse | 3 |
 
-        Cost of the work, with 95 % bounds:
+        Cost of the work, with 95 % CIs:
 
         | variant | step | an hour | a million transactions | n |
         |---|---|---:|---:|---:|
@@ -57,13 +57,13 @@ fn three_variants() {
         | MariaDB 12.3, 4k pages | 16 clients | 1.8 USD | 0.0150 USD ± 0.00036 | 3 |
         | MariaDB 12.3, 4k pages | 64 clients | 1.8 USD | 0.0135 USD ± 0.00032 | 3 |
 
-        | throughput, with 95 % bounds | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        | throughput, with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
-        | MariaDB 11.8 | 5.24k/s ± 94 (n = 3) | 16.9k/s ± 300 (n = 3) | 26.7k/s ± 480 (n = 3) | 36.7k/s ± 660 (n = 3) | 41.0k/s ± 740 (n = 3) |
-        | MariaDB 12.3 | 5.63k/s ± 100 (n = 3) | 18.4k/s ± 330 (n = 3) | 29.1k/s ± 520 (n = 3) | 40.2k/s ± 720 (n = 3) | 44.4k/s ± 800 (n = 3) |
-        | MariaDB 12.3, 4k pages | 4.77k/s ± 85 (n = 3) | 15.4k/s ± 280 (n = 3) | 24.3k/s ± 440 (n = 3) | 33.4k/s ± 600 (n = 3) | 37.1k/s ± 670 (n = 3) |
+        | MariaDB 11.8 | 5,240/s ± 94 (n = 3) | 16,900/s ± 300 (n = 3) | 26,700/s ± 480 (n = 3) | 36,700/s ± 660 (n = 3) | 41,000/s ± 740 (n = 3) |
+        | MariaDB 12.3 | 5,630/s ± 100 (n = 3) | 18,400/s ± 330 (n = 3) | 29,100/s ± 520 (n = 3) | 40,200/s ± 720 (n = 3) | 44,400/s ± 800 (n = 3) |
+        | MariaDB 12.3, 4k pages | 4,770/s ± 85 (n = 3) | 15,400/s ± 280 (n = 3) | 24,300/s ± 440 (n = 3) | 33,400/s ± 600 (n = 3) | 37,100/s ± 670 (n = 3) |
 
-        | p95 response time, with 95 % bounds | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        | p95 response time, with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
         | MariaDB 11.8 | 400 µs ± 15 µs (n = 3) | 500 µs ± 18 µs (n = 3) | 637 µs ± 23 µs (n = 3) | 906 µs ± 33 µs (n = 3) | 3.28 ms ± 120 µs (n = 3) |
         | MariaDB 12.3 | 371 µs ± 13 µs (n = 3) | 460 µs ± 16 µs (n = 3) | 575 µs ± 21 µs (n = 3) | 825 µs ± 30 µs (n = 3) | 3.01 ms ± 110 µs (n = 3) |
@@ -71,12 +71,18 @@ fn three_variants() {
 
         - Trial 7 (MariaDB 12.3, 4k pages, repetition 3) failed: the server ended while tables were populated
 
+        <details><summary>Every comparison in words</summary>
+
+        - MariaDB 12.3 against MariaDB 11.8: better at 4 of 5 loads.
+
+        </details>
+
         <details><summary>Settings that differ</summary>
 
         | setting | MariaDB 11.8 | MariaDB 12.3 | MariaDB 12.3, 4k pages |
         |---|---|---|---|
         | innodb\_page\_size | 16384 | 16384 | 4096 |
-        | innodb\_snapshot\_isolation | has none | ON | ON |
+        | innodb\_snapshot\_isolation | not set | ON | ON |
 
         </details>
 
@@ -85,14 +91,14 @@ fn three_variants() {
         | fact | value |
         |---|---|
         | CPUs | 8 |
-        | clock\_source | tsc |
         | cpu.model | AMD EPYC 7763 64-Core Processor |
         | filesystem | ext4 (rw,noatime) |
-        | governor | performance |
         | kernel | Linux 6.12.48 |
         | MariaDB 11.8 | MariaDB 11.8.2-log, compiled from source; every commit is synced |
         | MariaDB 12.3 | MariaDB 12.3.2-log, compiled from source; every commit is synced |
         | MariaDB 12.3, 4k pages | MariaDB 12.3, 4k pages.2-log, compiled from source; every commit is synced |
+
+        2 more facts of the machine in the report.
 
         </details>
     "#]].assert_eq(&render(&fixture::three_variants().0));
@@ -104,7 +110,7 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     fixture::make_large(&mut findings);
     let text = render(&findings);
     assert!(text.contains("| 122× | 26.5–557× | ▲ better | 3 |"), "{text}");
-    assert!(text.contains("| 5,630/s (1,220–25,900) (n = 3) |"), "{text}");
+    assert!(text.contains("| 5,630/s (1,210–26,100) (n = 3) |"), "{text}");
 }
 
 #[test]
@@ -114,31 +120,31 @@ fn one_repetition_of_one_variant() {
 
         **PostgreSQL 18 commits 26.9k transactions per second with 8 clients, measured once.**
 
-        - With one repetition there are no bounds.
+        - One repetition has no confidence interval.
 
-        > **Caveat, simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
+        > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
-        > **Caveat, too few repetitions.** Each variant was measured once; chance cannot be told from effect. Set \`repetitions = 3\` or more in the study.
+        > **Caveat: too few repetitions.** Each variant was measured once; chance cannot be told from effect. Set `repetitions = 3` or more in the study.
 
-        | throughput, with 95 % bounds | 8 clients |
+        | throughput, with 95 % CIs | 8 clients |
         |---|---:|
-        | PostgreSQL 18 | 27.0k/s, no bounds (n = 1) |
+        | PostgreSQL 18 | 27,000/s, no CI (n = 1) |
 
-        | p95 response time, with 95 % bounds | 8 clients |
+        | p95 response time, with 95 % CIs | 8 clients |
         |---|---:|
-        | PostgreSQL 18 | 647 µs, no bounds (n = 1) |
+        | PostgreSQL 18 | 647 µs, no CI (n = 1) |
 
         <details><summary>Environment</summary>
 
         | fact | value |
         |---|---|
         | CPUs | 8 |
-        | clock\_source | tsc |
         | cpu.model | AMD EPYC 7763 64-Core Processor |
         | filesystem | ext4 (rw,noatime) |
-        | governor | performance |
         | kernel | Linux 6.12.48 |
-        | PostgreSQL 18 | PostgreSQL 18.2-log, compiled from source; every commit is synced |
+        | all servers | PostgreSQL 18.2-log, compiled from source; every commit is synced |
+
+        2 more facts of the machine in the report.
 
         </details>
     "#]].assert_eq(&render(&fixture::single().0));

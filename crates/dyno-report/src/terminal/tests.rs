@@ -25,26 +25,26 @@ fn three_variants() {
               MariaDB 12.3 commits between 7.1 % and 11.2 % more transactions per second at 4 of 5
               steps; p95 response time falls in step.
               With 4k pages throughput is lower by about 9 % at every step that was decided.
-              64 clients are not decided: the bounds are wider than the effect. About 9 repetitions
-              would decide it.
+              64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would
+              be needed to decide.
 
-            n: repetitions; ± and ( … ): 95 % bounds
-            variant                 step        n     throughput        effect  verdict
-            MariaDB 11.8            1 client    3   5.24k/s ± 94
-                                    4 clients   3  16.9k/s ± 300
-                                    8 clients   3  26.7k/s ± 480
-                                    16 clients  3  36.7k/s ± 660
-                                    64 clients  3  41.0k/s ± 740
-            MariaDB 12.3            1 client    3  5.63k/s ± 100  +7.6 % ± 2.4  ▲ better
-                                    4 clients   3  18.4k/s ± 330  +8.8 % ± 3.1  ▲ better
-                                    8 clients   3  29.1k/s ± 520  +9.0 % ± 3.3  ▲ better
-                                    16 clients  3  40.2k/s ± 720  +9.8 % ± 2.0  ▲ better
-                                    64 clients  3  44.4k/s ± 800  +8.4 % ± 8.4  ? inconclusive
-            MariaDB 12.3, 4k pages  1 client    3   4.77k/s ± 85  −9.0 % ± 2.2  ▼ worse
-                                    4 clients   3  15.4k/s ± 280  −9.0 % ± 2.4  ▼ worse
-                                    8 clients   3  24.3k/s ± 440  −9.0 % ± 2.5  ▼ worse
-                                    16 clients  3  33.4k/s ± 600  −8.9 % ± 3.3  ▼ worse
-                                    64 clients  3  37.1k/s ± 670  −9.4 % ± 8.3  ▼ worse
+            n: repetitions; ± or (low–high): 95 % CI
+            variant                 step        n      throughput        effect  verdict
+            MariaDB 11.8            1 client    3    5,240/s ± 94
+                                    4 clients   3  16,900/s ± 300
+                                    8 clients   3  26,700/s ± 480
+                                    16 clients  3  36,700/s ± 660
+                                    64 clients  3  41,000/s ± 740
+            MariaDB 12.3            1 client    3   5,630/s ± 100  +7.6 % ± 2.4  ▲ better
+                                    4 clients   3  18,400/s ± 330  +8.8 % ± 3.1  ▲ better
+                                    8 clients   3  29,100/s ± 520  +9.0 % ± 3.3  ▲ better
+                                    16 clients  3  40,200/s ± 720  +9.8 % ± 2.0  ▲ better
+                                    64 clients  3  44,400/s ± 800  +8.4 % ± 8.4  ? inconclusive
+            MariaDB 12.3, 4k pages  1 client    3    4,770/s ± 85  −9.0 % ± 2.2  ▼ worse
+                                    4 clients   3  15,400/s ± 280  −9.0 % ± 2.4  ▼ worse
+                                    8 clients   3  24,300/s ± 440  −9.0 % ± 2.5  ▼ worse
+                                    16 clients  3  33,400/s ± 600  −8.9 % ± 3.3  ▼ worse
+                                    64 clients  3  37,100/s ± 670  −9.4 % ± 8.3  ▼ worse
 
             variant                 step        n  p95 response time
             MariaDB 11.8            1 client    3     400 µs ± 15 µs
@@ -81,15 +81,15 @@ fn three_variants() {
                                     16 clients  1.8 USD    0.0150 USD ± 0.00036  3
                                     64 clients  1.8 USD    0.0135 USD ± 0.00032  3
 
-            Caveat, simulated: The server was simulated: no database was measured.
+            Caveat (simulated): The server was simulated: no database was measured.
               Use this report to see what a report looks like, and for nothing else.
 
-            Caveat, the load generator was the limit: The busiest worker of the load generator used 83 %
-            of a CPU.
+            Caveat (load generator possibly the bottleneck): The busiest worker of the load generator
+            used 83 % of a CPU.
               Give the generator more CPUs, or put it on a host of its own; what is measured here may be
               the generator.
 
-            Caveat, trials are missing: 1 of 9 trials failed.
+            Caveat (missing trials): 1 of 9 trials failed.
               `dyno run` on the same folder tries again what is missing.
 
             Trial 7 failed: the server ended while tables were populated
@@ -106,22 +106,19 @@ fn one_repetition_of_one_variant() {
             How fast is PostgreSQL 18 with 8 clients?
             PostgreSQL 18 commits 26.9k transactions per second with 8
             clients, measured once.
-              With one repetition there are no bounds.
+              One repetition has no confidence interval.
 
-            n: repetitions; ± and ( … ): 95 % bounds
-            variant        step       n          throughput
-            PostgreSQL 18  8 clients  1  27.0k/s, no bounds
+            n: repetitions; ± or (low–high): 95 % CI
+            variant        step       n       throughput            p95
+            PostgreSQL 18  8 clients  1  27,000/s, no CI  647 µs, no CI
 
-            variant        step       n  p95 response time
-            PostgreSQL 18  8 clients  1  647 µs, no bounds
-
-            Caveat, simulated: The server was simulated: no database was
-            measured.
+            Caveat (simulated): The server was simulated: no database
+            was measured.
               Use this report to see what a report looks like, and for
               nothing else.
 
-            Caveat, too few repetitions: Each variant was measured once;
-            chance cannot be told from effect.
+            Caveat (too few repetitions): Each variant was measured
+            once; chance cannot be told from effect.
               Set `repetitions = 3` or more in the study.
         "#]],
     );
@@ -133,7 +130,7 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     fixture::make_large(&mut findings);
     let text = render(&findings, 92, false);
     let line = text.lines().find(|line| line.starts_with("MariaDB 12.3  ")).unwrap();
-    assert!(line.contains("5,630/s (1,220–25,900)"), "{line}");
+    assert!(line.contains("5,630/s (1,210–26,100)"), "{line}");
     assert!(line.contains("122× (26.5–557)  ▲ better"), "{line}");
 }
 

@@ -246,7 +246,7 @@ fn caveats_told(caveats: &Value) -> String {
 /// The result of a workload with steps of its own: a line for each step.
 fn steps_told(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
-        "{} on {} (n = 1 trial, no bounds)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
+        "{} on {} (one trial, no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
         "step",
@@ -297,7 +297,7 @@ fn failures(outcomes: &Value) -> String {
 fn summary(result: &Value) -> String {
     let number = |pointer: &str| result.pointer(pointer).and_then(Value::as_f64);
     let fixed = |pointer: &str, digits: usize| {
-        number(pointer).map_or("not known".to_owned(), |value| format!("{value:.digits$}"))
+        number(pointer).map_or("unknown".to_owned(), |value| format!("{value:.digits$}"))
     };
     let percent = |pointer: &str| match number(pointer) {
         Some(share) => format!("{:.0} %", share * 100.0),
@@ -309,15 +309,14 @@ fn summary(result: &Value) -> String {
                 Some(true) => ", by a calibration that other processes disturbed",
                 _ => "",
             };
-            format!("{:.0} % of what it can do here{disturbed}", share * 100.0)
+            format!("{:.0} % of its calibrated maximum{disturbed}", share * 100.0)
         }
         None => no_headroom(&result["generator"]["share_of_calibrated_absent_because"]),
     };
     let failures = failures(&result["outcomes"]);
     format!(
         "{} on {}\n\
-         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, n = 1 \
-         trial, no bounds)\n\
+         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, one trial, no CI)\n\
          {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
@@ -341,7 +340,7 @@ fn summary(result: &Value) -> String {
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),
         number("/server/cpu_us_per_statement")
-            .map_or("not known".to_owned(), |us| format!("{us:.2} µs")),
+            .map_or("unknown".to_owned(), |us| format!("{us:.2} µs")),
         percent("/generator/busiest_worker"),
         audit(&result["audit"]),
     )
@@ -376,12 +375,12 @@ fn new_orders(step: &Value, options: &BTreeMap<String, String>, planned: &StepRe
 fn new_orders_line(new_orders: &Value) -> String {
     let rate = new_orders["per_minute"].as_f64();
     let name = match new_orders["name"].as_str() {
-        Some("tpmC") => "tpmC, in no audit of the TPC",
+        Some("tpmC") => "tpmC, not audited by the TPC",
         other => other.unwrap_or_default(),
     };
     let mode = new_orders["mode"].as_str().unwrap_or_default();
     rate.map_or(String::new(), |rate| {
-        format!("new-orders      {rate:.0} a minute ({name}, {mode}; n = 1 trial, no bounds)\n")
+        format!("new-orders      {rate:.0} a minute ({name}, {mode}; one trial, no CI)\n")
     })
 }
 
@@ -432,7 +431,7 @@ fn audit(rows: &Value) -> String {
     let n = rows.len() - n_undecided;
     let undecided = match n_undecided {
         0 => String::new(),
-        some => format!(" ({some} more: too small a sample to tell)"),
+        some => format!(" ({some} more: sample too small to decide)"),
     };
     format!("{} of {n} passed{undecided}{}", n - failed.len(), failed.concat())
 }

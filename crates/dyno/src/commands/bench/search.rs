@@ -212,9 +212,7 @@ fn sentence(search: &Value, is_rate: bool) -> String {
         Some(false) => "; the search did not settle: probes contradicted each other",
         _ => "",
     };
-    format!(
-        "{what} with {limit}: {answer} (precision {precision} %, n = 1 trial, no bounds){unsettled}"
-    )
+    format!("{what} with {limit}: {answer} (precision {precision} %; one trial, no CI){unsettled}")
 }
 
 /// What the probes of a search say that was stopped.
