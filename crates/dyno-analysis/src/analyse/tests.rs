@@ -242,7 +242,7 @@ fn another_machine_or_version_is_another_variant() {
     let mut elsewhere = first.clone();
     elsewhere.manifest.environment.machine = "cloud".to_owned();
     let found = analyse(&[first.clone(), elsewhere], &Options::default());
-    assert_eq!(found.variants[1].name, "a, cloud");
+    assert_eq!(found.variants[1].name, "a (cloud)");
     let last = found.variants[1].levels.last().expect("a further level");
     assert_eq!(last, &("machine".to_owned(), "cloud".to_owned()));
     assert_eq!(found.variants[1].baseline, Some(0));

@@ -145,7 +145,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
     });
     contains(&caveat.message, "5 of 150000, all at the end of the measurement");
     contains(&caveat.advice, "They are 1 ms worth of this rate and less than 1 % of all");
-    contains(&caveat.advice, "no sign that the rate is more than it can serve");
+    contains(&caveat.advice, "no sign that the rate is too high");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {
         let mut run = sound();
@@ -218,7 +218,7 @@ fn a_measurement_too_short_for_its_quantile() {
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
     contains(&caveats[0].message, "The p99.9 response time rests on few observations");
-    contains(&caveats[0].message, "with 5000 transactions has only about 5 beyond it.");
+    contains(&caveats[0].message, "with 5000 transactions has only about 5 slower than it.");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
 }

@@ -42,7 +42,7 @@ fn what_is_sound_is_judged_by_its_verdicts() {
     assert_eq!(gate(1.0, |_, _| ()), Gate::NoWorse);
     let Gate::Worse(reasons) = gate(0.5, |_, _| ()) else { panic!("half the speed is worse") };
     assert_eq!(reasons.len(), 4, "throughput and p95 at two steps: {reasons:?}");
-    assert_eq!(reasons[0], "throughput of a (second) at 1 client (50 % worse)");
+    assert_eq!(reasons[0], "throughput of a (second) at 1 client (50.0 % worse)");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn unlike_durability_says_nothing_unless_it_is_the_question() {
 
 #[test]
 fn unlike_workloads_say_nothing() {
-    check_invalid(|run| run.manifest.variants[0].workload = "tpcb".to_owned(), "the same work");
+    check_invalid(|run| run.manifest.variants[0].workload = "tpcb".to_owned(), "different work");
 }
 
 #[test]

@@ -316,7 +316,8 @@ fn summary(result: &Value) -> String {
     let failures = failures(&result["outcomes"]);
     format!(
         "{} on {}\n\
-         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, one trial, no CI)\n\
+         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, one \
+         trial, no CI)\n\
          {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
