@@ -15,6 +15,16 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
     ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
     ("plan", &[("dyno plan study.toml", "its trials, their time and disk")]),
     (
+        "gate",
+        &[
+            (
+                "dyno gate old/bin new/bin --on mariadb --workload oltp_read_write",
+                "two builds in the same blocks",
+            ),
+            ("dyno gate before after --study study.toml", "two databases of a study"),
+        ],
+    ),
+    (
         "schema",
         &[
             ("dyno schema > study.schema.json", "for editors that complete TOML"),
