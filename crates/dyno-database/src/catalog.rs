@@ -88,6 +88,22 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     catalog.write_notes(connection, &noted)
 }
 
+/// Notes tables that are about to be made, and drops those of an earlier run of Dyno that have the
+/// same names: what `keep_tables` left, or a run that was killed. The last one goes first.
+pub fn replace_tables(
+    connection: &mut dyn Connection,
+    tables: &[String],
+) -> Result<(), CatalogError> {
+    note_tables(connection, tables)?;
+    let catalog = Catalog::look(connection)?;
+    for table in tables.iter().rev() {
+        if catalog.relations.iter().any(|one| is_same(&one.name, table) && one.is_ours) {
+            connection.query(&format!("DROP TABLE {}", catalog.qualified(table)))?;
+        }
+    }
+    Ok(())
+}
+
 /// Drops the tables that are noted as Dyno's, and the notes.
 ///
 /// The last made is dropped first, because it may refer to those made before it. Never cascades:

@@ -21,7 +21,7 @@ pub mod sqlite;
 mod transport;
 mod version;
 
-pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables};
+pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use data::{DataShape, data_shape};
 pub use debt::{Debt, DebtMeter, DebtPart};
 pub use endpoint::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};

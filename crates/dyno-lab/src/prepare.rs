@@ -41,7 +41,7 @@ impl Population<'_> {
         let tables = self.workload.tables(self.dialect);
         let mut connection = (self.connector)()?;
         let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
-        dyno_database::note_tables(connection.as_mut(), &names)?;
+        dyno_database::replace_tables(connection.as_mut(), &names)?;
         for table in &tables {
             connection.query(&table.create).map_err(|error| of_table(table, &error))?;
         }

@@ -161,8 +161,8 @@ fn wrong_options_are_refused_in_words() {
     on_sqlite(&["--rate", "fast"], "`fast` is not a count");
     on_sqlite(&["--rate", "5 for 9s", "--duration", "5s"], "too short for --rate");
     on_sqlite(&["--rate", "0"], "`0` is not above 0");
-    check(&["bench", "oltp_read_only", "--on", "oracle://h/c"], "scheme is none that Dyno speaks");
-    check(&["bench", "oltp_read_only", "--on", "mysql://me@h"], "names no catalog");
+    check(&["bench", "oltp_read_only", "--on", "oracle://h/c"], "unsupported URL scheme `oracle`");
+    check(&["bench", "oltp_read_only", "--on", "mysql://me@h"], "names no database");
     let url = "mysql://me@127.0.0.1:1/x";
     check(
         &["bench", "oltp_read_only", "--on", url, "--engine", "RocksDB"],

@@ -114,7 +114,7 @@ fn a_study_compares_what_two_servers_sustain() {
         "#,
     );
     let answer = bench.dyno_good(&["run", "study.toml"]);
-    assert!(answer.out.contains("sustained rate of b"), "{}", answer.out);
+    assert!(answer.out.contains("b sustains"), "{}", answer.out);
     let findings = bench.json("runs/study/findings.json");
     let comparisons = findings["comparisons"].as_array().expect("there are comparisons");
     // Response times at different loads are not compared.

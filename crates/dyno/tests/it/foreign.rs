@@ -236,7 +236,7 @@ fn secrets_in_settings_reach_no_record() {
              [design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
         ),
     );
-    let answer = bench.dyno_good(&["run", "study.toml", "--no-reuse"]);
+    let answer = bench.dyno_good(&["run", "study.toml"]);
     assert!(!answer.out.contains(SECRET) && !answer.err.contains(SECRET));
     let mut files = Vec::new();
     collect(&bench.path("runs"), &mut files);

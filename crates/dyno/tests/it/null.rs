@@ -188,5 +188,5 @@ fn a_report_says_that_no_database_was_measured() {
     );
     bench.dyno_good(&["run", "study.toml"]);
     let findings = bench.json("runs/study/findings.json");
-    assert!(findings["caveats"].to_string().contains("no database"), "{findings:#}");
+    assert!(findings["caveats"].to_string().contains("not a database"), "{findings:#}");
 }

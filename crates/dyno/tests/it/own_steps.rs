@@ -131,7 +131,7 @@ fn the_plan_knows_what_it_does_not_know() {
     bench.write("study.toml", &study("clients = 2"));
     let answer = bench.dyno_good(&["plan", "study.toml"]);
     assert!(answer.out.contains("until done, at most"), "{}", answer.out);
-    assert!(answer.out.contains("known beforehand"), "{}", answer.out);
+    assert!(answer.out.contains("limits end it after"), "{}", answer.out);
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn zooms(browser: &mut Browser) {
     let part = number(browser.value(WINDOW)[0][1].as_str().unwrap());
     assert!(part > 0.0 && part < 0.7 * whole, "{part} of {whole}");
     let stretch = browser.text("document.querySelector('#seconds .panel.on .stretch').textContent");
-    assert!(!stretch.contains("all of the measure phase"), "{stretch}");
+    assert!(!stretch.contains("the whole measure phase"), "{stretch}");
 }
 
 fn keeps_the_choice_in_its_address(browser: &mut Browser) {

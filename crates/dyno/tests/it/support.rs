@@ -72,9 +72,16 @@ impl Workbench {
     /// Runs one trial and returns its JSON.
     #[track_caller]
     pub(crate) fn bench(&self, arguments: &[&str]) -> Value {
+        self.bench_to(0, arguments)
+    }
+
+    /// The same, with the exit code that is expected.
+    #[track_caller]
+    pub(crate) fn bench_to(&self, code: i32, arguments: &[&str]) -> Value {
         let all: Vec<&str> =
             ["bench"].iter().chain(arguments).chain(&["--json"]).copied().collect();
-        let answer = self.dyno_good(&all);
+        let answer = self.dyno(&all);
+        assert_eq!(answer.code, code, "dyno {all:?}\n{}\n{}", answer.out, answer.err);
         serde_json::from_str(&answer.out).expect("bench prints JSON")
     }
 
