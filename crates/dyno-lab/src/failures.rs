@@ -15,7 +15,7 @@ const FULL: [&str; 4] =
     ["No space left on device", "is full (1114)", "failed with error 28", "disk is full"];
 
 /// What servers, and Dyno itself, say of what will be refused the next time as well.
-const REFUSED: [&str; 11] = [
+const REFUSED: [&str; 12] = [
     "unknown variable",
     "unknown option",
     "ambiguous option",
@@ -25,6 +25,7 @@ const REFUSED: [&str; 11] = [
     "is outside the valid range for parameter",
     "there is no pragma",
     "the study wants version",
+    "was asked for, and the programs on this machine are",
     "not found",
     "is not installed",
 ];
@@ -139,6 +140,8 @@ mod tests {
             assert_eq!(failures.ends_run(), None);
         };
         check(&[("[ERROR] mariadbd: unknown variable 'no_such=1'", false)], true);
+        let version = "version 4.1 was asked for, and the programs on this machine are 10.11";
+        check(&[(version, false)], true);
         check(&[("process 17 ended with 1", false)], false);
         check(&[("process 17 ended with 1", false), ("process 4711 ended with 1", false)], true);
         check(&[("process 17 ended", false), ("it did not answer in 60 s", false)], false);

@@ -180,8 +180,9 @@ fn a_record_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
 #[test]
 fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repeated() {
     let bench = Workbench::new();
-    let text =
-        study("settings = { no_such_setting = 1 }").replace("repetitions = 1", "repetitions = 3");
+    let text = study("version = \"4.1\"").replace("repetitions = 1", "repetitions = 3");
+    // A busy machine would have blocks measured again.
+    let text = text.replace("rest = \"0s\"", "rest = \"0s\"\nvoid_blocks = \"keep\"");
     bench.write("study.toml", &text.replace("\"1s\"", "\"100ms\""));
     let states = || -> Vec<String> {
         let findings = read_json(&bench.path("runs/study/findings.json"));
@@ -205,25 +206,4 @@ fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repe
     let trials = std::fs::read_dir(bench.path("runs/study/trials")).unwrap();
     let names = trials.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(names.filter(|name| name.contains(".failed-1")).count(), 1);
-}
-
-#[test]
-fn a_server_that_hangs_until_the_end_fails_its_trial() {
-    let bench = Workbench::new();
-    bench.write("study.toml", &study("").replace("\"1s\"", "\"6s\""));
-    let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 1/2", "measure"]);
-    let server = server_pid(&trial_folder(&bench.path("runs/study"), 1));
-    let server = Pid::from_raw(server).unwrap();
-    kill_process(server, Signal::STOP).unwrap();
-    running.wait_for(&["trial 1/2", "4 clients:"]);
-    // Teardown need not wait for it.
-    kill_process(server, Signal::CONT).unwrap();
-    assert_eq!(running.end(), 1);
-    let findings = read_json(&bench.path("runs/study/findings.json"));
-    let trials = findings["trials"].as_array().unwrap();
-    assert_eq!(trials[0]["state"], "failed", "{:#}", trials[0]);
-    let message = trials[0]["message"].as_str().unwrap();
-    assert!(message.contains("nothing committed in the last"), "{message}");
-    assert_eq!(trials[1]["state"], "finished");
 }

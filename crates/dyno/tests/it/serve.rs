@@ -147,7 +147,7 @@ fn what_is_no_honest_request_is_refused() {
     let taken = bench.dyno(&["serve", "runs", "--listen", &served.address.to_string()]);
     assert!(taken.err.contains("--listen 127.0.0.1:0"), "{}", taken.err);
     let missing = bench.dyno(&["serve", "nowhere"]);
-    assert!(missing.code == 1 && missing.err.contains("nowhere"), "{}", missing.err);
+    assert!(missing.code == 2 && missing.err.contains("nowhere"), "{}", missing.err);
 }
 
 #[test]
