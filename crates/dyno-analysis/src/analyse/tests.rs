@@ -251,7 +251,7 @@ fn another_machine_or_version_is_another_variant() {
     let mut newer = first.clone();
     newer.trials.iter_mut().for_each(|trial| trial.server.version = "11.4.2".to_owned());
     let found = analyse(&[first, newer], &Options::default());
-    assert_eq!(found.variants[1].name, "a, MariaDB 11.4.2");
+    assert_eq!(found.variants[1].name, "a (MariaDB 11.4.2)");
 }
 
 #[test]

@@ -199,16 +199,36 @@ fn the_best_of_several() {
 fn tied_variants_are_not_fastest() {
     // The second is as fast as the third, and both are faster than the baseline.
     let rates: [&[f64]; 3] = [&[500.0], &[1000.0], &[1000.0]];
-    check_headline(&noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates), &expect![""]);
+    check_headline(
+        &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
+        &expect![
+            "twin1 is fastest at 4 clients (1,000/s), statistically tied with twin2; the other one is behind."
+        ],
+    );
     // All are tied.
     let rates: [&[f64]; 3] = [&[1000.0], &[1003.0], &[1001.0]];
-    check_headline(&noisy(&["a", "b", "c"], &[4], 3, &rates), &expect![""]);
+    check_headline(
+        &noisy(&["a", "b", "c"], &[4], 3, &rates),
+        &expect![
+            "No clear winner at 4 clients: b measured highest (1,000/s), statistically tied with a and c."
+        ],
+    );
     // Nor is it by one repetition.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[500.0]];
-    check_headline(&noisy(&["a", "b", "c"], &[4], 1, &rates), &expect![""]);
+    check_headline(
+        &noisy(&["a", "b", "c"], &[4], 1, &rates),
+        &expect![
+            "No clear winner at 4 clients: b measured highest (2,020/s), statistically tied with a and c."
+        ],
+    );
     // Three of four, over several steps.
     let rates: [&[f64]; 4] = [&[100.0, 90.0], &[1000.0, 900.0], &[1001.0, 901.0], &[999.0, 901.0]];
-    check_headline(&noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates), &expect![""]);
+    check_headline(
+        &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
+        &expect![
+            "d is fastest on average over both loads (951/s), statistically tied with b and c; the other one is behind."
+        ],
+    );
 }
 
 #[test]
@@ -284,12 +304,22 @@ fn priced(names: &[&str], rates: &[&[f64]], prices: &[f64], repetitions: u32) ->
 fn a_study_with_prices_says_which_is_cheapest() {
     let rates: [&[f64]; 3] = [&[1000.0, 2000.0], &[1500.0, 2500.0], &[900.0, 3000.0]];
     let three = ["a", "b", "c"];
-    check_headline(&priced(&three, &rates, &[0.5, 1.0, 1.0], 3), &expect![""]);
+    check_headline(
+        &priced(&three, &rates, &[0.5, 1.0, 1.0], 3),
+        &expect![
+            "a is cheapest: 0.0694 EUR per million transactions at 4 clients; c 0.0925 and b 0.111."
+        ],
+    );
     check_headline(
         &priced(&three, &rates, &[0.5, 0.625, 1.0], 3),
         &expect!["a is cheapest, tied with b: 0.0694 EUR per million transactions at 4 clients."],
     );
-    check_headline(&priced(&three[..2], &rates[..2], &[0.5, 1.0], 1), &expect![""]);
+    check_headline(
+        &priced(&three[..2], &rates[..2], &[0.5, 1.0], 1),
+        &expect![
+            "No clear winner on cost; a was cheapest: 0.069 EUR per million transactions at 4 clients; b 0.111."
+        ],
+    );
     check_headline(
         &priced(&three[..1], &rates[..1], &[0.5], 3),
         &expect!["a costs 0.0694 EUR per million transactions at 4 clients."],
@@ -393,7 +423,12 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
             * lite against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.56× (2.47–2.65×), better; more clients than CPUs 1.09× (1.06–1.13×), better."#]],
     );
     run.manifest.title = "Which one scales?".to_owned();
-    check_headline(&run, &expect![""]);
+    check_headline(
+        &run,
+        &expect![
+            "pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4."
+        ],
+    );
     let one: [&[f64]; 1] = [&[100.0, 180.0, 300.0, 290.0]];
     let mut one = noisy(&["pg"], &[1, 2, 4, 8], 3, &one);
     one.manifest.title = "Does it scale?".to_owned();
@@ -411,7 +446,12 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     let all: Vec<&[f64]> = vec![rates[0]; 5];
     let mut many = noisy(&names, &[1, 2, 4, 8], 3, &all);
     many.manifest.title = "How do they scale?".to_owned();
-    check_headline(&many, &expect![""]);
+    check_headline(
+        &many,
+        &expect![
+            "Speed-up from 1 to 8 clients: c 5.61×, still rising; least: d 5.59×, still rising."
+        ],
+    );
 }
 
 #[test]

@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn settings_cannot_break_out_of_their_line() {
         check_refused("a\nb", SettingValue::Integer(1), "not the name");
-        check_refused("a", SettingValue::Text("1\n!include /x".to_owned()), "more than one line");
+        check_refused("aaa", SettingValue::Text("1\n!include /x".to_owned()), "more than one line");
         check_refused("DataDir", SettingValue::Integer(1), "Dyno's to choose");
-        check_refused("a", SettingValue::PercentOfMemory(25.0), "share of memory");
+        check_refused("aaa", SettingValue::PercentOfMemory(25.0), "share of memory");
     }
 
     #[test]

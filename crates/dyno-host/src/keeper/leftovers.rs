@@ -30,6 +30,9 @@ const SIGNALS: [(Signal, Nanoseconds); 2] =
     [(Signal::TERM, Nanoseconds::from_secs(5)), (Signal::QUIT, Nanoseconds::from_secs(2))];
 /// How often a folder is searched for processes that are left over.
 const ROUNDS_MAX: usize = 5;
+/// How often, and after which pause, a lock is asked for.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
 /// How long a killed process may take to vanish.
 const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
@@ -37,7 +40,9 @@ const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
     // Two runs that begin together need not both do it; the lock ends with this process at last.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
-    if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+    if !is_free_soon(clock, || {
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }) {
         return Vec::new();
     }
     remove_unfinished(&keeper.root);
@@ -45,6 +50,17 @@ pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
         .iter()
         .flat_map(|folder| end_one(keeper, folder, clock))
         .collect()
+}
+
+/// Whether a lock can be taken, now or within a moment: a process that is being started shares the
+/// locks of its parent until it runs its own program.
+pub(super) fn is_free_soon(clock: &dyn Clock, take: impl Fn() -> bool) -> bool {
+    (0..LOCK_TRIES).any(|attempt| {
+        if attempt > 0 {
+            clock.sleep_until(clock.now() + LOCK_PAUSE);
+        }
+        take()
+    })
 }
 
 /// The paths under the root that end like this, without that ending.
@@ -75,7 +91,7 @@ fn remove_unfinished(root: &Path) {
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
     // Held until the end of this function: the Dyno that made it is dead, and no other one is at it.
-    if !take_lock(&file, &Owner::path_of(folder)) {
+    if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }
     let mut told = Vec::new();
@@ -89,7 +105,7 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
             }
         }
     }
-    match remove_leftover(keeper, &owner) {
+    match remove_leftover(keeper, &owner, clock) {
         Ok(()) => told.push(format!("removed {}, left over by an earlier run", folder.display())),
         Err(error) => told.push(error.to_string()),
     }
@@ -117,7 +133,7 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
 }
 
 /// Removes a folder whose Dyno is dead, unless somebody is still at it.
-fn remove_leftover(keeper: &Keeper, owner: &Owner) -> Result<(), KeeperError> {
+fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<(), KeeperError> {
     let folder = &owner.folder;
     let alone = |why: String| {
         Err(KeeperError(format!("{} looks left over, but is left alone: {why}", folder.display())))
@@ -129,7 +145,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner) -> Result<(), KeeperError> {
         if let Some((pid, name)) = process_in(&keeper.proc_root, folder) {
             return alone(format!("process {pid} ({name}) works in it"));
         }
-        if let Some(log) = held_log(folder) {
+        if let Some(log) = held_log(folder, clock) {
             return alone(format!("a process still writes to {}", log.display()));
         }
         keeper.clean_up_after_crash(owner);
@@ -182,11 +198,13 @@ fn process_in(proc_root: &Path, folder: &Path) -> Option<(i32, String)> {
 
 /// A log in the folder that a process still has open, wherever it runs: whoever writes to a log
 /// that the keeper has opened holds a lock on it.
-fn held_log(folder: &Path) -> Option<PathBuf> {
+fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| {
         open_own(path, OFlags::RDWR, Mode::empty()).is_ok_and(|file| {
-            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+            !is_free_soon(clock, || {
+                rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+            })
         })
     })
 }
