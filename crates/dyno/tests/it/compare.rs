@@ -148,7 +148,7 @@ fn unlike_workloads_are_not_compared() {
     let answer = bench.dyno(&[&PAIR[..], &["--gate"]].concat());
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
     assert!(answer.err.contains("do different work"), "{}", answer.err);
-    assert!(answer.out.contains("Nothing of the two runs could be compared"), "{}", answer.out);
+    assert!(answer.out.contains("Nothing in the two runs can be compared"), "{}", answer.out);
     assert!(answer.out.contains("Caveat (different workloads)"), "{}", answer.out);
     assert!(!answer.out.contains("as fast as server"), "{}", answer.out);
 }

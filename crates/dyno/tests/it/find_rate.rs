@@ -130,7 +130,7 @@ fn a_study_compares_what_two_servers_sustain() {
     let n_probes = findings["searches"][0]["probes"].as_array().expect("probes").len();
     assert!(told.contains(&format!("{n_probes}\t")), "{told}");
     let report = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
-    assert!(report.contains("loads that the searches tried"));
+    assert!(report.contains("loads tried by the searches"));
 }
 
 fn a_short_search_on(product: &str) {
