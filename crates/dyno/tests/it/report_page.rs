@@ -308,7 +308,7 @@ fn reads_all_charts_of_a_row_by_key(browser: &mut Browser) {
     assert!(tips.len() >= 4 && tips.iter().all(|tip| tip == &tips[0]), "{tips:?}");
     browser.key("Escape");
     let text = browser.text("document.querySelector('#seconds .panel.on .stretch').textContent");
-    assert!(text.contains("all of the measure phase"), "{text}");
+    assert!(text.contains("the whole measure phase"), "{text}");
 }
 
 fn switches_theme(browser: &mut Browser) {
