@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use dyno_database::{ServerSpec, start};
+use dyno_database::{Place, Products, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
@@ -45,14 +45,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let keeper = Arc::new(Keeper::new(folder.path())?);
     let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
     let spec = ServerSpec {
-        product: "postgresql".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
         settings: [("fsync".to_owned(), SettingValue::Switch(false))].into(),
-        cpus: Vec::new(),
+        ..ServerSpec::new("postgresql")
     };
-    let server = start(&spec, &keeper, &clock)?;
+    let server = Products::built_in().start(&spec, &Place::under(&keeper), &clock)?;
     let mut connection = (server.connector())()?;
     populate(connection.as_mut())?;
     select(connection.as_mut(), 20_000)?;

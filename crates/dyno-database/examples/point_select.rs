@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use dyno_database::{AttachOptions, Endpoint, Server, ServerSpec, attach, start};
+use dyno_database::{AttachOptions, Endpoint, Place, Products, Server, ServerSpec, attach};
 use dyno_host::Keeper;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
@@ -78,15 +78,8 @@ fn private_server(
 ) -> Result<Box<dyn Server>, Box<dyn Error>> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     let keeper = Arc::new(Keeper::new(folder)?);
-    let spec = ServerSpec {
-        product: "mariadb".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
-        settings: Default::default(),
-        cpus: Vec::new(),
-    };
-    Ok(start(&spec, &keeper, clock)?)
+    let spec = ServerSpec::new("mariadb");
+    Ok(Products::built_in().start(&spec, &Place::under(&keeper), clock)?)
 }
 
 fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {

@@ -2,9 +2,8 @@
 //!
 //! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
 //! selects one text with their names. It is never selected from: what counts is its definition,
-//! which nobody but its owner can change, and the server tells who that is (PostgreSQL: the owner of
-//! the relation; MariaDB and MySQL: the definer, which only a user with special rights can give
-//! falsely; SQLite: whoever has the file). So a user who may make things in the catalog can neither
+//! which nobody but its owner can change, and the server tells who that is (each folder's `sql` says
+//! how). So a user who may make things in the catalog can neither
 //! forge a note nor have anything run with Dyno's rights. A `dyno_tables` of anybody else is refused.
 //!
 //! A catalog without tables is claimed by making that view; one with the view is Dyno's, and the
@@ -13,7 +12,10 @@
 //! dropped, so a run that is killed in between leaves a note without a table, and never a table
 //! without a note.
 
-use dyno_workload::{Connection, Dialect, StatementError, TextRows};
+use dyno_workload::{Connection, StatementError, TextRows};
+
+use crate::products::sql_of;
+use crate::sql::CatalogSql;
 
 /// A catalog that may not be used.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ const NOTES: &str = "dyno_tables";
 /// What stands before the names in it: with none, the text is no table's name either.
 const TITLE: &str = "tables of Dyno";
 
-/// Longest name of a table: PostgreSQL cuts longer ones.
+/// Longest name of a table that no server cuts.
 const NAME_LEN_MAX: usize = 63;
 
 /// Tables named in a refusal, at most.
@@ -135,49 +137,18 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
 /// is there: to be compared with what was there before. Routines that Dyno makes (`dyno_…`, of its
 /// own user) are not counted.
 pub(crate) fn contents(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
-    let sql = match connection.dialect() {
-        Dialect::MySql => MYSQL_CONTENTS,
-        Dialect::PostgreSql => POSTGRESQL_CONTENTS,
-        // A database of its own is a file of Dyno's own.
-        Dialect::Sqlite => return Ok(Vec::new()),
-    };
+    // Where there is none, the catalog is Dyno's own.
+    let Some(sql) = catalog_sql(connection).contents else { return Ok(Vec::new()) };
     Ok(ask(connection, sql)?.into_iter().flatten().flatten().collect())
 }
 
-const MYSQL_CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_schema.tables \
-     WHERE table_schema = DATABASE() \
-     UNION ALL SELECT CONCAT('routine ', routine_name) FROM information_schema.routines \
-     WHERE routine_schema = DATABASE() \
-     AND NOT (routine_name LIKE 'dyno\\_%' AND definer = CURRENT_USER()) \
-     UNION ALL SELECT CONCAT('event ', event_name) FROM information_schema.events \
-     WHERE event_schema = DATABASE() \
-     UNION ALL SELECT CONCAT('trigger ', trigger_name) FROM information_schema.triggers \
-     WHERE trigger_schema = DATABASE()";
-
-const POSTGRESQL_CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \
-     WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%') \
-     SELECT 'relation ' || oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'routine ' || oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM own) \
-     AND NOT (proname LIKE 'dyno\\_%' AND pg_get_userbyid(proowner) = current_user) \
-     UNION ALL SELECT 'type ' || oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'operator ' || oid FROM pg_operator WHERE oprnamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'collation ' || oid FROM pg_collation WHERE collnamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'conversion ' || oid FROM pg_conversion WHERE connamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'text search ' || oid FROM pg_ts_config WHERE cfgnamespace IN (SELECT oid FROM own) \
-     UNION ALL SELECT 'schema ' || oid FROM own \
-     UNION ALL SELECT 'extension ' || oid FROM pg_extension \
-     UNION ALL SELECT 'language ' || oid FROM pg_language \
-     UNION ALL SELECT 'cast ' || oid FROM pg_cast WHERE oid >= 16384 \
-     UNION ALL SELECT 'foreign ' || oid FROM pg_foreign_data_wrapper \
-     UNION ALL SELECT 'server ' || oid FROM pg_foreign_server \
-     UNION ALL SELECT 'event trigger ' || oid FROM pg_event_trigger \
-     UNION ALL SELECT 'publication ' || oid FROM pg_publication \
-     UNION ALL SELECT 'large object ' || oid FROM pg_largeobject_metadata";
+fn catalog_sql(connection: &dyn Connection) -> &'static CatalogSql {
+    &sql_of(connection.dialect()).catalog
+}
 
 /// Something in the catalog that has a name as tables have one.
 struct Relation {
-    /// Outside the schema that unqualified names mean (PostgreSQL only) with its schema:
-    /// `other.table`.
+    /// Outside the schema that unqualified names mean with its schema: `other.table`.
     name: String,
     /// In words: `table`, `view`, `sequence`.
     kind: String,
@@ -189,7 +160,7 @@ struct Relation {
 
 /// What is in a catalog.
 struct Catalog {
-    dialect: Dialect,
+    sql: &'static CatalogSql,
     // The schema that unqualified names mean, quoted, with its dot; empty where there are no schemas.
     schema: String,
     relations: Vec<Relation>,
@@ -201,17 +172,16 @@ struct Catalog {
 impl Catalog {
     /// Looks at everything without running anything that is in there.
     fn look(connection: &mut dyn Connection) -> Result<Catalog, CatalogError> {
-        let dialect = connection.dialect();
-        let schema = match dialect {
-            Dialect::PostgreSql => {
-                let name = first_cell(connection.query("SELECT pg_catalog.current_schema()")?);
-                name.map_or(String::new(), |name| format!("\"{}\".", name.replace('"', "\"\"")))
-            }
-            Dialect::MySql | Dialect::Sqlite => String::new(),
+        let sql = catalog_sql(connection);
+        let name = match sql.schema {
+            Some(ask) => first_cell(connection.query(ask)?),
+            None => None,
         };
+        let quoted = |name: &String| format!("\"{}\".", name.replace('"', "\"\""));
+        let schema = name.as_ref().map_or(String::new(), quoted);
         let mut catalog =
-            Catalog { dialect, schema, relations: Vec::new(), noted: Vec::new(), has_notes: false };
-        for row in ask(connection, &relations_query(dialect, &catalog.schema))? {
+            Catalog { sql, schema, relations: Vec::new(), noted: Vec::new(), has_notes: false };
+        for row in ask(connection, &(sql.relations)(&name.unwrap_or_default()))? {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             // A server that answers nothing of the kind (the null ones) has no tables.
             let (Some(name), Some(kind), Some(owner)) = (cells.next(), cells.next(), cells.next())
@@ -263,79 +233,19 @@ impl Catalog {
         // The names are plain ones: they need no quoting.
         let text = format!("{TITLE}: {}", names.join(" "));
         let notes = self.qualified(NOTES);
-        let (before, create) = match self.dialect {
-            Dialect::MySql => ("", "CREATE OR REPLACE SQL SECURITY INVOKER VIEW"),
-            Dialect::PostgreSql => ("", "CREATE OR REPLACE VIEW"),
-            Dialect::Sqlite => ("DROP VIEW IF EXISTS dyno_tables", "CREATE VIEW"),
-        };
-        if !before.is_empty() {
+        let CatalogSql { before_notes, create_view, text_cast, .. } = self.sql;
+        if let Some(before) = before_notes {
             connection.query(before)?;
         }
-        let cast = if self.dialect == Dialect::PostgreSql { "::text" } else { "" };
-        connection.query(&format!("{create} {notes} AS SELECT '{text}'{cast} AS noted")).map_err(
-            |error| {
-                let message = format!(
-                    "{} (Dyno notes what it makes in the view `{NOTES}`, and needs the right to \
-                     make it)",
-                    error.message
-                );
-                StatementError { message, ..error }
-            },
-        )?;
+        let create = format!("{create_view} {notes} AS SELECT '{text}'{text_cast} AS noted");
+        connection.query(&create).map_err(|error| {
+            let message = format!(
+                "{} (Dyno notes what it makes in the view `{NOTES}`, and needs the right to make it)",
+                error.message
+            );
+            StatementError { message, ..error }
+        })?;
         Ok(())
-    }
-}
-
-/// What there is: name, kind, and `mine` where its owner is the connection's user.
-fn relations_query(dialect: Dialect, schema: &str) -> String {
-    match dialect {
-        // There are no owners of tables; who may not be told from others cannot drop them either.
-        Dialect::MySql => "SELECT table_name, table_type, 'mine' FROM information_schema.tables \
-             WHERE table_schema = DATABASE() ORDER BY 1"
-            .to_owned(),
-        // Not information_schema, which hides what the user has no right to.
-        Dialect::PostgreSql => {
-            let name = schema.trim_end_matches('.').trim_matches('"').replace("\"\"", "\"");
-            let own = format!("'{}'", name.replace('\'', "''"));
-            format!(
-                "SELECT CASE WHEN n.nspname = {own} THEN c.relname::text \
-                 ELSE n.nspname || '.' || c.relname END, \
-                 CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'table' WHEN 'v' THEN 'view' \
-                 WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' \
-                 WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END, \
-                 CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'mine' ELSE '' END \
-                 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-                 WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
-                 UNION ALL SELECT t.typname::text, 'type', '' FROM pg_type t \
-                 JOIN pg_namespace n ON n.oid = t.typnamespace \
-                 WHERE n.nspname = {own} AND t.typrelid = 0 AND t.typelem = 0 ORDER BY 1"
-            )
-        }
-        Dialect::Sqlite => "SELECT name, type, 'mine' FROM sqlite_master \
-             WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
-            .to_owned(),
-    }
-}
-
-/// The definition of the notes, and who made them and who we are.
-fn notes_query(catalog: &Catalog) -> String {
-    match catalog.dialect {
-        Dialect::MySql => "SELECT view_definition, definer, CURRENT_USER() \
-             FROM information_schema.views WHERE table_schema = DATABASE() \
-             AND table_name = 'dyno_tables'"
-            .to_owned(),
-        Dialect::PostgreSql => {
-            // As a text with the name in it; a quote in a schema's name is doubled once more.
-            let name = catalog.qualified(NOTES).replace('\'', "''");
-            format!(
-                "SELECT CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, \
-                 pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
-                 WHERE c.oid = to_regclass('{name}')"
-            )
-        }
-        Dialect::Sqlite => "SELECT CASE type WHEN 'view' THEN sql END, '', '' FROM sqlite_master \
-             WHERE name = 'dyno_tables'"
-            .to_owned(),
     }
 }
 
@@ -351,7 +261,7 @@ fn read_notes(
             catalog.kind_of(NOTES)
         ))
     };
-    let rows = ask(connection, &notes_query(catalog))?;
+    let rows = ask(connection, &(catalog.sql.notes)(&catalog.qualified(NOTES)))?;
     let mut cells = rows.into_iter().next().unwrap_or_default().into_iter();
     let definition = cells.next().flatten().unwrap_or_default();
     let (maker, user) = (cells.next().flatten(), cells.next().flatten());
@@ -362,12 +272,11 @@ fn read_notes(
     let text = definition.find('\'').zip(definition.rfind('\''));
     let text = text.and_then(|(start, end)| definition.get(start + 1..end));
     let names = text.and_then(|text| text.strip_prefix(TITLE)?.strip_prefix(':'));
-    let unlike = match catalog.dialect {
-        Dialect::MySql if definition.is_empty() => {
-            "that is no view, or one that Dyno may not read (it needs the right SHOW VIEW)"
-        }
-        _ => "that is not as Dyno makes it",
-    };
+    let unlike = catalog
+        .sql
+        .no_definition
+        .filter(|_| definition.is_empty())
+        .unwrap_or("that is not as Dyno makes it");
     let names = names.ok_or_else(|| foreign(unlike.to_owned()))?;
     let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
     match names.iter().try_for_each(|name| check_name(name)) {
@@ -379,10 +288,10 @@ fn read_notes(
 /// Asks with a search path on which nobody can put functions or operators of their own, and leaves
 /// the session's as it was.
 fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
-    if connection.dialect() != Dialect::PostgreSql {
+    let Some((before, behind)) = catalog_sql(connection).guard else {
         return connection.query(sql);
-    }
-    let within = format!("BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; {sql}; COMMIT");
+    };
+    let within = format!("{before}{sql}{behind}");
     let result = connection.query(&within);
     if let Err(error) = &result
         && !error.class.loses_connection()

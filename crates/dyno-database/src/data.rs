@@ -10,13 +10,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 
-use dyno_host::Keeper;
-use dyno_workload::Dialect;
 use serde::{Deserialize, Serialize};
 
-use crate::{DeployError, ServerSpec};
+use crate::DeployError;
 
 /// What of a server shapes the files of its data. Servers of equal shapes can work on each other's
 /// data, and find there what they would have made themselves.
@@ -32,28 +29,6 @@ pub struct DataShape {
     pub engine: Option<String>,
     /// The settings that shape the files, as the product's option file has them.
     pub settings: BTreeMap<String, String>,
-}
-
-impl DataShape {
-    /// The SQL of the product.
-    pub fn dialect(&self) -> Dialect {
-        match self.product.as_str() {
-            "sqlite" => Dialect::Sqlite,
-            "postgresql" => Dialect::PostgreSql,
-            _ => Dialect::MySql,
-        }
-    }
-}
-
-/// The shape of the data that a server of this kind would make. An error says why its data cannot
-/// be used again, or why no such server can be had.
-pub fn data_shape(spec: &ServerSpec, keeper: &Arc<Keeper>) -> Result<DataShape, DeployError> {
-    match spec.product.as_str() {
-        "sqlite" => crate::sqlite::data_shape(spec),
-        "mariadb" => crate::mysql::data_shape(spec, keeper),
-        "postgresql" => crate::postgresql::data_shape(spec, keeper),
-        other => Err(DeployError::new(format!("there is no product `{other}`"))),
-    }
 }
 
 /// Which settings of a product leave no trace in its files.

@@ -1,39 +1,33 @@
 //! Where a server is reached, and as whom.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroize;
 
+use crate::products::protocols;
+use crate::{Protocol, ProtocolSpec};
+
 /// Where a server is reached, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// What it speaks.
-    pub protocol: Protocol,
+    pub protocol: &'static dyn Protocol,
     /// Where it listens.
     pub address: Address,
     /// User name.
     pub user: String,
     /// Password, if any.
     pub password: Option<Secret>,
-    /// The catalog (MySQL: database; PostgreSQL: database) that Dyno works in.
+    /// The catalog (what most servers call a database) that Dyno works in.
     pub catalog: String,
     /// Transport encryption.
     pub tls: TlsMode,
-    /// The file with the server's public RSA key (PEM; MySQL only): with it a password can be
-    /// encrypted for that server and no other.
+    /// The file with the server's public RSA key (PEM), in protocols that use one: with it a password
+    /// can be encrypted for that server and no other.
     pub server_public_key: Option<PathBuf>,
-}
-
-/// What a server speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// The MySQL protocol.
-    MySql,
-    /// The PostgreSQL protocol.
-    PostgreSql,
 }
 
 /// Where a server listens.
@@ -97,76 +91,26 @@ impl fmt::Debug for Secret {
 #[error("{0}")]
 pub struct UrlError(pub String);
 
-impl Protocol {
-    /// The scheme that [`Endpoint`] writes.
-    fn scheme(self) -> &'static str {
-        match self {
-            Protocol::MySql => "mysql",
-            Protocol::PostgreSql => "postgresql",
-        }
-    }
-
-    fn default_port(self) -> u16 {
-        match self {
-            Protocol::MySql => 3306,
-            Protocol::PostgreSql => 5432,
-        }
-    }
-
-    /// The query key that names a Unix socket (MySQL: the socket, PostgreSQL: its folder).
-    fn socket_key(self) -> &'static str {
-        match self {
-            Protocol::MySql => "socket",
-            Protocol::PostgreSql => "host",
-        }
-    }
-
-    /// The schemes that are read.
-    const SCHEMES: [(&'static str, Protocol); 4] = [
-        ("mysql", Protocol::MySql),
-        ("mariadb", Protocol::MySql),
-        ("postgresql", Protocol::PostgreSql),
-        ("postgres", Protocol::PostgreSql),
-    ];
-
-    /// A catalog that every server has and every user may open.
-    pub fn common_catalog(self) -> &'static str {
-        match self {
-            Protocol::MySql => "information_schema",
-            Protocol::PostgreSql => "postgres",
-        }
-    }
-
-    fn example(self) -> &'static str {
-        match self {
-            Protocol::MySql => "mysql://user:password@host:3306/database",
-            Protocol::PostgreSql => "postgresql://user:password@host:5432/database",
-        }
-    }
-}
-
 impl Endpoint {
-    /// Reads `mysql://user:password@host:port/database`, `…/database?socket=/path` (the host is not
-    /// used then), `postgresql://…`, `…?host=/folder`, with `tls=off|encrypt|verify`,
-    /// `tls_roots=FILE` and, for MySQL, `server_public_key=FILE`.
+    /// Reads `SCHEME://user:password@host:port/database`, `…/database?KEY=/path` for a Unix socket
+    /// (the host is not used then), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in protocols
+    /// that use one, `server_public_key=FILE`. Schemes and KEY are those of [`ProtocolSpec`].
     ///
     /// Special characters in any part are percent-encoded. What could be a part of a password is
     /// never quoted in an error.
     pub fn from_url(url: &str) -> Result<Endpoint, UrlError> {
-        Endpoint::read(url, None)
+        Endpoint::read(url, false)
     }
 
     /// The same for a server that is only looked at: a URL that names no catalog means one that
-    /// every server has ([`Protocol::common_catalog`]).
+    /// every server has ([`ProtocolSpec::common_catalog`]).
     pub fn from_url_of_server(url: &str) -> Result<Endpoint, UrlError> {
-        Endpoint::read(url, Some(Protocol::common_catalog))
+        Endpoint::read(url, true)
     }
 
-    fn read(
-        url: &str,
-        otherwise: Option<fn(Protocol) -> &'static str>,
-    ) -> Result<Endpoint, UrlError> {
+    fn read(url: &str, needs_no_catalog: bool) -> Result<Endpoint, UrlError> {
         let (protocol, rest) = split_scheme(url)?;
+        let spec = protocol.spec();
         let (before_query, query) = match rest.split_once('?') {
             Some((before, query)) => (before, query),
             None => (rest, ""),
@@ -183,22 +127,19 @@ impl Endpoint {
                  characters in user, password and database (`/` is %2F, `?` is %3F, `@` is %40)",
             );
         }
-        let (user, password, place) = split_authority(authority, protocol)?;
-        let options = read_query(query, protocol)?;
+        let (user, password, place) = split_authority(authority, spec)?;
+        let options = read_query(query, spec)?;
         let mut catalog = text_of(decode(path)?, "database")?;
-        if let Some(otherwise) = otherwise.filter(|_| catalog.is_empty()) {
-            otherwise(protocol).clone_into(&mut catalog);
+        if needs_no_catalog && catalog.is_empty() {
+            spec.common_catalog.clone_into(&mut catalog);
         }
         if catalog.is_empty() {
-            return refuse(format!(
-                "the URL names no database; write it like {}",
-                protocol.example()
-            ));
+            return refuse(format!("the URL names no database; write it like {}", spec.example));
         }
         if path.contains('/') {
             return refuse("the database's name holds a `/`; if it is meant, write %2F");
         }
-        let address = resolve_address(protocol, place, options.socket)?;
+        let address = resolve_address(spec, place, options.socket)?;
         let tls = resolve_tls(options.tls, options.tls_roots)?;
         let server_public_key = options.server_public_key;
         Ok(Endpoint { protocol, address, user, password, catalog, tls, server_public_key })
@@ -212,7 +153,7 @@ impl Endpoint {
 
     /// What to do where a server wants a password that must not be sent as this URL is.
     pub(crate) fn trust_advice(&self) -> String {
-        let key = self.protocol.socket_key();
+        let key = self.protocol.spec().socket.name;
         format!(
             "Dyno tells a password only to a server that it can be sure of: connect with \
              `tls=verify` (and `tls_roots=FILE` where the system does not trust its certificate) or \
@@ -241,17 +182,14 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, UrlError> {
 }
 
 /// Splits the scheme off.
-fn split_scheme(url: &str) -> Result<(Protocol, &str), UrlError> {
-    let examples = format!(
-        "write it like {} or {}",
-        Protocol::MySql.example(),
-        Protocol::PostgreSql.example()
-    );
+fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
+    let examples: Vec<&str> = protocols().map(|protocol| protocol.spec().example).collect();
+    let examples = format!("write it like {}", examples.join(" or "));
     let Some((scheme, rest)) = url.trim().split_once("://") else {
         return refuse(format!("this is not the URL of a database server; {examples}"));
     };
-    if let Some((_, protocol)) = Protocol::SCHEMES.iter().find(|(name, _)| *name == scheme) {
-        return Ok((*protocol, rest));
+    if let Some(protocol) = protocols().find(|one| one.spec().schemes.contains(&scheme)) {
+        return Ok((protocol, rest));
     }
     // What holds other characters may be a password that got in front of the `://`.
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -259,7 +197,8 @@ fn split_scheme(url: &str) -> Result<(Protocol, &str), UrlError> {
         return refuse(format!("the URL begins with no scheme; {examples}"));
     }
     let distance = |name: &str| edits(name, scheme);
-    let nearest = Protocol::SCHEMES.iter().map(|(name, _)| *name).min_by_key(|name| distance(name));
+    let schemes = protocols().flat_map(|protocol| protocol.spec().schemes).copied();
+    let nearest = schemes.min_by_key(|name| distance(name));
     let advice = match nearest.filter(|name| distance(name) <= 3) {
         Some(name) => format!("did you mean `{name}`?"),
         None => examples,
@@ -291,10 +230,10 @@ struct Place {
 /// Splits `user:password@host:port`.
 fn split_authority(
     authority: &str,
-    protocol: Protocol,
+    spec: &ProtocolSpec,
 ) -> Result<(String, Option<Secret>, Place), UrlError> {
     let Some((credentials, place)) = authority.rsplit_once('@') else {
-        return refuse(format!("the URL names no user; write it like {}", protocol.example()));
+        return refuse(format!("the URL names no user; write it like {}", spec.example));
     };
     let (user, password) = match credentials.split_once(':') {
         Some((user, password)) => (user, Some(password)),
@@ -302,7 +241,7 @@ fn split_authority(
     };
     let user = text_of(decode(user)?, "user")?;
     if user.is_empty() {
-        return refuse(format!("the URL names no user; write it like {}", protocol.example()));
+        return refuse(format!("the URL names no user; write it like {}", spec.example));
     }
     let password = match password {
         Some(password) => Some(Secret::new(text_of(decode(password)?, "password")?)),
@@ -350,7 +289,7 @@ struct QueryOptions {
     server_public_key: Option<PathBuf>,
 }
 
-fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError> {
+fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError> {
     let mut options = QueryOptions::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -358,18 +297,15 @@ fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError>
         let is_repeated = match key {
             "tls" => options.tls.replace(text_of(value, "tls")?).is_some(),
             "tls_roots" => options.tls_roots.replace(path_of(value)).is_some(),
-            "server_public_key" if protocol == Protocol::MySql => {
+            "server_public_key" if spec.has_server_public_key => {
                 options.server_public_key.replace(path_of(value)).is_some()
             }
-            key if key == protocol.socket_key() => options.socket.replace(path_of(value)).is_some(),
+            key if key == spec.socket.name => options.socket.replace(path_of(value)).is_some(),
             _ => {
-                let more = match protocol {
-                    Protocol::MySql => ", `server_public_key`",
-                    Protocol::PostgreSql => "",
-                };
+                let more = if spec.has_server_public_key { ", `server_public_key`" } else { "" };
                 return refuse(format!(
                     "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`{more}",
-                    protocol.socket_key()
+                    spec.socket.name
                 ));
             }
         };
@@ -381,24 +317,21 @@ fn read_query(query: &str, protocol: Protocol) -> Result<QueryOptions, UrlError>
 }
 
 fn resolve_address(
-    protocol: Protocol,
+    spec: &ProtocolSpec,
     place: Place,
     socket: Option<PathBuf>,
 ) -> Result<Address, UrlError> {
-    let port = place.port.unwrap_or(protocol.default_port());
+    let port = place.port.unwrap_or(spec.default_port);
     let Some(socket) = socket else {
         let host = if place.host.is_empty() { "localhost".to_owned() } else { place.host };
         return Ok(Address::Tcp { host, port });
     };
-    let key = protocol.socket_key();
+    let key = spec.socket.name;
     if !socket.is_absolute() {
         return refuse(format!("`{key}` must be an absolute path, such as /run/server"));
     }
     // A URL must have something in the host's place; where a socket is named, it is not used.
-    Ok(Address::Unix(match protocol {
-        Protocol::MySql => socket,
-        Protocol::PostgreSql => socket.join(format!(".s.PGSQL.{port}")),
-    }))
+    Ok(Address::Unix((spec.socket.join)(socket, port)))
 }
 
 fn resolve_tls(mode: Option<String>, roots: Option<PathBuf>) -> Result<TlsMode, UrlError> {
@@ -471,13 +404,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// The port in the name of a PostgreSQL socket, and its folder.
-fn split_postgresql_socket(socket: &Path) -> Option<(&Path, &str)> {
-    let port = socket.file_name().and_then(OsStr::to_str)?.strip_prefix(".s.PGSQL.")?;
-    port.parse::<u16>().ok()?;
-    Some((socket.parent()?, port))
-}
-
 impl fmt::Display for Endpoint {
     /// Writes the URL without the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -489,12 +415,9 @@ impl fmt::Display for Endpoint {
             }
             Address::Tcp { host, port } => format!("{}:{port}", Encoded(host.as_bytes(), b"")),
             Address::Unix(socket) => {
-                let split = match self.protocol {
-                    Protocol::MySql => None,
-                    Protocol::PostgreSql => split_postgresql_socket(socket),
-                };
-                let (shown, port) = split.unwrap_or((socket, ""));
-                options.push(format!("{}={}", self.protocol.socket_key(), path(shown)));
+                let key = &self.protocol.spec().socket;
+                let (shown, port) = (key.split)(socket).unwrap_or((socket, ""));
+                options.push(format!("{}={}", key.name, path(shown)));
                 if port.is_empty() { "localhost".to_owned() } else { format!("localhost:{port}") }
             }
         };
@@ -510,7 +433,7 @@ impl fmt::Display for Endpoint {
         options.extend(key.map(|file| format!("server_public_key={}", path(file))));
         let user = Encoded(self.user.as_bytes(), b"");
         let catalog = Encoded(self.catalog.as_bytes(), b"");
-        write!(out, "{}://{user}@{place}/{catalog}", self.protocol.scheme())?;
+        write!(out, "{}://{user}@{place}/{catalog}", self.protocol.name())?;
         if !options.is_empty() {
             write!(out, "?{}", options.join("&"))?;
         }
@@ -656,7 +579,8 @@ mod tests {
             socket in proptest::option::of("/[^\0]{1,12}"),
             is_mysql: bool,
         ) {
-            let protocol = if is_mysql { Protocol::MySql } else { Protocol::PostgreSql };
+            let protocol =
+                if is_mysql { crate::mysql::PROTOCOL } else { crate::postgresql::PROTOCOL };
             let address = match socket {
                 None => Address::Tcp { host, port },
                 Some(path) if is_mysql => Address::Unix(path.into()),

@@ -4,17 +4,12 @@
 //! Runs and idle intervals take turns, and an idle interval is as long as the run before it was:
 //! what the server does by itself, and what reading the counters costs, is in both.
 
-mod mysql;
-mod postgresql;
-mod reach;
-mod sqlite;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Connector, Dialect, Reply};
+use dyno_workload::{Connection, Connector, Reply};
 
-pub(crate) use sqlite::SqliteCost;
+use crate::products::{all_sql, sql_of};
 
 /// Counters by their names, since whenever the engine counts.
 pub type Counters = BTreeMap<String, f64>;
@@ -130,7 +125,7 @@ impl Spread {
     }
 }
 
-/// The engine behind a connector; SQLite, which counts by statement, has its own.
+/// The engine behind a connector.
 ///
 /// # Errors
 ///
@@ -141,13 +136,8 @@ pub fn cost_source(
     clock: &std::sync::Arc<dyn Clock>,
 ) -> Result<Box<dyn CostSource>, String> {
     let connection = connector().map_err(|error| error.to_string())?;
-    match connection.dialect() {
-        Dialect::MySql => Ok(Box::new(mysql::MySqlCost::new(connection, access)?)),
-        Dialect::PostgreSql => {
-            Ok(Box::new(postgresql::PgCost::new(connection, access, clock.clone())?))
-        }
-        Dialect::Sqlite => Err("SQLite counts by statement, not by connection".to_owned()),
-    }
+    let open = sql_of(connection.dialect()).cost_source;
+    open(connection, access, clock)
 }
 
 /// Words with which a statement begins that only reads.
@@ -171,14 +161,8 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     if word.is_empty() {
         return Err("there is no statement to explain".to_owned());
     }
-    // Whether MySQL and MariaDB run what stands in such a comment depends on their version, and so
-    // does with which word the statement begins.
-    if sql.contains("/*!") || sql.to_ascii_uppercase().contains("/*M!") {
-        return Err(
-            "there is a comment in it that MySQL and MariaDB may run (`/*!`): write what is \
-             meant without one"
-                .to_owned(),
-        );
+    if let Some(why) = all_sql().find_map(|dialect| (dialect.hidden_text)(sql)) {
+        return Err(why.to_owned());
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
         return Err(format!(
@@ -315,7 +299,7 @@ fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<
 }
 
 /// Runs a statement without taking its rows into memory.
-fn execute(connection: &mut dyn Connection, sql: &str) -> Result<Reply, String> {
+pub(crate) fn execute(connection: &mut dyn Connection, sql: &str) -> Result<Reply, String> {
     connection.set_blocking(true, 0).map_err(|error| error.to_string())?;
     connection.send_text(sql);
     loop {

@@ -10,11 +10,7 @@ use std::path::{Path, PathBuf};
 use dyno_host::{DataFiles, is_loopback, listener_of_port, listener_of_socket};
 use dyno_workload::Connection;
 
-use crate::{Address, Endpoint, Protocol};
-
-/// What the kernel calls the programs of servers.
-const MYSQL_NAMES: [&str; 2] = ["mysqld", "mariadbd"];
-const POSTGRESQL_NAMES: [&str; 4] = ["postgres", "postmaster", "pgbouncer", "edb-postgres"];
+use crate::{Address, Endpoint, ProtocolSpec};
 
 /// A server on this host.
 #[derive(Clone, Debug)]
@@ -29,27 +25,22 @@ impl LocalServer {
     /// The server at the other end, if it is on this host: who listens on the Unix socket, or on
     /// the port of a loopback address. `connection` is one to it.
     pub fn find(endpoint: &Endpoint, connection: &mut dyn Connection) -> Option<LocalServer> {
-        let names: &[&str] = match endpoint.protocol {
-            Protocol::MySql => &MYSQL_NAMES,
-            Protocol::PostgreSql => &POSTGRESQL_NAMES,
-        };
+        let spec = endpoint.protocol.spec();
         let pid = match &endpoint.address {
             Address::Unix(path) => listener_of_socket(path),
-            Address::Tcp { host, port } if is_loopback(host) => listener_of_port(*port, names),
+            Address::Tcp { host, port } if is_loopback(host) => {
+                listener_of_port(*port, spec.programs)
+            }
             Address::Tcp { .. } => None,
         }?;
-        Some(LocalServer { pid, data: data(endpoint.protocol, pid, connection) })
+        Some(LocalServer { pid, data: data(spec, pid, connection) })
     }
 }
 
-fn data(protocol: Protocol, pid: i32, connection: &mut dyn Connection) -> Option<DataFiles> {
-    let (sql, kind): (_, fn(&Path) -> _) = match protocol {
-        Protocol::MySql => ("SELECT @@datadir", crate::mysql::file_kind),
-        Protocol::PostgreSql => ("SHOW data_directory", crate::postgresql::file_kind),
-    };
-    let answer = connection.query(sql).ok()?;
+fn data(spec: &ProtocolSpec, pid: i32, connection: &mut dyn Connection) -> Option<DataFiles> {
+    let answer = connection.query(spec.data_folder).ok()?;
     let root = PathBuf::from(answer.into_iter().flatten().next()??);
-    is_seen_alike(pid, &root).then_some(DataFiles { root, kind })
+    is_seen_alike(pid, &root).then_some(DataFiles { root, kind: spec.file_kind })
 }
 
 /// Whether a folder is the same for a process and for this one: in a container it may be another

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use dyno_host::{DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::DeployError;
 use crate::data::move_data;
+use crate::{DeployError, Place};
 
 /// How long a server may take until it answers.
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
@@ -45,9 +45,10 @@ pub(crate) struct ServerFolder {
 
 impl ServerFolder {
     /// Makes a folder with all folders that a server needs, `data` empty.
-    pub(crate) fn make(keeper: &Arc<Keeper>, name: &str) -> Result<ServerFolder, DeployError> {
-        let path = keeper.make_folder(name)?;
-        let folder = ServerFolder { keeper: Arc::clone(keeper), path, is_removed: false };
+    pub(crate) fn make(place: &Place, name: &str) -> Result<ServerFolder, DeployError> {
+        let path = place.make_folder(name)?;
+        let keeper = Arc::clone(place.keeper());
+        let folder = ServerFolder { keeper: Arc::clone(&keeper), path, is_removed: false };
         for inner in ["run", "tmp"] {
             keeper.make_inner(&folder.path, inner)?;
         }

@@ -20,7 +20,7 @@ pub(crate) use table::{Item, Table, Values, gauge, legends, rate};
 use dyno_host::{Probe, ReadingLegend, ThreadListing, USER_LEGEND, find_legend};
 use dyno_units::Nanoseconds;
 
-use crate::{DebtMeter, DeployError, Endpoint, Protocol, ServerFacts};
+use crate::{DebtMeter, DeployError, Endpoint, ServerFacts};
 
 /// A shorthand that keeps legends readable as tables.
 pub(crate) const fn legend(
@@ -33,15 +33,7 @@ pub(crate) const fn legend(
 
 /// What the readings of all server probes mean, in the order in which people look for them.
 pub fn server_readings_legend() -> Vec<ReadingLegend> {
-    [
-        debts::LEGEND,
-        crate::mysql::probe::legend(),
-        crate::postgresql::probe::legend(),
-        crate::sqlite::probe::LEGEND,
-        crate::postgresql::probe::pgbouncer::LEGEND,
-        USER_LEGEND,
-    ]
-    .concat()
+    [debts::LEGEND, &crate::products::legends(), USER_LEGEND].concat()
 }
 
 /// What a reading of this name means, if a server probe gives it: by its exact name, or else by the
@@ -50,42 +42,21 @@ pub fn server_reading_legend(name: &str) -> Option<ReadingLegend> {
     find_legend(&server_readings_legend(), name)
 }
 
-/// The probes of a server that is reached by its URL, which is neither claimed nor changed. A
-/// PostgreSQL URL whose catalog is `pgbouncer` is that program's console. What the server says of
-/// its threads they put into `threads`, if somebody wants to know.
+/// The probes of a server that is reached by its URL: see [`crate::Protocol::probes`].
 pub fn endpoint_probes(
     endpoint: &Endpoint,
     threads: Option<&ThreadListing>,
 ) -> Vec<Box<dyn Probe>> {
-    match endpoint.protocol {
-        Protocol::MySql => {
-            let connector = crate::mysql::connector(endpoint.clone());
-            crate::mysql::probe::probes(&connector, threads)
-        }
-        Protocol::PostgreSql if is_pgbouncer(endpoint) => {
-            let connector = crate::postgresql::connector(endpoint.clone());
-            vec![crate::postgresql::probe::pgbouncer::probe(connector)]
-        }
-        Protocol::PostgreSql => {
-            let connector = crate::postgresql::connector(endpoint.clone());
-            crate::postgresql::probe::probes(&connector, threads)
-        }
-    }
+    endpoint.protocol.probes(endpoint, threads)
 }
 
 /// What a server that is reached by its URL says of itself; it is neither claimed nor changed.
 ///
 /// # Errors
 ///
-/// It cannot be reached, or does not tell.
+/// It cannot be reached, or does not answer.
 pub fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-    match endpoint.protocol {
-        Protocol::MySql => crate::mysql::endpoint_facts(endpoint),
-        Protocol::PostgreSql if is_pgbouncer(endpoint) => {
-            Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() })
-        }
-        Protocol::PostgreSql => crate::postgresql::endpoint_facts(endpoint),
-    }
+    endpoint.protocol.facts(endpoint)
 }
 
 /// The debt meter of a server that is reached by its URL.
@@ -94,20 +65,7 @@ pub fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
 ///
 /// Why nothing is put off there that could be read.
 pub fn endpoint_debt_meter(endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-    match endpoint.protocol {
-        Protocol::MySql => Ok(crate::mysql::debt::meter(crate::mysql::connector(endpoint.clone()))),
-        Protocol::PostgreSql if is_pgbouncer(endpoint) => {
-            Err("pgbouncer stores nothing, so it puts nothing off".to_owned())
-        }
-        Protocol::PostgreSql => {
-            Ok(crate::postgresql::debt::meter(crate::postgresql::connector(endpoint.clone())))
-        }
-    }
-}
-
-/// Whether this is pgbouncer's console, which is a catalog of this name that no server has.
-fn is_pgbouncer(endpoint: &Endpoint) -> bool {
-    endpoint.protocol == Protocol::PostgreSql && endpoint.catalog == "pgbouncer"
+    endpoint.protocol.debt_meter(endpoint)
 }
 
 /// Says every so often that something is due: for what costs the server more than the rest.

@@ -4,60 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Keeper, Probe, ThreadGroup, ThreadGroups, ThreadListing};
+use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
 use crate::transport::SET_UP_LIMIT;
 use crate::{Access, CostSource, DebtMeter, Endpoint, UrlError, cost_source};
-
-/// A product that can be named in a study.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProductSpec {
-    /// Its name: `mariadb`.
-    pub name: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// Storage engines to choose from; empty where there is just one.
-    pub engines: &'static [&'static str],
-    /// Whether it runs inside Dyno's own process.
-    pub is_embedded: bool,
-}
-
-/// All products, in the order in which help texts list them.
-pub fn products() -> Vec<ProductSpec> {
-    let mut products = vec![
-        ProductSpec {
-            name: "sqlite",
-            summary: "SQLite, inside Dyno's own process: nothing to install",
-            engines: &[],
-            is_embedded: true,
-        },
-        ProductSpec {
-            name: "mariadb",
-            summary: "a private MariaDB server, from the programs on this machine",
-            engines: &["InnoDB", "RocksDB", "Aria", "MyISAM"],
-            is_embedded: false,
-        },
-        ProductSpec {
-            name: "postgresql",
-            summary: "a private PostgreSQL server, from the programs on this machine",
-            engines: &[],
-            is_embedded: false,
-        },
-    ];
-    products.extend(crate::null::SPECS);
-    products
-}
-
-/// Why a private server of this product must not have this setting; none if it may.
-pub fn refused_setting(product: &str, name: &str) -> Option<String> {
-    match product {
-        "mariadb" => crate::mysql::refused_setting(name),
-        "postgresql" => crate::postgresql::refused_setting(name),
-        _ => None,
-    }
-}
 
 /// A server to start.
 #[derive(Clone)]
@@ -76,10 +28,24 @@ pub struct ServerSpec {
     pub cpus: Vec<u32>,
 }
 
+impl ServerSpec {
+    /// A server of this product as it comes, with no settings.
+    pub fn new(product: &str) -> ServerSpec {
+        ServerSpec {
+            product: product.to_owned(),
+            version: None,
+            engine: None,
+            programs: None,
+            settings: BTreeMap::new(),
+            cpus: Vec::new(),
+        }
+    }
+}
+
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// `MariaDB`, `MySQL`, `PostgreSQL`, `SQLite`, `Null (… protocol)`.
+    /// The product's name, as it says it itself.
     pub product: String,
     /// Full version text.
     pub version: String,
@@ -91,7 +57,7 @@ pub struct ServerFacts {
     pub settings: BTreeMap<String, String>,
     /// What a commit survives: `every commit is synced`, `synced once a second`, `written at
     /// every commit, synced once a second`, `written and synced once a second`, `synced at
-    /// checkpoints`, `synced within three times 200ms` (PostgreSQL's `wal_writer_delay`), `every
+    /// checkpoints`, `synced within three times 200ms`, `every
     /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`,
     /// `unknown`.
     pub durability: String,
@@ -136,7 +102,7 @@ pub trait Server: Send {
         None
     }
 
-    /// Whether a client blocks its worker thread (SQLite): then each client wants its own worker.
+    /// Whether a client blocks its worker thread: then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
         false
     }
@@ -205,17 +171,11 @@ pub trait Server: Send {
 
     /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
     /// (which must not exist, on the filesystem of the keeper's root), and removes all else.
-    /// [`start_on`] brings up a server on them. What only warms the next server is not handed over.
+    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is not handed over.
     fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
         Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
     }
-}
-
-/// What a thread of any server that Dyno knows is for, by the title of its process and its name.
-pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
-    crate::postgresql::thread_group(process, thread)
-        .or_else(|| crate::mysql::thread_group(process, thread))
 }
 
 /// A server that could not be started, reached or asked.
@@ -241,42 +201,6 @@ impl From<UrlError> for DeployError {
     }
 }
 
-/// Starts a private server and waits until it answers.
-pub fn start(
-    spec: &ServerSpec,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Server>, DeployError> {
-    bring_up(spec, None, keeper, clock)
-}
-
-/// Starts a private server on data that one of the same shape ([`crate::data_shape`]) handed over,
-/// and waits until it answers. It takes the folder over: `data` is moved away. They must belong to
-/// the user that the keeper runs servers as.
-pub fn start_on(
-    data: &Path,
-    spec: &ServerSpec,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Server>, DeployError> {
-    bring_up(spec, Some(data), keeper, clock)
-}
-
-fn bring_up(
-    spec: &ServerSpec,
-    data: Option<&Path>,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Server>, DeployError> {
-    match spec.product.as_str() {
-        "sqlite" => crate::sqlite::start(spec, data, keeper),
-        "mariadb" => crate::mysql::start(spec, data, keeper, clock),
-        "postgresql" => crate::postgresql::start(spec, data, keeper, clock),
-        "null-mysql" | "null-postgresql" => crate::null::start(spec, keeper, clock),
-        other => Err(DeployError::new(format!("there is no product `{other}`"))),
-    }
-}
-
 /// How a server that runs already is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttachOptions {
@@ -286,11 +210,11 @@ pub struct AttachOptions {
     pub keep_tables: bool,
 }
 
-/// Uses a server that runs already; makes the catalog if it is missing, refuses one that holds
-/// tables which Dyno did not make unless those are allowed.
+/// Uses a server that runs already: see [`crate::Protocol::attach`].
+///
+/// # Errors
+///
+/// It cannot be reached, or may not be used.
 pub fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<dyn Server>, DeployError> {
-    match endpoint.protocol {
-        crate::Protocol::MySql => crate::mysql::attach(endpoint, options),
-        crate::Protocol::PostgreSql => crate::postgresql::attach(endpoint, options),
-    }
+    endpoint.protocol.attach(endpoint, options)
 }

@@ -1,36 +1,17 @@
 //! Whether a server would take its settings, asked of its programs before anything is started.
 //!
-//! MariaDB and PostgreSQL read their configuration and say what is wrong with it, without data and
-//! without a server; SQLite knows the names of its PRAGMAs. What they cannot tell beforehand
-//! (settings of plug-ins, values that depend on each other) the first start tells.
+//! Server programs read their configuration and say what is wrong with it, without data and without
+//! a server. What they cannot say beforehand (settings of plug-ins, values that depend on each other)
+//! the first start says.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use dyno_host::Keeper;
 use dyno_units::SettingValue;
 
-use crate::{DeployError, ServerSpec};
-
-/// Asks the server's programs whether they take the settings of a private server.
-///
-/// # Errors
-///
-/// What the server says, with the nearest name that it knows. Programs that are missing are no error
-/// here.
-pub fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
-    if spec.settings.is_empty() {
-        return Ok(());
-    }
-    match spec.product.as_str() {
-        "sqlite" => crate::sqlite::check_settings(&spec.settings),
-        "mariadb" => crate::mysql::check_settings(spec, keeper),
-        "postgresql" => crate::postgresql::check_settings(spec, keeper),
-        _ => Ok(()),
-    }
-}
+use crate::DeployError;
 
 /// What a program says that is given a configuration to read: nothing where it takes it, else its
 /// lines that tell of an error.
@@ -54,15 +35,17 @@ pub(crate) fn refusal(
         ["ERROR", "FATAL", "LOG:  ", "DETAIL", "HINT"].iter().any(|word| line.contains(word))
             && !["skipping missing", "contains errors"].iter().any(|noise| line.contains(noise))
     };
-    let lines: Vec<&str> = text.lines().filter(is_error).map(without_time).collect();
+    let name = format!("{}: ", program.file_name().unwrap_or_default().to_string_lossy());
+    let lines: Vec<&str> =
+        text.lines().filter(is_error).map(|line| without_time(line, &name)).collect();
     Ok(Some(if lines.is_empty() { text.trim().to_owned() } else { lines.join("; ") }))
 }
 
-/// A line of a server's log without the time and the level that it begins with.
-fn without_time(line: &str) -> &str {
+/// A line of a server's log without the time, the level and the program's name that it begins with.
+fn without_time<'a>(line: &'a str, program: &str) -> &'a str {
     for mark in ["[ERROR] ", "LOG:  ", "FATAL:  ", "ERROR:  "] {
         if let Some((_, rest)) = line.split_once(mark) {
-            return rest.split_once("mariadbd: ").map_or(rest, |(_, rest)| rest);
+            return rest.split_once(program).map_or(rest, |(_, rest)| rest);
         }
     }
     line.trim()
@@ -112,24 +95,24 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use dyno_host::Keeper;
+
     use super::*;
+    use crate::{Place, Products, ServerSpec};
 
     fn refused(product: &str, name: &str, value: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
-        let keeper = Keeper::new(folder.path()).unwrap();
+        let place = Place::under(&Arc::new(Keeper::new(folder.path()).unwrap()));
         let value = match value.parse() {
             Ok(number) => SettingValue::Integer(number),
             Err(_) => SettingValue::Text(value.to_owned()),
         };
-        let spec = ServerSpec {
-            product: product.to_owned(),
-            version: None,
-            engine: None,
-            programs: None,
-            settings: [(name.to_owned(), value)].into(),
-            cpus: Vec::new(),
-        };
-        check_settings(&spec, &keeper).err().map(|error| error.message)
+        let settings = [(name.to_owned(), value)].into();
+        let spec = ServerSpec { settings, ..ServerSpec::new(product) };
+        let products = Products::built_in();
+        products.check_settings(&spec, &place).err().map(|error| error.message)
     }
 
     #[track_caller]

@@ -4,7 +4,6 @@ use dyno_record::Canary;
 use dyno_study::{Product, Variant};
 
 use crate::run::Lab;
-use crate::simulated;
 
 /// What the work took before a trial; nothing where the trial is a simulated one.
 pub(crate) struct Watchbird {
@@ -14,10 +13,12 @@ pub(crate) struct Watchbird {
 impl Watchbird {
     /// Does the work before the trial's server is there.
     pub(crate) fn begin(lab: &Lab, variant: &Variant) -> Watchbird {
-        let is_simulated = matches!(
-            &variant.database.product,
-            Product::Private(name) if name == simulated::PRODUCT.name
-        );
+        let is_simulated = match &variant.database.product {
+            Product::Private(name) => {
+                lab.products.spec(name).is_some_and(|product| product.is_simulated)
+            }
+            Product::Url(_) => false,
+        };
         Watchbird { before_s: (!is_simulated).then(|| work(lab)) }
     }
 

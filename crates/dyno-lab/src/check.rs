@@ -23,7 +23,7 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
         }
         let result = target(lab, design, variant).and_then(|target| match target {
             Target::Private(spec) => {
-                dyno_database::check_settings(&spec, &lab.keeper).map_err(TrialError::from)
+                lab.products.check_settings(&spec, &lab.place()).map_err(TrialError::from)
             }
             Target::Attached(_) | Target::Simulated(_) => Ok(()),
         });

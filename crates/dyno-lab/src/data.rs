@@ -74,7 +74,7 @@ impl Stage<'_, '_> {
             return self.reused(kept, spec, progress);
         }
         let began = lab.clock.now();
-        let server = dyno_database::start(spec, &lab.keeper, &lab.clock)?;
+        let server = lab.products.start(spec, &lab.place(), &lab.clock)?;
         let server = match self.populated(server, began, workload, progress)? {
             Site::Real(server) if server.can_hand_over() => server,
             site => return Ok(site),
@@ -96,9 +96,13 @@ impl Stage<'_, '_> {
         if !self.order.design.reuse {
             return Wanted::Nothing;
         }
-        match dyno_database::data_shape(spec, &self.lab.keeper) {
+        let products = &self.lab.products;
+        let dialect = products.spec(&spec.product).and_then(|product| product.dialect);
+        match products.data_shape(spec, &self.lab.place()) {
             Ok(shape) => {
-                let dialect = shape.dialect();
+                let Some(dialect) = dialect else {
+                    return Wanted::Refused(format!("{} speaks no SQL", spec.product));
+                };
                 let seed = self.order.plan.seed.0;
                 Wanted::Data(Box::new(Contents::new(shape, dialect, workload, seed)))
             }
@@ -180,8 +184,10 @@ impl Stage<'_, '_> {
         began: Nanoseconds,
         progress: &mut Progress,
     ) -> Result<Site, TrialError> {
-        let (keeper, clock) = (&self.lab.keeper, &self.lab.clock);
-        let server = dyno_database::start_on(&holder.data(), spec, keeper, clock)
+        let lab = self.lab;
+        let server = lab
+            .products
+            .start_on(&holder.data(), spec, &lab.place(), &lab.clock)
             .map_err(TrialError::from)
             .map_err(|error| of_copy(error, progress.data.key.as_deref()))?;
         self.guarded(Site::Real(server), |stage, site| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_database::{AttachOptions, DeployError, Endpoint, ProductSpec, Server, ServerSpec};
+use dyno_database::{AttachOptions, DeployError, Endpoint, Products, Server, ServerSpec};
 use dyno_record::ServerFacts;
 use dyno_study::{Design, LoadLevel, Product, Variant};
 use dyno_units::SettingValue;
@@ -49,21 +49,9 @@ pub(crate) enum Target {
     Simulated(Simulated),
 }
 
-/// Products that refuse connections beyond their `max_connections`.
-const CONNECTION_LIMITED: [&str; 2] = ["mariadb", "postgresql"];
-
-/// Clients up to which the products' own limits suffice; with more, and where the study does not
-/// set it, `max_connections` is raised to the clients and some more.
-const FEW_CLIENTS: u64 = 60;
-
-/// Connections beside those of the clients: the lab's own, loaders', and what the product keeps back.
-const SPARE_CONNECTIONS: u64 = 30;
-
 /// All products a study may name: those of the databases, and the simulated one.
-pub fn products() -> Vec<ProductSpec> {
-    let mut products = dyno_database::products();
-    products.push(simulated::PRODUCT);
-    products
+pub fn products() -> Products {
+    Products::built_in().with(simulated::product())
 }
 
 /// The variant's database: what to start, or what runs already.
@@ -87,13 +75,17 @@ pub(crate) fn target(lab: &Lab, design: &Design, variant: &Variant) -> Result<Ta
         }
         Product::Private(name) => name,
     };
-    if name == simulated::PRODUCT.name {
+    let product = lab.products.get(name)?.spec();
+    if product.is_simulated {
         return simulated::server(&settings).map(Target::Simulated);
     }
+    // The study's own value stands.
     let most_clients = design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1);
-    if CONNECTION_LIMITED.contains(&name.as_str()) && most_clients > FEW_CLIENTS {
-        let connections = SettingValue::Integer((most_clients + SPARE_CONNECTIONS) as i64);
-        settings.entry("max_connections".to_owned()).or_insert(connections);
+    if let Some(limit) = &product.connection_limit
+        && most_clients > limit.default_clients
+    {
+        let connections = SettingValue::Integer((most_clients + limit.spare) as i64);
+        settings.entry(limit.setting.clone()).or_insert(connections);
     }
     Ok(Target::Private(ServerSpec {
         product: name.clone(),

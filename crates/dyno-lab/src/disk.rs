@@ -60,7 +60,7 @@ fn expected(plan: &Plan, variant: &Variant, samples: u64) -> anyhow::Result<Expe
     // Tables of the same columns and size have alike rows.
     let mut means: Vec<((Vec<&str>, u64), u64)> = Vec::new();
     // Rows do not depend on the dialect; only the statements that make the tables do.
-    for (idx, table) in workload.tables(Dialect::MySql).into_iter().enumerate() {
+    for (idx, table) in workload.tables(Dialect::ALL[0]).into_iter().enumerate() {
         let shape = (table.columns, table.rows);
         let mean = match means.iter().find(|(known, _)| *known == shape) {
             Some((_, mean)) => *mean,

@@ -6,29 +6,19 @@
 
 use std::collections::BTreeMap;
 
+use dyno_database::Products;
+
 /// Failures in a row for a full disk after which the run ends: the trial that filled it is torn down,
 /// and another one may need less.
 const DISK_FULL_MOST: u32 = 2;
 
-/// What servers say when their disk is full.
-const FULL: [&str; 4] =
-    ["No space left on device", "is full (1114)", "failed with error 28", "disk is full"];
+/// What the operating system says when a disk is full; products have words of their own
+/// ([`Products::says_disk_full`]).
+const FULL: &str = "No space left on device";
 
-/// What servers, and Dyno itself, say of what will be refused the next time as well.
-const REFUSED: [&str; 12] = [
-    "unknown variable",
-    "unknown option",
-    "ambiguous option",
-    "Unknown storage engine",
-    "unrecognized configuration parameter",
-    "invalid value for parameter",
-    "is outside the valid range for parameter",
-    "there is no pragma",
-    "the study wants version",
-    "was asked for, and the programs on this machine are",
-    "not found",
-    "is not installed",
-];
+/// What Dyno itself says of what will be refused the next time as well; products have words of their
+/// own ([`Products::says_refused`]).
+const REFUSED: [&str; 3] = ["the study wants version", "not found", "is not installed"];
 
 /// How a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,26 +30,23 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Whether the message or the server's log tells of a disk that is full.
-    fn is_disk_full(&self) -> bool {
-        is_disk_full(&self.log, &self.message)
-    }
-
-    fn is_refusal(&self) -> bool {
-        let says = |line: &str| REFUSED.iter().any(|words| line.contains(words));
+    fn is_refusal(&self, products: &Products) -> bool {
+        let says = |line: &str| {
+            REFUSED.iter().any(|words| line.contains(words)) || products.says_refused(line)
+        };
         says(&self.message) || self.log.iter().any(|line| says(line))
     }
 }
 
 /// Whether a message or a server's log tells of a disk that is full.
-pub(crate) fn is_disk_full(log: &[String], message: &str) -> bool {
-    let is_full = |line: &str| FULL.iter().any(|words| line.contains(words));
+pub(crate) fn is_disk_full(products: &Products, log: &[String], message: &str) -> bool {
+    let is_full = |line: &str| line.contains(FULL) || products.says_disk_full(line);
     is_full(message) || log.iter().any(|line| is_full(line))
 }
 
 /// What has failed so far.
-#[derive(Default)]
 pub(crate) struct Failures {
+    products: Products,
     /// Of each variant, what its servers said that did not come up.
     deploys: BTreeMap<usize, Vec<String>>,
     /// Variants that are not tried again, and why.
@@ -68,13 +55,23 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
+    /// None yet, of servers of these products.
+    pub(crate) fn new(products: &Products) -> Failures {
+        Failures {
+            products: products.clone(),
+            deploys: BTreeMap::new(),
+            hopeless: BTreeMap::new(),
+            n_disk_full: 0,
+        }
+    }
+
     /// Takes the end of a trial of a variant; none if it finished.
     pub(crate) fn add(&mut self, variant: usize, failure: Option<&Failure>) {
         let Some(failure) = failure else {
             self.n_disk_full = 0;
             return;
         };
-        if failure.is_disk_full() {
+        if is_disk_full(&self.products, &failure.log, &failure.message) {
             self.n_disk_full += 1;
             return;
         }
@@ -84,7 +81,7 @@ impl Failures {
         }
         let earlier = self.deploys.entry(variant).or_default();
         let shape = without_numbers(&failure.message);
-        if failure.is_refusal() || earlier.contains(&shape) {
+        if failure.is_refusal(&self.products) || earlier.contains(&shape) {
             self.hopeless.entry(variant).or_insert_with(|| failure.message.clone());
         }
         earlier.push(shape);
@@ -131,7 +128,7 @@ mod tests {
     #[test]
     fn a_variant_that_is_refused_is_tried_once_and_one_that_fails_alike_twice() {
         let check = |messages: &[(&str, bool)], expected: bool| {
-            let mut failures = Failures::default();
+            let mut failures = Failures::new(&Products::built_in());
             for (message, was_deployed) in messages {
                 failures.add(3, Some(&failure(message, *was_deployed)));
             }
@@ -151,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_the_log_says_counts() {
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(&Products::built_in());
         let log = vec!["FATAL:  unrecognized configuration parameter \"shared_bufers\"".to_owned()];
         let failed = Failure { log, ..failure("postgres ended", false) };
         failures.add(0, Some(&failed));
@@ -160,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_stays_full_ends_the_run() {
-        let mut failures = Failures::default();
+        let mut failures = Failures::new(&Products::built_in());
         let full = failure("populating t: The table 't' is full (1114)", true);
         failures.add(0, Some(&full));
         failures.add(1, None);

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use dyno_database::Endpoint;
+use dyno_database::{Endpoint, Place, Products};
 use dyno_host::Keeper;
 use dyno_load::AbortFlag;
-use dyno_record::{Environment, Event, EventKind, Manifest, RunWriter, TrialPlan};
+use dyno_record::{Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan};
 use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
@@ -26,6 +26,8 @@ pub struct Lab {
     pub clock: Arc<dyn Clock>,
     /// Starts and ends servers.
     pub keeper: Arc<Keeper>,
+    /// The products whose servers it starts.
+    pub products: Products,
     /// Raised when the user wants to stop.
     pub abort: AbortFlag,
     /// The machine.
@@ -40,6 +42,11 @@ impl Lab {
     /// The host's memory, of which settings may ask a share.
     pub(crate) fn memory(&self) -> ByteCount {
         ByteCount(self.environment.memory_bytes)
+    }
+
+    /// Where the files of its servers live.
+    pub(crate) fn place(&self) -> Place {
+        Place::under(&self.keeper)
     }
 }
 
@@ -105,7 +112,7 @@ pub fn run(
         telling.of_run(&mut record, EventKind::Noted { message })?;
     }
     voiding::set_aside(order, &mut telling, &mut record)?;
-    let (mut ended, mut failures, failed_before) = history(&record, order.retry_failed);
+    let (mut ended, mut failures, failed_before) = history(lab, &record, order.retry_failed);
     let began = lab.clock.now();
     let mut end = RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() };
     let mut longest = order.plan.trial_time_least();
@@ -181,15 +188,17 @@ pub fn run(
 
 /// What is known of the run's earlier trials: the numbers of those that are not done again, what failed
 /// of them, and how many that were.
-fn history(record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Failures, u32) {
+fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Failures, u32) {
     let (mut ended, failed) = (record.ended_trials(), record.failed_trials());
-    let mut failures = Failures::default();
+    let mut failures = Failures::new(&lab.products);
     if retry_failed {
         ended.retain(|number| !failed.iter().any(|trial| trial.number == *number));
         return (ended, failures, 0);
     }
     // A disk that was full may have room again; of a variant's servers nothing has changed.
-    for trial in failed.iter().filter(|trial| !is_disk_full(&trial.server_log, &trial.message)) {
+    let is_full =
+        |trial: &FailedTrial| is_disk_full(&lab.products, &trial.server_log, &trial.message);
+    for trial in failed.iter().filter(|trial| !is_full(trial)) {
         let failure = Failure {
             message: trial.message.clone(),
             log: trial.server_log.clone(),

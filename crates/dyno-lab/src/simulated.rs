@@ -10,8 +10,9 @@
 //! by what they read, and so is an audit, on every machine alike.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use dyno_database::{ProductSpec, Server, ServerSpec};
+use dyno_database::{DeployError, Launch, Product, ProductSpec, Server, ServerSpec};
 use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store};
 use dyno_record::ServerFacts;
 use dyno_units::{Nanoseconds, SettingValue, parse_duration};
@@ -19,13 +20,29 @@ use dyno_workload::ErrorClass;
 
 use crate::trial::TrialError;
 
-/// The product's entry in the catalog.
-pub(crate) const PRODUCT: ProductSpec = ProductSpec {
-    name: "simulated",
-    summary: "a simulated queueing server in simulated time: tests Dyno itself, measures nothing",
-    engines: &[],
-    is_embedded: true,
-};
+/// The product that a study names.
+pub(crate) fn product() -> Arc<dyn Product> {
+    let summary =
+        "a simulated queueing server in simulated time: tests Dyno itself, measures nothing";
+    Arc::new(SimulatedProduct(ProductSpec {
+        is_embedded: true,
+        is_simulated: true,
+        stores_data: false,
+        ..ProductSpec::new("simulated", "Simulated", summary, None)
+    }))
+}
+
+struct SimulatedProduct(ProductSpec);
+
+impl Product for SimulatedProduct {
+    fn spec(&self) -> &ProductSpec {
+        &self.0
+    }
+
+    fn start(&self, _launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        Err(DeployError::new("a simulated server has no connections: only a study can use it"))
+    }
+}
 
 /// The settings a simulated server takes.
 const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \
@@ -110,14 +127,7 @@ pub(crate) fn server(settings: &BTreeMap<String, SettingValue>) -> Result<Simula
 fn store_spec() -> ServerSpec {
     let setting =
         |(name, value): (&str, &str)| (name.to_owned(), SettingValue::Text(value.to_owned()));
-    ServerSpec {
-        product: "sqlite".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
-        settings: STORE_SETTINGS.map(setting).into(),
-        cpus: Vec::new(),
-    }
+    ServerSpec { settings: STORE_SETTINGS.map(setting).into(), ..ServerSpec::new("sqlite") }
 }
 
 fn refused(name: &str, value: &SettingValue, wanted: &str) -> TrialError {

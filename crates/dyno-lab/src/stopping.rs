@@ -94,7 +94,7 @@ mod tests {
         let vocabulary = dyno_study::Vocabulary {
             products: vec![product],
             workloads: vec![workload],
-            refused_setting: None,
+            setting_rules: None,
         };
         let study = dyno_study::parse(source, &vocabulary).expect("the study is right");
         dyno_study::plan(&study, dyno_units::Seed(1))

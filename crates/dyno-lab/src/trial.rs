@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_database::{CatalogError, DeployError};
+use dyno_database::{CatalogError, DeployError, Products};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
     AuditRow, DataSet, EventKind, Meaning, RunOff, RunWriter, ServerFacts, StepSummary,
@@ -158,7 +158,7 @@ pub(crate) fn run(
             return Ok(TrialEnd::Abandoned);
         }
         Err(TrialError::Failed { message, log }) => {
-            let message = foreign(&format!("{message}{}", advice(&log, &message)));
+            let message = foreign(&format!("{message}{}", advice(&lab.products, &log, &message)));
             let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
             let was_deployed = !progress.server.version.is_empty();
             let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
@@ -459,8 +459,8 @@ fn foreign(text: &str) -> String {
 }
 
 /// What to do, where the message or the server's log tells of a disk that is full.
-fn advice(log: &[String], message: &str) -> &'static str {
-    if is_disk_full(log, message) {
+fn advice(products: &Products, log: &[String], message: &str) -> &'static str {
+    if is_disk_full(products, log, message) {
         "; the disk with the server's data is full: free some space, have fewer rows, or give a \
          server that Dyno starts another disk with `--data-folder` (in a study: `data_folder`)"
     } else {
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_gets_advice() {
         let check = |message: &str, log: &str, is_full: bool| {
-            let found = advice(&[log.to_owned()], message);
+            let found = advice(&crate::products(), &[log.to_owned()], message);
             assert_eq!(found.contains("free some space"), is_full, "{message}, {log}: {found}");
         };
         check("populating t: The table 't' is full (1114)", "", true);

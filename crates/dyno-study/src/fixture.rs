@@ -5,18 +5,15 @@ use std::sync::Arc;
 use dyno_units::Nanoseconds;
 
 use crate::vocabulary::{
-    Frame, OptionWord, Options, ProductWord, RoleOutline, StepOutline, ValueKind, Vocabulary,
-    WorkloadRules, WorkloadWord,
+    Frame, OptionWord, Options, ProductWord, RoleOutline, SettingRules, StepOutline, ValueKind,
+    Vocabulary, WorkloadRules, WorkloadWord,
 };
 use crate::{Product, Study, diagnostic, parse};
 
 /// Products and workloads as Dyno has them, as far as studies of the catalogue use them.
 pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
-        refused_setting: Some(|product, setting| {
-            let is_refused = (product, setting) == ("mariadb", "bind_address");
-            is_refused.then(|| "a private server listens nowhere".to_owned())
-        }),
+        setting_rules: Some(Arc::new(NoAddress)),
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
@@ -38,6 +35,16 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("tpcc", &[TPCC]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
+    }
+}
+
+#[derive(Debug)]
+struct NoAddress;
+
+impl SettingRules for NoAddress {
+    fn refused(&self, product: &str, setting: &str) -> Option<String> {
+        let is_refused = (product, setting) == ("mariadb", "bind_address");
+        is_refused.then(|| "a private server listens nowhere".to_owned())
     }
 }
 

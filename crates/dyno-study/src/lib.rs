@@ -32,7 +32,7 @@ pub use study::{
     Study, UserProbe, WorkloadChoice, setting_text,
 };
 pub use vocabulary::{
-    Frame, OptionWord, Options, ProductWord, RefusedSetting, RoleOutline, StepOutline, ValueKind,
+    Frame, OptionWord, Options, ProductWord, RoleOutline, SettingRules, StepOutline, ValueKind,
     Vocabulary, WorkloadRules, WorkloadWord,
 };
 

@@ -15,13 +15,15 @@ pub struct Vocabulary {
     pub products: Vec<ProductWord>,
     /// Workloads a `[workload.…]` table may name.
     pub workloads: Vec<WorkloadWord>,
-    /// Why a product that Dyno starts must not have a setting; none if it may. None where nobody can
-    /// be asked.
-    pub refused_setting: Option<RefusedSetting>,
+    /// What products say of settings; none where nobody can be asked.
+    pub setting_rules: Option<Arc<dyn SettingRules>>,
 }
 
-/// Says of a product's name and a setting's name why they must not meet; none if they may.
-pub type RefusedSetting = fn(&str, &str) -> Option<String>;
+/// What products say of settings before a server runs.
+pub trait SettingRules: fmt::Debug + Send + Sync {
+    /// Why a product that Dyno starts must not have a setting; none if it may.
+    fn refused(&self, product: &str, setting: &str) -> Option<String>;
+}
 
 /// A product.
 #[derive(Clone, Debug)]

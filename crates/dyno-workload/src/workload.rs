@@ -121,6 +121,9 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// All of them.
+    pub const ALL: [Dialect; 3] = [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
+
     /// The placeholder of parameter `position`, counted from 1.
     pub fn placeholder(self, position: usize) -> String {
         match self {

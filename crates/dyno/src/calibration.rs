@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use dyno_database::null::Wire;
 use dyno_lab::{CalibratedRate, Calibration};
 use dyno_record::Environment;
-use dyno_workload::Dialect;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file.
@@ -161,11 +161,9 @@ impl Calibrated {
     fn rates(&self) -> Calibration {
         let mut rates = Vec::new();
         for facts in &self.protocols {
-            let dialect = match facts.protocol.as_str() {
-                "mysql" => Dialect::MySql,
-                "postgresql" => Dialect::PostgreSql,
-                _ => continue,
-            };
+            // One that an earlier Dyno knew is nobody's any more.
+            let Some(wire) = Wire::named(&facts.protocol) else { continue };
+            let dialect = wire.dialect();
             rates.extend(facts.closed.iter().map(|closed| CalibratedRate {
                 dialect,
                 clients: closed.clients,

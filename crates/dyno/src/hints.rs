@@ -2,6 +2,7 @@
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use dyno_database::Products;
 
 use crate::cli;
 
@@ -168,17 +169,14 @@ pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
 }
 
 /// What to say of a product that there is not: the nearest, or how others are reached.
-pub(crate) fn for_product(word: &str, products: &[&str]) -> String {
-    let known = match word.to_ascii_lowercase().as_str() {
-        "pg" | "psql" | "pgsql" => Some("did you mean `postgresql`?".to_owned()),
-        "mysql" | "percona" | "mysqld" => Some(
-            "MySQL is reached by its URL, mysql://user@host:3306/database; `mariadb` is started by \
-             Dyno"
-                .to_owned(),
-        ),
-        _ => did_you_mean(word, products),
-    };
-    known.unwrap_or_else(|| format!("there are {}, or the URL of a server", products.join(", ")))
+pub(crate) fn for_product(word: &str, products: &Products) -> String {
+    let names = products.names();
+    let lower = word.to_ascii_lowercase();
+    let mut mistaken = products.specs().flat_map(|product| &product.mistaken);
+    let known = mistaken.find(|(mistaken, _)| *mistaken == lower).map(|(_, hint)| hint.clone());
+    known
+        .or_else(|| did_you_mean(word, &names))
+        .unwrap_or_else(|| format!("there are {}, or the URL of a server", names.join(", ")))
 }
 
 fn workloads() -> Vec<&'static str> {
@@ -247,7 +245,7 @@ mod tests {
 
     #[test]
     fn products_have_hints() {
-        let products = ["sqlite", "mariadb", "postgresql", "null-mysql"];
+        let products = Products::built_in();
         let check = |word: &str, expected: &str| {
             let found = for_product(word, &products);
             assert!(found.contains(expected), "{word}: {found}");
@@ -256,6 +254,6 @@ mod tests {
         check("postgres", "did you mean `postgresql`?");
         check("pg", "`postgresql`");
         check("mysql", "mysql://user@host");
-        check("oracle", "sqlite, mariadb, postgresql, null-mysql, or the URL");
+        check("oracle", "sqlite, mariadb, postgresql, null-mysql, null-postgresql, or the URL");
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     // Why there is none is told where its share would have been.
     let calibration = calibration::read(&environment).ok();
     let data_sets = Limits::USUAL;
-    Ok(Lab { clock, keeper: Arc::new(keeper), abort, environment, calibration, data_sets })
+    let (keeper, products) = (Arc::new(keeper), dyno_lab::products());
+    Ok(Lab { clock, keeper, products, abort, environment, calibration, data_sets })
 }
 
 /// Allows as many open files as the system grants: each client holds a connection. Servers that

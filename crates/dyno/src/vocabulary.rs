@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dyno_database::{Endpoint, Protocol};
+use dyno_database::{Endpoint, ProductSpec, Products};
 use dyno_study::{
-    Frame, OptionWord, Options, Product, ProductWord, RoleOutline, StepOutline, ValueKind,
-    Vocabulary, WorkloadRules, WorkloadWord,
+    Frame, OptionWord, Options, Product, ProductWord, RoleOutline, SettingRules, StepOutline,
+    ValueKind, Vocabulary, WorkloadRules, WorkloadWord,
 };
 use dyno_units::Seed;
 use dyno_workload::options::{OptionKind, OptionSpec};
@@ -13,12 +13,17 @@ use dyno_workload::{Dialect, Pacing, Role, StepFrame, Workload};
 
 /// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
-    let products = dyno_lab::products().into_iter().map(|product| ProductWord {
-        name: product.name.to_owned(),
-        summary: product.summary.to_owned(),
-        engines: product.engines.iter().map(|&engine| engine.to_owned()).collect(),
+    vocabulary_of(&dyno_lab::products())
+}
+
+/// These products, and all workloads of this Dyno.
+fn vocabulary_of(products: &Products) -> Vocabulary {
+    let product = |product: &ProductSpec| ProductWord {
+        name: product.name.clone(),
+        summary: product.summary.clone(),
+        engines: product.engines.clone(),
         is_embedded: product.is_embedded,
-    });
+    };
     let workloads = dyno_workload::catalog::workloads().into_iter().map(|workload| WorkloadWord {
         name: workload.name.to_owned(),
         summary: workload.summary.to_owned(),
@@ -32,12 +37,12 @@ pub(crate) fn vocabulary() -> Vocabulary {
                 help: option.help.to_owned(),
             })
             .collect(),
-        rules: Some(Arc::new(Rules { workload: workload.name })),
+        rules: Some(Arc::new(Rules { workload: workload.name, products: products.clone() })),
     });
     Vocabulary {
-        products: products.collect(),
+        products: products.specs().map(product).collect(),
         workloads: workloads.collect(),
-        refused_setting: Some(dyno_database::refused_setting),
+        setting_rules: Some(Arc::new(Settings(products.clone()))),
     }
 }
 
@@ -61,10 +66,21 @@ fn default(option: &OptionSpec) -> String {
     }
 }
 
+/// Asks the products about settings.
+#[derive(Debug)]
+struct Settings(Products);
+
+impl SettingRules for Settings {
+    fn refused(&self, product: &str, setting: &str) -> Option<String> {
+        self.0.refused_setting(product, setting)
+    }
+}
+
 /// Asks a workload of the catalog.
 #[derive(Debug)]
 struct Rules {
     workload: &'static str,
+    products: Products,
 }
 
 impl Rules {
@@ -73,6 +89,14 @@ impl Rules {
         let spec = dyno_workload::catalog::find(self.workload)
             .ok_or_else(|| format!("there is no workload `{}`", self.workload))?;
         spec.create(options, Seed(0)).map_err(|error| error.to_string())
+    }
+
+    /// The SQL that a product speaks, where that is known before it runs.
+    fn dialect(&self, product: &Product) -> Option<Dialect> {
+        match product {
+            Product::Private(name) => self.products.spec(name)?.dialect,
+            Product::Url(url) => Some(Endpoint::from_url(url).ok()?.protocol.spec().dialect),
+        }
     }
 }
 
@@ -99,15 +123,15 @@ impl WorkloadRules for Rules {
         {
             Endpoint::from_url(url).map_err(|error| error.0)?;
         }
-        match dialect(product) {
+        match self.dialect(product) {
             Some(dialect) => {
                 let workload = self.make(options)?;
                 if workload.needs_rows()
                     && let Product::Private(name) = product
-                    && name.starts_with("null-")
+                    && self.products.spec(name).is_some_and(|product| !product.stores_data)
                 {
                     return Err(format!(
-                        "`{}` goes on with rows that it reads, and a null server stores none; take \
+                        "`{}` goes on with rows that it reads, and `{name}` stores none; take \
                          another workload or database",
                         self.workload
                     ));
@@ -130,21 +154,5 @@ fn role(role: &Role) -> RoleOutline {
             Pacing::Bursts { per_burst } => Some(per_burst as f64),
         },
         quota: role.quota,
-    }
-}
-
-/// The SQL that a product speaks, where that is known before it runs.
-fn dialect(product: &Product) -> Option<Dialect> {
-    match product {
-        Product::Private(name) => match name.as_str() {
-            "sqlite" => Some(Dialect::Sqlite),
-            "mariadb" | "null-mysql" => Some(Dialect::MySql),
-            "postgresql" | "null-postgresql" => Some(Dialect::PostgreSql),
-            _ => None,
-        },
-        Product::Url(url) => match Endpoint::from_url(url).ok()?.protocol {
-            Protocol::MySql => Some(Dialect::MySql),
-            Protocol::PostgreSql => Some(Dialect::PostgreSql),
-        },
     }
 }

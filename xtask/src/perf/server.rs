@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use dyno_database::{Server, ServerSpec, start};
+use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 
@@ -47,15 +47,8 @@ impl PrivateServer {
         } else {
             settings.insert("max_connections".to_owned(), SettingValue::Integer(300));
         }
-        let spec = ServerSpec {
-            product: product.to_owned(),
-            version: None,
-            engine: None,
-            programs: None,
-            settings,
-            cpus: Vec::new(),
-        };
-        let server = start(&spec, &keeper, &clock)?;
+        let spec = ServerSpec { settings, ..ServerSpec::new(product) };
+        let server = Products::built_in().start(&spec, &Place::under(&keeper), &clock)?;
         let settings = server.facts()?.settings;
         let socket = match product {
             "mariadb" => PathBuf::from(&settings["socket"]),

@@ -8,6 +8,7 @@ mod attached;
 mod channel;
 mod check;
 mod connection;
+mod cost;
 mod data;
 pub(crate) mod debt;
 mod facts;
@@ -17,20 +18,20 @@ mod login;
 mod option_file;
 mod private;
 pub(crate) mod probe;
+mod product;
 mod protocol;
+mod reach;
+mod sql;
 
 use std::sync::Arc;
 
 use dyno_workload::{ConnectError, Connection, Connector};
 
-pub(crate) use attached::attach;
-pub(crate) use check::check_settings;
 pub use connection::MySqlConnection;
-pub(crate) use data::data_shape;
-pub(crate) use files::{file_kind, thread_group};
-pub(crate) use option_file::refused_setting;
-pub(crate) use private::start;
+use files::thread_group;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
+pub(crate) use product::FAMILY;
+pub use product::PROTOCOL;
 
 use crate::{DeployError, Endpoint, ServerFacts};
 

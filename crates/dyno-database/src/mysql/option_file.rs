@@ -238,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keeper = std::sync::Arc::new(dyno_host::Keeper::new(folder.path()).unwrap());
         let option_file = OptionFile {
-            folder: &ServerFolder::make(&keeper, "d").unwrap(),
+            folder: &ServerFolder::make(&crate::Place::under(&keeper), "d").unwrap(),
             install: &install(is_mariadb),
             engine,
             settings: &settings.collect(),

@@ -14,7 +14,7 @@ use super::{MySqlConnection, facts, files};
 use crate::private::{LOG_LINES, Manner, OwnServer, ServerFolder};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
+    Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
     version_fits,
 };
 
@@ -41,14 +41,10 @@ struct PrivateServer {
 
 /// Starts a private server, on data that another one handed over if there are any, and waits until
 /// it answers.
-pub(crate) fn start(
-    spec: &ServerSpec,
-    data: Option<&Path>,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Server>, DeployError> {
-    let install = find_install(spec, keeper)?;
-    let folder = ServerFolder::make(keeper, &spec.product)?;
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    let Launch { spec, data, place, clock } = *launch;
+    let install = find_install(spec, place.keeper())?;
+    let folder = ServerFolder::make(place, &spec.product)?;
     check_path(&install, folder.path())?;
     let option_file = OptionFile {
         folder: &folder,
@@ -70,7 +66,7 @@ pub(crate) fn start(
         ..process_spec(&folder, &install.server, vec![option_file_argument(&folder)])
     };
     let endpoint = Endpoint {
-        protocol: Protocol::MySql,
+        protocol: super::PROTOCOL,
         address: Address::Unix(folder.run().join(super::option_file::SOCKET)),
         user: "root".to_owned(),
         password: None,

@@ -17,8 +17,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::Wire;
 use super::{MESSAGE_MAX, Script, Shared, StallOrigin, Talk};
-use crate::Protocol;
 
 /// Events that are no client's.
 const LISTENER: u64 = u64::MAX;
@@ -33,7 +33,7 @@ const STALL_SLICE: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// The server's thread.
 pub(super) struct EventLoop {
-    protocol: Protocol,
+    wire: Wire,
     listener: OwnedFd,
     // Accepting stopped for lack of descriptors, until a client goes.
     is_full: bool,
@@ -86,7 +86,7 @@ fn timespec(time: Nanoseconds) -> Timespec {
 
 impl EventLoop {
     pub(super) fn new(
-        protocol: Protocol,
+        wire: Wire,
         listener: OwnedFd,
         script: Script,
         clock: Arc<dyn Clock>,
@@ -96,7 +96,7 @@ impl EventLoop {
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, &shared.bell, EventData::new_u64(BELL), EventFlags::IN)?;
         Ok(EventLoop {
-            protocol,
+            wire,
             listener,
             is_full: false,
             epoll,
@@ -207,7 +207,7 @@ impl EventLoop {
         // Not for Unix sockets, which send at once anyway.
         let _ = sockopt::set_tcp_nodelay(&stream, true);
         self.out.clear();
-        let talk = Talk::begin(self.protocol, &mut self.out);
+        let talk = Talk::begin(self.wire, &mut self.out);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.clients.push(Slot::default());
             self.clients.len() - 1

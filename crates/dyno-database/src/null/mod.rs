@@ -14,6 +14,7 @@ mod event_loop;
 mod fields;
 mod mysql;
 mod postgresql;
+mod product;
 mod server;
 mod sql;
 #[cfg(test)]
@@ -29,12 +30,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::Connector;
+use dyno_workload::{Connector, Dialect};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{Address, Endpoint, Protocol, TlsMode};
 use event_loop::EventLoop;
-pub(crate) use server::{SPECS, start};
+pub(crate) use product::FAMILY;
 
 /// The value of the one column of every row: 119 zeros, as long as sysbench's column `c`, and a
 /// number where one is wanted.
@@ -44,9 +45,54 @@ const COLUMN: &[u8] = b"c";
 /// Longest message of a client, in bytes; one who claims more is hung up on.
 const MESSAGE_MAX: usize = 64 << 20;
 
+/// What a null server can speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// The MySQL protocol.
+    MySql,
+    /// The PostgreSQL protocol.
+    PostgreSql,
+}
+
+impl Wire {
+    /// All of them.
+    pub const ALL: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Wire> {
+        Wire::ALL.into_iter().find(|wire| wire.name() == name)
+    }
+
+    /// Its name, as in the product's: `mysql`.
+    pub fn name(self) -> &'static str {
+        self.protocol().name()
+    }
+
+    /// Its name in sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            Wire::MySql => "MySQL",
+            Wire::PostgreSql => "PostgreSQL",
+        }
+    }
+
+    /// The SQL that is sent over it.
+    pub fn dialect(self) -> Dialect {
+        self.protocol().spec().dialect
+    }
+
+    /// What Dyno's connections speak to it.
+    pub fn protocol(self) -> &'static dyn Protocol {
+        match self {
+            Wire::MySql => crate::mysql::PROTOCOL,
+            Wire::PostgreSql => crate::postgresql::PROTOCOL,
+        }
+    }
+}
+
 /// Where a null server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Listen {
     /// On a Unix socket in this folder, which is there.
     Folder(PathBuf),
     /// On a free TCP port of 127.0.0.1.
@@ -103,12 +149,12 @@ impl NullServer {
     ///
     /// The socket cannot be made there, or there are no descriptors or threads left.
     pub fn start(
-        protocol: Protocol,
-        place: &Place,
+        wire: Wire,
+        place: &Listen,
         script: Script,
         clock: Arc<dyn Clock>,
     ) -> io::Result<NullServer> {
-        let (listener, address) = listen(protocol, place)?;
+        let (listener, address) = listen(wire, place)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared {
             is_stopped: AtomicBool::new(false),
@@ -117,7 +163,7 @@ impl NullServer {
             fault: OnceLock::new(),
         });
         let endpoint = Endpoint {
-            protocol,
+            protocol: wire.protocol(),
             address,
             user: "dyno".to_owned(),
             password: None,
@@ -127,8 +173,7 @@ impl NullServer {
         };
         // From here on the socket's file is removed whatever happens.
         let mut server = NullServer { endpoint, shared: Arc::clone(&shared), thread: None };
-        let mut event_loop =
-            EventLoop::new(protocol, listener, script, clock, Arc::clone(&shared))?;
+        let mut event_loop = EventLoop::new(wire, listener, script, clock, Arc::clone(&shared))?;
         let thread = std::thread::Builder::new().name("dyno-null".to_owned()).spawn(move || {
             if let Err(error) = event_loop.run() {
                 let _ = shared.fault.set(format!("the null server ended: {error}"));
@@ -145,10 +190,7 @@ impl NullServer {
 
     /// Opens Dyno's own connections to it.
     pub fn connector(&self) -> Connector {
-        match self.endpoint.protocol {
-            Protocol::MySql => crate::mysql::connector(self.endpoint.clone()),
-            Protocol::PostgreSql => crate::postgresql::connector(self.endpoint.clone()),
-        }
+        self.endpoint.protocol.connector(&self.endpoint)
     }
 
     /// Statements that it has been sent, text and prepared ones; preparing is none.
@@ -181,18 +223,18 @@ impl Drop for NullServer {
 }
 
 /// Listens, without blocking.
-fn listen(protocol: Protocol, place: &Place) -> io::Result<(OwnedFd, Address)> {
+fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
     match place {
-        Place::Folder(folder) => {
-            let path = folder.join(match protocol {
-                Protocol::MySql => "mysql.sock",
-                Protocol::PostgreSql => ".s.PGSQL.5432",
+        Listen::Folder(folder) => {
+            let path = folder.join(match wire {
+                Wire::MySql => "mysql.sock",
+                Wire::PostgreSql => ".s.PGSQL.5432",
             });
             let listener = UnixListener::bind(&path)?;
             listener.set_nonblocking(true)?;
             Ok((listener.into(), Address::Unix(path)))
         }
-        Place::Loopback => {
+        Listen::Loopback => {
             let listener = TcpListener::bind(("127.0.0.1", 0))?;
             listener.set_nonblocking(true)?;
             let port = listener.local_addr()?.port();
@@ -221,13 +263,13 @@ enum Talk {
 
 impl Talk {
     /// Begins a conversation; what the server says first is appended to `out`.
-    fn begin(protocol: Protocol, out: &mut Vec<u8>) -> Talk {
-        match protocol {
-            Protocol::MySql => {
+    fn begin(wire: Wire, out: &mut Vec<u8>) -> Talk {
+        match wire {
+            Wire::MySql => {
                 mysql::Talk::greet(out);
                 Talk::MySql(mysql::Talk::default())
             }
-            Protocol::PostgreSql => Talk::PostgreSql(postgresql::Talk::new()),
+            Wire::PostgreSql => Talk::PostgreSql(postgresql::Talk::new()),
         }
     }
 

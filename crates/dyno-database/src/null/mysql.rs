@@ -6,10 +6,10 @@
 
 use std::sync::LazyLock;
 
+use super::Wire;
 use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
 use super::{COLUMN, Taken, VALUE};
-use crate::Protocol;
 
 /// Length of a packet's header.
 const HEADER_LEN: usize = 4;
@@ -282,7 +282,7 @@ impl Talk {
             }
             command::QUERY => {
                 taken.n_statements += 1;
-                let kind = sql::kind(body, Protocol::MySql);
+                let kind = sql::kind(body, Wire::MySql);
                 self.answer(kind, &REPLIES[self.manner].text, out);
             }
             command::STMT_PREPARE => self.prepare(body, out),
@@ -322,7 +322,7 @@ impl Talk {
     }
 
     fn prepare(&mut self, sql: &[u8], out: &mut Vec<u8>) {
-        let kind = sql::kind(sql, Protocol::MySql);
+        let kind = sql::kind(sql, Wire::MySql);
         if kind == Kind::TakeRows {
             return push_error(out, 1295, "this statement cannot be prepared");
         }

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::Wire;
 use super::fields::Fields;
 use super::sql::{self, Kind, RowCounter};
 use super::{COLUMN, MESSAGE_MAX, Taken, VALUE};
-use crate::Protocol;
 
 /// Bytes before a message's body.
 const HEADER_BYTES: usize = 5;
@@ -218,7 +218,7 @@ impl Talk {
             }
             (_, b'Q') => {
                 taken.n_statements += 1;
-                let kind = sql::kind(body.strip_suffix(&[0])?, Protocol::PostgreSql);
+                let kind = sql::kind(body.strip_suffix(&[0])?, Wire::PostgreSql);
                 if kind == Kind::Row {
                     out.extend_from_slice(&DESCRIPTION);
                 }
@@ -291,7 +291,7 @@ impl Talk {
                 types[idx] = given;
             }
         }
-        let prepared = Prepared { kind: sql::kind(text, Protocol::PostgreSql), types };
+        let prepared = Prepared { kind: sql::kind(text, Wire::PostgreSql), types };
         self.prepared.insert(name.into(), prepared);
         push(out, b'1', &[]);
         Some(())

@@ -1,51 +1,31 @@
-//! Null servers as products, so that studies and `dyno bench` can name them.
+//! A null server in a folder of its own, as studies and `dyno bench` start it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
-use dyno_units::{Clock, Nanoseconds, SettingValue, parse_duration};
+use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::{Connector, Dialect};
 
-use super::{NullServer, Place, Script};
-use crate::{DeployError, ProductSpec, Protocol, Server, ServerFacts, ServerSpec};
-
-/// The products' entries in the catalog.
-pub(crate) const SPECS: [ProductSpec; 2] = [
-    ProductSpec {
-        name: "null-mysql",
-        summary: "answers the MySQL protocol at once, stores nothing: measures the load generator \
-                  itself (settings: delay, stall_at, stall)",
-        engines: &[],
-        is_embedded: true,
-    },
-    ProductSpec {
-        name: "null-postgresql",
-        summary: "answers the PostgreSQL protocol at once, stores nothing: measures the load \
-                  generator itself (settings: delay, stall_at, stall)",
-        engines: &[],
-        is_embedded: true,
-    },
-];
+use super::{Listen, NullServer, Script, Wire};
+use crate::{DeployError, Launch, Server, ServerFacts, ServerSpec};
 
 /// The settings a null server takes.
 const SETTINGS: &str = "delay (of each answer, 0), stall (its length, 0) and stall_at (since the \
                         load began, 0), all durations";
 
-/// Starts one of the products.
-pub(crate) fn start(
-    spec: &ServerSpec,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
+/// Starts a server that speaks so; `title` is the product's.
+pub(super) fn start(
+    wire: Wire,
+    title: &str,
+    launch: &Launch<'_>,
 ) -> Result<Box<dyn Server>, DeployError> {
-    let protocol =
-        if spec.product == SPECS[0].name { Protocol::MySql } else { Protocol::PostgreSql };
+    let Launch { spec, place, clock, .. } = *launch;
     check_spec(spec)?;
     let script = Script { cpus: spec.cpus.clone(), ..script(&spec.settings)? };
-    let folder = keeper.make_folder(&spec.product).map_err(|error| DeployError::new(error.0))?;
-    let place = Place::Folder(folder.clone());
-    match NullServer::start(protocol, &place, script, Arc::clone(clock)) {
+    let folder = place.make_folder(&spec.product)?;
+    match NullServer::start(wire, &Listen::Folder(folder.clone()), script, Arc::clone(clock)) {
         Ok(server) => Ok(Box::new(NullProduct {
             server,
             settings: spec
@@ -53,12 +33,14 @@ pub(crate) fn start(
                 .iter()
                 .map(|(name, value)| (name.clone(), value.to_string()))
                 .collect(),
+            wire,
+            title: title.to_owned(),
             folder,
-            keeper: Arc::clone(keeper),
+            keeper: Arc::clone(place.keeper()),
         })),
         Err(error) => {
             // The first error is the one to tell; a folder that stays is found as a leftover.
-            let _ = keeper.remove_folder(&folder);
+            let _ = place.keeper().remove_folder(&folder);
             Err(DeployError::new(format!(
                 "cannot start a null server in {}: {error}",
                 folder.display()
@@ -112,6 +94,8 @@ fn script(settings: &BTreeMap<String, SettingValue>) -> Result<Script, DeployErr
 
 struct NullProduct {
     server: NullServer,
+    wire: Wire,
+    title: String,
     settings: BTreeMap<String, String>,
     folder: PathBuf,
     keeper: Arc<Keeper>,
@@ -119,10 +103,7 @@ struct NullProduct {
 
 impl Server for NullProduct {
     fn dialect(&self) -> Dialect {
-        match self.server.endpoint().protocol {
-            Protocol::MySql => Dialect::MySql,
-            Protocol::PostgreSql => Dialect::PostgreSql,
-        }
+        self.wire.dialect()
     }
 
     fn connector(&self) -> Connector {
@@ -130,12 +111,8 @@ impl Server for NullProduct {
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
-        let protocol = match self.server.endpoint().protocol {
-            Protocol::MySql => "MySQL",
-            Protocol::PostgreSql => "PostgreSQL",
-        };
         Ok(ServerFacts {
-            product: format!("Null ({protocol} protocol)"),
+            product: self.title.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             transport: "unix",
             tls: false,

@@ -2,7 +2,7 @@
 //!
 //! No grammar: the first word decides, and literals are passed over. Comments are not known.
 
-use crate::Protocol;
+use super::Wire;
 
 /// What a statement is answered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,14 +50,14 @@ const VERBS: [(&[u8], Kind); 19] = [
 ];
 
 /// The kind of a statement.
-pub(super) fn kind(sql: &[u8], protocol: Protocol) -> Kind {
+pub(super) fn kind(sql: &[u8], wire: Wire) -> Kind {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'(';
     let start = sql.iter().position(|byte| !is_blank(byte)).unwrap_or(sql.len());
     let sql = &sql[start..];
     let len = sql.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(sql.len());
     let verb = VERBS.iter().find(|(verb, _)| verb.eq_ignore_ascii_case(&sql[..len]));
     match verb.map(|(_, kind)| *kind) {
-        Some(Kind::Insert(_)) => Kind::Insert(count_tuples(sql, protocol)),
+        Some(Kind::Insert(_)) => Kind::Insert(count_tuples(sql, wire)),
         Some(Kind::TakeRows) if !takes_rows(sql) => Kind::Other,
         Some(kind) => kind,
         None => Kind::Other,
@@ -71,7 +71,7 @@ fn takes_rows(sql: &[u8]) -> bool {
 }
 
 /// The places of all bytes that are in no literal and no quoted name.
-fn bare(sql: &[u8], protocol: Protocol) -> impl Iterator<Item = usize> {
+fn bare(sql: &[u8], wire: Wire) -> impl Iterator<Item = usize> {
     let mut quote = None;
     let mut is_escaped = false;
     sql.iter().enumerate().filter_map(move |(idx, &byte)| match quote {
@@ -79,7 +79,7 @@ fn bare(sql: &[u8], protocol: Protocol) -> impl Iterator<Item = usize> {
             is_escaped = false;
             None
         }
-        Some(_) if byte == b'\\' && protocol == Protocol::MySql => {
+        Some(_) if byte == b'\\' && wire == Wire::MySql => {
             is_escaped = true;
             None
         }
@@ -97,9 +97,9 @@ fn bare(sql: &[u8], protocol: Protocol) -> impl Iterator<Item = usize> {
 }
 
 /// The rows that an INSERT gives: the parentheses behind VALUES; one where there is no VALUES.
-fn count_tuples(sql: &[u8], protocol: Protocol) -> u64 {
+fn count_tuples(sql: &[u8], wire: Wire) -> u64 {
     let (mut depth, mut n_tuples) = (0_u32, None);
-    for idx in bare(sql, protocol) {
+    for idx in bare(sql, wire) {
         match sql[idx] {
             b'(' => {
                 if depth == 0 {
@@ -120,7 +120,7 @@ fn count_tuples(sql: &[u8], protocol: Protocol) -> u64 {
 
 /// The number of `?` placeholders.
 pub(super) fn count_placeholders(sql: &[u8]) -> u16 {
-    let n = bare(sql, Protocol::MySql).filter(|&idx| sql[idx] == b'?').count();
+    let n = bare(sql, Wire::MySql).filter(|&idx| sql[idx] == b'?').count();
     u16::try_from(n).unwrap_or(u16::MAX)
 }
 
@@ -133,7 +133,7 @@ pub(super) const TEXT: u32 = 25;
 pub(super) fn parameter_types(sql: &[u8]) -> Vec<u32> {
     let mut types = Vec::new();
     let mut is_searching = false;
-    for idx in bare(sql, Protocol::PostgreSql) {
+    for idx in bare(sql, Wire::PostgreSql) {
         if sql[idx..].get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"WHERE")) {
             is_searching = true;
         }
@@ -180,7 +180,7 @@ mod tests {
 
     #[track_caller]
     fn check(sql: &str, expected: Kind) {
-        assert_eq!(kind(sql.as_bytes(), Protocol::MySql), expected, "{sql}");
+        assert_eq!(kind(sql.as_bytes(), Wire::MySql), expected, "{sql}");
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         check("INSERT INTO t SELECT (1)", Kind::Insert(1));
         // No escape in PostgreSQL.
         let sql = br"INSERT INTO t VALUES ('\'), (2)";
-        assert_eq!(kind(sql, Protocol::PostgreSql), Kind::Insert(2));
+        assert_eq!(kind(sql, Wire::PostgreSql), Kind::Insert(2));
     }
 
     #[test]
@@ -229,9 +229,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_have_a_kind(sql in prop::collection::vec(any::<u8>(), 0..60), mysql: bool) {
-            let protocol = if mysql { Protocol::MySql } else { Protocol::PostgreSql };
-            kind(&sql, protocol);
-            kind(&[b"INSERT ".as_slice(), &sql].concat(), protocol);
+            let wire = if mysql { Wire::MySql } else { Wire::PostgreSql };
+            kind(&sql, wire);
+            kind(&[b"INSERT ".as_slice(), &sql].concat(), wire);
             count_placeholders(&sql);
             parameter_types(&sql);
         }

@@ -13,27 +13,23 @@ use dyno_workload::{
 };
 use proptest::prelude::*;
 
-use super::{NullServer, Place, Script, StallOrigin, Talk, VALUE};
-use crate::{Address, Protocol};
+use super::{Listen, NullServer, Script, StallOrigin, Talk, VALUE, Wire};
+use crate::Address;
 
-const BOTH: [Protocol; 2] = [Protocol::MySql, Protocol::PostgreSql];
+const BOTH: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
 
 /// A server on TCP, whose clock stands still unless it is told otherwise.
-fn start(protocol: Protocol, script: Script, clock: &Arc<ManualClock>) -> NullServer {
+fn start(wire: Wire, script: Script, clock: &Arc<ManualClock>) -> NullServer {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
-    NullServer::start(protocol, &Place::Loopback, script, clock).expect("a port is free")
+    NullServer::start(wire, &Listen::Loopback, script, clock).expect("a port is free")
 }
 
-fn at_once(protocol: Protocol) -> NullServer {
-    start(protocol, Script::default(), &Arc::new(ManualClock::new()))
+fn at_once(wire: Wire) -> NullServer {
+    start(wire, Script::default(), &Arc::new(ManualClock::new()))
 }
 
-fn placeholders(protocol: Protocol, sql: &str) -> Statement {
-    let dialect = match protocol {
-        Protocol::MySql => dyno_workload::Dialect::MySql,
-        Protocol::PostgreSql => dyno_workload::Dialect::PostgreSql,
-    };
-    Statement::new(dialect.placeholders(sql), StatementClass::Other)
+fn placeholders(wire: Wire, sql: &str) -> Statement {
+    Statement::new(wire.dialect().placeholders(sql), StatementClass::Other)
 }
 
 fn wait(connection: &mut dyn Connection) -> Result<Reply, StatementError> {
@@ -58,8 +54,8 @@ fn changed(affected: u64) -> Reply {
 
 #[test]
 fn text_statements_are_answered_by_their_kind() {
-    for protocol in BOTH {
-        let server = at_once(protocol);
+    for wire in BOTH {
+        let server = at_once(wire);
         let mut connection = (server.connector())().unwrap();
         let connection = connection.as_mut();
         assert_eq!(text(connection, "SELECT c FROM t"), ONE_ROW);
@@ -80,8 +76,8 @@ fn text_statements_are_answered_by_their_kind() {
 
 #[test]
 fn prepared_statements_are_answered_by_their_kind() {
-    for protocol in BOTH {
-        let server = at_once(protocol);
+    for wire in BOTH {
+        let server = at_once(wire);
         let mut connection = (server.connector())().unwrap();
         let statements = [
             "SELECT c FROM t WHERE id=?",
@@ -92,7 +88,7 @@ fn prepared_statements_are_answered_by_their_kind() {
         let (one, c) = (Value::Integer(1), Value::Text(b"text"));
         // Prepared twice: the second time replaces the first.
         for _ in 0..2 {
-            let statements = statements.map(|sql| placeholders(protocol, sql));
+            let statements = statements.map(|sql| placeholders(wire, sql));
             connection.prepare(&statements).unwrap();
         }
         for _ in 0..3 {
@@ -111,8 +107,8 @@ fn prepared_statements_are_answered_by_their_kind() {
 
 #[test]
 fn rows_are_counted_and_not_kept() {
-    for protocol in BOTH {
-        let server = at_once(protocol);
+    for wire in BOTH {
+        let server = at_once(wire);
         let mut connection = (server.connector())().unwrap();
         let mut n_rows = 0;
         let mut next_row = |row: &mut Row| {
@@ -131,8 +127,8 @@ fn rows_are_counted_and_not_kept() {
 /// What a lab does before a load: notes its tables, and drops them behind it.
 #[test]
 fn a_catalog_can_be_claimed() {
-    for protocol in BOTH {
-        let server = at_once(protocol);
+    for wire in BOTH {
+        let server = at_once(wire);
         let mut connection = (server.connector())().unwrap();
         crate::note_tables(connection.as_mut(), &["t1".to_owned(), "t2".to_owned()]).unwrap();
         crate::drop_claimed_tables(connection.as_mut()).unwrap();
@@ -142,10 +138,10 @@ fn a_catalog_can_be_claimed() {
 #[test]
 fn unix_sockets_are_removed_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
-    for protocol in BOTH {
-        let place = Place::Folder(folder.path().to_owned());
+    for wire in BOTH {
+        let place = Listen::Folder(folder.path().to_owned());
         let clock = Arc::new(ManualClock::new());
-        let server = NullServer::start(protocol, &place, Script::default(), clock).unwrap();
+        let server = NullServer::start(wire, &place, Script::default(), clock).unwrap();
         let mut connections: Vec<_> = (0..20).map(|_| (server.connector())().unwrap()).collect();
         for connection in &mut connections {
             assert_eq!(text(connection.as_mut(), "SELECT 1"), ONE_ROW);
@@ -163,7 +159,7 @@ fn unix_sockets_are_removed_with_the_server() {
 #[test]
 fn the_reference_driver_of_mysql_is_served() {
     use mysql::prelude::Queryable;
-    let server = at_once(Protocol::MySql);
+    let server = at_once(Wire::MySql);
     let Address::Tcp { host, port } = &server.endpoint().address else { panic!("no port") };
     let options = mysql::OptsBuilder::new()
         .ip_or_hostname(Some(host))
@@ -195,7 +191,7 @@ fn the_reference_driver_of_mysql_is_served() {
 
 #[test]
 fn the_reference_driver_of_postgresql_is_served() {
-    let server = at_once(Protocol::PostgreSql);
+    let server = at_once(Wire::PostgreSql);
     let Address::Tcp { host, port } = &server.endpoint().address else { panic!("no port") };
     let options = format!("host={host} port={port} user=anybody password=any dbname=any");
     let mut driver = postgres::Client::connect(&options, postgres::NoTls).unwrap();
@@ -222,7 +218,7 @@ fn the_reference_driver_of_postgresql_is_served() {
 
 #[test]
 fn errors_leave_the_connection_usable() {
-    let server = at_once(Protocol::PostgreSql);
+    let server = at_once(Wire::PostgreSql);
     let mut driver = raw(&server);
     // Bind of a statement that is not there, Execute, Sync.
     let bind = b"B\0\0\0\x0e\0no\0\0\0\0\0\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
@@ -253,10 +249,10 @@ fn send_and_wait(server: &NullServer, connection: &mut dyn Connection, sql: &str
 
 #[test]
 fn answers_are_delayed_by_the_clock() {
-    for protocol in BOTH {
+    for wire in BOTH {
         let clock = Arc::new(ManualClock::new());
         let script = Script { delay: Nanoseconds::SECOND, ..Script::default() };
-        let server = start(protocol, script, &clock);
+        let server = start(wire, script, &clock);
         let mut connection = (server.connector())().unwrap();
         send_and_wait(&server, connection.as_mut(), "SELECT 1");
         // The clock stands still: however long that takes, there is no answer.
@@ -276,7 +272,7 @@ fn nobody_is_answered_while_a_stall_lasts() {
         origin: StallOrigin::Clock,
         ..Script::default()
     };
-    let server = start(Protocol::PostgreSql, script, &clock);
+    let server = start(Wire::PostgreSql, script, &clock);
     let mut connection = (server.connector())().unwrap();
     assert_eq!(text(connection.as_mut(), "SELECT 1"), ONE_ROW);
     for begin in [second(10), second(20)] {
@@ -299,10 +295,10 @@ fn stalls_are_counted_from_the_first_execution() {
     let clock = Arc::new(ManualClock::new());
     clock.advance_to(Nanoseconds::from_secs(5));
     let stalls = vec![(Nanoseconds::ZERO, Nanoseconds::SECOND)];
-    let server = start(Protocol::MySql, Script { stalls, ..Script::default() }, &clock);
+    let server = start(Wire::MySql, Script { stalls, ..Script::default() }, &clock);
     let mut connection = (server.connector())().unwrap();
     assert_eq!(text(connection.as_mut(), "SELECT 1"), ONE_ROW);
-    connection.prepare(&[placeholders(Protocol::MySql, "SELECT 1")]).unwrap();
+    connection.prepare(&[placeholders(Wire::MySql, "SELECT 1")]).unwrap();
     // The stall begins with it, and so behind it.
     connection.send_execute(0, &[]);
     assert_eq!(wait(connection.as_mut()), Ok(ONE_ROW));
@@ -319,15 +315,15 @@ fn a_server_in_a_stall_can_be_stopped() {
     let clock = Arc::new(ManualClock::new());
     let stalls = vec![(Nanoseconds::ZERO, Nanoseconds::from_secs(1 << 30))];
     let script = Script { stalls, origin: StallOrigin::Clock, ..Script::default() };
-    drop(start(Protocol::MySql, script, &clock));
+    drop(start(Wire::MySql, script, &clock));
 }
 
 #[test]
 fn who_does_not_read_is_not_heard_further() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Place::Folder(folder.path().to_owned());
+    let place = Listen::Folder(folder.path().to_owned());
     let clock = Arc::new(ManualClock::new());
-    let server = NullServer::start(Protocol::PostgreSql, &place, Script::default(), clock).unwrap();
+    let server = NullServer::start(Wire::PostgreSql, &place, Script::default(), clock).unwrap();
     let Address::Unix(path) = &server.endpoint().address else { panic!("no socket") };
     let mut stream = UnixStream::connect(path).unwrap();
     stream.write_all(b"\0\0\0\x08\0\x03\0\0").unwrap();
@@ -387,14 +383,14 @@ proptest! {
             0..12,
         ),
     ) {
-        let protocol = if is_mysql { Protocol::MySql } else { Protocol::PostgreSql };
+        let wire = if is_mysql { Wire::MySql } else { Wire::PostgreSql };
         let mut out = Vec::new();
-        let mut talk = Talk::begin(protocol, &mut out);
+        let mut talk = Talk::begin(wire, &mut out);
         if has_begun {
-            let hello: &[u8] = match protocol {
-                Protocol::MySql => b"\x24\0\0\x01\x05\xa2\x00\0\0\0\0\x40\x2d\0\0\0\0\0\0\0\0\0\
+            let hello: &[u8] = match wire {
+                Wire::MySql => b"\x24\0\0\x01\x05\xa2\x00\0\0\0\0\x40\x2d\0\0\0\0\0\0\0\0\0\
                     \0\0\0\0\0\0\0\0\0\0\0\0\0\0me\0\0",
-                Protocol::PostgreSql => b"\0\0\0\x08\0\x03\0\0",
+                Wire::PostgreSql => b"\0\0\0\x08\0\x03\0\0",
             };
             prop_assert_eq!(talk.take(hello, &mut out).n_bytes, hello.len());
         }

@@ -3,15 +3,18 @@
 mod attached;
 mod check;
 mod connection;
+mod cost;
 mod data;
 pub(crate) mod debt;
 mod facts;
 mod files;
 mod private;
 pub(crate) mod probe;
+mod product;
 mod programs;
 mod protocol;
 mod settings;
+mod sql;
 mod startup;
 #[cfg(test)]
 mod tests;
@@ -21,16 +24,13 @@ use std::sync::Arc;
 
 use dyno_workload::{ConnectError, Connection, Connector};
 
-pub(crate) use attached::attach;
-pub(crate) use check::check_settings;
 pub use connection::PgConnection;
-pub(crate) use data::data_shape;
-pub(crate) use files::{file_kind, thread_group};
-pub(crate) use private::start;
+use files::thread_group;
 pub use probe::pgbouncer::{Pool, parse_pools};
-pub(crate) use settings::refused_setting;
+pub(crate) use product::FAMILY;
+pub use product::PROTOCOL;
 
-use crate::{DeployError, Endpoint, ServerFacts};
+use crate::{DeployError, Endpoint};
 use protocol::ScramCache;
 
 /// Opens one connection; blocks. [`connector`] is better for many.
@@ -55,11 +55,6 @@ fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError>
         }
         Err(failure) => Err(failure.error),
     }
-}
-
-/// What the server at an endpoint says of itself.
-pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-    facts::ask(endpoint)
 }
 
 /// An error of a statement that Dyno needed for itself.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{AfterCrash, DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing};
+use dyno_host::{AfterCrash, DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -12,7 +12,7 @@ use super::{connect, connector, facts, files, settings, statement_failed};
 use crate::private::{Manner, OwnServer, ServerFolder};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, DebtMeter, DeployError, Endpoint, Protocol, Server, ServerFacts, ServerSpec, TlsMode,
+    Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
     version_fits,
 };
 
@@ -34,19 +34,15 @@ struct PrivateServer {
 
 /// Starts a private server, on data that another one handed over if there are any, and waits until
 /// it answers.
-pub(crate) fn start(
-    spec: &ServerSpec,
-    data: Option<&Path>,
-    keeper: &Arc<Keeper>,
-    clock: &Arc<dyn Clock>,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    let Launch { spec, data, place, clock } = *launch;
     if let Some(engine) = &spec.engine {
         return Err(DeployError::new(format!(
             "PostgreSQL has no storage engine `{engine}` to choose; leave `engine` out"
         )));
     }
-    let programs = programs::find(spec, keeper)?;
-    let folder = ServerFolder::make(keeper, "postgresql")?;
+    let programs = programs::find(spec, place.keeper())?;
+    let folder = ServerFolder::make(place, &spec.product)?;
     let configuration = settings::configuration(&spec.settings, &folder.data())?;
     folder.write(settings::CONFIGURATION_FILE, &configuration)?;
     folder.write(settings::ACCESS_FILE, settings::ACCESS)?;
@@ -163,7 +159,7 @@ fn finish(
 
 fn endpoint(folder: &ServerFolder, catalog: &str) -> Endpoint {
     Endpoint {
-        protocol: Protocol::PostgreSql,
+        protocol: super::PROTOCOL,
         address: Address::Unix(folder.run().join(settings::SOCKET)),
         user: USER.to_owned(),
         password: None,

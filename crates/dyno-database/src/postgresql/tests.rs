@@ -9,7 +9,7 @@ use dyno_workload::{ErrorClass, Reply, Row, Statement, StatementClass, Statement
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Address, Protocol, Secret, TlsMode};
+use crate::{Address, Secret, TlsMode};
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap();
@@ -34,7 +34,7 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let endpoint = Endpoint {
-        protocol: Protocol::PostgreSql,
+        protocol: crate::postgresql::PROTOCOL,
         address: Address::Unix(path),
         user: "u".to_owned(),
         password: Some(Secret::new("hidden")),
@@ -208,7 +208,7 @@ fn notices_without_end_are_no_answer() {
         while stream.write_all(&notices).is_ok() {}
     });
     let endpoint = Endpoint {
-        protocol: Protocol::PostgreSql,
+        protocol: crate::postgresql::PROTOCOL,
         address: Address::Unix(path),
         user: "u".to_owned(),
         password: None,

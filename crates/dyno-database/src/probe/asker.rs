@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_units::Nanoseconds;
-use dyno_workload::{
-    Connection, Connector, Dialect, ErrorClass, NamedRows, StatementError, TextRows,
-};
+use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError, TextRows};
 
 use super::Values;
+use crate::products::{all_sql, sql_of};
 
 /// How long a connection that could not be had is not tried again.
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
@@ -19,28 +18,6 @@ const REFUSED_PAUSE: Nanoseconds = Nanoseconds::from_secs(60);
 /// The limit of a statement is one second, at the server; the socket waits three times as long,
 /// in case the server itself hangs.
 const SOCKET_LIMIT: Nanoseconds = Nanoseconds::from_secs(3);
-
-/// Settings of a probe's session; those that a version does not know are passed over.
-const MYSQL_SESSION: [&str; 5] = [
-    // MariaDB's, in seconds, and MySQL's, in ms.
-    "SET SESSION max_statement_time = 1",
-    "SET SESSION max_execution_time = 1000",
-    "SET SESSION lock_wait_timeout = 1",
-    "SET SESSION autocommit = 1",
-    "SET SESSION TRANSACTION READ ONLY",
-];
-const POSTGRESQL_SESSION: [&str; 5] = [
-    "SET application_name = 'dyno probe'",
-    "SET statement_timeout = '1s'",
-    "SET lock_timeout = '500ms'",
-    "SET default_transaction_read_only = on",
-    "SET jit = off",
-];
-const SQLITE_SESSION: [&str; 1] = ["PRAGMA busy_timeout = 100"];
-
-/// Codes of errors for a right that the user lacks: MySQL's and MariaDB's for a right of the whole
-/// server, of a table, of a catalog; SQLSTATE `insufficient_privilege`.
-const NO_RIGHT: [&str; 4] = ["1227", "1142", "1044", "42501"];
 
 /// A connection of a probe's own.
 pub(crate) struct Asker {
@@ -133,7 +110,8 @@ impl Asker {
             ErrorClass::Refused => {
                 self.refused.insert(sql.to_owned(), (now + REFUSED_PAUSE, why.clone()));
                 // A view that this version does not have is no trouble of the user's.
-                if NO_RIGHT.contains(&error.code.as_ref()) {
+                let mut all = all_sql();
+                if all.any(|dialect| dialect.no_right.contains(&error.code.as_ref())) {
                     self.note(format!(
                         "a right is missing, and with it what `{}` tells: {}",
                         beginning(sql),
@@ -186,12 +164,7 @@ impl Asker {
         if !self.has_session {
             return Ok(connection);
         }
-        let session: &[&str] = match connection.dialect() {
-            Dialect::MySql => &MYSQL_SESSION,
-            Dialect::PostgreSql => &POSTGRESQL_SESSION,
-            Dialect::Sqlite => &SQLITE_SESSION,
-        };
-        for sql in session {
+        for sql in sql_of(connection.dialect()).probe_session {
             match connection.query(sql) {
                 Err(error) if error.class == ErrorClass::Disconnected => {
                     return Err(error.to_string());

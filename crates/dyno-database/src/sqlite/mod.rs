@@ -15,15 +15,16 @@
 //!   clients pass one mutex. The facts list the options it was compiled with.
 
 mod connection;
+mod cost;
 mod data;
 mod debt;
 mod pragma;
 pub(crate) mod probe;
+mod product;
 mod server;
+mod sql;
 
-pub(crate) use data::data_shape;
-pub(crate) use pragma::check_settings;
-pub(crate) use server::start;
+pub(crate) use product::FAMILY;
 
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,12 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::SqliteConnection;
+use super::cost::SqliteCost;
 use super::pragma::{self, Pragma};
 use crate::data::move_data;
-use crate::explain_cost::SqliteCost;
 use crate::{
-    Access, CostSource, DebtMeter, DeployError, Server, ServerFacts, ServerSpec, version_fits,
+    Access, CostSource, DebtMeter, DeployError, Launch, Server, ServerFacts, ServerSpec,
+    version_fits,
 };
 
 /// Name of the database file in its folder.
@@ -23,15 +24,12 @@ const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Makes a folder with an empty database, or with one that was handed over, and proves that all
 /// settings are accepted.
-pub(crate) fn start(
-    spec: &ServerSpec,
-    data: Option<&Path>,
-    keeper: &Arc<Keeper>,
-) -> Result<Box<dyn Server>, DeployError> {
+pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+    let (spec, keeper) = (launch.spec, launch.place.keeper());
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
-    let folder = keeper.make_folder("sqlite").map_err(|error| DeployError::new(error.0))?;
-    match database_in(&folder, data, pragmas) {
+    let folder = launch.place.make_folder(&spec.product)?;
+    match database_in(&folder, launch.data, pragmas) {
         Ok(database) => Ok(Box::new(SqliteServer { database, folder, keeper: Arc::clone(keeper) })),
         Err(error) => {
             // The first error is the one to tell; a folder that stays is found as a leftover.

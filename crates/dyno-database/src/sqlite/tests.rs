@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use dyno_host::Keeper;
-use dyno_units::{Nanoseconds, Seed, SettingValue};
+use dyno_units::{Clock, ManualClock, Nanoseconds, Seed, SettingValue};
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, StepFrame,
     Value, Workload, catalog,
@@ -15,8 +15,8 @@ use dyno_workload::{
 };
 
 use super::pragma;
-use super::server::{self, Database};
-use crate::{DeployError, ServerSpec};
+use super::server::Database;
+use crate::{DeployError, Place, Products, ServerSpec};
 
 fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, SettingValue> {
     pairs
@@ -270,20 +270,14 @@ fn a_fill_that_fails_leaves_no_transaction_open() {
 }
 
 fn spec(pairs: &[(&str, &str)]) -> ServerSpec {
-    ServerSpec {
-        product: "sqlite".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
-        settings: settings(pairs),
-        cpus: Vec::new(),
-    }
+    ServerSpec { settings: settings(pairs), ..ServerSpec::new("sqlite") }
 }
 
 fn start(spec: &ServerSpec) -> Result<(), DeployError> {
     let root = tempfile::tempdir().unwrap();
     let keeper = Arc::new(Keeper::new(root.path()).unwrap());
-    let server = server::start(spec, None, &keeper)?;
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let server = Products::built_in().start(spec, &Place::under(&keeper), &clock)?;
     assert!(server.blocks_worker() && server.processes().is_empty());
     assert!(server.data_bytes().unwrap() > 0);
     let facts = server.facts().unwrap();

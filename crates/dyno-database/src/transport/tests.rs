@@ -11,11 +11,11 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::{Address, Protocol};
+use crate::Address;
 
 fn endpoint(address: Address) -> Endpoint {
     Endpoint {
-        protocol: Protocol::PostgreSql,
+        protocol: crate::postgresql::PROTOCOL,
         address,
         user: "u".to_owned(),
         password: None,

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Instant;
 
 use dyno_database::{
-    Address, DeployError, Endpoint, Protocol, Secret, Server, ServerSpec, TlsMode, start,
+    Address, DeployError, Endpoint, Place, Products, Secret, Server, ServerSpec, TlsMode, mysql,
 };
 use dyno_host::Keeper;
 use dyno_units::{Clock, Nanoseconds, SettingValue};
@@ -47,14 +47,7 @@ pub(crate) fn spec(settings: &[(&str, &str)]) -> ServerSpec {
     let settings = settings
         .iter()
         .map(|(name, value)| ((*name).to_owned(), SettingValue::Text((*value).to_owned())));
-    ServerSpec {
-        product: "mariadb".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
-        settings: settings.collect(),
-        cpus: Vec::new(),
-    }
+    ServerSpec { settings: settings.collect(), ..ServerSpec::new("mariadb") }
 }
 
 /// A folder that vanishes and that any user can read: the server may run as another one.
@@ -92,7 +85,7 @@ impl Fixture {
         let keeper = Arc::new(Keeper::new(root.path()).unwrap());
         #[allow(clippy::disallowed_methods)] // The one place that makes the tests' clock.
         let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
-        let started = start(spec, &keeper, &clock);
+        let started = Products::built_in().start(spec, &Place::under(&keeper), &clock);
         if started.is_err() {
             let left: Vec<_> = fs::read_dir(root.path()).unwrap().collect();
             assert!(left.is_empty(), "a failed start left {left:?}");
@@ -149,7 +142,7 @@ impl Fixture {
 
     pub(crate) fn socket_endpoint(&self, user: &str, password: Option<&str>) -> Endpoint {
         Endpoint {
-            protocol: Protocol::MySql,
+            protocol: mysql::PROTOCOL,
             address: Address::Unix(self.setting("socket").into()),
             user: user.to_owned(),
             password: password.map(Secret::new),

@@ -2,7 +2,7 @@
 
 use dyno_database::postgresql::{PgConnection, connect};
 use dyno_database::{
-    AttachOptions, CatalogError, DeployError, Endpoint, Server, attach, note_tables, start,
+    AttachOptions, CatalogError, DeployError, Endpoint, Products, Server, attach, note_tables,
 };
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::Connection;
@@ -13,7 +13,7 @@ fn start_with(
     laboratory: &Laboratory,
     settings: &[(&str, SettingValue)],
 ) -> Result<Box<dyn Server>, DeployError> {
-    start(&spec(settings), &laboratory.keeper, &laboratory.clock)
+    Products::built_in().start(&spec(settings), &laboratory.place(), &laboratory.clock)
 }
 
 /// Names in the laboratory's folder: what a server left behind.
@@ -116,8 +116,9 @@ fn a_server_that_opens_a_port_after_all_is_not_used() {
     drop(connection);
     let data = laboratory.keeper.make_folder("data").unwrap().join("data");
     server.hand_over(&data).unwrap();
-    let server =
-        dyno_database::start_on(&data, &spec(&[]), &laboratory.keeper, &laboratory.clock).unwrap();
+    let server = Products::built_in()
+        .start_on(&data, &spec(&[]), &laboratory.place(), &laboratory.clock)
+        .unwrap();
     assert_eq!(server.facts().unwrap().settings["listen_addresses"], "");
     assert_eq!(dyno_host::listens_by_network(server.processes()[0]).unwrap(), [""; 0]);
     server.stop().unwrap();
@@ -139,7 +140,8 @@ fn refused_settings_are_told_in_the_servers_words() {
     check("port", number(5432), "would open a private server to others");
     let mut engine = spec(&[]);
     engine.engine = Some("InnoDB".to_owned());
-    let error = start(&engine, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    let error =
+        Products::built_in().start(&engine, &laboratory.place(), &laboratory.clock).err().unwrap();
     assert!(error.message.contains("no storage engine `InnoDB`"), "{error}");
     assert_eq!(leftovers(&laboratory), [""; 0]);
 }
@@ -149,10 +151,12 @@ fn missing_programs_and_versions_are_told() {
     let laboratory = Laboratory::new();
     let mut spec = spec(&[]);
     spec.version = Some("8.4".to_owned());
-    let error = start(&spec, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    let error =
+        Products::built_in().start(&spec, &laboratory.place(), &laboratory.clock).err().unwrap();
     assert!(error.message.contains("no PostgreSQL 8.4 here, only "), "{error}");
     spec.programs = Some("/nowhere".into());
-    let error = start(&spec, &laboratory.keeper, &laboratory.clock).err().unwrap();
+    let error =
+        Products::built_in().start(&spec, &laboratory.place(), &laboratory.clock).err().unwrap();
     assert!(error.message.contains("are not in /nowhere"), "{error}");
     assert!(error.message.contains("package `postgresql`"), "{error}");
 }

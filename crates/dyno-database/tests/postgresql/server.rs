@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use dyno_database::postgresql::connect;
-use dyno_database::{Address, Endpoint, Protocol, Secret, ServerSpec, TlsMode};
+use dyno_database::{Address, Endpoint, Place, Secret, ServerSpec, TlsMode, postgresql};
 use dyno_host::{Keeper, KeptProcess, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::Connection;
@@ -63,19 +63,19 @@ impl Laboratory {
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
+
+    pub(crate) fn place(&self) -> Place {
+        Place::under(&self.keeper)
+    }
 }
 
 pub(crate) fn spec(settings: &[(&str, SettingValue)]) -> ServerSpec {
     ServerSpec {
-        product: "postgresql".to_owned(),
-        version: None,
-        engine: None,
-        programs: None,
         settings: settings
             .iter()
             .map(|(name, value)| (name.to_string(), value.clone()))
             .collect::<BTreeMap<_, _>>(),
-        cpus: Vec::new(),
+        ..ServerSpec::new("postgresql")
     }
 }
 
@@ -152,7 +152,7 @@ impl TestServer {
         let spec = ProcessSpec { needs_name: false, ..process("postgres", &arguments) };
         let server = TestServer {
             endpoint: Endpoint {
-                protocol: Protocol::PostgreSql,
+                protocol: postgresql::PROTOCOL,
                 address: Address::Unix(run.join(format!(".s.PGSQL.{port}"))),
                 user: "dyno".to_owned(),
                 password: None,

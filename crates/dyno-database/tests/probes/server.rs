@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dyno_database::{Address, Endpoint, Protocol, Server, ServerSpec, TlsMode, start};
+use dyno_database::{
+    Address, Endpoint, Place, Products, Server, ServerSpec, TlsMode, mysql, postgresql,
+};
 use dyno_host::Keeper;
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Dialect};
@@ -48,14 +50,12 @@ impl Running {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), SettingValue::Text((*value).to_owned())));
         let spec = ServerSpec {
-            product: product.to_owned(),
-            version: None,
             engine: engine.map(str::to_owned),
-            programs: None,
             settings: settings.collect(),
-            cpus: Vec::new(),
+            ..ServerSpec::new(product)
         };
-        let server = start(&spec, &keeper, &clock()).unwrap();
+        let place = Place::under(&keeper);
+        let server = Products::built_in().start(&spec, &place, &clock()).unwrap();
         Running { server: Some(server), _root: root }
     }
 
@@ -71,10 +71,10 @@ impl Running {
     pub(crate) fn endpoint(&self, user: &str) -> Endpoint {
         let settings = self.server().facts().unwrap().settings;
         let (protocol, socket) = match self.server().dialect() {
-            Dialect::MySql => (Protocol::MySql, settings["socket"].clone()),
+            Dialect::MySql => (mysql::PROTOCOL, settings["socket"].clone()),
             _ => {
                 let folder = &settings["unix_socket_directories"];
-                (Protocol::PostgreSql, format!("{folder}/.s.PGSQL.{}", settings["port"]))
+                (postgresql::PROTOCOL, format!("{folder}/.s.PGSQL.{}", settings["port"]))
             }
         };
         Endpoint {

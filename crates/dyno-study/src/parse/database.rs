@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use dyno_units::SettingValue;
 
@@ -11,7 +12,7 @@ use super::problems::Problems;
 use super::value::{self, Entry, Given, Section, entries, given};
 use crate::keys::DATABASE;
 use crate::nearest::did_you_mean;
-use crate::vocabulary::{ProductWord, RefusedSetting, Vocabulary};
+use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
 use crate::{Database, Diagnostic, Price, Product};
 
 /// A database as far as it could be read.
@@ -24,7 +25,7 @@ pub(super) struct NamedDatabase {
     /// Whether Dyno runs it inside its own process.
     pub(super) is_embedded: bool,
     /// Says which settings its product must not have.
-    refused_setting: Option<RefusedSetting>,
+    setting_rules: Option<Arc<dyn SettingRules>>,
 }
 
 impl NamedDatabase {
@@ -32,7 +33,7 @@ impl NamedDatabase {
     pub(super) fn check_setting(&self, problems: &mut Problems, entry: &Entry<'_>) {
         if let Some(Database { product: Product::Private(product), .. }) = &self.database {
             let place = (entry.key_span.clone(), entry.key);
-            check_setting(problems, self.refused_setting, product, place);
+            check_setting(problems, self.setting_rules.as_deref(), product, place);
         }
     }
 
@@ -128,7 +129,7 @@ pub(super) fn read(
             NamedDatabase {
                 name: raw.name.clone(),
                 is_embedded: word.is_some_and(|word| word.is_embedded),
-                refused_setting: vocabulary.refused_setting,
+                setting_rules: vocabulary.setting_rules.clone(),
                 database: resolved.and_then(|raw| check(problems, raw, vocabulary)),
             }
         })
@@ -356,7 +357,7 @@ fn check_private<'v>(
     check_engine(problems, raw, word);
     for (setting, given) in &raw.settings {
         let place = (given.key_span.clone(), setting.as_str());
-        check_setting(problems, vocabulary.refused_setting, name, place);
+        check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
     Some(word)
 }
@@ -364,11 +365,11 @@ fn check_private<'v>(
 /// Reports a setting that a product which Dyno starts must not have.
 fn check_setting(
     problems: &mut Problems,
-    refused: Option<RefusedSetting>,
+    rules: Option<&dyn SettingRules>,
     product: &str,
     (span, setting): (Range<usize>, &str),
 ) {
-    if let Some(why) = refused.and_then(|refused| refused(product, setting)) {
+    if let Some(why) = rules.and_then(|rules| rules.refused(product, setting)) {
         let message = format!("setting `{setting}` cannot be chosen on product `{product}`");
         problems.add(
             Diagnostic::new(span, message)

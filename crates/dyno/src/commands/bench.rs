@@ -367,9 +367,8 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         Product::Url(secrets::expand(on)?)
     } else {
         let products = dyno_lab::products();
-        if !products.iter().any(|product| product.name == on) {
-            let names: Vec<&str> = products.iter().map(|product| product.name).collect();
-            let hint = hints::for_product(on, &names);
+        if products.find(on).is_none() {
+            let hint = hints::for_product(on, &products);
             bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(on));
         }
         for name in ["allow-existing-tables", "keep-tables"] {

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use dyno_database::Protocol;
-use dyno_database::null::{NullServer, Place, Script};
+use dyno_database::null::{Listen, NullServer, Script, Wire};
 use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, StepTotals, run_step};
 use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::Workload;
@@ -50,10 +49,10 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
         .context("there is no workload to calibrate with")?
         .create(&BTreeMap::new(), Seed(1))?;
     let folder = Folder::make()?;
-    for (protocol, name) in [(Protocol::MySql, "mysql"), (Protocol::PostgreSql, "postgresql")] {
+    for wire in Wire::ALL {
         let (workload, clock, abort) = (&workload, &clock, &abort);
-        let bench = Bench { protocol, folder: &folder, bound, workload, clock, abort, duration };
-        match bench.measure(name)? {
+        let bench = Bench { wire, folder: &folder, bound, workload, clock, abort, duration };
+        match bench.measure(wire.name())? {
             Some(facts) => calibrated.protocols.push(facts),
             None => return Ok(End::Interrupted),
         }
@@ -136,7 +135,7 @@ fn clock_facts(clock: &dyn Clock) -> ClockFacts {
 
 /// What a measurement needs.
 struct Bench<'a> {
-    protocol: Protocol,
+    wire: Wire,
     folder: &'a Folder,
     bound: Option<Bound>,
     workload: &'a Arc<dyn Workload>,
@@ -175,8 +174,8 @@ impl Bench<'_> {
             cpus: bound.iter().map(|bound| bound.server_cpu).collect(),
             ..Script::default()
         };
-        let place = Place::Folder(self.folder.0.clone());
-        let server = NullServer::start(self.protocol, &place, script, Arc::clone(self.clock))
+        let place = Listen::Folder(self.folder.0.clone());
+        let server = NullServer::start(self.wire, &place, script, Arc::clone(self.clock))
             .with_context(|| {
                 format!("cannot start a null server in {}", self.folder.0.display())
             })?;

@@ -2,70 +2,43 @@
 
 use std::collections::HashSet;
 
+use dyno_database::Products;
 use dyno_lab::ExpectedData;
 use dyno_study::{Plan, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
 
-const MIB: u64 = 1 << 20;
-
-/// What a product's files take beside the rows of the tables.
-struct Own {
-    /// In a data set that is kept: system tables, and logs as a server that was stopped leaves them.
-    kept: u64,
-    /// More of it while the server runs under load: logs that grow, temporary tablespaces.
-    running: u64,
-    /// What a byte of rows comes to on disk, pages that are half full and indexes included.
-    spread: f64,
-}
-
-/// Of a variant's server; none where its disk is not this machine's.
-fn own(variant: &Variant) -> Option<Own> {
+/// What a variant's server takes while it runs, and what its data set takes that is kept; none where
+/// nothing of it is on this machine.
+fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Option<(u64, u64)> {
     let Product::Private(product) = &variant.database.product else { return None };
-    let size = |name: &str, default: u64| {
+    let own = products.spec(product)?.disk.as_ref()?;
+    let size = |(name, default): &(String, u64)| {
         let settings = &variant.database.settings;
         let value =
             settings.iter().find(|(own, _)| own.replace('-', "_").eq_ignore_ascii_case(name));
         match value.map(|(_, value)| value.with_decimal_sizes()) {
             Some(SettingValue::Bytes(bytes)) => bytes.0,
-            Some(SettingValue::Integer(number)) => u64::try_from(number).unwrap_or(default),
-            Some(SettingValue::Text(text)) => text.parse::<ByteCount>().map_or(default, |b| b.0),
-            _ => default,
+            Some(SettingValue::Integer(number)) => u64::try_from(number).unwrap_or(*default),
+            Some(SettingValue::Text(text)) => text.parse::<ByteCount>().map_or(*default, |b| b.0),
+            _ => *default,
         }
     };
-    Some(match product.as_str() {
-        // Redo log, system and temporary tablespace, Aria's log, the tables of `mysql` and `sys`.
-        "mariadb" => {
-            let redo = size("innodb_log_file_size", 96 * MIB);
-            Own { kept: MARIADB_KEPT, running: redo + 12 * MIB, spread: 1.3 }
-        }
-        // The catalogs of three databases; WAL grows up to what a checkpoint removes.
-        "postgresql" => {
-            let wal = size("min_wal_size", 80 * MIB);
-            Own { kept: POSTGRESQL_KEPT, running: wal, spread: 1.2 }
-        }
-        "sqlite" => Own { kept: 0, running: 4 * MIB, spread: 1.1 },
-        _ => return None,
-    })
-}
-
-const MARIADB_KEPT: u64 = 48 * MIB;
-const POSTGRESQL_KEPT: u64 = 40 * MIB;
-
-/// What a variant's server takes while it runs, and what its data set takes that is kept; none where
-/// nothing of it is on this machine.
-fn of_variant(variant: &Variant, data: &ExpectedData) -> Option<(u64, u64)> {
-    let own = own(variant)?;
+    let log = own.log.as_ref().map_or(0, size);
     let rows = (data.bytes as f64 * own.spread) as u64;
     let kept = own.kept.saturating_add(rows);
-    Some((kept.saturating_add(own.running), kept))
+    Some((kept.saturating_add(own.running).saturating_add(log), kept))
 }
-
 /// The disk of the whole plan in words: the largest server that runs, and all copies that are kept.
-pub(crate) fn lines(plan: &Plan, data: &[ExpectedData], is_reused: bool) -> Vec<String> {
+pub(crate) fn lines(
+    products: &Products,
+    plan: &Plan,
+    data: &[ExpectedData],
+    is_reused: bool,
+) -> Vec<String> {
     let mut seen = HashSet::new();
     let (mut largest, mut kept_all, mut n_kept) = (0_u64, 0_u64, 0_usize);
     for (variant, data) in plan.variants.iter().zip(data) {
-        let Some((running, kept)) = of_variant(variant, data) else { continue };
+        let Some((running, kept)) = of_variant(products, variant, data) else { continue };
         largest = largest.max(running);
         let database = &variant.database;
         let key = (&database.product, &database.engine, &database.programs, &variant.workload);
@@ -93,9 +66,9 @@ pub(crate) fn lines(plan: &Plan, data: &[ExpectedData], is_reused: bool) -> Vec<
 }
 
 /// The bytes of [`lines`] together.
-pub(crate) fn most(plan: &Plan, data: &[ExpectedData]) -> u64 {
+pub(crate) fn most(products: &Products, plan: &Plan, data: &[ExpectedData]) -> u64 {
     let all = plan.variants.iter().zip(data);
-    all.filter_map(|(variant, data)| of_variant(variant, data))
+    all.filter_map(|(variant, data)| of_variant(products, variant, data))
         .map(|(running, kept)| running.saturating_add(kept))
         .max()
         .unwrap_or(0)
@@ -113,7 +86,7 @@ mod tests {
         let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
         let data = dyno_lab::expected_disk(&plan).unwrap();
-        lines(&plan, &data, true).join("\n")
+        lines(&dyno_lab::products(), &plan, &data, true).join("\n")
     }
 
     #[test]

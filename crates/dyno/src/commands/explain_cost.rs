@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    Access, Cost, CostPlan, CostSource, Endpoint, Server, ServerSpec, Spread, cost_source,
-    explain_cost, note_tables,
+    Access, Cost, CostPlan, CostSource, Endpoint, Place, Products, Server, ServerSpec, Spread,
+    cost_source, explain_cost, note_tables,
 };
 use dyno_lab::Lab;
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 use dyno_workload::{Connection, Row, Workload};
 
-use crate::commands::bench::arguments::{products, workloads};
+use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
 use crate::{End, hints, lab, secrets, terminal};
 
@@ -26,8 +26,7 @@ pub(crate) struct ExplainCostOptions {
     /// The statement
     #[arg(value_name = "SQL")]
     sql: String,
-    /// sqlite, mariadb, postgresql, null-mysql, null-postgresql, or the URL of a server that runs
-    #[arg(long, value_name = "DATABASE", value_parser = products(), hide_possible_values = true)]
+    #[arg(long, value_name = "DATABASE", help = on_help(&Products::built_in()), value_parser = products(), hide_possible_values = true)]
     on: String,
     /// Runs that count; one more before them warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
@@ -85,20 +84,18 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
                  Dyno does not change one that runs already"
             )));
         }
-        let connector = match endpoint.protocol {
-            dyno_database::Protocol::MySql => dyno_database::mysql::connector(endpoint),
-            dyno_database::Protocol::PostgreSql => dyno_database::postgresql::connector(endpoint),
-        };
+        let connector = endpoint.protocol.connector(&endpoint);
         explained(options, &lab, cost_source(&connector, access, &lab.clock))
     } else {
         let spec = options.spec(&lab).map_err(crate::misuse)?;
         let workload = options.workload().map_err(crate::misuse)?;
-        let server = dyno_database::start(&spec, &lab.keeper, &lab.clock).map_err(|error| {
-            for line in &error.log {
-                terminal::say(&format!("  server log: {line}"));
-            }
-            anyhow::Error::new(error)
-        })?;
+        let server =
+            lab.products.start(&spec, &Place::under(&lab.keeper), &lab.clock).map_err(|error| {
+                for line in &error.log {
+                    terminal::say(&format!("  server log: {line}"));
+                }
+                anyhow::Error::new(error)
+            })?;
         let told = prepare(options, workload.as_deref(), server.as_ref())
             .and_then(|()| explained(options, &lab, server.cost_source(access, &lab.clock)));
         server.stop()?;
@@ -139,10 +136,9 @@ impl ExplainCostOptions {
     }
 
     fn spec(&self, lab: &Lab) -> anyhow::Result<ServerSpec> {
-        let products = dyno_database::products();
-        if !products.iter().any(|product| product.name == self.on) {
-            let names: Vec<&str> = products.iter().map(|product| product.name).collect();
-            let hint = hints::for_product(&self.on, &names);
+        let products = Products::built_in();
+        if products.find(&self.on).is_none() {
+            let hint = hints::for_product(&self.on, &products);
             bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(&self.on));
         }
         let memory = ByteCount(lab.environment.memory_bytes);
@@ -154,12 +150,10 @@ impl ExplainCostOptions {
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(ServerSpec {
-            product: self.on.clone(),
-            version: None,
             engine: self.engine.clone(),
             programs: self.programs.clone(),
             settings,
-            cpus: Vec::new(),
+            ..ServerSpec::new(&self.on)
         })
     }
 }

@@ -197,7 +197,8 @@ fn source(options: &GateOptions) -> anyhow::Result<String> {
         .as_ref()
         .zip(options.workload.as_ref())
         .context("give --on and --workload, or a --study")?;
-    let is_embedded = matches!(product.as_str(), "sqlite" | "simulated");
+    let products = dyno_lab::products();
+    let is_embedded = products.spec(product).is_some_and(|product| product.is_embedded);
     let mut text = format!("title = {}\n", quoted("Is the new build no worse than the old one?")?);
     for (name, build) in NAMES.iter().zip([&options.old, &options.new]) {
         writeln!(text, "\n[database.{name}]\nproduct = {}", quoted(product)?)?;

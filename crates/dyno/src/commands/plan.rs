@@ -28,8 +28,9 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
     let data = dyno_lab::expected_disk(&plan)?;
+    let products = dyno_lab::products();
     let is_embedded = |product: &Product| match product {
-        Product::Private(name) => matches!(name.as_str(), "sqlite" | "simulated"),
+        Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),
         Product::Url(_) => true,
     };
     let is_quick = plan.variants.iter().all(|variant| is_embedded(&variant.database.product));
@@ -37,7 +38,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     let past = past(&plan, &study.design);
     let context = TableContext {
         measured: past.steps.clone(),
-        disk: disk::lines(&plan, &data, study.design.reuse),
+        disk: disk::lines(&products, &plan, &data, study.design.reuse),
         budget: study.design.budget,
         sizes: data.iter().map(size).collect(),
         prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
@@ -100,7 +101,7 @@ fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds
 
 /// Says before the run when the largest data set will not fit on the disk.
 pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
-    let most = disk::most(plan, &dyno_lab::expected_disk(plan)?);
+    let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(plan)?);
     let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
     if most > free {
         terminal::say(&format!(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dyno_database::ServerSpec;
+use dyno_database::{Place, Products, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{Clock, Seed};
 use dyno_workload::{Row, Workload};
@@ -81,15 +81,9 @@ impl DataBench {
         let holder = keeper.make_folder("test").unwrap();
         let (kept, copy) = (self.folder.join("datasets").join(key).join("data"), holder.join("d"));
         dyno_host::copy_folder(&kept, &copy, keeper.run_as(), &|| false).unwrap();
-        let spec = ServerSpec {
-            product: product.to_owned(),
-            version: None,
-            engine: None,
-            programs: None,
-            settings: BTreeMap::new(),
-            cpus: Vec::new(),
-        };
-        let server = dyno_database::start_on(&copy, &spec, &keeper, &clock).unwrap();
+        let spec = ServerSpec::new(product);
+        let server =
+            Products::built_in().start_on(&copy, &spec, &Place::under(&keeper), &clock).unwrap();
         let mut connection = server.connector()().unwrap();
         let rows = connection.query("SELECT id, k, c, pad FROM sbtest1 ORDER BY id").unwrap();
         drop(connection);

@@ -1,11 +1,10 @@
 //! Servers that Dyno did not start: what is there stays there, and secrets stay secret.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use dyno_database::{Server, ServerSpec, start};
+use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_load::{AbortFlag, Job, Load, StepSpec, StepTotals, run_step};
 use dyno_units::{Clock, Nanoseconds, Seed};
@@ -50,15 +49,8 @@ impl Standing {
         let keeper = Keeper::new(Path::new(&format!("/var/tmp/dyno-{user}"))).unwrap();
         let keeper = Arc::new(keeper);
         let clock = TestClock::start();
-        let spec = ServerSpec {
-            product: product.to_owned(),
-            version: None,
-            engine: None,
-            programs: None,
-            settings: BTreeMap::new(),
-            cpus: Vec::new(),
-        };
-        let server = start(&spec, &keeper, &clock).unwrap();
+        let spec = ServerSpec::new(product);
+        let server = Products::built_in().start(&spec, &Place::under(&keeper), &clock).unwrap();
         let settings = server.facts().unwrap().settings;
         let socket = match product {
             "mariadb" => PathBuf::from(&settings["socket"]),

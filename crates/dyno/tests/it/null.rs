@@ -68,8 +68,8 @@ fn workloads_that_go_on_with_what_they_read_are_refused() {
         assert_ne!(answer.code, 0, "{product}");
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    check("null-mysql", "`tpcc` goes on with rows that it reads, and a null server stores none");
-    check("null-postgresql", "a null server stores none");
+    check("null-mysql", "`tpcc` goes on with rows that it reads, and `null-mysql` stores none");
+    check("null-postgresql", "`null-postgresql` stores none");
     check("simulated", "or the simulated one with store = \"sqlite\"");
 }
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::Address;
-use crate::{Protocol, TlsMode};
+use crate::TlsMode;
 
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
 
@@ -18,7 +18,7 @@ fn pair() -> (MySqlConnection, UnixStream, TempDir) {
     let path = folder.path().join("s");
     let listener = UnixListener::bind(&path).unwrap();
     let endpoint = Endpoint {
-        protocol: Protocol::MySql,
+        protocol: crate::mysql::PROTOCOL,
         address: Address::Unix(path),
         user: "me".to_owned(),
         password: None,

@@ -9,7 +9,6 @@ use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 
 use super::*;
-use crate::Protocol;
 use crate::mysql::protocol::push_packets;
 
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
@@ -89,7 +88,7 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
     let listener = UnixListener::bind(&path).unwrap();
     let server = thread::spawn(move || play(listener.accept().unwrap().0, script));
     let mut endpoint = Endpoint {
-        protocol: Protocol::MySql,
+        protocol: crate::mysql::PROTOCOL,
         address: Address::Unix(path),
         user: "me".to_owned(),
         password: Some(Secret::new("hush")),

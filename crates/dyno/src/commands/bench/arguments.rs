@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Command, ValueHint};
+use dyno_database::Products;
 use dyno_workload::catalog::WorkloadSpec;
 use dyno_workload::options::OptionKind;
 
@@ -52,25 +53,30 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 /// An option `--on`: completions propose the products, and any URL is taken.
 pub(crate) fn on() -> Arg {
-    let products = dyno_lab::products().iter().map(|product| product.name).collect();
-    let on = option(
-        "on",
-        "DATABASE",
-        "sqlite, mariadb, postgresql, simulated, null-mysql, null-postgresql, or the URL of a \
-         server that runs",
-    );
-    proposing(on.required(true), products)
+    let products = dyno_lab::products();
+    let on = option("on", "DATABASE", "").help(on_help(&products));
+    proposing(on.required(true), owned(products.names()))
+}
+
+/// The help of an option that names a database.
+pub(crate) fn on_help(products: &Products) -> String {
+    format!("{}, or the URL of a server that runs", products.names().join(", "))
+}
+
+fn owned(words: Vec<&str>) -> Vec<String> {
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// An option of which completions propose these words, and which takes others, too.
-fn proposing(option: Arg, words: Vec<&'static str>) -> Arg {
+fn proposing(option: Arg, words: Vec<String>) -> Arg {
     option.value_parser(Proposed(words)).hide_possible_values(true)
 }
 
 /// Storage engines of all products.
-fn engines() -> Vec<&'static str> {
-    let mut engines: Vec<&str> =
-        dyno_lab::products().iter().flat_map(|product| product.engines).copied().collect();
+fn engines() -> Vec<String> {
+    let products = dyno_lab::products();
+    let mut engines: Vec<String> =
+        products.specs().flat_map(|product| product.engines.clone()).collect();
     engines.sort_unstable();
     engines.dedup();
     engines
@@ -122,7 +128,7 @@ fn load_arguments() -> Vec<Arg> {
                 "WORD",
                 "How arrivals are spread: poisson or constant [default: poisson]",
             ),
-            vec!["poisson", "constant"],
+            owned(vec!["poisson", "constant"]),
         )
         .requires(search::OPEN),
         option("workers", "N", "Load generator threads [default: one for each CPU]"),
@@ -176,15 +182,15 @@ fn workload_argument(spec: &dyno_workload::options::OptionSpec) -> Arg {
         .help(spec.help)
         .help_heading(WORKLOAD);
     match spec.kind {
-        OptionKind::Word(words) => proposing(argument, words.to_vec()),
-        OptionKind::Switch => proposing(argument, vec!["on", "off"]),
+        OptionKind::Word(words) => proposing(argument, owned(words.to_vec())),
+        OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
         OptionKind::Count | OptionKind::Real => argument,
     }
 }
 
 /// Takes any text, and has words for completions.
 #[derive(Clone)]
-struct Proposed(Vec<&'static str>);
+struct Proposed(Vec<String>);
 
 impl TypedValueParser for Proposed {
     type Value = String;
@@ -199,18 +205,19 @@ impl TypedValueParser for Proposed {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(|word| PossibleValue::new(*word))))
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
     }
 }
 
 /// The words for completions, for options that clap derives.
 pub(crate) fn products() -> impl TypedValueParser<Value = String> {
-    Proposed(dyno_database::products().iter().map(|product| product.name).collect())
+    Proposed(owned(Products::built_in().names()))
 }
 
 /// The same of workloads.
 pub(crate) fn workloads() -> impl TypedValueParser<Value = String> {
-    Proposed(dyno_workload::catalog::workloads().iter().map(|workload| workload.name).collect())
+    let workloads = dyno_workload::catalog::workloads();
+    Proposed(workloads.iter().map(|workload| workload.name.to_owned()).collect())
 }
 
 #[cfg(test)]

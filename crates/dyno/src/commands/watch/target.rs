@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use dyno_database::{Endpoint, LocalServer, Protocol, endpoint_probes};
+use dyno_database::{Endpoint, LocalServer, endpoint_probes};
 use dyno_host::{DataFiles, HostSpec, ThreadListing};
 use dyno_lab::observe::Watched;
 use dyno_record::ServerFacts;
@@ -17,7 +17,7 @@ use crate::secrets;
 pub(super) struct Target {
     /// For people; holds no password.
     pub(super) name: String,
-    /// `mariadb`, `postgresql`, `process`, `host`.
+    /// The protocol's name, `process`, or `host`.
     pub(super) product: &'static str,
     endpoint: Option<Endpoint>,
     /// The process, if there is one on this host that is known.
@@ -46,10 +46,7 @@ impl Target {
         };
         let endpoint = read_url(url).map_err(crate::misuse)?;
         let local = look(&endpoint)?;
-        let product = match endpoint.protocol {
-            Protocol::MySql => "mysql",
-            Protocol::PostgreSql => "postgresql",
-        };
+        let product = endpoint.protocol.name();
         let (found, data) = local.map(|local| (local.pid, local.data)).unzip();
         let pid = options.pid.or(found);
         let name = match pid {
@@ -139,10 +136,7 @@ fn process_name(pid: i32) -> String {
 
 /// Connects, and finds what of the server is on this host.
 fn look(endpoint: &Endpoint) -> anyhow::Result<Option<LocalServer>> {
-    let connector = match endpoint.protocol {
-        Protocol::MySql => dyno_database::mysql::connector(endpoint.clone()),
-        Protocol::PostgreSql => dyno_database::postgresql::connector(endpoint.clone()),
-    };
+    let connector = endpoint.protocol.connector(endpoint);
     let mut connection = connector().with_context(|| format!("{endpoint} cannot be watched"))?;
     Ok(LocalServer::find(endpoint, connection.as_mut()))
 }

@@ -5,7 +5,7 @@ use dyno_host::{ThreadIo, thread_io};
 use dyno_workload::Reply;
 use rusqlite::StatementStatus;
 
-use super::{Access, CostSource, Counters};
+use crate::{Access, CostSource, Counters};
 
 /// What a statement counts: its name in SQLite's documentation, in lower case.
 const COUNTED: [(&str, StatementStatus); 7] = [
@@ -19,7 +19,7 @@ const COUNTED: [(&str, StatementStatus); 7] = [
 ];
 
 /// A database in this process; its page cache tells nothing through rusqlite.
-pub(crate) struct SqliteCost {
+pub(super) struct SqliteCost {
     database: rusqlite::Connection,
     access: Access,
     counters: Counters,
@@ -28,7 +28,7 @@ pub(crate) struct SqliteCost {
 }
 
 impl SqliteCost {
-    pub(crate) fn new(
+    pub(super) fn new(
         database: rusqlite::Connection,
         access: Access,
     ) -> Result<SqliteCost, String> {

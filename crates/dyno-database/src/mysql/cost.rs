@@ -2,8 +2,10 @@
 
 use dyno_workload::{Connection, Reply};
 
-use super::{Access, CostSource, Counters, execute, reach};
+use super::reach;
+use crate::explain_cost::execute;
 use crate::probe::numbers_by_name;
+use crate::{Access, CostSource, Counters};
 
 /// `ER_WARNING_NOT_COMPLETE_ROLLBACK`: some of what was changed stays changed.
 const NOT_ROLLED_BACK: &str = "1196";

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Reply};
 
-use super::{Access, CostSource, Counters, execute};
+use crate::explain_cost::execute;
 use crate::probe::{cell, named_numbers, number};
+use crate::{Access, CostSource, Counters};
 
 /// Before 15, a session tells its counters at most twice a second, and a reader takes what is no
 /// older than half a second.

@@ -1,0 +1,137 @@
+//! MariaDB as a product, and what MariaDB and MySQL speak.
+
+use std::sync::Arc;
+
+use dyno_host::{Probe, ThreadListing};
+use dyno_workload::{Connector, Dialect};
+
+use super::{attached, check, data, files, option_file, private, probe};
+use crate::product::texts;
+use crate::products::Family;
+use crate::{
+    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint, Launch,
+    Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
+    SocketKey,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// What this folder has.
+pub(crate) const FAMILY: Family = Family {
+    products: || vec![Arc::new(MariaDb { spec: mariadb() })],
+    protocol: Some(PROTOCOL),
+    sql: Some(&super::sql::SQL),
+    thread_group: Some(files::thread_group),
+    legends: &[probe::legend],
+};
+
+/// The MySQL protocol.
+pub const PROTOCOL: &dyn Protocol = &MySqlProtocol;
+
+struct MariaDb {
+    spec: ProductSpec,
+}
+
+fn mariadb() -> ProductSpec {
+    let elsewhere = "MySQL is reached by its URL, mysql://user@host:3306/database; `mariadb` is \
+                     started by Dyno";
+    let mistaken = ["mysql", "percona", "mysqld"];
+    ProductSpec {
+        mistaken: mistaken.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
+        engines: texts(["InnoDB", "RocksDB", "Aria", "MyISAM"]),
+        connection_limit: Some(ConnectionLimit {
+            setting: "max_connections".to_owned(),
+            default_clients: 60,
+            spare: 30,
+        }),
+        // Redo log, system and temporary tablespace, Aria's log, the tables of `mysql` and `sys`.
+        disk: Some(DiskUse {
+            kept: 48 * MIB,
+            running: 12 * MIB,
+            log: Some(("innodb_log_file_size".to_owned(), 96 * MIB)),
+            spread: 1.3,
+        }),
+        disk_full: texts(["is full (1114)", "failed with error 28"]),
+        refusals: texts([
+            "unknown variable",
+            "unknown option",
+            "ambiguous option",
+            "Unknown storage engine",
+        ]),
+        ..ProductSpec::new(
+            "mariadb",
+            "MariaDB",
+            "a private MariaDB server, from the programs on this machine",
+            Some(Dialect::MySql),
+        )
+    }
+}
+
+impl Product for MariaDb {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        private::start(launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+        data::data_shape(spec, place.keeper())
+    }
+
+    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        check::check_settings(spec, place.keeper())
+    }
+
+    fn refused_setting(&self, name: &str) -> Option<String> {
+        option_file::refused_setting(name)
+    }
+}
+
+struct MySqlProtocol;
+
+static SPEC: ProtocolSpec = ProtocolSpec {
+    name: "mysql",
+    schemes: &["mysql", "mariadb"],
+    example: "mysql://user:password@host:3306/database",
+    dialect: Dialect::MySql,
+    default_port: 3306,
+    socket: SocketKey::of_path("socket"),
+    has_server_public_key: true,
+    common_catalog: "information_schema",
+    programs: &["mysqld", "mariadbd"],
+    data_folder: "SELECT @@datadir",
+    file_kind: files::file_kind,
+    thread_group: files::thread_group,
+};
+
+impl Protocol for MySqlProtocol {
+    fn spec(&self) -> &'static ProtocolSpec {
+        &SPEC
+    }
+
+    fn connector(&self, endpoint: &Endpoint) -> Connector {
+        super::connector(endpoint.clone())
+    }
+
+    fn attach(
+        &self,
+        endpoint: &Endpoint,
+        options: AttachOptions,
+    ) -> Result<Box<dyn Server>, DeployError> {
+        attached::attach(endpoint, options)
+    }
+
+    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+        super::endpoint_facts(endpoint)
+    }
+
+    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        probe::probes(&self.connector(endpoint), threads)
+    }
+
+    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
+        Ok(super::debt::meter(self.connector(endpoint)))
+    }
+}

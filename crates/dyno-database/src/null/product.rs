@@ -1,0 +1,43 @@
+//! Null servers as products: one for each protocol.
+
+use std::sync::Arc;
+
+use super::{Wire, server};
+use crate::products::Family;
+use crate::{DeployError, Launch, Product, ProductSpec, Server};
+
+/// What this folder has.
+pub(crate) const FAMILY: Family = Family {
+    products: || Wire::ALL.map(product).into(),
+    protocol: None,
+    sql: None,
+    thread_group: None,
+    legends: &[],
+};
+
+struct Null {
+    wire: Wire,
+    spec: ProductSpec,
+}
+
+fn product(wire: Wire) -> Arc<dyn Product> {
+    let name = format!("null-{}", wire.name());
+    let title = format!("Null ({} protocol)", wire.title());
+    let summary = format!(
+        "answers the {} protocol at once, stores nothing: measures the load generator itself \
+         (settings: delay, stall_at, stall)",
+        wire.title()
+    );
+    let spec = ProductSpec::new(&name, &title, &summary, Some(wire.dialect()));
+    Arc::new(Null { wire, spec: ProductSpec { is_embedded: true, stores_data: false, ..spec } })
+}
+
+impl Product for Null {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        server::start(self.wire, &self.spec.title, launch)
+    }
+}

@@ -1,0 +1,163 @@
+//! PostgreSQL as a product, and what it and pgbouncer speak.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_host::{Probe, ThreadListing};
+use dyno_workload::{Connector, Dialect};
+
+use super::{attached, check, data, facts, files, private, probe, settings};
+use crate::product::texts;
+use crate::products::Family;
+use crate::{
+    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint, Launch,
+    Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
+    SocketKey,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// What this folder has.
+pub(crate) const FAMILY: Family = Family {
+    products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
+    protocol: Some(PROTOCOL),
+    sql: Some(&super::sql::SQL),
+    thread_group: Some(files::thread_group),
+    legends: &[probe::legend, || probe::pgbouncer::LEGEND],
+};
+
+/// The PostgreSQL protocol.
+pub const PROTOCOL: &dyn Protocol = &PgProtocol;
+
+/// How the name of a socket begins; the port follows.
+const SOCKET: &str = ".s.PGSQL.";
+
+struct PostgreSql {
+    spec: ProductSpec,
+}
+
+fn postgresql() -> ProductSpec {
+    let mistaken = ["pg", "psql", "pgsql"];
+    let meant = "did you mean `postgresql`?";
+    ProductSpec {
+        mistaken: mistaken.map(|word| (word.to_owned(), meant.to_owned())).into(),
+        connection_limit: Some(ConnectionLimit {
+            setting: "max_connections".to_owned(),
+            default_clients: 60,
+            spare: 30,
+        }),
+        // The catalogs of three databases; WAL grows up to what a checkpoint removes.
+        disk: Some(DiskUse {
+            kept: 40 * MIB,
+            running: 0,
+            log: Some(("min_wal_size".to_owned(), 80 * MIB)),
+            spread: 1.2,
+        }),
+        refusals: texts([
+            "unrecognized configuration parameter",
+            "invalid value for parameter",
+            "is outside the valid range for parameter",
+        ]),
+        ..ProductSpec::new(
+            "postgresql",
+            "PostgreSQL",
+            "a private PostgreSQL server, from the programs on this machine",
+            Some(Dialect::PostgreSql),
+        )
+    }
+}
+
+impl Product for PostgreSql {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        private::start(launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+        data::data_shape(spec, place.keeper())
+    }
+
+    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        check::check_settings(spec, place.keeper())
+    }
+
+    fn refused_setting(&self, name: &str) -> Option<String> {
+        settings::refused_setting(name)
+    }
+}
+
+struct PgProtocol;
+
+static SPEC: ProtocolSpec = ProtocolSpec {
+    name: "postgresql",
+    schemes: &["postgresql", "postgres"],
+    example: "postgresql://user:password@host:5432/database",
+    dialect: Dialect::PostgreSql,
+    default_port: 5432,
+    socket: SocketKey { name: "host", join: join_socket, split: split_socket },
+    has_server_public_key: false,
+    common_catalog: "postgres",
+    programs: &["postgres", "postmaster", "pgbouncer", "edb-postgres"],
+    data_folder: "SHOW data_directory",
+    file_kind: files::file_kind,
+    thread_group: files::thread_group,
+};
+
+fn join_socket(folder: PathBuf, port: u16) -> PathBuf {
+    folder.join(format!("{SOCKET}{port}"))
+}
+
+/// The folder of a socket, and the port in its name.
+fn split_socket(socket: &Path) -> Option<(&Path, &str)> {
+    let port = socket.file_name()?.to_str()?.strip_prefix(SOCKET)?;
+    port.parse::<u16>().ok()?;
+    Some((socket.parent()?, port))
+}
+
+/// Whether this is pgbouncer's console, which is a catalog of this name that no server has.
+fn is_pgbouncer(endpoint: &Endpoint) -> bool {
+    endpoint.catalog == "pgbouncer"
+}
+
+impl Protocol for PgProtocol {
+    fn spec(&self) -> &'static ProtocolSpec {
+        &SPEC
+    }
+
+    fn connector(&self, endpoint: &Endpoint) -> Connector {
+        super::connector(endpoint.clone())
+    }
+
+    fn attach(
+        &self,
+        endpoint: &Endpoint,
+        options: AttachOptions,
+    ) -> Result<Box<dyn Server>, DeployError> {
+        attached::attach(endpoint, options)
+    }
+
+    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+        if is_pgbouncer(endpoint) {
+            return Ok(ServerFacts { product: "pgbouncer".to_owned(), ..ServerFacts::default() });
+        }
+        facts::ask(endpoint)
+    }
+
+    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        let connector = self.connector(endpoint);
+        if is_pgbouncer(endpoint) {
+            return vec![probe::pgbouncer::probe(connector)];
+        }
+        probe::probes(&connector, threads)
+    }
+
+    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
+        if is_pgbouncer(endpoint) {
+            return Err("pgbouncer stores nothing, so it puts nothing off".to_owned());
+        }
+        Ok(super::debt::meter(self.connector(endpoint)))
+    }
+}

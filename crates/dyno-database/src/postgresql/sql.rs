@@ -1,0 +1,94 @@
+//! What Dyno itself says to PostgreSQL.
+//!
+//! Dyno's notes are its own by the owner of the relation.
+
+use std::sync::Arc;
+
+use dyno_units::Clock;
+use dyno_workload::{Connection, Dialect};
+
+use super::cost::PgCost;
+use crate::sql::{CatalogSql, SqlSpec};
+use crate::{Access, CostSource};
+
+pub(super) const SQL: SqlSpec = SqlSpec {
+    dialect: Dialect::PostgreSql,
+    catalog: CatalogSql {
+        contents: Some(CONTENTS),
+        schema: Some("SELECT pg_catalog.current_schema()"),
+        relations,
+        notes,
+        before_notes: None,
+        create_view: "CREATE OR REPLACE VIEW",
+        text_cast: "::text",
+        guard: Some(("BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; ", "; COMMIT")),
+        no_definition: None,
+    },
+    probe_session: &[
+        "SET application_name = 'dyno probe'",
+        "SET statement_timeout = '1s'",
+        "SET lock_timeout = '500ms'",
+        "SET default_transaction_read_only = on",
+        "SET jit = off",
+    ],
+    // SQLSTATE `insufficient_privilege`.
+    no_right: &["42501"],
+    cost_source,
+    hidden_text: |_| None,
+};
+
+const CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \
+     WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%') \
+     SELECT 'relation ' || oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'routine ' || oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM own) \
+     AND NOT (proname LIKE 'dyno\\_%' AND pg_get_userbyid(proowner) = current_user) \
+     UNION ALL SELECT 'type ' || oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'operator ' || oid FROM pg_operator WHERE oprnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'collation ' || oid FROM pg_collation WHERE collnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'conversion ' || oid FROM pg_conversion WHERE connamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'text search ' || oid FROM pg_ts_config WHERE cfgnamespace IN (SELECT oid FROM own) \
+     UNION ALL SELECT 'schema ' || oid FROM own \
+     UNION ALL SELECT 'extension ' || oid FROM pg_extension \
+     UNION ALL SELECT 'language ' || oid FROM pg_language \
+     UNION ALL SELECT 'cast ' || oid FROM pg_cast WHERE oid >= 16384 \
+     UNION ALL SELECT 'foreign ' || oid FROM pg_foreign_data_wrapper \
+     UNION ALL SELECT 'server ' || oid FROM pg_foreign_server \
+     UNION ALL SELECT 'event trigger ' || oid FROM pg_event_trigger \
+     UNION ALL SELECT 'publication ' || oid FROM pg_publication \
+     UNION ALL SELECT 'large object ' || oid FROM pg_largeobject_metadata";
+
+/// Not information_schema, which hides what the user has no right to.
+fn relations(schema: &str) -> String {
+    let own = format!("'{}'", schema.replace('\'', "''"));
+    format!(
+        "SELECT CASE WHEN n.nspname = {own} THEN c.relname::text \
+         ELSE n.nspname || '.' || c.relname END, \
+         CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'table' WHEN 'v' THEN 'view' \
+         WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' \
+         WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END, \
+         CASE WHEN pg_get_userbyid(c.relowner) = current_user THEN 'mine' ELSE '' END \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
+         UNION ALL SELECT t.typname::text, 'type', '' FROM pg_type t \
+         JOIN pg_namespace n ON n.oid = t.typnamespace \
+         WHERE n.nspname = {own} AND t.typrelid = 0 AND t.typelem = 0 ORDER BY 1"
+    )
+}
+
+fn notes(name: &str) -> String {
+    // As a text with the name in it; a quote in a schema's name is doubled once more.
+    let name = name.replace('\'', "''");
+    format!(
+        "SELECT CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, \
+         pg_get_userbyid(c.relowner)::text, current_user::text FROM pg_class c \
+         WHERE c.oid = to_regclass('{name}')"
+    )
+}
+
+fn cost_source(
+    connection: Box<dyn Connection>,
+    access: Access,
+    clock: &Arc<dyn Clock>,
+) -> Result<Box<dyn CostSource>, String> {
+    Ok(Box::new(PgCost::new(connection, access, Arc::clone(clock))?))
+}

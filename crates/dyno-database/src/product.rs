@@ -1,0 +1,152 @@
+//! A product: all that Dyno knows of a database that a study can name.
+//!
+//! Everything that is true of one product and not of the others is said here or in the product's
+//! folder, and nowhere else. Products are values: what is built in is in [`crate::Products`], and more
+//! can be added at run time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_units::Clock;
+use dyno_workload::Dialect;
+
+use crate::{DataShape, DeployError, Place, Server, ServerSpec};
+
+/// A product that can be named in a study.
+pub trait Product: Send + Sync {
+    /// What is known of it without a server.
+    fn spec(&self) -> &ProductSpec;
+
+    /// Starts a private server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// It did not start, or is not what was asked for.
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>;
+
+    /// The shape of the data that a server of this kind would make.
+    ///
+    /// # Errors
+    ///
+    /// Why its data cannot be used again, or why no such server can be had.
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+        let _ = (spec, place);
+        Err(DeployError::new(format!("{} stores no data", self.spec().title)))
+    }
+
+    /// Asks the server's programs whether they take these settings. Programs that are missing are
+    /// no error here.
+    ///
+    /// # Errors
+    ///
+    /// What the server says, with the nearest name that it knows.
+    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        let _ = (spec, place);
+        Ok(())
+    }
+
+    /// Why a private server must not have this setting; none if it may.
+    fn refused_setting(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+}
+
+/// What a private server is started with.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    /// What is asked for.
+    pub spec: &'a ServerSpec,
+    /// Data that a server of the same shape ([`Product::data_shape`]) handed over; none for an empty
+    /// server. They are moved away, and must belong to the user that the keeper runs servers as.
+    pub data: Option<&'a Path>,
+    /// Where its files live.
+    pub place: &'a Place,
+    /// The clock by which it is waited for.
+    pub clock: &'a Arc<dyn Clock>,
+}
+
+/// What is known of a product without a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProductSpec {
+    /// The name in studies and on the command line: `mariadb`.
+    pub name: String,
+    /// The name in sentences: `MariaDB`.
+    pub title: String,
+    /// One sentence for help texts.
+    pub summary: String,
+    /// Words that people write for want of the name, in lower case, each with what to tell them.
+    pub mistaken: Vec<(String, String)>,
+    /// The SQL it speaks; none where it speaks none.
+    pub dialect: Option<Dialect>,
+    /// Storage engines to choose from; empty where there is just one.
+    pub engines: Vec<String>,
+    /// Whether it runs inside Dyno's own process: there is nothing to install, and no version to
+    /// choose.
+    pub is_embedded: bool,
+    /// Whether it stores what it confirms: else there is nothing to audit.
+    pub stores_data: bool,
+    /// Whether its time is simulated: nothing is measured.
+    pub is_simulated: bool,
+    /// The setting beyond whose value it refuses connections; none where it refuses none.
+    pub connection_limit: Option<ConnectionLimit>,
+    /// What its files take on disk; none where they take nothing worth a word.
+    pub disk: Option<DiskUse>,
+    /// Parts of messages by which it says that its disk is full.
+    pub disk_full: Vec<String>,
+    /// Parts of messages by which it says what it will refuse the next time as well.
+    pub refusals: Vec<String>,
+}
+
+/// How many connections a product accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionLimit {
+    /// The setting that says how many.
+    pub setting: String,
+    /// Clients up to which the setting's default is enough.
+    pub default_clients: u64,
+    /// Connections beside those of the clients: the lab's own, loaders', and what the product keeps
+    /// back.
+    pub spare: u64,
+}
+
+/// What a product's files take on disk beside the rows of the tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskUse {
+    /// Bytes of them in a data set that is kept: system tables, and logs as a server that was
+    /// stopped leaves them.
+    pub kept: u64,
+    /// More bytes while the server runs under load.
+    pub running: u64,
+    /// A setting whose value in bytes comes on top while the server runs (the log that it bounds),
+    /// with its default.
+    pub log: Option<(String, u64)>,
+    /// Bytes on disk for a byte of rows, pages that are half full and indexes included.
+    pub spread: f64,
+}
+
+impl ProductSpec {
+    /// A product that stores data in a process of its own and speaks SQL; all else is empty.
+    pub fn new(name: &str, title: &str, summary: &str, dialect: Option<Dialect>) -> ProductSpec {
+        ProductSpec {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            summary: summary.to_owned(),
+            mistaken: Vec::new(),
+            dialect,
+            engines: Vec::new(),
+            is_embedded: false,
+            stores_data: true,
+            is_simulated: false,
+            connection_limit: None,
+            disk: None,
+            disk_full: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+}
+
+/// Owned texts, for the lists of a [`ProductSpec`].
+pub(crate) fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+    texts.map(str::to_owned).into()
+}

@@ -1,0 +1,244 @@
+//! The products there are: the one list of all folders, and what is asked of all of them together.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_host::{ReadingLegend, ThreadGroup, ThreadGroups};
+use dyno_units::Clock;
+use dyno_workload::Dialect;
+
+use crate::sql::SqlSpec;
+use crate::{
+    DataShape, DeployError, Launch, Place, Product, ProductSpec, Protocol, Server, ServerSpec,
+};
+
+/// All product folders, in the order in which help texts list their products: one line each.
+const FAMILIES: &[&Family] = &[
+    &crate::sqlite::FAMILY,
+    &crate::mysql::FAMILY,
+    &crate::postgresql::FAMILY,
+    &crate::null::FAMILY,
+];
+
+/// What a product folder has: products that share code.
+pub(crate) struct Family {
+    /// Its products.
+    pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
+    /// What its servers speak that are reached by a URL.
+    pub(crate) protocol: Option<&'static dyn Protocol>,
+    /// The SQL that Dyno itself needs; none where another folder of the same dialect has it.
+    pub(crate) sql: Option<&'static SqlSpec>,
+    /// What its threads are for.
+    pub(crate) thread_group: Option<ThreadGroups>,
+    /// What the readings of its probes mean.
+    pub(crate) legends: &'static [fn() -> &'static [ReadingLegend]],
+}
+
+/// Products that a study may name.
+#[derive(Clone)]
+pub struct Products {
+    all: Vec<Arc<dyn Product>>,
+}
+
+impl Products {
+    /// Those that Dyno has code for.
+    pub fn built_in() -> Products {
+        Products { all: FAMILIES.iter().flat_map(|family| (family.products)()).collect() }
+    }
+
+    /// The same and one more, behind the others; it replaces one of its name.
+    pub fn with(mut self, product: Arc<dyn Product>) -> Products {
+        self.all.retain(|other| other.spec().name != product.spec().name);
+        self.all.push(product);
+        self
+    }
+
+    /// What is known of each, in the order in which help texts list them.
+    pub fn specs(&self) -> impl Iterator<Item = &ProductSpec> {
+        self.all.iter().map(|product| product.spec())
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&str> {
+        self.specs().map(|spec| spec.name.as_str()).collect()
+    }
+
+    /// The product of this name.
+    pub fn find(&self, name: &str) -> Option<&dyn Product> {
+        self.all.iter().map(Arc::as_ref).find(|product| product.spec().name == name)
+    }
+
+    /// What is known of the product of this name.
+    pub fn spec(&self, name: &str) -> Option<&ProductSpec> {
+        self.find(name).map(Product::spec)
+    }
+
+    /// The product of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn get(&self, name: &str) -> Result<&dyn Product, DeployError> {
+        self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
+    }
+
+    /// Starts a private server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// It did not start, or is not what was asked for.
+    pub fn start(
+        &self,
+        spec: &ServerSpec,
+        place: &Place,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn Server>, DeployError> {
+        self.get(&spec.product)?.start(&Launch { spec, data: None, place, clock })
+    }
+
+    /// The same, on data that a server of the same shape handed over: see [`Launch`].
+    ///
+    /// # Errors
+    ///
+    /// It did not start, or is not what was asked for.
+    pub fn start_on(
+        &self,
+        data: &Path,
+        spec: &ServerSpec,
+        place: &Place,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn Server>, DeployError> {
+        self.get(&spec.product)?.start(&Launch { spec, data: Some(data), place, clock })
+    }
+
+    /// The shape of the data that such a server would make.
+    ///
+    /// # Errors
+    ///
+    /// Why its data cannot be used again, or why no such server can be had.
+    pub fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+        self.get(&spec.product)?.data_shape(spec, place)
+    }
+
+    /// Whether such a server would take its settings, asked of its programs.
+    ///
+    /// # Errors
+    ///
+    /// What the server says, with the nearest name that it knows.
+    pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        match self.find(&spec.product) {
+            Some(product) if !spec.settings.is_empty() => product.check_settings(spec, place),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a private server of this product must not have this setting; none if it may.
+    pub fn refused_setting(&self, product: &str, name: &str) -> Option<String> {
+        self.find(product)?.refused_setting(name)
+    }
+
+    /// Whether a message or a line of a log is one by which a product says that its disk is full.
+    pub fn says_disk_full(&self, line: &str) -> bool {
+        self.specs().flat_map(|spec| &spec.disk_full).any(|words| line.contains(words))
+    }
+
+    /// Whether it is one by which a product refuses what it will refuse the next time as well.
+    pub fn says_refused(&self, line: &str) -> bool {
+        self.specs().flat_map(|spec| &spec.refusals).any(|words| line.contains(words))
+    }
+}
+
+impl fmt::Debug for Products {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.names()).finish()
+    }
+}
+
+/// All protocols in which servers are reached by a URL.
+pub fn protocols() -> impl Iterator<Item = &'static dyn Protocol> {
+    FAMILIES.iter().filter_map(|family| family.protocol)
+}
+
+/// The SQL that Dyno itself needs on a connection of this dialect.
+pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
+    let mut all = FAMILIES.iter().filter_map(|family| family.sql);
+    all.find(|sql| sql.dialect == dialect).expect("each dialect has a folder: a test")
+}
+
+/// All of [`sql_of`].
+pub(crate) fn all_sql() -> impl Iterator<Item = &'static SqlSpec> {
+    FAMILIES.iter().filter_map(|family| family.sql)
+}
+
+/// What the readings of all products' probes mean.
+pub(crate) fn legends() -> Vec<ReadingLegend> {
+    let all = FAMILIES.iter().flat_map(|family| family.legends);
+    all.flat_map(|legend| legend()).copied().collect()
+}
+
+/// What a thread of any server that Dyno knows is for, by the title of its process and its name.
+pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
+    let all = FAMILIES.iter().filter_map(|family| family.thread_group);
+    all.filter_map(|group| group(process, thread)).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_dialect_and_scheme_belongs_to_one_folder() {
+        for dialect in Dialect::ALL {
+            assert_eq!(all_sql().filter(|sql| sql.dialect == dialect).count(), 1, "{dialect:?}");
+        }
+        let schemes: Vec<&str> =
+            protocols().flat_map(|protocol| protocol.spec().schemes).copied().collect();
+        assert_eq!(schemes.iter().collect::<BTreeSet<_>>().len(), schemes.len(), "{schemes:?}");
+        for protocol in protocols() {
+            let spec = protocol.spec();
+            assert!(spec.schemes.contains(&spec.name), "{}", spec.name);
+            assert_eq!(sql_of(spec.dialect).dialect, spec.dialect);
+            assert!(crate::Endpoint::from_url(spec.example).is_ok(), "{}", spec.example);
+        }
+    }
+
+    #[test]
+    fn a_product_can_be_added_at_run_time() {
+        struct Made(ProductSpec);
+        impl Product for Made {
+            fn spec(&self) -> &ProductSpec {
+                &self.0
+            }
+            fn start(&self, _: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+                Err(DeployError::new("it is a test"))
+            }
+        }
+        let built_in = Products::built_in();
+        let n = built_in.names().len();
+        assert_eq!(built_in.names().iter().collect::<BTreeSet<_>>().len(), n);
+        let name = built_in.names()[0].to_owned();
+        for (name, expected) in [(name.as_str(), n), ("made", n + 1)] {
+            let made = Arc::new(Made(ProductSpec::new(name, "Made", "a test", None)));
+            let all = built_in.clone().with(made);
+            assert_eq!(all.names().len(), expected);
+            assert_eq!(all.spec(name).expect("it is there").title, "Made");
+            assert_eq!(all.names().last(), Some(&name));
+        }
+        assert!(built_in.find("made").is_none());
+        let error = built_in.get("made").err().expect("there is none");
+        assert_eq!(error.message, "there is no product `made`");
+    }
+
+    #[test]
+    fn what_servers_say_is_known_by_parts_of_it() {
+        let products = Products::built_in();
+        assert!(products.says_disk_full("populating t: The table 't' is full (1114)"));
+        assert!(products.says_disk_full("database or disk is full (SQLITE_FULL)"));
+        assert!(!products.says_disk_full("disk usage is fine"));
+        assert!(products.says_refused("[ERROR] mariadbd: unknown variable 'no_such=1'"));
+        assert!(!products.says_refused("ready for connections"));
+    }
+}

@@ -1,0 +1,121 @@
+//! What servers speak: how a URL names one, and what can be asked of any server that speaks it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
+use dyno_workload::{Connector, Dialect};
+
+use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts};
+
+/// What a server speaks. One implementation in each product folder whose servers have URLs.
+pub trait Protocol: Send + Sync {
+    /// What is known of it without a server.
+    fn spec(&self) -> &'static ProtocolSpec;
+
+    /// Opens connections to the endpoint's catalog.
+    fn connector(&self, endpoint: &Endpoint) -> Connector;
+
+    /// Uses a server that runs already; makes the catalog if it is missing, refuses one that holds
+    /// tables which Dyno did not make unless those are allowed.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or may not be used.
+    fn attach(
+        &self,
+        endpoint: &Endpoint,
+        options: AttachOptions,
+    ) -> Result<Box<dyn Server>, DeployError>;
+
+    /// What a server says of itself; it is neither claimed nor changed.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached, or does not answer.
+    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError>;
+
+    /// The probes of a server that is neither claimed nor changed. What the server says of its
+    /// threads they put into `threads`, if somebody wants to know.
+    fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        let _ = (endpoint, threads);
+        Vec::new()
+    }
+
+    /// Reads what the engine has put off.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is put off there that could be read.
+    fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
+        let _ = endpoint;
+        Err("this product does not tell what it has put off".to_owned())
+    }
+}
+
+/// What is known of a protocol without a server.
+pub struct ProtocolSpec {
+    /// The scheme with which URLs are written: `mysql`.
+    pub name: &'static str,
+    /// The schemes that are read, the one above included.
+    pub schemes: &'static [&'static str],
+    /// A URL with all its parts, for messages.
+    pub example: &'static str,
+    /// The SQL of its servers.
+    pub dialect: Dialect,
+    /// The port of a URL that names none.
+    pub default_port: u16,
+    /// How a URL names a Unix socket.
+    pub socket: SocketKey,
+    /// Whether a URL may name the file with the server's public RSA key.
+    pub has_server_public_key: bool,
+    /// A catalog that every server has and every user may open.
+    pub common_catalog: &'static str,
+    /// Names of server programs, as the kernel has them.
+    pub programs: &'static [&'static str],
+    /// The statement that returns the data folder.
+    pub data_folder: &'static str,
+    /// What a file in the data folder holds, by its path in there.
+    pub file_kind: fn(&Path) -> FileKind,
+    /// What the server's threads are for.
+    pub thread_group: ThreadGroups,
+}
+
+/// The key of a URL's query that names a Unix socket.
+pub struct SocketKey {
+    /// The key: `socket`.
+    pub name: &'static str,
+    /// The socket's path from the key's value and the port.
+    pub join: fn(PathBuf, u16) -> PathBuf,
+    /// The key's value and the port, as text, from the socket's path; none where the path is the
+    /// value and no port belongs to it.
+    pub split: fn(&Path) -> Option<(&Path, &str)>,
+}
+
+impl SocketKey {
+    /// A key whose value is the path of the socket itself.
+    pub const fn of_path(name: &'static str) -> SocketKey {
+        SocketKey { name, join: |path, _| path, split: |_| None }
+    }
+}
+
+impl dyn Protocol {
+    /// The scheme with which URLs are written.
+    pub fn name(&self) -> &'static str {
+        self.spec().name
+    }
+}
+
+impl PartialEq for dyn Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Protocol {}
+
+impl fmt::Debug for dyn Protocol {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}

@@ -1,0 +1,58 @@
+//! SQLite as a product.
+
+use std::sync::Arc;
+
+use dyno_workload::Dialect;
+
+use super::{data, pragma, probe, server};
+use crate::product::texts;
+use crate::products::Family;
+use crate::{
+    DataShape, DeployError, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec,
+};
+
+/// What this folder has.
+pub(crate) const FAMILY: Family = Family {
+    products: || vec![Arc::new(Sqlite { spec: sqlite() })],
+    protocol: None,
+    sql: Some(&super::sql::SQL),
+    thread_group: None,
+    legends: &[|| probe::LEGEND],
+};
+
+struct Sqlite {
+    spec: ProductSpec,
+}
+
+fn sqlite() -> ProductSpec {
+    ProductSpec {
+        is_embedded: true,
+        disk: Some(DiskUse { kept: 0, running: 4 << 20, log: None, spread: 1.1 }),
+        disk_full: texts(["disk is full"]),
+        refusals: texts(["there is no pragma"]),
+        ..ProductSpec::new(
+            "sqlite",
+            "SQLite",
+            "SQLite, inside Dyno's own process: nothing to install",
+            Some(Dialect::Sqlite),
+        )
+    }
+}
+
+impl Product for Sqlite {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        server::start(launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape, DeployError> {
+        data::data_shape(spec)
+    }
+
+    fn check_settings(&self, spec: &ServerSpec, _place: &Place) -> Result<(), DeployError> {
+        pragma::check_settings(&spec.settings)
+    }
+}

@@ -1,0 +1,35 @@
+//! What Dyno itself says to SQLite.
+//!
+//! Dyno's notes are its own by the file: whoever has it.
+
+use dyno_workload::Dialect;
+
+use crate::sql::{CatalogSql, SqlSpec};
+
+pub(super) const SQL: SqlSpec = SqlSpec {
+    dialect: Dialect::Sqlite,
+    catalog: CatalogSql {
+        // A database of its own is a file of Dyno's own.
+        contents: None,
+        schema: None,
+        relations: |_| {
+            "SELECT name, type, 'mine' FROM sqlite_master \
+             WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
+                .to_owned()
+        },
+        notes: |_| {
+            "SELECT CASE type WHEN 'view' THEN sql END, '', '' FROM sqlite_master \
+             WHERE name = 'dyno_tables'"
+                .to_owned()
+        },
+        before_notes: Some("DROP VIEW IF EXISTS dyno_tables"),
+        create_view: "CREATE VIEW",
+        text_cast: "",
+        guard: None,
+        no_definition: None,
+    },
+    probe_session: &["PRAGMA busy_timeout = 100"],
+    no_right: &[],
+    cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
+    hidden_text: |_| None,
+};
