@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
 }
 
@@ -19,7 +19,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn sources() -> Vec<(PathBuf, String)> {
+pub(crate) fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     rust_files(&root().join("crates"), &mut files);
     rust_files(&root().join("xtask"), &mut files);
@@ -33,7 +33,7 @@ fn sources() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-fn is_test(path: &Path) -> bool {
+pub(crate) fn is_test(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.ends_with("tests.rs") || text.contains("/tests/")
 }

@@ -1,0 +1,73 @@
+//! That what Dyno knows of a product stands in the product's folder, so that one more is a folder and
+//! a line.
+
+use std::path::{Path, PathBuf};
+
+use crate::tidy::{is_test, root, sources};
+
+/// Words that name a product, in lower case.
+const NAMES: [&str; 6] = ["mariadb", "mysql", "postgres", "pgbouncer", "sqlite", "null ("];
+
+/// Where products may be named outside their folders, each with the reason.
+const ALLOWED: &[(&str, &str)] = &[
+    ("crates/dyno-database/src/sqlite", "a product's folder"),
+    ("crates/dyno-database/src/mysql", "a product's folder"),
+    ("crates/dyno-database/src/postgresql", "a product's folder"),
+    ("crates/dyno-database/src/null", "a product's folder"),
+    ("crates/dyno-database/src/products.rs", "the list of the folders"),
+    ("crates/dyno-database/src/lib.rs", "the modules"),
+];
+
+/// The lines of a source that are neither comments nor tests.
+fn production(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let end = text.find("\n#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines().enumerate().map(|(idx, line)| (idx + 1, line));
+    lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn names_a_product(line: &str) -> bool {
+    let code = line.split_once(" // ").map_or(line, |(code, _)| code).to_lowercase();
+    NAMES.iter().any(|name| code.contains(name))
+}
+
+fn relative(path: &Path) -> PathBuf {
+    path.strip_prefix(root()).expect("it is in the repository").to_owned()
+}
+
+/// Whoever adds a product must not have to look for the places that know the others.
+#[test]
+fn no_file_outside_its_folder_names_a_product() {
+    let mut found = Vec::new();
+    let mut used = vec![false; ALLOWED.len()];
+    for (path, text) in sources() {
+        let path = relative(&path);
+        let is_scanned = path.starts_with("crates") && !is_test(&path);
+        let is_other = ["fixture", "examples"].iter().any(|part| path.iter().any(|p| p == *part));
+        if !is_scanned || is_other || path.ends_with("fixture.rs") || path.ends_with("fixtures.rs") {
+            continue;
+        }
+        let hits: Vec<usize> = production(&text)
+            .filter(|(_, line)| names_a_product(line))
+            .map(|(number, _)| number)
+            .collect();
+        let allowed = ALLOWED.iter().position(|(allowed, _)| path.starts_with(allowed));
+        match allowed {
+            Some(idx) => used[idx] |= !hits.is_empty(),
+            None => found.extend(hits.iter().map(|line| format!("{}:{line}", path.display()))),
+        }
+    }
+    assert!(found.is_empty(), "these lines name a product: {found:#?}");
+    let idle: Vec<_> = ALLOWED.iter().zip(&used).filter(|(_, used)| !**used).collect();
+    assert!(idle.is_empty(), "these need no exception any more: {idle:#?}");
+}
+
+#[test]
+fn comments_and_tests_do_not_count() {
+    let check = |text: &str, expected: usize| {
+        let n = production(text).filter(|(_, line)| names_a_product(line)).count();
+        assert_eq!(n, expected, "{text}");
+    };
+    check("let a = \"MariaDB\";", 1);
+    check("//! MariaDB\n    /// SQLite\nlet a = 1; // mysql", 0);
+    check("fn a() {}\n#[cfg(test)]\nmod tests {\n    \"postgresql\"\n}", 0);
+}
