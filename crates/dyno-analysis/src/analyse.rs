@@ -24,6 +24,7 @@ use crate::settings::setting_differences;
 use crate::stalls::stalls;
 use crate::statistics::Rule;
 use crate::stopping;
+use crate::words::begin;
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
 /// Version of the findings' format.
@@ -94,6 +95,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         void_blocks: runs.iter().flat_map(|run| run.voids.clone()).collect(),
         searches: searches(&joined),
         scaling: Vec::new(),
+        repeated_looks: levels.looks,
         stopping: stopping::facts(runs, &joined, &rule),
         stalls: stalls(&joined),
         kinds: kinds(&joined, &measured, &levels),
@@ -138,13 +140,10 @@ fn tell_gate(
     let is_compared = findings.comparisons.iter().any(|c| c.variant >= joined.n_first);
     if !is_compared && !findings.cells.is_empty() {
         // What each variant did by itself answers no question about the two.
+        let names = || findings.variants.iter().map(|variant| variant.name.as_str());
         findings.answer = Answer {
             headline: "Nothing in the two runs can be compared.".to_owned(),
-            lines: gate
-                .reasons()
-                .into_iter()
-                .map(|why| crate::words::capital(&why) + ".")
-                .collect(),
+            lines: gate.reasons().iter().map(|why| begin(why, names()) + ".").collect(),
             details: Vec::new(),
         };
     }

@@ -78,6 +78,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     lines.truncate(LINES_MOST);
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
+    details.extend(writer.repeated_looks());
     Answer { headline, lines, details }
 }
 

@@ -14,6 +14,7 @@ use crate::statistics::{
     Call, Decision, Effect, PooledError, Rule, decide_at, geometric_mean, holm, mean,
     pooled_errors, sign_flip_p, two_sample_p,
 };
+use crate::stopping::RepeatedLooks;
 use crate::{
     Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, Metric, NoBounds, Pooled,
     StepFacts, Verdict,
@@ -233,6 +234,10 @@ pub(crate) fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
 /// The rule, and the level of each variant's comparisons where a run was looked at before its end.
 pub(crate) struct Levels<'a> {
     pub(crate) rule: &'a Rule,
+    /// Whether variants may have been stopped at looks, each at its own.
+    pub(crate) stops_early: bool,
+    /// How often results could be looked at, if more than once.
+    pub(crate) looks: Option<RepeatedLooks>,
     /// Of comparisons, by variant; none where there was one look only.
     pub(crate) of_variants: Option<Vec<f64>>,
     /// Of the estimates of single cells, likewise.
@@ -333,7 +338,7 @@ pub(crate) fn drafts(
             }));
         }
     }
-    if joined.interleaved && joined.n_runs == 1 && levels.of_variants.is_none() {
+    if joined.interleaved && joined.n_runs == 1 && !levels.stops_early {
         pool(&mut drafts, measured, (metric, levels));
     }
     drafts

@@ -87,6 +87,22 @@ fn places<'a>(joined: &Joined<'a>) -> Vec<Place<'a>> {
     places
 }
 
+/// A caveat that concerns these variants and steps.
+fn caveat_at(
+    kind: CaveatKind,
+    (message, advice): (String, &str),
+    places: impl Iterator<Item = (usize, usize)>,
+) -> Caveat {
+    let (variants, steps): (Vec<usize>, Vec<usize>) = places.unzip();
+    Caveat {
+        kind,
+        message,
+        advice: advice.to_owned(),
+        variants: sorted(variants.into_iter()),
+        steps: sorted(steps.into_iter()),
+    }
+}
+
 fn sorted(indexes: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut indexes: Vec<usize> = indexes.collect();
     indexes.sort_unstable();

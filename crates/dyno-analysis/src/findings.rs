@@ -14,7 +14,7 @@ use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::StallFacts;
-use crate::stopping::StoppingFacts;
+use crate::stopping::{RepeatedLooks, StoppingFacts};
 use crate::time::TimeFacts;
 
 /// All findings of one or several runs.
@@ -87,6 +87,9 @@ pub struct Findings {
     /// What sequential stopping did, where the study asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopping: Option<StoppingFacts>,
+    /// How often results could be looked at before more trials were asked for, if they could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated_looks: Option<RepeatedLooks>,
     /// What a gate says, where one run is compared with another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,

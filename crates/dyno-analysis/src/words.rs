@@ -155,6 +155,15 @@ pub(crate) fn capital(text: &str) -> String {
     first.into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
+/// The beginning of a sentence: as [`capital`], but a name is never altered.
+pub(crate) fn begin<'a>(text: &str, mut names: impl Iterator<Item = &'a str>) -> String {
+    let is_first = |name: &str| {
+        let rest = text.strip_prefix(name);
+        rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
+    if names.any(is_first) { text.to_owned() } else { capital(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,5 +223,8 @@ mod tests {
         check(list(&["a", "b", "c"]), "a, b and c");
         check(count(1, "trial") + &count(2, "step"), "1 trial2 steps");
         check(capital("p95") + &capital("page"), "p95Page");
+        let names = || ["n", "server (before)"].into_iter();
+        check(begin("server (before) at 4 clients", names()), "server (before) at 4 clients");
+        check(begin("nothing could be compared", names()), "Nothing could be compared");
     }
 }

@@ -58,8 +58,8 @@ pub struct ServerFacts {
     /// What a commit survives: `every commit is synced`, `synced once a second`, `written at
     /// every commit, synced once a second`, `written and synced once a second`, `synced at
     /// checkpoints`, `synced within three times 200ms`, `every
-    /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`,
-    /// `unknown`.
+    /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`, `nothing is
+    /// stored`, `unknown`.
     pub durability: String,
 }
 

@@ -169,7 +169,7 @@ pub(crate) fn facts() -> ServerFacts {
         transport: "simulated".to_owned(),
         tls: false,
         settings: BTreeMap::new(),
-        durability: "unknown".to_owned(),
+        durability: "simulated".to_owned(),
     }
 }
 

@@ -14,12 +14,17 @@ const NAMED_MOST: usize = 5;
 /// Most characters of a value that is named.
 const VALUE_CHARS: usize = 60;
 
-/// What the manifest becomes when the run goes on as `wanted`; none where it stays as it is.
+/// What the manifest becomes when the run, of which `n_ended` trials have ended, goes on as `wanted`; none
+/// where it stays as it is.
 ///
 /// # Errors
 ///
 /// Why trials of both would be no repetitions of each other: key by key, what was and what is now.
-pub(crate) fn grown(there: &Manifest, wanted: &Manifest) -> Result<Option<Manifest>, String> {
+pub(crate) fn grown(
+    there: &Manifest,
+    wanted: &Manifest,
+    n_ended: u32,
+) -> Result<Option<Manifest>, String> {
     if !there.fingerprint.starts_with(VERSION) && there.fingerprint != wanted.fingerprint {
         return Err(format!(
             "the folder holds a run (`{}`) that was begun by an earlier Dyno ({}), which did not note \
@@ -52,6 +57,7 @@ pub(crate) fn grown(there: &Manifest, wanted: &Manifest) -> Result<Option<Manife
             at_unix_ms: wanted.created_unix_ms,
             trials_before: there.trials.len() as u32,
             trials_after: wanted.trials.len() as u32,
+            trials_ended: Some(n_ended),
         });
     }
     let now = Manifest {

@@ -65,6 +65,17 @@ pub struct Extension {
     pub trials_before: u32,
     /// Trials that are planned since.
     pub trials_after: u32,
+    /// Trials that had ended until then, well or not: results that could be looked at before more were
+    /// asked for. None in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials_ended: Option<u32>,
+}
+
+impl Extension {
+    /// Trials that had ended until then; where the record does not say, all that were planned.
+    pub fn ended(&self) -> u32 {
+        self.trials_ended.unwrap_or(self.trials_before)
+    }
 }
 
 /// The workload of a variant under which nothing of Dyno's ran: it was only watched.

@@ -158,7 +158,7 @@ pub struct ServerFacts {
     /// Settings in force, read from the server, by name.
     pub settings: BTreeMap<String, String>,
     /// What a commit survives, from the settings: `every commit is synced`, `synced once a second`,
-    /// `not synced`, or `unknown`.
+    /// `not synced`, `simulated` (a simulated server), `unknown`; `dyno-database` has the list.
     pub durability: String,
 }
 

@@ -143,6 +143,11 @@ pub struct KindInterval<'a> {
     pub service: &'a Histogram<u64>,
 }
 
+/// The trials of a run's folder that have ended: numbers and folders.
+fn ended_in(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
+    trial_folders(folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
+}
+
 impl RunWriter {
     /// Makes the folder, which only its owner may enter, and writes the manifest. Refuses a folder
     /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
@@ -164,7 +169,8 @@ impl RunWriter {
         let lock = RunLock::take(folder)?;
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
-        let now = grown(&there, manifest).map_err(|why| {
+        let n_ended = ended_in(folder).count() as u32;
+        let now = grown(&there, manifest, n_ended).map_err(|why| {
             WriteError::misuse(
                 folder,
                 format!("{why}; {BEGIN_ANOTHER}. What was measured stays as it is"),
@@ -228,7 +234,7 @@ impl RunWriter {
     }
 
     fn ended(&self) -> impl Iterator<Item = (u32, PathBuf)> {
-        trial_folders(&self.folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
+        ended_in(&self.folder)
     }
 
     /// Makes these blocks void, and sets their trials aside, so that they are measured again; and

@@ -1,9 +1,11 @@
 //! The headline of a study with several variants: which is best, as far as that is known.
 //!
 //! "Is fastest" is said only where the best mean is clearly ahead of that of every other variant, and
-//! better than its baseline at every step. Else it is said which are tied with it.
+//! better than its baseline at every step. Else it is said which are tied with it. One repetition ranks
+//! nothing, and is no tie.
 
 use super::AnswerWriter;
+use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
 use crate::numbers::EffectStyle;
 use crate::words::{list, quantity, share, size};
@@ -29,15 +31,30 @@ impl AnswerWriter<'_> {
         let name = self.name(best.variant);
         let value = quantity(metric, best.mean.value);
         let others = &ranked[1..];
-        let tied: Vec<&Ranked> =
-            others.iter().filter(|ranked| ranked.standing != Standing::Behind).collect();
-        let n_behind = others.len() - tied.len();
-        if tied.is_empty() {
+        let of = |standings: &[Standing]| -> Vec<&Ranked> {
+            others.iter().filter(|ranked| standings.contains(&ranked.standing)).collect()
+        };
+        let (tied, single) = (of(&[Standing::Same, Standing::Tied]), of(&[Standing::Single]));
+        let n_behind = others.len() - tied.len() - single.len();
+        if tied.is_empty() && single.is_empty() {
             return self.winner(best, &ranked, (metric, &steps, &place));
         }
-        let is_same = tied.iter().all(|ranked| ranked.standing == Standing::Same);
         let had = format!("{name} measured {} ({value})", extreme(metric));
-        if n_behind == 0 && is_same {
+        let behind = match n_behind {
+            0 => String::new(),
+            1 => "; the other one is behind".to_owned(),
+            n => format!("; the other {n} are behind"),
+        };
+        if !single.is_empty() {
+            return match tied.is_empty() && n_behind == 0 {
+                true => format!("One repetition cannot rank variants {place}: {had}. {MORE}."),
+                false => {
+                    let single = self.named(&single);
+                    format!("One repetition cannot rank {single} {place}: {had}{behind}. {MORE}.")
+                }
+            };
+        }
+        if n_behind == 0 && tied.iter().all(|ranked| ranked.standing == Standing::Same) {
             let threshold = share(self.findings.threshold);
             let others = match others {
                 [only] => format!("{} does not differ", self.name(only.variant)),
@@ -46,17 +63,12 @@ impl AnswerWriter<'_> {
             return format!("No winner {place}: {had}, but {others} by more than {threshold}.");
         }
         let tied = self.named(&tied);
-        let best = is_best(metric);
         match n_behind {
             0 => format!("No clear winner {place}: {had}, statistically tied with {tied}."),
-            1 => format!(
-                "{name} {best} {place} ({value}), statistically tied with {tied}; the other one is \
-                 behind."
-            ),
-            n => format!(
-                "{name} {best} {place} ({value}), statistically tied with {tied}; the other {n} are \
-                 behind."
-            ),
+            _ => {
+                let best = is_best(metric);
+                format!("{name} {best} {place} ({value}), statistically tied with {tied}{behind}.")
+            }
         }
     }
 

@@ -213,6 +213,19 @@ impl AnswerWriter<'_> {
         })
     }
 
+    /// That more trials were asked for after results could be seen, and what that costs.
+    pub(super) fn repeated_looks(&self) -> Option<String> {
+        let facts = self.findings.repeated_looks?;
+        Some(format!(
+            "Results could be looked at {} times, because trials were added or runs joined: CIs and \
+             verdicts are those at {} instead of {}, so that looking again does not raise the rate of \
+             false alarms.",
+            facts.looks,
+            share(facts.confidence),
+            share(self.findings.confidence),
+        ))
+    }
+
     /// Why it is undecided if that is not plain, and what would decide it.
     fn why_undecided(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
@@ -265,6 +278,9 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// What to do where one repetition decides nothing.
+pub(super) const MORE_REPETITIONS: &str = "Raise `repetitions` to at least 3";
+
 /// How many repetitions would be needed to decide what is open; none where all is decided.
 pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> {
     let open = comparisons.iter().filter(|c| c.verdict == Verdict::Inconclusive);
@@ -275,7 +291,7 @@ pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> 
             Some(format!("even {n} repetitions might not be enough to decide"))
         }
         Some(n) => Some(format!("roughly {n} repetitions would be needed to decide")),
-        None if is_single => Some("one repetition does not show how many are needed".to_owned()),
+        None if is_single => Some("raise `repetitions` to at least 3".to_owned()),
         None => None,
     }
 }

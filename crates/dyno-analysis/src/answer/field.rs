@@ -121,12 +121,13 @@ impl AnswerWriter<'_> {
         }
         // Variants that are best at some step, with what they do there.
         let mut best: Vec<(usize, Vec<String>)> = Vec::new();
-        let mut open = Vec::new();
+        let (mut open, mut is_single) = (Vec::new(), true);
         for step in self.main_steps() {
             let ranked = self.ranker.rank(self.main_metric(step), &[step]);
             let Some(first) = ranked.first() else { continue };
             let is_behind = |r: &super::ranking::Ranked| r.standing == Standing::Behind;
             if ranked.len() < 2 || !ranked[1..].iter().all(is_behind) {
+                is_single &= ranked[1..].iter().all(|r| r.standing == Standing::Single);
                 open.push(self.step(step));
                 continue;
             }
@@ -138,6 +139,10 @@ impl AnswerWriter<'_> {
         }
         if best.is_empty() {
             let main = list(&open);
+            if is_single && !open.is_empty() {
+                let more = super::compared::MORE_REPETITIONS;
+                return Some(format!("One repetition cannot rank variants at {main}. {more}."));
+            }
             return Some(format!("No clear winner at {main}; each step is a different job."));
         }
         let mut parts: Vec<String> = best
@@ -172,7 +177,11 @@ impl AnswerWriter<'_> {
             let behind: Vec<String> = effects
                 .iter()
                 .map(|(variant, effect, standing)| {
-                    let tied = if *standing == Standing::Behind { "" } else { ", tied" };
+                    let tied = match standing {
+                        Standing::Behind => "",
+                        Standing::Single => " (one repetition)",
+                        _ => ", tied",
+                    };
                     format!("{} {}{tied}", self.name(*variant), style.show(effect.value))
                 })
                 .collect();

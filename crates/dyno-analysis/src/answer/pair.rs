@@ -3,7 +3,7 @@
 use super::AnswerWriter;
 use super::compared::{ALWAYS_SAID, VERDICTS, is_nothing};
 use crate::numbers::EffectStyle;
-use crate::words::{list, quantity, share, size};
+use crate::words::{capital, list, quantity, share, size};
 use crate::{Comparison, Metric, Verdict};
 
 /// As many steps of one verdict are named; of more their number is said.
@@ -134,7 +134,11 @@ impl AnswerWriter<'_> {
                 2 => format!("either {}", self.step_noun()),
                 n => format!("any of the {n} {}s", self.step_noun()),
             };
+            let is_single = comparisons.iter().all(|c| c.relative.n < 2);
             return match is_named {
+                true if is_single => {
+                    format!("One repetition cannot rank {ours} against {theirs} at {at}.")
+                }
                 true => format!("Not enough evidence to rank {ours} against {theirs} at {at}."),
                 false => format!("inconclusive at {at}"),
             };
@@ -148,7 +152,8 @@ impl AnswerWriter<'_> {
                     format!("{ours} is {text}.")
                 }
                 (true, metric) => {
-                    format!("{} of {ours} against {theirs}: {text}.", metric.name())
+                    let name = capital(metric.name());
+                    format!("{name} of {ours} against {theirs}: {text}.")
                 }
             };
         }
@@ -156,7 +161,9 @@ impl AnswerWriter<'_> {
         match (is_named, first.metric) {
             (false, _) => text,
             (true, Metric::Throughput) => format!("Compared with {theirs}, {ours} is {text}."),
-            (true, metric) => format!("{} of {ours} against {theirs}: {text}.", metric.name()),
+            (true, metric) => {
+                format!("{} of {ours} against {theirs}: {text}.", capital(metric.name()))
+            }
         }
     }
 

@@ -53,17 +53,29 @@ impl AnswerWriter<'_> {
             return Some(format!("{name} costs {price}."));
         }
         let is_apart = |other: &Estimate| least.high.zip(other.low).is_some_and(|(a, b)| a < b);
-        let tied: Vec<&str> = others
-            .iter()
-            .filter(|(_, money)| !is_apart(money))
-            .map(|(facts, _)| self.name(facts.variant))
-            .collect();
+        let is_single = |other: &Estimate| least.n < 2 || other.n < 2;
+        let named = |is_it: &dyn Fn(&Estimate) -> bool| -> Vec<&str> {
+            let them = others.iter().filter(|(_, money)| is_it(money));
+            them.map(|(facts, _)| self.name(facts.variant)).collect()
+        };
+        let single = named(&is_single);
+        let tied = named(&|money| !is_single(money) && !is_apart(money));
         let others_named: Vec<String> = others
             .iter()
             .take(OTHERS_NAMED)
             .map(|(facts, money)| format!("{} {}", self.name(facts.variant), number(money.value)))
             .collect();
         let others_named = list(&others_named);
+        if !single.is_empty() {
+            let what = match single.len() == others.len() {
+                true => "variants".to_owned(),
+                false => list(&single),
+            };
+            return Some(format!(
+                "One repetition cannot rank {what} by cost: {name} measured cheapest, {price}; \
+                 {others_named}."
+            ));
+        }
         Some(match tied.len() {
             0 => format!("{name} is cheapest: {price}; {others_named}."),
             n if n == others.len() => {

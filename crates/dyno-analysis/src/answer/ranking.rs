@@ -33,6 +33,8 @@ pub(super) enum Standing {
     Same,
     /// Not enough evidence that it is behind.
     Tied,
+    /// There is but one repetition of the two to compare, which shows no spread: it is not known.
+    Single,
     /// It is behind.
     Behind,
 }
@@ -62,6 +64,7 @@ impl Ranker<'_> {
             match self.effect_of_pair(pair, (values, theirs), (metric, first)) {
                 Some((_, Verdict::Better)) => Standing::Behind,
                 Some((_, Verdict::NoDifference)) => Standing::Same,
+                Some((effect, _)) if effect.n < 2 => Standing::Single,
                 _ => Standing::Tied,
             }
         };

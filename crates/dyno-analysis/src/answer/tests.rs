@@ -145,8 +145,8 @@ fn one_repetition() {
             One repetition cannot rank b against a: it measured 2.02× at 4 clients.
             - Throughput: 2.02× (n = 1, no CI), inconclusive.
             - p95 response time: 0.499× (n = 1, no CI), inconclusive.
-            - One repetition does not show how many are needed.
-            * b against a at 4 clients: throughput 2.02× (n = 1, no CI), inconclusive; one repetition does not show how many are needed; p95 response time 0.499× (n = 1, no CI), inconclusive; one repetition does not show how many are needed."#]],
+            - Raise `repetitions` to at least 3.
+            * b against a at 4 clients: throughput 2.02× (n = 1, no CI), inconclusive; raise `repetitions` to at least 3; p95 response time 0.499× (n = 1, no CI), inconclusive; raise `repetitions` to at least 3."#]],
     );
 }
 
@@ -218,7 +218,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 1, &rates),
         &expect![
-            "No clear winner at 4 clients: b measured highest (2,020/s), statistically tied with a and c."
+            "One repetition cannot rank variants at 4 clients: b measured highest (2,020/s). Raise `repetitions` to at least 3."
         ],
     );
     // Three of four, over several steps.
@@ -227,6 +227,27 @@ fn tied_variants_are_not_fastest() {
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
         &expect![
             "d is fastest on average over both loads (951/s), statistically tied with b and c; the other one is behind."
+        ],
+    );
+}
+
+#[test]
+fn one_repetition_ranks_nothing() {
+    let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[500.0]];
+    let two: [&[f64]; 2] = [&[1000.0; 2], &[2000.0; 2]];
+    check_headline(
+        &noisy(&["a", "b"], &[4, 8], 1, &two),
+        &expect!["One repetition cannot rank b against a at either load."],
+    );
+    // Of one variant one repetition is left.
+    let mut run = noisy(&["a", "b", "c"], &[4], 3, &rates);
+    for number in [3, 6] {
+        fail(&mut run, number, "the disk is full");
+    }
+    check_headline(
+        &run,
+        &expect![
+            "One repetition cannot rank c at 4 clients: b measured highest (2,000/s); the other one is behind. Raise `repetitions` to at least 3."
         ],
     );
 }
@@ -317,7 +338,7 @@ fn a_study_with_prices_says_which_is_cheapest() {
     check_headline(
         &priced(&three[..2], &rates[..2], &[0.5, 1.0], 1),
         &expect![
-            "No clear winner on cost; a was cheapest: 0.069 EUR per million transactions at 4 clients; b 0.111."
+            "One repetition cannot rank variants by cost: a measured cheapest, 0.069 EUR per million transactions at 4 clients; b 0.111."
         ],
     );
     check_headline(

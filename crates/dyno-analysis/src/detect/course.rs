@@ -11,7 +11,7 @@ use crate::statistics::{mean, median, t_two_sided_p};
 use crate::words::{count, list, percent, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, Metric};
 
-use super::{Place, place_name, places, sorted};
+use super::{Place, caveat_at, place_name, places, sorted};
 
 /// Fewest blocks whose course can be told from chance.
 pub(super) const BLOCKS_LEAST: usize = 5;
@@ -228,21 +228,16 @@ fn server_restarted(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     let places = places(joined);
     let restarted: Vec<_> = places.iter().filter(|place| is_restarted(place.summary)).collect();
     let first = restarted.first()?;
-    Some(Caveat {
-        kind: CaveatKind::ServerRestarted,
-        message: format!(
-            "The server restarted or was unavailable during {}, first in trial {} ({}).",
-            count(restarted.len() as u64, "measure phase"),
-            first.trial.number,
-            place_name(findings, first.variant, first.step),
-        ),
-        advice:
-            "Do not use these numbers: caches were cold and recovery ran. Read the server's log for \
-                 the cause."
-                .to_owned(),
-        variants: sorted(restarted.iter().map(|place| place.variant)),
-        steps: sorted(restarted.iter().map(|place| place.step)),
-    })
+    let message = format!(
+        "The server restarted or was unavailable during {}, first in trial {} ({}).",
+        count(restarted.len() as u64, "measure phase"),
+        first.trial.number,
+        place_name(findings, first.variant, first.step),
+    );
+    let advice = "Do not use these numbers: caches were cold and recovery ran. Read the server's log \
+                  for the cause.";
+    let places = restarted.iter().map(|place| (place.variant, place.step));
+    Some(caveat_at(CaveatKind::ServerRestarted, (message, advice), places))
 }
 
 fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
@@ -257,20 +252,15 @@ fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
         format!("{} ({n} of {all})", place_name(findings, cell.variant, cell.step))
     };
     let places: Vec<String> = cells.iter().map(place).collect();
-    Some(Caveat {
-        kind: CaveatKind::UnfinishedQuota,
-        message: format!(
-            "Steps that end when their work is done reached their time limit first: {}. The steps \
-             after them ran on less data than intended.",
-            list(&places)
-        ),
-        advice:
-            "Allow the step more time, or give it less to do. Its rate is that of the part that was \
-                 done; its time cannot be compared."
-                .to_owned(),
-        variants: sorted(cells.iter().map(|cell| cell.variant)),
-        steps: sorted(cells.iter().map(|cell| cell.step)),
-    })
+    let message = format!(
+        "Steps that end when their work is done reached their time limit first: {}. The steps after \
+         them ran on less data than intended.",
+        list(&places)
+    );
+    let advice = "Allow the step more time, or give it less to do. Its rate is that of the part that \
+                  was done; its time cannot be compared.";
+    let places = cells.iter().map(|cell| (cell.variant, cell.step));
+    Some(caveat_at(CaveatKind::UnfinishedQuota, (message, advice), places))
 }
 
 /// Steps that were to become steady, and did not in their longest time.
@@ -283,19 +273,14 @@ fn unsteady_end(findings: &Findings) -> Option<Caveat> {
         format!("{place} ({} of {all})", count(cell))
     };
     let places: Vec<String> = cells.iter().map(place).collect();
-    (!cells.is_empty()).then(|| Caveat {
-        kind: CaveatKind::UnfinishedQuota,
-        message: format!(
-            "Steps that end when throughput is steady reached their time limit first: {}.",
-            list(&places)
-        ),
-        advice:
-            "Raise `until_steady`, or find out what keeps changing: a cache that fills, deferred \
-                 work that grows, a period longer than `duration`."
-                .to_owned(),
-        variants: sorted(cells.iter().map(|cell| cell.variant)),
-        steps: sorted(cells.iter().map(|cell| cell.step)),
-    })
+    let message = format!(
+        "Steps that end when throughput is steady reached their time limit first: {}.",
+        list(&places)
+    );
+    let advice = "Raise `until_steady`, or find out what keeps changing: a cache that fills, deferred \
+                  work that grows, a period longer than `duration`.";
+    let at = cells.iter().map(|cell| (cell.variant, cell.step));
+    (!cells.is_empty()).then(|| caveat_at(CaveatKind::UnfinishedQuota, (message, advice), at))
 }
 
 fn debt_unpaid(findings: &Findings) -> Option<Caveat> {

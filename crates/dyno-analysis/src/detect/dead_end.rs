@@ -1,6 +1,6 @@
 //! Steps at whose end nothing was done any more.
 
-use super::{Place, place_name, places, sorted};
+use super::{Place, caveat_at, place_name, places};
 use crate::join::Joined;
 use crate::words::{count, seconds};
 use crate::{Caveat, CaveatKind, Findings};
@@ -35,23 +35,19 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         Some(n) if n > 0 => format!(", with {} waiting for an answer", count(n, "attempt")),
         _ => String::new(),
     };
-    Some(Caveat {
-        kind: CaveatKind::DeadEnd,
-        message: format!(
-            "Nothing committed at the end of {}; longest in trial {} ({}): the last {} of {}{waiting}.",
-            count(dead.len() as u64, "measure phase"),
-            worst.trial.number,
-            place_name(findings, worst.variant, worst.step),
-            seconds(*longest),
-            seconds(worst.summary.measured_s),
-        ),
-        advice: "Transactions that were still waiting are in no response time, and throughput is \
-                 averaged over the time in which nothing was done. Find out why the server stopped \
-                 answering before you use these numbers."
-            .to_owned(),
-        variants: sorted(dead.iter().map(|(_, place)| place.variant)),
-        steps: sorted(dead.iter().map(|(_, place)| place.step)),
-    })
+    let message = format!(
+        "Nothing committed at the end of {}; longest in trial {} ({}): the last {} of {}{waiting}.",
+        count(dead.len() as u64, "measure phase"),
+        worst.trial.number,
+        place_name(findings, worst.variant, worst.step),
+        seconds(*longest),
+        seconds(worst.summary.measured_s),
+    );
+    let advice = "Transactions that were still waiting are in no response time, and throughput is \
+                  averaged over the time in which nothing was done. Find out why the server stopped \
+                  answering before you use these numbers.";
+    let places = dead.iter().map(|(_, place)| (place.variant, place.step));
+    Some(caveat_at(CaveatKind::DeadEnd, (message, advice), places))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use dyno_record::{Run, StepRecord, StepSummary, StoppingRecord};
+use dyno_record::{Extension, Run, StepRecord, StepSummary, StoppingRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::Metric;
@@ -38,6 +38,17 @@ pub struct StoppingFacts {
     pub variants: Vec<VariantStopping>,
     /// Trials of the plan that were not needed.
     pub saved_trials: u32,
+}
+
+/// That results could be looked at before the last trials were asked for: of runs that were joined, or
+/// extended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RepeatedLooks {
+    /// How often, at most over the variants.
+    pub looks: u32,
+    /// Confidence of the bounds and verdicts at so many looks, of each by itself; together they have
+    /// about that of the findings ([`share_of_look`]).
+    pub confidence: f64,
 }
 
 /// Whether a variant was repeated no more.
@@ -152,18 +163,30 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
 /// The share of 1 − confidence at which what has been looked at so often is judged: all of it the
 /// first time, 1 / (k (k + 1)) of it the k-th time.
 ///
-/// A run that is repeated and joined with the first, or gets more repetitions, is looked at again.
+/// A run that is repeated and joined with the first, or gets more repetitions ([`looks_at`]), is looked
+/// at again.
 /// Whoever does so until something is found errs in at most 1 + 1/6 + 1/12 + … = 1.5 times the
 /// stated share of studies, however often (Bonferroni); by simulation about 1.2 times.
 pub fn share_of_look(look: u32) -> f64 {
     if look < 2 { 1.0 } else { 1.0 / f64::from(look * (look + 1)) }
 }
 
+/// How often the results of a run could be looked at: once as they are, and once before each extension,
+/// if trials had ended since the time before. A run that was extended before its first trial had ended
+/// was looked at once.
+pub fn looks_at(run: &Run) -> u32 {
+    let before = run.manifest.extensions.iter().map(Extension::ended);
+    let now = run.trials.len() as u32;
+    let all: std::collections::BTreeSet<u32> = before.chain([now]).filter(|n| *n > 0).collect();
+    all.len() as u32
+}
+
 /// The levels at which each variant is judged: of runs that may stop early those of their looks, of
-/// what several runs measured those of repeated looks; plain ones of others.
+/// what several runs measured, or one that was extended, those of repeated looks; plain ones of others.
 pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -> Levels<'a> {
     let whole = 1.0 - rule.confidence;
-    let mut found = Levels { rule, of_variants: None, of_cells: None };
+    let mut found =
+        Levels { rule, stops_early: false, looks: None, of_variants: None, of_cells: None };
     let n = joined.variants.len();
     let (mut of_variants, mut of_cells) = (vec![whole; n], vec![whole; n]);
     let mut times = vec![0_u32; n];
@@ -171,13 +194,18 @@ pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -
         let own = levels_of_run(run, rule);
         for (own_idx, &variant) in variants.iter().enumerate() {
             let has_any = |trial: &dyno_record::TrialSummary| trial.variant == own_idx;
-            times[variant] += u32::from(run.trials.iter().any(has_any));
+            let looks = if run.trials.iter().any(has_any) { looks_at(run) } else { 0 };
+            times[variant] += looks;
             if let Some((compared, cells)) = &own {
                 of_variants[variant] = of_variants[variant].min(compared[own_idx]);
                 of_cells[variant] = of_cells[variant].min(cells[own_idx]);
             }
         }
     }
+    found.stops_early = of_variants.iter().any(|level| *level < whole);
+    let looks = times.iter().copied().max().filter(|looks| *looks > 1);
+    found.looks =
+        looks.map(|looks| RepeatedLooks { looks, confidence: 1.0 - whole * share_of_look(looks) });
     for variant in 0..n {
         let share = share_of_look(times[variant]);
         of_variants[variant] *= share;

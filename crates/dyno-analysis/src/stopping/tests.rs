@@ -174,6 +174,73 @@ fn levels_follow_from_the_threshold_of_the_run() {
     assert_eq!(with(None), with(Some(0.9)));
 }
 
+/// Half the width of the bounds of throughput on the scale of logarithms, as a level; of two variants.
+fn level_of_bounds(runs: &[Run]) -> f64 {
+    let findings = analyse(runs, &Options::default());
+    let c = findings.comparisons.iter().find(|c| c.metric == Metric::Throughput).unwrap();
+    let logs: Vec<f64> = c.relative.values.iter().map(|v| (v / 100.0).ln_1p()).collect();
+    let effect = Effect::paired(&logs, 0.0).unwrap();
+    let log = |percent: Option<f64>| (percent.unwrap() / 100.0).ln_1p();
+    let value = 0.5 * (log(c.relative.high) - log(c.relative.low));
+    Effect { value, ..effect }.p_value()
+}
+
+#[test]
+fn every_extension_after_results_is_a_look() {
+    // Three repetitions of two variants, of which the last ones may have been asked for later.
+    let extended = |ended: &[Option<u32>]| {
+        let mut run = run(&["a", "b"], &[4], 4, |v, s, r| 1_000.0 * wobble(v, s, r));
+        let extension = |trials_ended: &Option<u32>| dyno_record::Extension {
+            at_unix_ms: 1,
+            trials_before: 6,
+            trials_after: 8,
+            trials_ended: *trials_ended,
+        };
+        run.manifest.extensions = ended.iter().map(extension).collect();
+        run
+    };
+    let check = |ended: &[Option<u32>], looks: u32| {
+        let run = extended(ended);
+        assert_eq!(looks_at(&run), looks, "{ended:?}");
+        let level = level_of_bounds(std::slice::from_ref(&run));
+        assert!((level / (0.05 * share_of_look(looks)) - 1.0).abs() < 1e-6, "{ended:?}: {level}");
+        let findings = analyse(&[run], &Options::default());
+        let told = findings.repeated_looks.map(|facts| facts.looks);
+        assert_eq!(told, (looks > 1).then_some(looks));
+        let sentence = findings.answer.details.iter().any(|d| d.contains("looked at"));
+        assert_eq!(sentence, looks > 1);
+    };
+    check(&[], 1);
+    check(&[Some(6)], 2);
+    check(&[Some(2), Some(6)], 3);
+    // Nothing could be seen before the first trial had ended, and nothing new before the next.
+    check(&[Some(0)], 1);
+    check(&[Some(6), Some(6)], 2);
+    // Nothing has ended since.
+    check(&[Some(6), Some(8)], 2);
+    // A record of before does not say how many had ended.
+    check(&[None], 2);
+    // Two runs, one of which was extended, are three looks.
+    let mut again = extended(&[]);
+    again.folder = std::path::PathBuf::from("runs/again");
+    again.manifest.created_unix_ms += 1;
+    let level = level_of_bounds(&[extended(&[Some(6)]), again]);
+    assert!((level / (0.05 / 12.0) - 1.0).abs() < 1e-6, "{level}");
+}
+
+#[test]
+fn a_run_that_was_extended_keeps_its_common_error() {
+    let mut run = run(&["a", "b", "c"], &[4], 4, |v, s, r| 1_000.0 * wobble(v, s, r));
+    run.manifest.extensions.push(dyno_record::Extension {
+        at_unix_ms: 1,
+        trials_before: 9,
+        trials_after: 12,
+        trials_ended: Some(9),
+    });
+    let findings = analyse(&[run], &Options::default());
+    assert!(findings.comparisons.iter().all(|c| c.pooled.is_some()));
+}
+
 #[test]
 fn joined_runs_are_repeated_looks() {
     let first = run(&["a", "b"], &[4], 3, |v, s, r| 1_000.0 * wobble(v, s, r));
@@ -183,20 +250,9 @@ fn joined_runs_are_repeated_looks() {
         again.folder = std::path::PathBuf::from(format!("runs/again{nth}"));
         again
     };
-    let half_width = |runs: &[Run]| {
-        let findings = analyse(runs, &Options::default());
-        let c = findings.comparisons.iter().find(|c| c.metric == Metric::Throughput).unwrap();
-        let logs: Vec<f64> = c.relative.values.iter().map(|v| (v / 100.0).ln_1p()).collect();
-        let effect = Effect::paired(&logs, 0.0).unwrap();
-        let half = 0.5
-            * ((c.relative.high.unwrap() / 100.0).ln_1p()
-                - (c.relative.low.unwrap() / 100.0).ln_1p());
-        (half, effect)
-    };
     for (n, level) in [(1, 0.05), (2, 0.05 / 6.0), (3, 0.05 / 12.0)] {
         let runs: Vec<Run> = (0..n).map(again).collect();
-        let (half, effect) = half_width(&runs);
-        assert!((half / effect.half_width(1.0 - level) - 1.0).abs() < 1e-6, "{n}");
+        assert!((level_of_bounds(&runs) / level - 1.0).abs() < 1e-6, "{n}");
     }
     let sum: f64 = (2..1_000).map(share_of_look).sum();
     assert!(share_of_look(1) == 1.0 && sum < 0.5);

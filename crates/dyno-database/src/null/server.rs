@@ -117,7 +117,7 @@ impl Server for NullProduct {
             transport: "unix",
             tls: false,
             settings: self.settings.clone(),
-            durability: "unknown".to_owned(),
+            durability: "nothing is stored".to_owned(),
         })
     }
 

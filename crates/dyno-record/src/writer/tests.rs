@@ -540,8 +540,13 @@ fn a_run_may_grow() {
     wanted.variants[0].price_per_hour = Some(Price { amount: 1.0, currency: "EUR".into() });
     drop(RunWriter::resume(&path, &wanted).unwrap());
     let now = read_manifest(&path).unwrap();
-    let extension = Extension { at_unix_ms: 99, trials_before: 2, trials_after: 3 };
+    let extension =
+        Extension { at_unix_ms: 99, trials_before: 2, trials_after: 3, trials_ended: Some(2) };
     assert_eq!(now.extensions, [extension]);
+    // A record of before does not say how many had ended: any of them may have been looked at.
+    let before = r#"{"at_unix_ms": 99, "trials_before": 2, "trials_after": 3}"#;
+    let before: Extension = serde_json::from_str(before).unwrap();
+    assert_eq!((before.trials_ended, before.ended()), (None, 2));
     let expected =
         Manifest { extensions: now.extensions.clone(), created_unix_ms: 1, ..wanted.clone() };
     assert_eq!(now, expected);

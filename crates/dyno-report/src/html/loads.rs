@@ -175,7 +175,8 @@ fn frame(n_marks: usize) -> (Frame, &'static str) {
     }
 }
 
-fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
+/// The mark of an estimate; bounds that are no numbers are left out.
+pub(crate) fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
     Mark {
         variant,
         step,

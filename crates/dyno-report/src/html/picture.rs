@@ -1,7 +1,7 @@
 //! The picture of the first screen: throughput by load if the load varies, else the effects.
 
 use dyno_analysis::numbers::EffectStyle;
-use dyno_analysis::{Comparison, Estimate, Metric};
+use dyno_analysis::{Comparison, Metric};
 
 use super::{loads, parts};
 use crate::chart::Frame;
@@ -40,22 +40,11 @@ fn figure(out: &mut Markup, (title, note): (&str, &str), svg: &str) {
     out.raw("</div>");
 }
 
-fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
-    Mark {
-        variant,
-        step,
-        value: estimate.value,
-        bounds: estimate.low.zip(estimate.high).filter(|b| b.0.is_finite() && b.1.is_finite()),
-        dots: estimate.values.clone(),
-        tip: parts::describe(view.variant(variant), view.step(step), estimate),
-    }
-}
-
 /// A line for each variant over the loads.
 fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let marks: Vec<Mark> = view
         .places()
-        .filter_map(|at| Some(mark(view, at, view.estimate(at.0, at.1, metric)?)))
+        .filter_map(|at| Some(loads::mark(view, at, view.estimate(at.0, at.1, metric)?)))
         .collect();
     let Some(first) = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric)) else {
         return;
@@ -97,7 +86,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         EffectStyle::Percent => percent,
     };
     let row = |c: &&Comparison| {
-        let mut mark = mark(view, (c.variant, c.step), &c.relative);
+        let mut mark = loads::mark(view, (c.variant, c.step), &c.relative);
         mark.value = ratio(mark.value);
         mark.bounds = mark.bounds.map(|(low, high)| (ratio(low), ratio(high)));
         mark.dots.iter_mut().for_each(|dot| *dot = ratio(*dot));
@@ -156,7 +145,7 @@ fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
         .filter(|(_, step)| *step == view.first_step())
         .filter_map(|at| {
             let estimate = view.estimate(at.0, at.1, metric)?;
-            Some((view.variant(at.0).to_owned(), mark(view, at, estimate)))
+            Some((view.variant(at.0).to_owned(), loads::mark(view, at, estimate)))
         })
         .collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric));

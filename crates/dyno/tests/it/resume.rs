@@ -161,10 +161,14 @@ fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
     assert_eq!(summary(1), before);
     let findings = bench.json("runs/study/findings.json");
     assert_eq!(findings["title"], "Is it really?");
+    assert_eq!(findings["variants"][0]["durability"], "simulated");
+    // More was asked for after results could be seen: a second look.
+    assert_eq!(findings["repeated_looks"]["looks"], 2);
     let states: Vec<_> = findings["trials"].as_array().unwrap().iter().collect();
     assert!(states.len() == 6 && states.iter().all(|t| t["state"] == "finished"), "{}", answer.err);
     let manifest = bench.json("runs/study/manifest.json");
     assert_eq!(manifest["extensions"][0]["trials_before"], 4);
+    assert_eq!(manifest["extensions"][0]["trials_ended"], 4);
     assert_eq!(manifest["threshold"], 0.05);
     // Fewer are refused by name, and so is what would make trials incomparable.
     bench.write("study.toml", &simulated("Is it?", 1, "3%"));
