@@ -1,8 +1,8 @@
-//! Runs that are repeated and joined until something is found.
+//! Runs that are repeated and joined, or extended, until something is found.
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Call, Effect, calls_at, decide};
+use dyno_analysis::statistics::{Call, Effect, calls_at, decide, pooled_errors};
 use dyno_analysis::stopping::share_of_look;
 use dyno_units::Seed;
 
@@ -46,6 +46,46 @@ fn alarms(
     (naive, looked)
 }
 
+/// Variants of a run that is extended, the baseline first.
+const EXTENDED_VARIANTS: usize = 4;
+
+/// The same of one run that is extended by `more` repetitions after each look, with three variants and a
+/// baseline at one step, and the common error of them all. Nobody stops: a difference that any look has
+/// shown counts from then on.
+fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32; RUNS_MOST]) {
+    let mut random = Seed(12).derive("extended", noise.to_bits() ^ u64::from(more)).stream();
+    let (mut naive, mut looked) = ([0; RUNS_MOST], [0; RUNS_MOST]);
+    for _ in 0..STUDIES {
+        let mut table = vec![vec![Vec::new()]; EXTENDED_VARIANTS];
+        let (mut by_naive, mut by_looks) = (false, false);
+        for look in 0..RUNS_MOST {
+            let n = if look == 0 { first } else { more };
+            for values in table.iter_mut().flatten() {
+                values.extend((0..n).map(|_| noise * random.normal()));
+            }
+            let errors = pooled_errors(&table).expect("three blocks of four variants");
+            let effect = |variant: usize| {
+                let pairs = table[variant][0].iter().zip(&table[0][0]);
+                let differences: Vec<f64> = pairs.map(|(ours, theirs)| ours - theirs).collect();
+                let own = Effect::paired(&differences, 0.0).expect("three pairs");
+                own.with_error(errors[variant - 1][0], 0.0)
+            };
+            let is_alarm = |share: f64| {
+                let level = share * (1.0 - RULE.confidence);
+                let family: Vec<_> =
+                    (1..EXTENDED_VARIANTS).map(|v| (Some(effect(v)), level)).collect();
+                let calls = calls_at(&family, &RULE);
+                calls.iter().any(|(call, _)| matches!(call, Call::Higher | Call::Lower))
+            };
+            by_naive |= is_alarm(1.0);
+            by_looks |= is_alarm(share_of_look(look as u32 + 1));
+            naive[look] += u32::from(by_naive);
+            looked[look] += u32::from(by_looks);
+        }
+    }
+    (naive, looked)
+}
+
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let columns =
         ["how", "noise", "judged", "1 run", "at most 2", "at most 3", "at most 5", "at most 10"];
@@ -60,6 +100,13 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     }
     for noise in [0.02, 0.03] {
         lines.push(("as many as are said to decide", noise, alarms(noise, 3, needed)));
+    }
+    for (how, first, more) in
+        [("one run, extended by 2 each time", 3, 2), ("one run of 5, extended by 5", 5, 5)]
+    {
+        for noise in [0.02, 0.03, 0.08] {
+            lines.push((how, noise, alarms_extended(noise, first, more)));
+        }
     }
     for (how, noise, (naive, looked)) in lines {
         for (judged, found) in [("each time at 5 %", naive), ("as repeated looks (Dyno)", looked)] {
