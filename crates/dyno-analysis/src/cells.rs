@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dyno_record::{
     EncodedHistogram, NO_WORKLOAD, OwnStepRecord, SearchRecord, StepSummary, new_histogram,
 };
+use dyno_units::reading::known;
 use hdrhistogram::Histogram;
 
 use crate::attribution::readings::mean_rate;
@@ -155,10 +156,10 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
             Metric::ServerCpuPerTransaction => server_cpu(summary, transport, committed),
             Metric::GeneratorCpuPerStatement => generator_cpu(summary, transport),
             Metric::DiskReadPerTransaction => {
-                disk_bytes(summary, "disk.read_bytes_per_s", committed)
+                disk_bytes(summary, known::DISK_READ_BYTES, committed)
             }
             Metric::DiskWrittenPerTransaction => {
-                disk_bytes(summary, "disk.write_bytes_per_s", committed)
+                disk_bytes(summary, known::DISK_WRITE_BYTES, committed)
             }
             Metric::ServiceP95 => time(&service, metric),
             _ => time(&response, metric),

@@ -9,7 +9,6 @@ mod law;
 mod missed;
 
 pub(crate) use alike::is_cached_unlike;
-pub(crate) use course::patterns;
 
 use std::collections::BTreeMap;
 

@@ -8,6 +8,7 @@ use dyno_record::{
     LevelRecord, Manifest, Run, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
     TrialSummary, VariantRecord, new_histogram,
 };
+use dyno_units::Reading;
 
 /// Seconds that every step measured.
 pub(crate) const MEASURED_S: f64 = 10.0;
@@ -188,6 +189,16 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             (0..n_intervals + 2).map(|i| Some(if i < 2 { 1e9 } else { 5_000.0 })).collect(),
         )]),
         search: None,
+    }
+}
+
+/// Says in the record what those of its readings are that these are for.
+pub(crate) fn register(run: &mut Run, readings: &[Reading]) {
+    for trial in &mut run.trials {
+        for name in trial.steps.iter().flat_map(|step| step.readings.keys()) {
+            let found = readings.iter().find(|reading| reading.is_for(name));
+            trial.meanings.extend(found.map(|reading| (name.clone(), reading.clone())));
+        }
     }
 }
 

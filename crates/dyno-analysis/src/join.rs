@@ -10,9 +10,10 @@ mod order;
 mod tests;
 
 use dyno_record::{
-    Manifest, Meaning, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
-    TrialSummary, VariantRecord,
+    Manifest, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
+    VariantRecord,
 };
+use dyno_units::Reading;
 
 use kin::{Difference, Kin, level, telling_levels};
 
@@ -135,7 +136,7 @@ impl<'a> Joined<'a> {
     }
 
     /// What a reading means, by what a trial of a variant tells.
-    pub(crate) fn meaning(&self, variant: usize, reading: &str) -> Option<&'a Meaning> {
+    pub(crate) fn meaning(&self, variant: usize, reading: &str) -> Option<&'a Reading> {
         let own = self.trials.iter().filter(|trial| trial.variant == variant);
         own.filter_map(|trial| trial.finished()).find_map(|ended| ended.meanings.get(reading))
     }

@@ -22,7 +22,6 @@ mod join;
 pub mod kinds;
 mod main_metric;
 pub mod numbers;
-pub mod readings;
 pub mod requirements;
 mod safety;
 pub mod scaling;

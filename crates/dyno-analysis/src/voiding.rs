@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::{Run, StepSummary, TrialSummary, VoidBlock};
+use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
 use crate::words::list;
@@ -39,11 +40,11 @@ impl Disturbance {
         };
         let cpus = f64::from(cpus.max(1));
         let others = |step: &StepSummary| {
-            let rest = mean_rate(step, "rest.cpu_s_per_s").ok()?;
-            let unseen = mean_rate(step, "cpu.unsampled_s_per_s").unwrap_or(0.0);
+            let rest = mean_rate(step, known::REST_CPU).ok()?;
+            let unseen = mean_rate(step, known::CPU_UNSAMPLED).unwrap_or(0.0);
             Some(((rest - unseen) / cpus).max(0.0))
         };
-        let steal = |step: &StepSummary| Some(mean_rate(step, "cpu.steal_pct").ok()? / 100.0);
+        let steal = |step: &StepSummary| Some(mean_rate(step, known::CPU_STEAL_PCT).ok()? / 100.0);
         let canary = trial.canary.as_ref().filter(|_| steps().next().is_some());
         Disturbance {
             steal: most(&steal),

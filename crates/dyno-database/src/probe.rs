@@ -15,31 +15,17 @@ pub(crate) use asker::{Asker, cell, named_numbers, number, numbers_by_name};
 pub(crate) use debts::DebtProbe;
 pub(crate) use marked::marked;
 pub use sql::sql_probe;
-pub(crate) use table::{Item, Table, Values, gauge, legends, rate};
+pub(crate) use table::{Item, Table, Values, all_of, gauge, rate};
 
-use dyno_host::{Probe, ReadingLegend, ThreadListing, USER_LEGEND, find_legend};
-use dyno_units::Nanoseconds;
+use dyno_host::{Probe, ThreadListing};
+use dyno_units::{Nanoseconds, Registry};
 
 use crate::{DebtMeter, DeployError, Endpoint, ServerFacts};
 
-/// A shorthand that keeps legends readable as tables.
-pub(crate) const fn legend(
-    pattern: &'static str,
-    unit: &'static str,
-    meaning: &'static str,
-) -> ReadingLegend {
-    ReadingLegend { pattern, unit, meaning }
-}
-
-/// What the readings of all server probes mean, in the order in which people look for them.
-pub fn server_readings_legend() -> Vec<ReadingLegend> {
-    [debts::LEGEND, &crate::products::legends(), USER_LEGEND].concat()
-}
-
-/// What a reading of this name means, if a server probe gives it: by its exact name, or else by the
-/// pattern that says most.
-pub fn server_reading_legend(name: &str) -> Option<ReadingLegend> {
-    find_legend(&server_readings_legend(), name)
+/// The readings of all server probes, in the order in which people look for them.
+pub fn server_readings() -> Registry {
+    let all = debts::READINGS.iter().chain(crate::products::readings());
+    Registry::new(all.cloned())
 }
 
 /// The probes of a server that is reached by its URL: see [`crate::Protocol::probes`].

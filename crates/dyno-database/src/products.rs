@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{ReadingLegend, ThreadGroup, ThreadGroups};
-use dyno_units::Clock;
+use dyno_host::{ThreadGroup, ThreadGroups};
+use dyno_units::{Clock, Reading};
 use dyno_workload::Dialect;
 
 use crate::sql::SqlSpec;
@@ -31,8 +31,8 @@ pub(crate) struct Family {
     pub(crate) sql: Option<&'static SqlSpec>,
     /// What its threads are for.
     pub(crate) thread_group: Option<ThreadGroups>,
-    /// What the readings of its probes mean.
-    pub(crate) legends: &'static [fn() -> &'static [ReadingLegend]],
+    /// The readings that its probes may give.
+    pub(crate) readings: &'static [fn() -> &'static [Reading]],
 }
 
 /// Products that a study may name.
@@ -171,10 +171,9 @@ pub(crate) fn all_sql() -> impl Iterator<Item = &'static SqlSpec> {
     FAMILIES.iter().filter_map(|family| family.sql)
 }
 
-/// What the readings of all products' probes mean.
-pub(crate) fn legends() -> Vec<ReadingLegend> {
-    let all = FAMILIES.iter().flat_map(|family| family.legends);
-    all.flat_map(|legend| legend()).copied().collect()
+/// The readings that probes of all products may give.
+pub(crate) fn readings() -> impl Iterator<Item = &'static Reading> {
+    FAMILIES.iter().flat_map(|family| family.readings).flat_map(|table| table())
 }
 
 /// What a thread of any server that Dyno knows is for, by the title of its process and its name.

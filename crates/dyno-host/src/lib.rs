@@ -29,8 +29,8 @@ pub use listener::{
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
     CommandProbe, DataFiles, Failures, FileKind, HostSpec, ListedThread, Probe, ProcessGroup,
-    ReadingLegend, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_LEGEND,
-    find_legend, reading_legend, reading_name, readings_legend, server_cpu_total,
+    Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS, host_readings,
+    reading_name, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};

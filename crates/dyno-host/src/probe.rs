@@ -1,7 +1,7 @@
 //! What the kernel tells every second: probes and the sampler that reads them all.
 //!
 //! Main type: `Sampler`. Every probe is one file with the same shape: a struct that holds its open
-//! files and the counters of the read before, pure parsers over text, and a legend. A file that is
+//! files and the counters of the read before, pure parsers over text, and a table of its readings. A file that is
 //! missing or garbled gives no readings; it is never a failure.
 
 mod cgroups;
@@ -23,7 +23,8 @@ mod user;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
+use dyno_units::{Nanoseconds, Registry};
 
 use crate::own::thread_cpu;
 
@@ -35,15 +36,15 @@ pub use processes::{
     ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
 };
 pub use spec::HostSpec;
-pub use user::{CommandProbe, Failures, USER_LEGEND, reading_name};
+pub use user::{CommandProbe, Failures, USER_READINGS, reading_name};
 
 /// Readings of one moment, by name. A reading that could not be had is not in it.
 pub type Readings = BTreeMap<String, f64>;
 
 /// Reads one thing of the kernel once per interval.
 pub trait Probe: Send {
-    /// What its readings mean.
-    fn legend(&self) -> &'static [ReadingLegend];
+    /// The readings that it may give.
+    fn registered(&self) -> Cow<'static, [Reading]>;
 
     /// Reads, and puts into `readings` what can be told. Rates are over the time since the read
     /// before, so the first read gives none.
@@ -51,8 +52,10 @@ pub trait Probe: Send {
 
     /// What it is called where its cost and its troubles are told: the first word of its readings.
     fn name(&self) -> &str {
-        let first = self.legend().first().and_then(|legend| legend.pattern.split('.').next());
-        first.unwrap_or("probe")
+        match self.registered() {
+            Cow::Borrowed([first, ..]) => first.id.split('.').next().unwrap_or("probe"),
+            _ => "probe",
+        }
     }
 
     /// How long from one read to the next, where it has a thread of its own.
@@ -67,88 +70,33 @@ pub trait Probe: Send {
     }
 }
 
-/// What one kind of reading means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadingLegend {
-    /// Its name, with `*` for a device, an interface, a group of processes, a kind of thread.
-    pub pattern: &'static str,
-    /// Its unit, such as `bytes/s`.
-    pub unit: &'static str,
-    /// One sentence for people.
-    pub meaning: &'static str,
+/// Every reading of every host, in the order in which people look for it.
+pub fn host_readings() -> Registry {
+    let tables = [
+        cpu::READINGS,
+        processes::READINGS,
+        REST_READINGS,
+        load::READINGS,
+        pressure::READINGS,
+        memory::READINGS,
+        disk::READINGS,
+        disk::DATA_READINGS,
+        network::READINGS,
+        cgroups::READINGS,
+        filesystem::READINGS,
+        data::READINGS,
+        frequency::READINGS,
+        responsiveness::READINGS,
+        USER_READINGS,
+    ];
+    Registry::new(tables.into_iter().flatten().cloned())
 }
 
-/// A shorthand that keeps the legends of the probes readable as tables.
-const fn legend(pattern: &'static str, unit: &'static str, meaning: &'static str) -> ReadingLegend {
-    ReadingLegend { pattern, unit, meaning }
-}
-
-impl ReadingLegend {
-    /// Whether a reading of this name is of this kind.
-    pub fn is_for(&self, name: &str) -> bool {
-        let mut parts = self.pattern.split('*');
-        let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else {
-            return false;
-        };
-        let mut parts: Vec<&str> = parts.collect();
-        let Some(last) = parts.pop() else { return rest.is_empty() };
-        // A star stands for at least one character.
-        for part in parts {
-            let found = rest.char_indices().skip(1).find(|(at, _)| rest[*at..].starts_with(part));
-            let Some((at, _)) = found else { return false };
-            rest = &rest[at + part.len()..];
-        }
-        rest.len() > last.len() && rest.ends_with(last)
-    }
-}
-
-/// What every reading of every host means, in the order in which people look for it.
-pub fn readings_legend() -> Vec<ReadingLegend> {
-    [
-        cpu::LEGEND,
-        processes::LEGEND,
-        REST_LEGEND,
-        load::LEGEND,
-        pressure::LEGEND,
-        memory::LEGEND,
-        disk::LEGEND,
-        disk::DATA_LEGEND,
-        network::LEGEND,
-        cgroups::LEGEND,
-        filesystem::LEGEND,
-        data::LEGEND,
-        frequency::LEGEND,
-        responsiveness::LEGEND,
-    ]
-    .concat()
-}
-
-/// What a reading of this name means. The exact names come first: `disk.writes_per_s` is the
-/// total, and not of a device.
-pub fn reading_legend(name: &str) -> Option<ReadingLegend> {
-    find_legend(&readings_legend(), name)
-}
-
-/// Of these legends the one that is for a reading of this name: the exact one, or else the one
-/// whose pattern says most.
-pub fn find_legend(legends: &[ReadingLegend], name: &str) -> Option<ReadingLegend> {
-    let said = |legend: &&ReadingLegend| (legend.pattern == name, legend.pattern.len());
-    legends.iter().filter(|legend| legend.is_for(name)).max_by_key(said).copied()
-}
-
-const REST_LEGEND: &[ReadingLegend] = &[
-    legend(
-        "rest.cpu_s_per_s",
-        "CPU s/s",
-        "CPU time of everything else, interrupts and switches included: the machine's busy time \
-         without the server and the generator",
-    ),
-    legend("rest.cpu_user_s_per_s", "CPU s/s", "the part of it in programs, as far as sampled"),
-    legend(
-        "rest.cpu_system_s_per_s",
-        "CPU s/s",
-        "the part of it in the kernel, interrupts included, as far as sampled",
-    ),
+#[rustfmt::skip]
+const REST_READINGS: &[Reading] = &[
+    reading("rest.cpu_s_per_s", Cpus, "everything else", "CPU time of everything else, interrupts and switches included: the machine's busy time without the server and the generator").chart(Topic::CpuGroup, 3).worse().up(StallCause::OtherProcesses).row(250),
+    reading("rest.cpu_user_s_per_s", Cpus, "everything else, in programs", "the part of it in programs, as far as sampled"),
+    reading("rest.cpu_system_s_per_s", Cpus, "everything else, in the kernel", "the part of it in the kernel, interrupts included, as far as sampled"),
 ];
 
 /// Reads all probes, and measures what that costs.
@@ -211,15 +159,10 @@ impl Sampler {
         readings
     }
 
-    /// What the readings of all its probes mean.
-    pub fn legend(&self) -> Vec<ReadingLegend> {
-        self.probes
-            .iter()
-            .map(|probe| probe.legend())
-            .chain([REST_LEGEND])
-            .flatten()
-            .copied()
-            .collect()
+    /// The readings that its probes may give.
+    pub fn registered(&self) -> Vec<Reading> {
+        let of_probes = self.probes.iter().flat_map(|probe| probe.registered().into_owned());
+        of_probes.chain(REST_READINGS.iter().cloned()).collect()
     }
 
     /// CPU time that all reads so far have taken.

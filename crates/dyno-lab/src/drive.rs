@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::{CommandProbe, ReadingLegend};
+use dyno_host::CommandProbe;
 use dyno_load::simulation::run_simulated_step;
 use dyno_load::{
     EndedBy, GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
@@ -13,17 +13,18 @@ use dyno_load::{
 };
 use dyno_record::{
     EncodedCounts, EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord,
-    KindInterval, KindSummary, Meaning, StepSummary, TrialWriter, WriteError, new_histogram,
+    KindInterval, KindSummary, StepSummary, TrialWriter, WriteError, new_histogram,
 };
 use dyno_study::{Arrivals, ProbeSource, Variant};
-use dyno_units::{ManualClock, Nanoseconds};
+use dyno_units::reading::known;
+use dyno_units::{ManualClock, Nanoseconds, Reading, Registry};
 use dyno_workload::{AuditTotals, Workload};
 use hdrhistogram::Histogram;
 
 use crate::audit;
 use crate::deploy::Site;
 use crate::live::{kinds_told, readings_told};
-use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, meanings, six_digits};
+use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, six_digits};
 use crate::run::{Lab, RunOrder};
 use crate::simulated::SimulatedSite;
 use crate::telling::Telling;
@@ -72,7 +73,7 @@ pub(crate) struct StepEnd {
     /// What the clients did, warm-up included.
     pub(crate) did: AuditTotals,
     /// What its readings mean.
-    pub(crate) meanings: BTreeMap<String, Meaning>,
+    pub(crate) meanings: BTreeMap<String, Reading>,
 }
 
 impl Drive<'_> {
@@ -92,7 +93,7 @@ impl Drive<'_> {
                 Site::Simulated(_) => None,
             },
             observer: None,
-            legend: Vec::new(),
+            registry: Registry::default(),
             measure_began: None,
             cpu_began: None,
             cpu_latest: None,
@@ -116,7 +117,7 @@ impl Drive<'_> {
         };
         let probes = listener.stop_observing();
         let process_cpu = listener.process_cpu();
-        let Listener { series, legend, intervals, mut did, failure, .. } = listener;
+        let Listener { series, registry, intervals, mut did, failure, .. } = listener;
         if let Some(error) = failure {
             return Err(TrialError::Record(error));
         }
@@ -127,7 +128,7 @@ impl Drive<'_> {
         did.in_flight = totals.in_flight_at_end;
         let is_local = matches!(site, Site::Real(server) if !server.watched_processes().is_empty());
         let readings = series.align(&intervals.spans);
-        let meanings = meanings(&legend, readings.keys());
+        let meanings = registry.meanings(readings.keys());
         let mut summary = self.summarise(&totals, intervals, readings, is_local);
         if let (Site::Real(_), Some((user_s, system_s))) = (&*site, process_cpu) {
             summary.generator.process_cpu_user_s = Some(user_s);
@@ -237,14 +238,14 @@ impl Drive<'_> {
         let measured = &totals.measured;
         let server_cpu_s = is_local
             .then(|| {
-                let column = readings.get("server.cpu_s_per_s")?;
+                let column = readings.get(known::SERVER_CPU)?;
                 measured_sum(&intervals.spans, totals.measure_began, column)
             })
             .flatten();
         let commits = intervals.commits_100ms();
         let spans = intervals.spans.iter().map(|(start, length)| (start.0, length.0)).collect();
         let columns = intervals.into_columns(totals.measure_began);
-        let rss = readings.get("generator.rss_bytes").into_iter().flatten().flatten();
+        let rss = readings.get(known::GENERATOR_RSS).into_iter().flatten().flatten();
         StepSummary {
             ended_by: Some(ended_by(totals.ended_by).to_owned()),
             settled: None,
@@ -408,7 +409,7 @@ struct Listener<'a, 't> {
     /// What will be observed; none for a simulated server, and once it is.
     watched: Option<Watched>,
     observer: Option<Observer>,
-    legend: Vec<ReadingLegend>,
+    registry: Registry,
     measure_began: Option<Nanoseconds>,
     /// User and system CPU seconds of the whole process when the measure phase began …
     cpu_began: Option<(f64, f64)>,
@@ -495,7 +496,7 @@ impl Listener<'_, '_> {
         let clock = Arc::clone(&self.drive.lab.clock);
         match Observer::start(watched, clock, at) {
             Ok(observer) => {
-                self.legend = observer.legend().to_vec();
+                self.registry = observer.registry().clone();
                 self.observer = Some(observer);
                 Ok(())
             }

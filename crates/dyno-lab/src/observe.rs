@@ -13,13 +13,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use dyno_host::{ReadingLegend, children_cpu, find_legend};
-use dyno_record::Meaning;
-use dyno_units::{Clock, Nanoseconds};
+use dyno_host::children_cpu;
+use dyno_units::{Clock, Nanoseconds, Registry};
 
-/// What the readings mean that are of no host and no server: of the study's own probes, of the
-/// data folder, of the probes themselves.
-pub const OTHER_LEGENDS: &[&[ReadingLegend]] = &[dyno_host::USER_LEGEND, source::LEGEND];
+/// Every reading that Dyno may read: of the host, of all servers, of a study's own probes, and of the
+/// probes themselves.
+pub fn registry() -> Registry {
+    let mut all = dyno_host::host_readings();
+    all.extend(dyno_database::server_readings().iter());
+    all.extend(source::READINGS);
+    all
+}
 
 pub use series::{Series, six_digits};
 use source::{Heard, Source};
@@ -65,7 +69,7 @@ pub struct Observer {
     origin: Nanoseconds,
     stops: Vec<(String, Sender<()>)>,
     heard: Receiver<Heard>,
-    legend: Vec<ReadingLegend>,
+    registry: Registry,
     children_cpu_s: Option<f64>,
 }
 
@@ -82,7 +86,7 @@ impl Observer {
         clock: Arc<dyn Clock>,
         origin: Nanoseconds,
     ) -> std::io::Result<Observer> {
-        let (legend, period) = (watched.legend(), watched.period());
+        let (registry, period) = (watched.registry(), watched.period());
         let (send, heard) = channel();
         let mut stops = Vec::new();
         let children_cpu_s = children_cpu();
@@ -96,7 +100,7 @@ impl Observer {
                 .spawn(move || source.run(&stopped, &send))?;
             stops.push((name, stop));
         }
-        Ok(Observer { clock, origin, stops, heard, legend, children_cpu_s })
+        Ok(Observer { clock, origin, stops, heard, registry, children_cpu_s })
     }
 
     /// The samples, and what is worth telling, that have come in since the last call.
@@ -108,9 +112,9 @@ impl Observer {
         (observed.samples, observed.notes)
     }
 
-    /// What the readings mean, for which there are legends.
-    pub fn legend(&self) -> &[ReadingLegend] {
-        &self.legend
+    /// The readings that its probes may give.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// Stops reading, after one last reading of each probe; returns what was not taken yet and what
@@ -152,20 +156,6 @@ impl Observed {
             Heard::Done { cpu, .. } => self.cost.cpu += cpu,
         }
     }
-}
-
-/// What readings of these names mean, as the record keeps it.
-pub fn meanings<'n>(
-    legend: &[ReadingLegend],
-    names: impl Iterator<Item = &'n String>,
-) -> BTreeMap<String, Meaning> {
-    names
-        .filter_map(|name| {
-            let legend = find_legend(legend, name)?;
-            let (unit, text) = (legend.unit.to_owned(), legend.meaning.to_owned());
-            Some((name.clone(), Meaning { unit, text }))
-        })
-        .collect()
 }
 
 #[cfg(test)]

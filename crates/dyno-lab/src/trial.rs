@@ -12,11 +12,11 @@ use std::sync::Arc;
 use dyno_database::{CatalogError, DeployError, Products};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
-    AuditRow, DataSet, EventKind, Meaning, RunOff, RunWriter, ServerFacts, StepSummary,
-    TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
+    AuditRow, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary, TrialOutcome,
+    TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
-use dyno_units::{Nanoseconds, clean_text, redact_secrets};
+use dyno_units::{Nanoseconds, Reading, clean_text, redact_secrets};
 use dyno_workload::{AuditTotals, ConnectError, OwnStep, StatementError, Workload};
 
 use crate::audit::{audit, failure};
@@ -101,7 +101,7 @@ pub(crate) struct Progress {
     run_off: Option<RunOff>,
     probes_cpu_s: f64,
     probes_wall_s: f64,
-    meanings: BTreeMap<String, Meaning>,
+    meanings: BTreeMap<String, Reading>,
     /// Why what was made for it could not be removed.
     clean_up_failure: Option<String>,
 }

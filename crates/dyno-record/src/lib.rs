@@ -35,8 +35,8 @@ pub use manifest::{
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, Meaning,
-    RunOff, SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
+    AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, RunOff,
+    SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -1,9 +1,10 @@
 //! Reads a run directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dyno_units::Registry;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -40,6 +41,23 @@ pub struct ReadError {
 impl ReadError {
     pub(crate) fn new(path: &Path, reason: impl ToString) -> ReadError {
         ReadError { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+impl Run {
+    /// Fills in what readings are, of trials that were recorded before a record held all of it.
+    pub fn explain_readings(&mut self, registry: &Registry) {
+        for trial in &mut self.trials {
+            let of_steps = trial.steps.iter().flat_map(|step| step.readings.keys());
+            let of_run_off = trial.run_off.iter().flat_map(|run_off| run_off.readings.keys());
+            let is_whole = |name: &String| {
+                trial.meanings.get(name).is_some_and(|reading| !reading.id.is_empty())
+            };
+            let names: BTreeSet<&String> =
+                of_steps.chain(of_run_off).filter(|name| !is_whole(name)).collect();
+            let found = registry.meanings(names.into_iter());
+            trial.meanings.extend(found);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use dyno_units::Reading;
 use serde::{Deserialize, Serialize};
 
 use crate::{EncodedCounts, EncodedHistogram};
@@ -46,9 +47,9 @@ pub struct TrialSummary {
     /// What a small fixed piece of work took on this host before and after the trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
-    /// What the readings of the trial mean, by name.
+    /// What the readings of the trial are, by name, as their probes registered them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub meanings: BTreeMap<String, Meaning>,
+    pub meanings: BTreeMap<String, Reading>,
 }
 
 impl TrialSummary {
@@ -61,15 +62,6 @@ impl TrialSummary {
             probes.filter_map(|probe| probe.load.as_mut()).for_each(&mut *job);
         }
     }
-}
-
-/// What a reading means.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meaning {
-    /// Its unit: `bytes/s`.
-    pub unit: String,
-    /// One sentence.
-    pub text: String,
 }
 
 /// A small fixed piece of work, done on this host while nothing else of the trial runs. A host that

@@ -8,7 +8,7 @@
 mod clock;
 mod quantity;
 mod random;
-mod reading;
+pub mod reading;
 mod redact;
 mod setting;
 mod stepped;
@@ -17,7 +17,7 @@ mod text;
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use random::{RandomStream, Seed};
-pub use reading::ReadingUnit;
+pub use reading::{Reading, ReadingUnit, Registry};
 pub use redact::{
     is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_url,
 };

@@ -1,148 +1,423 @@
-//! The units of readings: one table from what a probe says of a reading, or from the ending of its
-//! name, to a typed unit.
+//! What a reading is: its unit, its title, where it is shown, and what its rise is evidence of.
+//!
+//! A reading is registered once, in the file of the probe that emits it, as one line of a table:
+//!
+//! ```
+//! use dyno_units::reading::prelude::*;
+//!
+//! #[rustfmt::skip]
+//! const READINGS: &[Reading] = &[
+//!     reading("disk.queue", Count, "requests under way", "requests under way on all disks").worse().row(500),
+//!     reading("disk.*.queue", Count, "requests under way", "requests under way on this disk").up(StallCause::Disk),
+//! ];
+//! assert!(READINGS[1].is_for("disk.vda.queue"));
+//! ```
+//!
+//! Everything else refers to it by its id, or asks what is registered. A record holds the [`Reading`] of
+//! each name that was read, so that the analysis and the report know no probe, and old runs and a user's
+//! own probes explain themselves: fields may be added with a default, and none may change its meaning.
 
-/// What a reading counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadingUnit {
-    /// A plain count.
-    Count,
-    /// Events per second.
-    PerSecond,
-    /// Bytes.
-    Bytes,
-    /// Bytes per second.
-    BytesPerSecond,
-    /// A share in percent.
-    Percent,
-    /// Microseconds.
-    Microseconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// CPU seconds per second: how many CPUs were busy.
-    Cpus,
-    /// Seconds waited per second: how many waited, on average.
-    Waiters,
-    /// Any other time per second: how many were at it at a time, on average.
-    AtATime,
-    /// A unit with no entry of its own, as the probe writes it.
-    Other(String),
+pub mod known;
+pub mod prelude;
+mod registry;
+mod unit;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+pub use registry::Registry;
+pub use unit::ReadingUnit;
+
+/// What a reading is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Its name: `disk.*.queue`. A star stands for an instance, which is at least one character long: a
+    /// device, an interface, a group of processes, a table, a member. Empty in records of before it was
+    /// kept.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub id: Cow<'static, str>,
+    /// Its unit.
+    pub unit: ReadingUnit,
+    /// A few words for a chart or a line.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub title: Cow<'static, str>,
+    /// One sentence.
+    pub text: Cow<'static, str>,
+    /// Where the page shows it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub topic: Topic,
+    /// Its chart; none if it is only in the table of further readings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
+    /// What its rise means.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rise: Rise,
+    /// What its movement about a stall is evidence of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// What the analysis takes it for, whatever the product calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Its place among the main rows of `dyno watch`, the most telling first.
+    #[serde(skip)]
+    pub row: Option<u16>,
+    /// The words that stand for it in a plain line of `dyno watch`.
+    #[serde(skip)]
+    pub words: Option<&'static str>,
+    /// The id of the more general reading that it is an instance of, and is exported with.
+    #[serde(skip)]
+    pub family: Option<&'static str>,
 }
 
-/// Units as probes and records write them.
-const LEGENDS: [(&str, ReadingUnit); 16] = [
-    ("1", ReadingUnit::Count),
-    ("1/s", ReadingUnit::PerSecond),
-    ("/s", ReadingUnit::PerSecond),
-    ("B", ReadingUnit::Bytes),
-    ("bytes", ReadingUnit::Bytes),
-    ("B/s", ReadingUnit::BytesPerSecond),
-    ("bytes/s", ReadingUnit::BytesPerSecond),
-    ("%", ReadingUnit::Percent),
-    ("µs", ReadingUnit::Microseconds),
-    ("us", ReadingUnit::Microseconds),
-    ("ms", ReadingUnit::Milliseconds),
-    ("CPU", ReadingUnit::Cpus),
-    ("CPUs", ReadingUnit::Cpus),
-    ("CPU s/s", ReadingUnit::Cpus),
-    ("waiters", ReadingUnit::Waiters),
-    ("at a time", ReadingUnit::AtATime),
-];
+/// Where the page shows a reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// CPU of the machine by mode.
+    CpuMode,
+    /// CPU by group of processes.
+    CpuGroup,
+    /// Who runs and who waits for a CPU, and how long others take then.
+    Load,
+    /// Disk devices.
+    Disk,
+    /// Files of the server.
+    Files,
+    /// Memory.
+    Memory,
+    /// Pressure: the share of time in which something waited.
+    Pressure,
+    /// Work that the engine deferred.
+    Debt,
+    /// Devices, interfaces, members: those of each instance belong together.
+    Instance,
+    /// Anything else, the server's own counters among them.
+    #[default]
+    Other,
+}
 
-/// Endings of names; the first that fits counts.
-const ENDINGS: [(&str, ReadingUnit); 6] = [
-    ("_bytes_per_s", ReadingUnit::BytesPerSecond),
-    ("_per_s", ReadingUnit::PerSecond),
-    ("_bytes", ReadingUnit::Bytes),
-    ("_pct", ReadingUnit::Percent),
-    ("_ms", ReadingUnit::Milliseconds),
-    ("_us", ReadingUnit::Microseconds),
-];
+/// A chart of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Chart {
+    /// Its place among those of its topic.
+    pub place: u8,
+    /// Whether it is shown even if the reading never changes: that nothing was read from disk is
+    /// something to be seen.
+    #[serde(default)]
+    pub always: bool,
+}
 
-/// Parts of the names of times per second in which somebody waited.
-const WAITS: [&str; 7] =
-    ["wait", "stalled", "throttled", "block_read", "block_write", "wal_write", "wal_sync"];
+/// What the rise of a reading means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rise {
+    /// More work is done, or the same with less.
+    Better,
+    /// Something waits, is lost, or takes longer.
+    Worse,
+    /// Neither: it depends on the load.
+    #[default]
+    Neither,
+}
 
-impl ReadingUnit {
-    /// The unit of a reading by its name and what its probe says of it (`bytes/s`), which is empty
-    /// where it says nothing.
-    pub fn of(name: &str, legend: &str) -> ReadingUnit {
-        if name.ends_with("_s_per_s") && matches!(legend, "" | "count" | "s/s") {
-            return per_second(name);
-        }
-        match LEGENDS.iter().find(|(text, _)| *text == legend) {
-            Some((_, unit)) => unit.clone(),
-            None if matches!(legend, "" | "count") => by_ending(name),
-            None => ReadingUnit::Other(legend.to_owned()),
-        }
-    }
+/// What the analysis takes a reading for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Transactions that the server committed, per second.
+    Transactions,
+    /// Statements that the server executed, per second; of servers that count no transactions.
+    Statements,
+    /// For how long the server has run, in seconds.
+    Uptime,
+    /// The limit of the readings that are evidence of this cause.
+    Limit(StallCause),
+    /// All deferred work in one number.
+    DebtGauge,
+}
 
-    /// The unit as the head of a column has it; empty for a count.
-    pub fn symbol(&self) -> &str {
+/// What the movement of a reading about a stall is evidence of, and which movement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it is evidence of.
+    pub cause: StallCause,
+    /// Which movement counts.
+    #[serde(default)]
+    pub way: Way,
+}
+
+/// In which way a reading has to move to be evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Up.
+    #[default]
+    Up,
+    /// Down to less than so many percent of what is ordinary.
+    DownTo(u8),
+    /// Up to the value of a reading whose role is the limit of the same cause.
+    ToLimit,
+    /// Up to this value, which is as good as a limit.
+    From(u32),
+}
+
+/// What may stop or slow down a server for a moment. A reading that moves is evidence of it, and no
+/// proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the text of each is in StallCause::text")]
+pub enum StallCause {
+    NotRunning,
+    CheckpointLimit,
+    StolenCpu,
+    CpuQuota,
+    WaitingForCpu,
+    OtherProcesses,
+    Fsync,
+    Disk,
+    Compaction,
+    Vacuum,
+    Purge,
+    Checkpoint,
+    Flushing,
+    Locks,
+    Pooler,
+    Memory,
+    Writing,
+    Reading,
+}
+
+impl StallCause {
+    /// The cause in words: `a slow or throttled disk`.
+    pub fn text(self) -> &'static str {
         match self {
-            ReadingUnit::Count => "",
-            ReadingUnit::PerSecond => "1/s",
-            ReadingUnit::Bytes => "bytes",
-            ReadingUnit::BytesPerSecond => "bytes/s",
-            ReadingUnit::Percent => "%",
-            ReadingUnit::Microseconds => "µs",
-            ReadingUnit::Milliseconds => "ms",
-            ReadingUnit::Cpus => "CPUs",
-            ReadingUnit::Waiters => "waiters",
-            ReadingUnit::AtATime => "at a time",
-            ReadingUnit::Other(text) => text,
+            StallCause::NotRunning => "a process that did not run",
+            StallCause::CheckpointLimit => "checkpoint age at its limit",
+            StallCause::StolenCpu => "stolen CPU",
+            StallCause::CpuQuota => "CPU held back by a quota",
+            StallCause::WaitingForCpu => "waiting for a CPU",
+            StallCause::OtherProcesses => "CPU used by other processes",
+            StallCause::Fsync => "fsync",
+            StallCause::Disk => "a slow or throttled disk",
+            StallCause::Compaction => "compaction or a write stall of the engine",
+            StallCause::Vacuum => "vacuum",
+            StallCause::Purge => "purge",
+            StallCause::Checkpoint => "a checkpoint",
+            StallCause::Flushing => "flushing",
+            StallCause::Locks => "waiting for locks",
+            StallCause::Pooler => "waiting in the pooler",
+            StallCause::Memory => "memory pressure",
+            StallCause::Writing => "writing to disk",
+            StallCause::Reading => "reading from disk",
         }
     }
 }
 
-/// The unit of a time per second: CPU time, waiting, or anything else that takes time.
-fn per_second(name: &str) -> ReadingUnit {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    match name {
-        _ if WAITS.iter().any(|part| last.contains(part)) => ReadingUnit::Waiters,
-        _ if name.starts_with("cpu.") || last.starts_with("cpu_") => ReadingUnit::Cpus,
-        _ => ReadingUnit::AtATime,
+/// A reading with this id, unit, title and sentence; what else there is to say of it follows by the
+/// methods below. A reading whose id is made at run time is a [`Reading`] with owned texts.
+pub const fn reading(
+    id: &'static str,
+    unit: ReadingUnit,
+    title: &'static str,
+    text: &'static str,
+) -> Reading {
+    Reading {
+        id: Cow::Borrowed(id),
+        unit,
+        title: Cow::Borrowed(title),
+        text: Cow::Borrowed(text),
+        topic: Topic::Other,
+        chart: None,
+        rise: Rise::Neither,
+        evidence: None,
+        role: None,
+        row: None,
+        words: None,
+        family: None,
     }
 }
 
-fn by_ending(name: &str) -> ReadingUnit {
-    let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
-    found.map_or(ReadingUnit::Count, |(_, unit)| unit.clone())
+impl Reading {
+    /// It is shown there, in the table of further readings.
+    pub const fn topic(mut self, topic: Topic) -> Reading {
+        self.topic = topic;
+        self
+    }
+
+    /// It has a chart there, at this place, even if it never changes.
+    pub const fn chart(mut self, topic: Topic, place: u8) -> Reading {
+        self.topic = topic;
+        self.chart = Some(Chart { place, always: true });
+        self
+    }
+
+    /// It has a chart there, at this place, if it changes.
+    pub const fn chart_if_moving(mut self, topic: Topic, place: u8) -> Reading {
+        self.topic = topic;
+        self.chart = Some(Chart { place, always: false });
+        self
+    }
+
+    /// More of it is better.
+    pub const fn better(mut self) -> Reading {
+        self.rise = Rise::Better;
+        self
+    }
+
+    /// More of it is worse.
+    pub const fn worse(mut self) -> Reading {
+        self.rise = Rise::Worse;
+        self
+    }
+
+    /// Its rise is evidence of this.
+    pub const fn up(self, cause: StallCause) -> Reading {
+        self.moves(cause, Way::Up)
+    }
+
+    /// Its movement in this way is evidence of this.
+    pub const fn moves(mut self, cause: StallCause, way: Way) -> Reading {
+        self.evidence = Some(Evidence { cause, way });
+        self
+    }
+
+    /// The analysis takes it for this.
+    pub const fn role(mut self, role: Role) -> Reading {
+        self.role = Some(role);
+        self
+    }
+
+    /// It is a main row of `dyno watch`, at this place.
+    pub const fn row(mut self, place: u16) -> Reading {
+        self.row = Some(place);
+        self
+    }
+
+    /// It stands in the plain lines of `dyno watch`, as these words.
+    pub const fn words(mut self, words: &'static str) -> Reading {
+        self.words = Some(words);
+        self
+    }
+
+    /// It is an instance of this more general reading.
+    pub const fn instance_of(mut self, family: &'static str) -> Reading {
+        self.family = Some(family);
+        self
+    }
+
+    /// Whether a reading of this name is of this kind.
+    pub fn is_for(&self, name: &str) -> bool {
+        fits(&self.id, name)
+    }
+
+    /// The id under which it is exported together with its like.
+    pub fn family(&self) -> &str {
+        self.family.unwrap_or(&self.id)
+    }
+
+    /// The group of a reading of this name in the table of further readings: the first part of its name,
+    /// `innodb`; that of a device or an interface with it, `disk.vda`.
+    pub fn group<'n>(&self, name: &'n str) -> &'n str {
+        let whole = match (self.topic, self.id.split_once('*')) {
+            (Topic::Instance, Some((_, rest))) => name.strip_suffix(rest),
+            _ => None,
+        };
+        whole.unwrap_or_else(|| name.split_once('.').map_or("others", |(first, _)| first))
+    }
+}
+
+/// Whether a name fits a pattern, in which a star stands for one character or more.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    instances(pattern, name).is_some()
+}
+
+/// What the stars of a pattern stand for in a name; none if it does not fit. The first stars are as short
+/// as they can be.
+pub fn instances<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return (pattern == name).then(Vec::new);
+    };
+    let name = name.strip_prefix(head)?;
+    let next = rest.split('*').next().unwrap_or_default();
+    let ends = name.char_indices().skip(1).map(|(at, _)| at).chain([name.len()]);
+    ends.filter(|at| *at > 0 && name[*at..].starts_with(next)).find_map(|at| {
+        let mut found = vec![&name[..at]];
+        found.extend(instances(rest, &name[at..])?);
+        Some(found)
+    })
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(name: &str, legend: &str, expected: ReadingUnit) {
-        assert_eq!(ReadingUnit::of(name, legend), expected, "{name} {legend}");
+    #[test]
+    fn a_star_stands_for_one_character_or_more() {
+        let check = |pattern: &str, name: &str, expected: Option<&[&str]>| {
+            assert_eq!(instances(pattern, name).as_deref(), expected, "{pattern} {name}");
+        };
+        check("cpu.steal_pct", "cpu.steal_pct", Some(&[]));
+        check("cpu.steal_pct", "cpu.steal_pct2", None);
+        check("disk.*.queue", "disk.vda.queue", Some(&["vda"]));
+        check("disk.*.queue", "disk.queue", None);
+        check("disk.*.queue", "disk..queue", None);
+        check("network.*.sent", "network.eth0.100.sent", Some(&["eth0.100"]));
+        check("*.thread.*.cpu", "server.thread.purge.cpu", Some(&["server", "purge"]));
+        check("probe.*", "probe.mine.queue", Some(&["mine.queue"]));
+        check("probe.*.failures", "probe.failures.failures", Some(&["failures"]));
+        check("*.cpu", "é.cpu", Some(&["é"]));
+        check("*", "", None);
     }
 
     #[test]
-    fn cpu_time_is_cpus_and_waiting_is_waiters() {
-        check("server.cpu_s_per_s", "CPU s/s", ReadingUnit::Cpus);
-        check("server.thread.io.cpu_s_per_s", "", ReadingUnit::Cpus);
-        check("cpu.iowait_s_per_s", "CPU s/s", ReadingUnit::Cpus);
-        check("cpu.user_s_per_s", "", ReadingUnit::Cpus);
-        check("innodb.row_lock_wait_s_per_s", "s/s", ReadingUnit::Waiters);
-        check("pg.wal_sync_s_per_s", "s/s", ReadingUnit::Waiters);
-        check("server.runqueue_wait_s_per_s", "", ReadingUnit::Waiters);
-        check("rocksdb.stalled_s_per_s", "s/s", ReadingUnit::Waiters);
-        check("pg.active_s_per_s", "s/s", ReadingUnit::AtATime);
-        check("rocksdb.compaction_s_per_s", "s/s", ReadingUnit::AtATime);
+    fn devices_have_groups_of_their_own() {
+        let one = |id: &'static str| reading(id, ReadingUnit::Count, "x", "x");
+        let check = |reading: Reading, name: &str, expected: &str| {
+            assert_eq!(reading.group(name), expected, "{name}");
+        };
+        check(one("disk.*.queue").topic(Topic::Instance), "disk.sda.queue", "disk.sda");
+        let sent = one("network.*.sent").topic(Topic::Instance);
+        check(sent, "network.eth0.100.sent", "network.eth0.100");
+        check(one("innodb.data.reads"), "innodb.data.reads", "innodb");
+        check(one("rocksdb.level.*.files"), "rocksdb.level.L0.files", "rocksdb");
+        check(one("load"), "load", "others");
     }
 
     #[test]
-    fn other_units_follow_from_the_legend_or_from_the_name() {
-        check("mysql.checkpoint_age", "bytes", ReadingUnit::Bytes);
-        check("mysql.checkpoint_age_bytes", "", ReadingUnit::Bytes);
-        check("network.eth0.sent_bytes_per_s", "", ReadingUnit::BytesPerSecond);
-        check("disk.queue", "count", ReadingUnit::Count);
-        check("disk.busy_pct", "count", ReadingUnit::Percent);
-        check("pg.dead_tuples", "1", ReadingUnit::Count);
-        check("pg.xmin_age", "transactions", ReadingUnit::Other("transactions".to_owned()));
-        check("responsiveness.process_ms", "ms", ReadingUnit::Milliseconds);
-        assert_eq!(ReadingUnit::of("a.b_per_s", "").symbol(), "1/s");
-        assert_eq!(ReadingUnit::of("pg.xmin_age", "pages").symbol(), "pages");
+    fn a_reading_is_read_as_it_was_written() {
+        let whole = reading("disk.*.x", ReadingUnit::Waiters, "title", "text")
+            .chart(Topic::Disk, 3)
+            .worse()
+            .moves(StallCause::Disk, Way::DownTo(70))
+            .role(Role::Limit(StallCause::CheckpointLimit));
+        for reading in [whole, reading("a", ReadingUnit::other("threads"), "t", "x")] {
+            let text = serde_json::to_string(&reading).expect("it is written");
+            assert_eq!(serde_json::from_str::<Reading>(&text).expect(&text), reading);
+        }
+    }
+
+    #[test]
+    fn readings_of_old_records_have_unit_and_text() {
+        let old = serde_json::from_str::<Reading>(r#"{"unit":"CPU s/s","text":"x"}"#);
+        let expected = reading("", ReadingUnit::Cpus, "", "x");
+        assert_eq!(old.expect("it is read"), expected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_name_makes_it_panic(pattern in "[a-cé.*]{0,8}", name in "[a-cé.]{0,12}") {
+            if let Some(found) = instances(&pattern, &name) {
+                let mut whole = pattern.clone();
+                for instance in found {
+                    whole = whole.replacen('*', instance, 1);
+                }
+                proptest::prop_assert_eq!(whole, name);
+            }
+        }
     }
 }

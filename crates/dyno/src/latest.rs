@@ -65,13 +65,10 @@ impl Latest {
         current.map(|(name, reading)| (name.clone(), reading.value)).collect()
     }
 
-    /// For how long, in nanoseconds, none of the readings whose names begin so has come, where they
-    /// had come and are not current any more.
-    pub(crate) fn silent_ns(&self, heads: &[&str]) -> Option<u64> {
-        let mut of_it = self
-            .readings
-            .iter()
-            .filter(|(name, _)| heads.iter().any(|head| name.starts_with(head)));
+    /// For how long, in nanoseconds, none of the readings of these names has come, where they had come
+    /// and are not current any more.
+    pub(crate) fn silent_ns(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
+        let mut of_it = self.readings.iter().filter(|(name, _)| is_it(name));
         let last = of_it.clone().map(|(_, reading)| reading.at_ns).max()?;
         let is_silent = of_it.all(|(_, reading)| !reading.is_current(self.now_ns));
         is_silent.then(|| self.now_ns.saturating_sub(last))
@@ -91,6 +88,7 @@ mod tests {
 
     #[test]
     fn what_does_not_come_again_is_gone() {
+        let is_mysql = |name: &str| name == "mysql.a";
         let mut latest = Latest::default();
         for second in 1..=3 {
             take(&mut latest, second, &["host", "mysql.a"]);
@@ -98,13 +96,13 @@ mod tests {
         for second in 4..=6 {
             take(&mut latest, second, &["host"]);
             assert_eq!(latest.get("mysql.a"), Some(3.0), "{second}");
-            assert_eq!(latest.silent_ns(&["mysql.", "pg."]), None);
+            assert_eq!(latest.silent_ns(is_mysql), None);
         }
         take(&mut latest, 7, &["host"]);
         assert_eq!(latest.get("mysql.a"), None);
         assert_eq!(latest.current(), BTreeMap::from([("host".to_owned(), 7.0)]));
-        assert_eq!(latest.silent_ns(&["mysql.", "pg."]), Some(4 * S));
-        assert_eq!(latest.silent_ns(&["pg."]), None);
+        assert_eq!(latest.silent_ns(is_mysql), Some(4 * S));
+        assert_eq!(latest.silent_ns(|name| name == "pg.b"), None);
         // It is back; one long pause is not its pace from then on.
         take(&mut latest, 40, &["host", "mysql.a"]);
         take(&mut latest, 41, &["host", "mysql.a"]);

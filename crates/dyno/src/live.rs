@@ -8,7 +8,7 @@ mod wait;
 use std::io::Write;
 
 pub(crate) use curve::Curve;
-pub(crate) use load::{LoadView, deferred, processes, short};
+pub(crate) use load::{LoadView, deferred, processes, short, with_unit};
 pub(crate) use search::SearchView;
 pub(crate) use wait::WaitView;
 

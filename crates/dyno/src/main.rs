@@ -13,6 +13,7 @@ mod latest;
 mod live;
 mod metrics;
 mod progress;
+mod readings;
 mod secrets;
 mod serve;
 mod terminal;

@@ -1,9 +1,10 @@
 //! The sentences people quote, word for word.
 
 use dyno_record::Run;
+use dyno_units::reading::prelude::*;
 use expect_test::{Expect, expect};
 
-use crate::fixtures::{fail, make_open, run, wobble};
+use crate::fixtures::{fail, make_open, register, run, wobble};
 use crate::{Answer, Options, analyse};
 
 /// Headline, lines, and details below them.
@@ -72,6 +73,9 @@ fn a_server_that_was_only_watched() {
             ("debt.history_list_length", 6500.0),
         ],
     );
+    let gauge = reading("debt.gauge", Number, "deferred work", "x").role(Role::DebtGauge);
+    let part = reading("debt.history_list_length", Count, "history list length", "x");
+    register(&mut server, &[gauge, part].map(|one| one.topic(Topic::Debt)));
     check(
         &server,
         &expect![[r#"

@@ -1,6 +1,7 @@
 //! The answer of what was observed without load: nothing was asked, so it says what went on.
 
 use dyno_record::NO_WORKLOAD;
+use dyno_units::ReadingUnit;
 
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
@@ -25,7 +26,7 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     let mut sentences = findings.attribution.iter().flat_map(|facts| told(findings, facts));
     let headline = sentences.next().unwrap_or_else(|| "Observed (Dyno sent no load).".to_owned());
     let mut lines: Vec<String> = sentences.collect();
-    let gauges = findings.debt.iter().filter(|facts| facts.reading == "debt.gauge");
+    let gauges = findings.debt.iter().filter(|facts| facts.gauge);
     lines.extend(gauges.filter_map(|gauge| deferred(gauge, &findings.debt)));
     lines.truncate(super::LINES_MOST);
     Some(Answer { headline, lines, details: Vec::new() })
@@ -98,7 +99,7 @@ fn cpu_sentence(server: Option<f64>, machine: Option<f64>, cpus: u32) -> Option<
 fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
     let of_gauge = |facts: &&DebtFacts| {
         (facts.variant, facts.step) == (gauge.variant, gauge.step)
-            && facts.reading != gauge.reading
+            && !facts.gauge
             && facts.most.value > 0.0
     };
     let parts: Vec<String> = all.iter().filter(of_gauge).map(part).collect();
@@ -108,12 +109,10 @@ fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
 
 /// `dirty pages 5.6 %`, `history list length 6,500`, `pending compaction 1.2 GB`.
 fn part(facts: &DebtFacts) -> String {
-    let name = facts.reading.trim_start_matches("debt.").replace('_', " ");
-    let (most, unit) = (facts.most.value, facts.unit.as_str());
-    let name = name.trim_end_matches(" percent").trim_end_matches(" bytes");
-    match unit {
-        "%" => format!("{name} {} %", number(most)),
-        "bytes" => format!("{name} {}", bytes(most)),
-        _ => format!("{name} {}", number(most)),
+    let (title, most) = (&facts.title, facts.most.value);
+    match ReadingUnit::from(facts.unit.as_str()) {
+        ReadingUnit::Percent => format!("{title} {} %", number(most)),
+        ReadingUnit::Bytes => format!("{title} {}", bytes(most)),
+        _ => format!("{title} {}", number(most)),
     }
 }

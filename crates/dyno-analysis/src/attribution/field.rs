@@ -2,6 +2,7 @@
 //! publishes them.
 
 use dyno_record::StepSummary;
+use dyno_units::reading::known;
 
 use crate::cells::estimate_resource;
 use crate::statistics::Rule;
@@ -40,7 +41,8 @@ fn last(summary: &StepSummary, reading: &str) -> Option<f64> {
 
 /// Size of the tables with their indexes, however the files part them.
 fn tables(summary: &StepSummary) -> Option<f64> {
-    let parts = ["data.tables_bytes", "data.indexes_bytes", "data.tables_and_indexes_bytes"];
+    let parts =
+        [known::DATA_TABLES_BYTES, known::DATA_INDEXES_BYTES, known::DATA_TABLES_AND_INDEXES_BYTES];
     parts.iter().filter_map(|name| last(summary, name)).reduce(|a, b| a + b)
 }
 
@@ -76,84 +78,84 @@ const COLUMNS: &[Column] = &[
         unit: "1/s",
         formula: "reads of the disks ÷ s",
         ours: "reads, per second",
-        value: |s, _, _| rate(s, "disk.reads_per_s"),
+        value: |s, _, _| rate(s, known::DISK_READS),
     },
     Column {
         name: "rmbps",
         unit: "MiB/s",
         formula: "MiB read ÷ s",
         ours: "read_bytes, per second",
-        value: |s, _, _| per(rate(s, "disk.read_bytes_per_s"), MIB),
+        value: |s, _, _| per(rate(s, known::DISK_READ_BYTES), MIB),
     },
     Column {
         name: "wps",
         unit: "1/s",
         formula: "writes of the disks ÷ s",
         ours: "writes, per second",
-        value: |s, _, _| rate(s, "disk.writes_per_s"),
+        value: |s, _, _| rate(s, known::DISK_WRITES),
     },
     Column {
         name: "wmbps",
         unit: "MiB/s",
         formula: "MiB written ÷ s",
         ours: "written_bytes, per second",
-        value: |s, _, _| per(rate(s, "disk.write_bytes_per_s"), MIB),
+        value: |s, _, _| per(rate(s, known::DISK_WRITE_BYTES), MIB),
     },
     Column {
         name: "rpq",
         unit: "",
         formula: "rps ÷ Q",
         ours: "reads, per operation",
-        value: |s, work, _| per(rate(s, "disk.reads_per_s"), work.operations()),
+        value: |s, work, _| per(rate(s, known::DISK_READS), work.operations()),
     },
     Column {
         name: "rkbpq",
         unit: "KiB",
         formula: "KiB read ÷ s ÷ Q",
         ours: "read_bytes, per operation",
-        value: |s, work, _| per(rate(s, "disk.read_bytes_per_s"), 1024.0 * work.operations()),
+        value: |s, work, _| per(rate(s, known::DISK_READ_BYTES), 1024.0 * work.operations()),
     },
     Column {
         name: "wpi",
         unit: "",
         formula: "wps ÷ ips, also where queries run",
         ours: "writes, per inserted row",
-        value: |s, work, _| per(rate(s, "disk.writes_per_s"), work.inserted_rows?),
+        value: |s, work, _| per(rate(s, known::DISK_WRITES), work.inserted_rows?),
     },
     Column {
         name: "wkbpi",
         unit: "KiB",
         formula: "KiB written ÷ s ÷ ips",
         ours: "written_bytes, per inserted row",
-        value: |s, work, _| per(rate(s, "disk.write_bytes_per_s"), 1024.0 * work.inserted_rows?),
+        value: |s, work, _| per(rate(s, known::DISK_WRITE_BYTES), 1024.0 * work.inserted_rows?),
     },
     Column {
         name: "wkbpq",
         unit: "KiB",
         formula: "KiB written ÷ s ÷ Q",
         ours: "written_bytes, per operation",
-        value: |s, work, _| per(rate(s, "disk.write_bytes_per_s"), 1024.0 * work.operations()),
+        value: |s, work, _| per(rate(s, known::DISK_WRITE_BYTES), 1024.0 * work.operations()),
     },
     Column {
         name: "csps",
         unit: "1/s",
         formula: "context switches of the machine ÷ s",
         ours: "context_switches, per second",
-        value: |s, _, _| rate(s, "cpu.context_switches_per_s"),
+        value: |s, _, _| rate(s, known::CONTEXT_SWITCHES),
     },
     Column {
         name: "cpups",
         unit: crate::numbers::PERCENT_LEVEL,
         formula: "user + system time, percent of all CPUs",
         ours: "the reading cpu.busy_pct (with low priority and interrupts)",
-        value: |s, _, _| rate(s, "cpu.busy_pct"),
+        value: |s, _, _| rate(s, known::CPU_BUSY_PCT),
     },
     Column {
         name: "cspq",
         unit: "",
         formula: "csps ÷ Q",
         ours: "context_switches, per operation",
-        value: |s, work, _| per(rate(s, "cpu.context_switches_per_s"), work.operations()),
+        value: |s, work, _| per(rate(s, known::CONTEXT_SWITCHES), work.operations()),
     },
     Column {
         name: "cpupq",
@@ -161,8 +163,8 @@ const COLUMNS: &[Column] = &[
         formula: "cpups ÷ 100 × CPUs × 10⁶ ÷ Q: server, generator and the rest",
         ours: "cpu.machine, per operation",
         value: |s, work, cpus| {
-            let busy = rate(s, "cpu.busy_s_per_s")
-                .or_else(|| rate(s, "cpu.busy_pct").map(|pct| pct / 100.0 * cpus));
+            let busy = rate(s, known::CPU_BUSY)
+                .or_else(|| rate(s, known::CPU_BUSY_PCT).map(|pct| pct / 100.0 * cpus));
             per(busy.map(|seconds| seconds * 1e6), work.operations())
         },
     },
@@ -172,7 +174,7 @@ const COLUMNS: &[Column] = &[
         formula: "CPU of the client ÷ Q (no longer shown by the author)",
         ours: "cpu.generator, per operation",
         value: |s, work, _| {
-            let busy = rate(s, "generator.cpu_s_per_s").map(|seconds| seconds * 1e6);
+            let busy = rate(s, known::GENERATOR_CPU).map(|seconds| seconds * 1e6);
             per(busy, work.operations())
         },
     },
@@ -188,14 +190,14 @@ const COLUMNS: &[Column] = &[
         unit: "GiB",
         formula: "size of all files of the server at the end of the step, logs included",
         ours: "the last data.bytes",
-        value: |s, _, _| per(last(s, "data.bytes"), GIB),
+        value: |s, _, _| per(last(s, known::DATA_BYTES), GIB),
     },
     Column {
         name: "rss",
         unit: "GiB",
         formula: "largest resident memory of the server",
         ours: "the largest server.rss_bytes",
-        value: |s, _, _| per(most(s, "server.rss_bytes"), GIB),
+        value: |s, _, _| per(most(s, known::SERVER_RSS), GIB),
     },
     Column {
         name: "maxop",

@@ -2,7 +2,7 @@
 
 use dyno_record::StepSummary;
 
-use crate::stalls::pattern::fits;
+use dyno_units::reading::fits;
 
 /// Start and length of each interval of the measure phase, with its index.
 pub(crate) fn measured_intervals(summary: &StepSummary) -> Vec<(usize, f64, f64)> {

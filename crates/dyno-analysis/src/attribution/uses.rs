@@ -2,7 +2,7 @@
 
 use dyno_record::StepSummary;
 
-use crate::stalls::pattern::fits;
+use dyno_units::reading::{fits, instances, known};
 
 use super::readings::{mean_rate, mean_rate_of_all};
 
@@ -19,20 +19,6 @@ pub(super) enum Origin {
     Engines(&'static [&'static [&'static str]]),
     /// Statements that were counted.
     Statements,
-}
-
-/// Every pattern of readings that resources are read from.
-pub(crate) fn patterns() -> Vec<&'static str> {
-    let of = |origin: Origin| -> Vec<&'static str> {
-        match origin {
-            Origin::Reading(reading, _) => vec![reading],
-            Origin::Sum(a, b) => vec![a, b],
-            Origin::All(pattern) => vec![pattern],
-            Origin::Engines(engines) => engines.concat(),
-            Origin::Statements => Vec::new(),
-        }
-    };
-    RESOURCES.into_iter().flat_map(|(.., origin)| of(origin)).collect()
 }
 
 /// A resource.
@@ -57,83 +43,83 @@ const FSYNCS: &[&[&str]] = &[
 
 /// Those that every record is asked for, in the order in which people look for them.
 const RESOURCES: [(&str, &str, &str, Origin); 19] = [
-    ("cpu.server", "CPU of the server", "µs", Origin::Reading("server.cpu_s_per_s", 1e6)),
+    ("cpu.server", "CPU of the server", "µs", Origin::Reading(known::SERVER_CPU, 1e6)),
     (
         "cpu.server.foreground",
         "CPU of the server's threads that work for clients",
         "µs",
-        Origin::Reading("server.foreground.cpu_s_per_s", 1e6),
+        Origin::Reading(known::SERVER_FOREGROUND_CPU, 1e6),
     ),
     (
         "cpu.server.background",
         "CPU of the server's threads that work for no client",
         "µs",
-        Origin::Reading("server.background.cpu_s_per_s", 1e6),
+        Origin::Reading(known::SERVER_BACKGROUND_CPU, 1e6),
     ),
     (
         "cpu.generator",
         "CPU of the load generator",
         "µs",
-        Origin::Reading("generator.cpu_s_per_s", 1e6),
+        Origin::Reading(known::GENERATOR_CPU, 1e6),
     ),
     (
         "cpu.rest",
         "CPU of all other processes and the kernel's own",
         "µs",
-        Origin::Reading("rest.cpu_s_per_s", 1e6),
+        Origin::Reading(known::REST_CPU, 1e6),
     ),
     (
         "cpu.machine",
         "CPU of the machine, all of the above",
         "µs",
-        Origin::Reading("cpu.busy_s_per_s", 1e6),
+        Origin::Reading(known::CPU_BUSY, 1e6),
     ),
     (
         "context_switches",
         "context switches of the machine",
         "",
-        Origin::Reading("cpu.context_switches_per_s", 1.0),
+        Origin::Reading(known::CONTEXT_SWITCHES, 1.0),
     ),
     (
         "context_switches.server",
         "context switches of the server",
         "",
-        Origin::Sum("server.voluntary_switches_per_s", "server.involuntary_switches_per_s"),
+        Origin::Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
     ),
-    ("reads", "reads of all disks", "", Origin::Reading("disk.reads_per_s", 1.0)),
-    ("read_bytes", "bytes read from all disks", "B", Origin::Reading("disk.read_bytes_per_s", 1.0)),
-    ("writes", "writes of all disks", "", Origin::Reading("disk.writes_per_s", 1.0)),
+    ("reads", "reads of all disks", "", Origin::Reading(known::DISK_READS, 1.0)),
+    ("read_bytes", "bytes read from all disks", "B", Origin::Reading(known::DISK_READ_BYTES, 1.0)),
+    ("writes", "writes of all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
     (
         "written_bytes",
         "bytes written to all disks",
         "B",
-        Origin::Reading("disk.write_bytes_per_s", 1.0),
+        Origin::Reading(known::DISK_WRITE_BYTES, 1.0),
     ),
     (
         "read_bytes.server",
         "bytes that disks read for the server",
         "B",
-        Origin::Reading("server.disk_read_bytes_per_s", 1.0),
+        Origin::Reading(known::SERVER_DISK_READ_BYTES, 1.0),
     ),
     (
         "written_bytes.server",
         "bytes that the server gave to disks",
         "B",
-        Origin::Reading("server.disk_write_bytes_per_s", 1.0),
+        Origin::Reading(known::SERVER_DISK_WRITE_BYTES, 1.0),
     ),
     ("fsyncs", "synchronous writes, as the server counts them", "", Origin::Engines(FSYNCS)),
-    ("flushes", "cache flushes of all disks", "", Origin::Reading("disk.flushes_per_s", 1.0)),
+    ("flushes", "cache flushes of all disks", "", Origin::Reading(known::DISK_FLUSHES, 1.0)),
     (
         "network_received_bytes",
         "bytes received, all interfaces",
         "B",
-        Origin::All("network.*.received_bytes_per_s"),
+        Origin::All(known::NETWORK_RECEIVED_BYTES),
     ),
     (
         "network_sent_bytes",
         "bytes sent, all interfaces",
         "B",
-        Origin::All("network.*.sent_bytes_per_s"),
+        Origin::All(known::NETWORK_SENT_BYTES),
     ),
     ("statements", "statements, each with its reply", "", Origin::Statements),
 ];
@@ -150,10 +136,9 @@ pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
     let mut all: Vec<Resource> = RESOURCES.into_iter().map(fixed).collect();
     let mut threads: Vec<(String, String)> = Vec::new();
     for name in summaries.iter().flat_map(|summary| summary.readings.keys()) {
-        let kind =
-            name.strip_prefix("server.thread.").and_then(|rest| rest.strip_suffix(".cpu_s_per_s"));
-        if let Some(kind) = kind.filter(|kind| threads.iter().all(|(known, _)| known != kind)) {
-            threads.push((kind.to_owned(), name.clone()));
+        let Some(kind) = instances(known::SERVER_THREAD_CPU, name) else { continue };
+        if threads.iter().all(|(_, known)| known != name) {
+            threads.push((kind.concat(), name.clone()));
         }
     }
     let thread = |(kind, reading): (String, String)| Resource {

@@ -4,6 +4,8 @@
 mod tests;
 
 use dyno_record::{RunOff, StepSummary};
+use dyno_units::Reading;
+use dyno_units::reading::{Role, Topic};
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
@@ -26,6 +28,12 @@ pub struct DebtFacts {
     pub step: usize,
     /// The reading: `debt.history_list_length`.
     pub reading: String,
+    /// A few words for it: `history list length`.
+    #[serde(default)]
+    pub title: String,
+    /// Whether it is all deferred work in one number.
+    #[serde(default)]
+    pub gauge: bool,
     /// Its unit, where the record tells.
     pub unit: String,
     /// What it means, where the record tells.
@@ -87,11 +95,13 @@ pub(crate) fn debt(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<DebtFacts> {
             let summaries = joined.summaries(variant, step);
             let mut names: Vec<&String> =
                 summaries.iter().flat_map(|summary| summary.readings.keys()).collect();
-            names.retain(|name| name.starts_with("debt."));
             names.sort();
             names.dedup();
-            for reading in names {
-                all.extend(of_reading(joined, (variant, step), reading, &rule));
+            for name in names {
+                let meaning = joined.meaning(variant, name);
+                if let Some(reading) = meaning.filter(|reading| reading.topic == Topic::Debt) {
+                    all.extend(of_reading(&summaries, (variant, step), (name, reading), &rule));
+                }
             }
         }
     }
@@ -99,22 +109,20 @@ pub(crate) fn debt(joined: &Joined<'_>, levels: &Levels<'_>) -> Vec<DebtFacts> {
 }
 
 fn of_reading(
-    joined: &Joined<'_>,
+    summaries: &[&StepSummary],
     (variant, step): (usize, usize),
-    reading: &str,
+    (name, reading): (&str, &Reading),
     rule: &Rule,
 ) -> Option<DebtFacts> {
-    let summaries: Vec<&StepSummary> = joined.summaries(variant, step);
     let series: Vec<Vec<(f64, f64)>> = summaries
         .iter()
-        .map(|summary| measured_values(summary, reading))
+        .map(|summary| measured_values(summary, name))
         .filter(|values| values.len() >= READINGS_LEAST)
         .collect();
     if series.is_empty() {
         return None;
     }
-    let meaning = joined.meaning(variant, reading);
-    let unit = meaning.map_or_else(String::new, |meaning| meaning.unit.clone());
+    let unit = reading.unit.code().to_owned();
     let of = |pick: fn(&[(f64, f64)]) -> f64, unit: &str| {
         estimate_signed(series.iter().map(|s| pick(s)).collect(), unit, rule.confidence)
     };
@@ -122,8 +130,10 @@ fn of_reading(
     Some(DebtFacts {
         variant,
         step,
-        reading: reading.to_owned(),
-        meaning: meaning.map_or_else(String::new, |meaning| meaning.text.clone()),
+        reading: name.to_owned(),
+        title: reading.title.to_string(),
+        gauge: reading.role == Some(Role::DebtGauge),
+        meaning: reading.text.to_string(),
         at_start: of(|s| level(&s[..few(s)]), &unit),
         at_end: of(|s| level(&s[s.len() - few(s)..]), &unit),
         most: of(|s| s.iter().map(|(_, v)| *v).fold(f64::NEG_INFINITY, f64::max), &unit),

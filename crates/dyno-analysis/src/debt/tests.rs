@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{Meaning, Run, RunOff};
+use dyno_record::{Run, RunOff};
+use dyno_units::reading::prelude::*;
 
 use super::DebtTrend;
 use crate::fixtures::run;
@@ -18,9 +19,9 @@ fn found(change: impl Fn(&mut Run)) -> Findings {
 fn a_history_list_that_grows() {
     let findings = found(|run| {
         for trial in &mut run.trials {
-            let text = "undo logs not yet purged".to_owned();
-            let meaning = Meaning { unit: "undo logs".to_owned(), text };
-            trial.meanings.insert("debt.history_list_length".to_owned(), meaning);
+            let (id, unit) = ("debt.history_list_length", ReadingUnit::other("undo logs"));
+            let registered = reading(id, unit, "history list length", "undo logs not yet purged");
+            trial.meanings.insert(id.to_owned(), registered.topic(Topic::Debt));
             let slope = if trial.variant == 0 { 120.0 } else { -3.0 };
             let repetition = f64::from(trial.repetition);
             let step = &mut trial.steps[0];

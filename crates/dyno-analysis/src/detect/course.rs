@@ -2,11 +2,11 @@
 //! anew, quotas and debts that were left over, verdicts that were left open.
 
 use dyno_record::{Canary, StepSummary};
+use dyno_units::reading::{Role, known};
 
 use crate::attribution::readings::{mean_rate, measured_values};
 use crate::cells::Measured;
 use crate::join::Joined;
-use crate::stalls::pattern::fits;
 use crate::statistics::{mean, median, t_two_sided_p};
 use crate::words::{count, list, percent, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, Metric};
@@ -137,7 +137,7 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         |v: f64| format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0));
     let others = |v: f64| format!("other processes used {v:.2} CPUs");
     for (text, of) in [
-        over(&places, findings, |s| mean_rate(s, "cpu.steal_pct").ok(), STEAL_PCT, stolen),
+        over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen),
         over(&places, findings, used_by_others, others_most, others),
     ]
     .into_iter()
@@ -160,8 +160,8 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
 /// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's
 /// own, its interrupts and switches.
 fn used_by_others(summary: &StepSummary) -> Option<f64> {
-    let rest = mean_rate(summary, "rest.cpu_s_per_s").ok()?;
-    Some(rest - mean_rate(summary, "cpu.unsampled_s_per_s").unwrap_or(0.0))
+    let rest = mean_rate(summary, known::REST_CPU).ok()?;
+    Some(rest - mean_rate(summary, known::CPU_UNSAMPLED).unwrap_or(0.0))
 }
 
 /// Where a mean is above what it may be: the worst in words, and all variants.
@@ -204,29 +204,22 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
     (ordinary > 0.0).then(|| (text, slow.iter().map(|(variant, ..)| *variant).collect()))
 }
 
-/// Readings that tell for how long a server has run.
-const AGES: [&str; 1] = ["*.uptime_s"];
-
-/// Every pattern of readings that these caveats refer to.
-pub(crate) fn patterns() -> Vec<&'static str> {
-    let single = ["server.processes", "cpu.steal_pct", "rest.cpu_s_per_s", "cpu.unsampled_s_per_s"];
-    AGES.into_iter().chain(single).collect()
-}
-
 /// Whether the server became younger during a step.
-fn is_restarted(summary: &StepSummary) -> bool {
-    let names = summary.readings.keys().filter(|n| AGES.iter().any(|age| fits(age, n)));
-    let mut ages = names.map(|name| measured_values(summary, name));
+fn is_restarted(place: &Place<'_>) -> bool {
+    let summary = place.summary;
+    let meanings = place.trial.meanings.iter();
+    let ages = meanings.filter(|(_, reading)| reading.role == Some(Role::Uptime));
+    let mut ages = ages.map(|(name, _)| measured_values(summary, name));
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 - AGE_ROUNDING_S;
     let by_age = ages.any(|ages| ages.windows(2).any(falls));
     // A server that is gone for a second or more has no processes then.
     let is_gone = |(_, n): &(f64, f64)| *n < 1.0;
-    by_age || measured_values(summary, "server.processes").iter().any(is_gone)
+    by_age || measured_values(summary, known::SERVER_PROCESSES).iter().any(is_gone)
 }
 
 fn server_restarted(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let places = places(joined);
-    let restarted: Vec<_> = places.iter().filter(|place| is_restarted(place.summary)).collect();
+    let restarted: Vec<_> = places.iter().filter(|place| is_restarted(place)).collect();
     let first = restarted.first()?;
     let message = format!(
         "The server restarted or was unavailable during {}, first in trial {} ({}).",

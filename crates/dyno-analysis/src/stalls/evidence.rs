@@ -1,16 +1,17 @@
 //! Which readings left their ordinary range about the time of a stall, and which did first.
 //!
-//! A fixed catalogue says which readings are evidence of what. Nothing here decides what caused a
-//! stall: several things move in most of them, and what moved first is only where to look first.
+//! Which readings are evidence of what their probes say, in the record. Nothing here decides what caused
+//! a stall: several things move in most of them, and what moved first is only where to look first.
 
 use std::collections::BTreeMap;
 
-use dyno_record::{Meaning, StepSummary};
+use dyno_record::StepSummary;
+use dyno_units::Reading;
+use dyno_units::reading::{Evidence as Sign, Role, Way};
 
 use crate::statistics::{median, robust_deviation};
 
 use super::Moved;
-use super::pattern::fits;
 
 /// Seconds before a stall in which a reading may have moved.
 const BEFORE_S: f64 = 3.0;
@@ -22,16 +23,6 @@ const DEVIATIONS: f64 = 5.0;
 const LEAST_SPREAD: f64 = 0.05;
 /// An ordinary second may be as far off as the moved one in this share of cases.
 const RARE: f64 = 0.02;
-/// Least rises by how the names of readings end; the first that fits counts. For CPU time two ticks
-/// of 10 ms.
-const LEAST_RISES: [(&str, f64); 6] = [
-    (".cpu_s_per_s", 0.02),
-    ("_s_per_s", 0.01),
-    ("bytes_per_s", 65_536.0),
-    ("_per_s", 1.0),
-    ("_pct", 2.0),
-    ("_ms", 1.0),
-];
 /// Fewest seconds far from every stall, else those that no stall touches are ordinary, too.
 const SECONDS_ENOUGH: usize = 5;
 /// Fewest ordinary seconds that tell what is ordinary.
@@ -44,179 +35,12 @@ const NEXT_TO_NOTHING: f64 = 0.1;
 const MOVED_MOST: usize = 8;
 const OF_SAME_SIGN_MOST: usize = 2;
 
-/// In which way a reading has to move.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
-    Up,
-    /// Down to less than this share of what is ordinary.
-    DownTo(f64),
-    /// Up to the limit that one of these readings tells.
-    ToLimit(&'static [&'static str]),
-    /// Up to this value, which is as good as the limit.
-    From(f64),
-}
-
-/// What the movement of some readings is evidence of.
-struct Sign {
-    name: &'static str,
-    way: Way,
-    /// Names of readings; `*` stands for anything.
-    patterns: &'static [&'static str],
-}
-
-/// Readings of processes that stop where a process does.
-const NOT_RUNNING: &[&str] = &["server.cpu_s_per_s", "server.foreground.cpu_s_per_s"];
-const CHECKPOINT_LIMITS: &[&str] =
-    &["innodb.checkpoint_age_max_bytes", "innodb.checkpoint_age_max_text_bytes"];
-
-const fn up(name: &'static str, patterns: &'static [&'static str]) -> Sign {
-    Sign { name, way: Way::Up, patterns }
-}
-
-/// The catalogue. A reading counts for the first sign that it fits.
-const SIGNS: &[Sign] = &[
-    up("a process that did not run", &["server.stopped"]),
-    Sign { name: "a process that did not run", way: Way::DownTo(0.7), patterns: NOT_RUNNING },
-    Sign {
-        name: "checkpoint age at its limit",
-        way: Way::ToLimit(CHECKPOINT_LIMITS),
-        patterns: &["innodb.checkpoint_age_bytes"],
-    },
-    Sign {
-        // In percent of its limit; from seven eighths on InnoDB flushes as fast as it can.
-        name: "checkpoint age at its limit",
-        way: Way::From(85.0),
-        patterns: &["debt.checkpoint_age_percent", "innodb.checkpoint_age_percent"],
-    },
-    up("stolen CPU", &["cpu.steal_pct"]),
-    up("CPU held back by a quota", &["cgroup.*throttled_s_per_s", "cgroup.*throttled*"]),
-    up(
-        "waiting for a CPU",
-        &["psi.cpu.*", "responsiveness.process_ms", "server.runqueue_wait_s_per_s", "cpu.running"],
-    ),
-    up("CPU used by other processes", &["rest.cpu_s_per_s"]),
-    up(
-        "fsync",
-        &[
-            "*fsync*",
-            "innodb.pending_flushes",
-            "disk.*flush_await_ms",
-            "disk.flushes_per_s",
-            "pg.wal_sync_s_per_s",
-            "pg.checkpoint_sync_s_per_s",
-            "rocksdb.wal_syncs_per_s",
-        ],
-    ),
-    up(
-        "a slow or throttled disk",
-        &[
-            "disk.*await_ms",
-            "disk.*queue",
-            "disk.*busy_pct",
-            "psi.io.*",
-            "cpu.blocked",
-            "cpu.iowait_pct",
-            "innodb.data_pending_*",
-            "innodb.pending_aio_*",
-        ],
-    ),
-    up(
-        "compaction or a write stall of the engine",
-        &[
-            "rocksdb.*stall*",
-            "rocksdb.*compact*",
-            "rocksdb.l0_files",
-            "rocksdb.immutable_memtables",
-            "rocksdb.flushes_pending",
-            "debt.pending_compaction_bytes",
-            "debt.l0_files",
-            "server.thread.compaction.*",
-        ],
-    ),
-    up("vacuum", &["server.thread.autovacuum.*", "pg.*vacuum*", "pg.autoanalyzes_per_s"]),
-    up(
-        "purge",
-        &[
-            "server.thread.purge.*",
-            "innodb.purge*",
-            "innodb.history_list_length",
-            "debt.history_list_length",
-        ],
-    ),
-    up(
-        "a checkpoint",
-        &[
-            "server.thread.checkpointer.*",
-            "pg.checkpoint*_per_s",
-            "innodb.checkpoints_per_s",
-            "innodb.pending_checkpoint_writes",
-            "sqlite.wal_frames*",
-        ],
-    ),
-    up(
-        "flushing",
-        &[
-            "server.thread.page_cleaner.*",
-            "server.thread.flush.*",
-            "server.thread.background_writer.*",
-            "innodb.flushed_*",
-            "innodb.pages_flushed_per_s",
-            "innodb.pages_written_per_s",
-            "innodb.*free*_waits_per_s",
-            "innodb.lru_*flush*",
-            "innodb.log_waits_per_s",
-            "innodb.pending_page_writes",
-            "innodb.pending_log_writes",
-            "pg.*_buffers_per_s",
-            "pg.wal_buffers_full_per_s",
-            "rocksdb.flush_bytes_per_s",
-        ],
-    ),
-    up(
-        "waiting for locks",
-        &[
-            "innodb.row_lock_*",
-            "innodb.transactions_waiting",
-            "innodb.semaphore_*",
-            "pg.lock_waits",
-            "pg.waiting.*",
-            "mysql.table_lock_waits_per_s",
-        ],
-    ),
-    up("waiting in the pooler", &["pgbouncer.clients_waiting"]),
-    up("memory pressure", &["psi.memory.*", "memory.swap_*_per_s", "memory.major_faults_per_s"]),
-    up(
-        "writing to disk",
-        &[
-            "disk.write_bytes_per_s",
-            "disk.writes_per_s",
-            "server.disk_write_bytes_per_s",
-            "memory.writeback_bytes",
-        ],
-    ),
-    up(
-        "reading from disk",
-        &["disk.read_bytes_per_s", "disk.reads_per_s", "server.disk_read_bytes_per_s"],
-    ),
-];
-
-/// Every pattern of readings that the catalogue refers to.
-pub(crate) fn patterns() -> Vec<&'static str> {
-    let of_sign = |sign: &'static Sign| {
-        let limits: &[&'static str] = match sign.way {
-            Way::ToLimit(names) => names,
-            _ => &[],
-        };
-        sign.patterns.iter().chain(limits).copied()
-    };
-    SIGNS.iter().flat_map(of_sign).collect()
-}
-
 /// What is ordinary of one reading.
 struct Ordinary<'a> {
     name: &'a str,
     column: &'a [Option<f64>],
-    sign: &'a Sign,
+    reading: &'a Reading,
+    sign: Sign,
     median: f64,
     spread: f64,
     /// Median and spread of the logarithms; none where the reading is ordinarily zero.
@@ -230,7 +54,6 @@ struct Ordinary<'a> {
 /// The readings of one step that are evidence, with what is ordinary of each.
 pub(super) struct Evidence<'a> {
     summary: &'a StepSummary,
-    meanings: &'a BTreeMap<String, Meaning>,
     readings: Vec<Ordinary<'a>>,
 }
 
@@ -238,16 +61,19 @@ impl<'a> Evidence<'a> {
     /// Reads what is ordinary from the measured intervals that no stall touches.
     pub(super) fn new(
         summary: &'a StepSummary,
-        meanings: &'a BTreeMap<String, Meaning>,
+        meanings: &'a BTreeMap<String, Reading>,
         stalls: &[(f64, f64)],
     ) -> Evidence<'a> {
         let ordinary = ordinary_seconds(summary, stalls);
-        let readings = summary
-            .readings
-            .iter()
-            .filter_map(|(name, column)| of_reading(summary, name, column, &ordinary))
-            .collect();
-        Evidence { summary, meanings, readings }
+        let of_reading = |(name, reading): (&'a String, &'a Reading)| {
+            let sign = reading.evidence?;
+            let limit = match sign.way {
+                Way::ToLimit => Some(limit_of(summary, meanings, sign)?),
+                _ => None,
+            };
+            Ordinary::new((name, reading, sign), summary.readings.get(name)?, limit, &ordinary)
+        };
+        Evidence { summary, readings: meanings.iter().filter_map(of_reading).collect() }
     }
 
     /// What moved about a stall, earliest first; of the same second, what moved farthest. Where more
@@ -285,21 +111,23 @@ impl<'a> Evidence<'a> {
             }
             let Some(value) = one.column.get(idx).copied().flatten() else { continue };
             let told = match one.sign.way {
-                Way::From(limit) => (value >= limit).then_some((limit, None)),
-                Way::ToLimit(_) => one.reaches_limit(idx, value).map(|limit| (limit, None)),
+                Way::From(limit) => {
+                    let limit = f64::from(limit);
+                    (value >= limit).then_some((limit, None))
+                }
+                Way::ToLimit => one.reaches_limit(idx, value).map(|limit| (limit, None)),
                 _ => one.leaves_range(value).map(|z| (one.median, Some(z))),
             };
             let Some((ordinary, deviations)) = told else { continue };
-            let meaning = self.meanings.get(one.name);
             let moved = Moved {
                 reading: one.name.to_owned(),
-                sign_of: one.sign.name.to_owned(),
+                sign_of: one.sign.cause.text().to_owned(),
                 at_s: ((start - from_s) * 1e3).round() / 1e3,
                 value,
                 ordinary,
                 deviations: deviations.map(|z| (z * 10.0).round() / 10.0),
-                unit: meaning.map_or_else(String::new, |m| m.unit.clone()),
-                meaning: meaning.map_or_else(String::new, |m| m.text.clone()),
+                unit: one.reading.unit.code().to_owned(),
+                meaning: one.reading.text.to_string(),
                 chance: deviations.map(|_| one.chance(value, window)),
             };
             return Some((idx, moved));
@@ -324,40 +152,15 @@ pub(super) fn ordinary_seconds(summary: &StepSummary, stalls: &[(f64, f64)]) -> 
     if far.iter().filter(|is| **is).count() >= SECONDS_ENOUGH { far } else { apart(0.0) }
 }
 
-/// By how much a reading has to rise at least to count, whatever its spread: one tick of a clock, or
-/// the first microseconds of a thread that ordinarily sleeps, are a movement of nothing.
-fn least_rise(name: &str) -> f64 {
-    let found = LEAST_RISES.iter().find(|(ending, _)| name.ends_with(ending));
-    found.map_or(0.0, |(_, least)| *least)
-}
-
-/// What is ordinary of a reading; none of one that is evidence of nothing, or was read too rarely.
-fn of_reading<'a>(
+/// The limit, by interval, of the readings that are evidence of the same; none if the step has none.
+fn limit_of<'a>(
     summary: &'a StepSummary,
-    name: &'a str,
-    column: &'a [Option<f64>],
-    ordinary: &[bool],
-) -> Option<Ordinary<'a>> {
-    let is_it = |sign: &&Sign| sign.patterns.iter().any(|pattern| fits(pattern, name));
-    let sign = SIGNS.iter().find(is_it)?;
-    let values: Vec<f64> =
-        column.iter().zip(ordinary).filter(|(_, is)| **is).filter_map(|(v, _)| *v).collect();
-    if values.len() < SECONDS_LEAST {
-        return None;
-    }
-    let limit = match sign.way {
-        Way::ToLimit(names) => {
-            let named = |pattern: &&str| {
-                summary.readings.iter().find(|(other, _)| fits(pattern, other.as_str()))
-            };
-            Some(names.iter().find_map(named)?.1.as_slice())
-        }
-        _ => None,
-    };
-    let middle = median(&values);
-    let spread = robust_deviation(&values, middle).max(LEAST_SPREAD * middle.abs());
-    let logs = logs_of(&values, middle, spread);
-    Some(Ordinary { name, column, sign, median: middle, spread, logs, values, limit })
+    meanings: &BTreeMap<String, Reading>,
+    sign: Sign,
+) -> Option<&'a [Option<f64>]> {
+    let mut limits =
+        meanings.iter().filter(|(_, reading)| reading.role == Some(Role::Limit(sign.cause)));
+    limits.find_map(|(name, _)| Some(summary.readings.get(name)?.as_slice()))
 }
 
 /// Median and robust spread of the logarithms of a reading whose median is above zero. Zeros among the
@@ -371,7 +174,25 @@ fn logs_of(values: &[f64], middle: f64, spread: f64) -> Option<(f64, f64)> {
     Some((center, robust_deviation(&logs, center).max(LEAST_SPREAD)))
 }
 
-impl Ordinary<'_> {
+impl<'a> Ordinary<'a> {
+    /// What is ordinary of a reading; none of one that was read too rarely.
+    fn new(
+        (name, reading, sign): (&'a str, &'a Reading, Sign),
+        column: &'a [Option<f64>],
+        limit: Option<&'a [Option<f64>]>,
+        ordinary: &[bool],
+    ) -> Option<Ordinary<'a>> {
+        let values: Vec<f64> =
+            column.iter().zip(ordinary).filter(|(_, is)| **is).filter_map(|(v, _)| *v).collect();
+        if values.len() < SECONDS_LEAST {
+            return None;
+        }
+        let middle = median(&values);
+        let spread = robust_deviation(&values, middle).max(LEAST_SPREAD * middle.abs());
+        let logs = logs_of(&values, middle, spread);
+        Some(Ordinary { name, column, reading, sign, median: middle, spread, logs, values, limit })
+    }
+
     /// The probability, at most, that one of so many seconds has a value as far off as this by chance,
     /// if seconds of ordinary time could be exchanged for each other: by ranks, so that it holds for
     /// every distribution.
@@ -391,7 +212,8 @@ impl Ordinary<'_> {
         let is_far = match self.sign.way {
             // CPU time is counted in ticks of 10 ms: with little load it spreads much, and only next
             // to nothing tells.
-            Way::DownTo(share) => {
+            Way::DownTo(percent) => {
+                let share = f64::from(percent) / 100.0;
                 (deviations <= -DEVIATIONS && value < share * self.median)
                     || value < NEXT_TO_NOTHING * self.median
             }
@@ -399,7 +221,7 @@ impl Ordinary<'_> {
                 let is_far_in_logs = self.logs.is_none_or(|(center, spread)| {
                     value > 0.0 && (value.ln() - center) / spread >= DEVIATIONS
                 });
-                off >= least_rise(self.name).max(f64::MIN_POSITIVE)
+                off >= self.reading.unit.least_rise().max(f64::MIN_POSITIVE)
                     && deviations >= DEVIATIONS
                     && is_far_in_logs
             }

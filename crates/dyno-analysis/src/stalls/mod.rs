@@ -3,7 +3,6 @@
 mod bins;
 mod evidence;
 mod find;
-pub(crate) mod pattern;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +13,6 @@ use crate::join::{Joined, Kinship};
 
 use self::bins::Bins;
 use self::evidence::Evidence;
-pub(crate) use self::evidence::patterns;
 use self::find::Found;
 
 /// A stretch of time in which far fewer transactions were done than around it.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{EncodedCounts, KindSummary, Meaning};
-use dyno_units::{RandomStream, Seed};
+use dyno_record::{EncodedCounts, KindSummary};
+use dyno_units::reading::prelude::*;
+use dyno_units::{RandomStream, Registry, Seed};
 
 use super::bins::Bins;
 use super::find::{Found, find, find_in_total};
-use crate::fixtures::run;
+use crate::fixtures::{register, run};
 use crate::{Findings, Options, StallFacts, analyse};
 
 /// Draws a count with this mean: Poisson by multiplication of uniforms, normal from 50 on.
@@ -205,6 +206,28 @@ fn noise_has_hardly_a_stall() {
     }
 }
 
+/// Readings as probes register them.
+#[rustfmt::skip]
+const READINGS: &[Reading] = &[
+    reading("server.cpu_s_per_s", Cpus, "server", "CPU of the server").moves(StallCause::NotRunning, Way::DownTo(70)),
+    reading("server.stopped", Count, "x", "x").up(StallCause::NotRunning),
+    reading("server.thread.compaction.cpu_s_per_s", Cpus, "x", "x").up(StallCause::Compaction),
+    reading("cpu.steal_pct", Percent, "x", "x").up(StallCause::StolenCpu),
+    reading("psi.io.*", Percent, "x", "x").up(StallCause::Disk),
+    reading("innodb.checkpoint_age_bytes", Bytes, "x", "x").moves(StallCause::CheckpointLimit, Way::ToLimit),
+    reading("innodb.checkpoint_age_max_bytes", Bytes, "x", "x").role(Role::Limit(StallCause::CheckpointLimit)),
+    reading("innodb.checkpoint_age_percent", Percent, "x", "x").moves(StallCause::CheckpointLimit, Way::From(85)),
+    reading("innodb.os_fsyncs_per_s", PerSecond, "x", "x").up(StallCause::Fsync),
+    reading("disk.flushes_per_s", PerSecond, "x", "x").up(StallCause::Fsync),
+    reading("disk.*.await_ms", Milliseconds, "x", "x").up(StallCause::Disk),
+    reading("disk.*.queue", Count, "x", "x").up(StallCause::Disk),
+    reading("innodb.pages_flushed_per_s", PerSecond, "x", "x").up(StallCause::Flushing),
+    reading("innodb.pages_written_per_s", PerSecond, "x", "x").up(StallCause::Flushing),
+    reading("disk.write_bytes_per_s", BytesPerSecond, "x", "x").up(StallCause::Writing),
+    reading("disk.writes_per_s", PerSecond, "x", "x").up(StallCause::Writing),
+    reading("innodb.row_lock_*", Count, "x", "x").up(StallCause::Locks),
+];
+
 /// A run of 60 s in which kind `a` and `b` have these counts in each bin of 100 ms; the readings by
 /// interval are these.
 fn found(
@@ -212,10 +235,7 @@ fn found(
     readings: &[(&str, &dyn Fn(f64) -> f64)],
 ) -> Findings {
     let mut run = run(&["x"], &[4], 1, |_, _, _| 1_000.0);
-    let trial = &mut run.trials[0];
-    let meaning = Meaning { unit: "CPU s/s".to_owned(), text: "CPU of the server".to_owned() };
-    trial.meanings.insert("server.cpu_s_per_s".to_owned(), meaning);
-    let step = &mut trial.steps[0];
+    let step = &mut run.trials[0].steps[0];
     step.measured_s = 60.0;
     step.intervals.start_s = (0..62).map(|i| f64::from(i) - 2.0).collect();
     step.intervals.throughput = vec![1_000.0; 62];
@@ -233,6 +253,7 @@ fn found(
         let column = step.intervals.start_s.iter().map(|start| Some(reading(*start))).collect();
         step.readings.insert((*name).to_owned(), column);
     }
+    register(&mut run, READINGS);
     analyse(&[run], &Options::default())
 }
 
@@ -408,7 +429,7 @@ fn moved_by_chance(draw: impl Fn(&mut RandomStream) -> f64) -> usize {
             })
             .collect();
         let stall = (30.3, 32.1);
-        let meanings = BTreeMap::new();
+        let meanings = Registry::new(READINGS.to_vec()).meanings(summary.readings.keys());
         let evidence = super::evidence::Evidence::new(&summary, &meanings, &[stall]);
         !evidence.moved(stall).is_empty()
     };
@@ -436,7 +457,8 @@ fn what_moved_says_how_likely_it_is_by_chance() {
     let mut column: Vec<Option<f64>> = (0..60).map(|_| Some(1.0 + random.unit())).collect();
     column[30] = Some(500.0);
     summary.readings = BTreeMap::from([("innodb.row_lock_waits".to_owned(), column)]);
-    let (meanings, stall) = (BTreeMap::new(), (30.3, 31.1));
+    let meanings = Registry::new(READINGS.to_vec()).meanings(summary.readings.keys());
+    let stall = (30.3, 31.1);
     let moved = super::evidence::Evidence::new(&summary, &meanings, &[stall]).moved(stall);
     assert_eq!(moved.len(), 1);
     // The largest of 57 ordinary seconds and itself, in a window of five: 1 − (57/58)⁵.

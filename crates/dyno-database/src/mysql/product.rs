@@ -22,7 +22,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
-    legends: &[probe::legend],
+    readings: &[probe::registered],
 };
 
 /// The MySQL protocol.

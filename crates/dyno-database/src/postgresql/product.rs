@@ -23,7 +23,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
-    legends: &[probe::legend, || probe::pgbouncer::LEGEND],
+    readings: &[probe::registered, || probe::pgbouncer::READINGS],
 };
 
 /// The PostgreSQL protocol.

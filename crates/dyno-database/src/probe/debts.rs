@@ -2,33 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
-use super::legend;
 use crate::DebtMeter;
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend(
-        "debt.gauge",
-        "",
-        "work put off, as the worst of its parts over what counts as paid: at or below 1 all is \
-         paid",
-    ),
-    legend("debt.history_list_length", "1", "InnoDB: undo logs not yet purged"),
-    legend("debt.dirty_pages_percent", "%", "InnoDB: pages to flush, of those in the buffer pool"),
-    legend("debt.checkpoint_age_percent", "%", "InnoDB: redo since the checkpoint, of its limit"),
-    legend("debt.pending_compaction_bytes", "bytes", "RocksDB: bytes that wait for compaction"),
-    legend("debt.memtable_bytes", "bytes", "RocksDB: bytes in memtables, not yet flushed"),
-    legend("debt.l0_files", "1", "RocksDB: files of level 0, in the column family with most"),
-    legend("debt.dead_tuples", "1", "PostgreSQL: dead row versions in the tables of this catalog"),
-    legend(
-        "debt.horizon_age",
-        "transactions",
-        "PostgreSQL: age of the oldest row version that must be kept for somebody",
-    ),
-    legend("debt.checkpoint_distance", "bytes", "PostgreSQL: WAL since the last checkpoint began"),
-    legend("debt.wal_frames", "1", "SQLite: frames of the WAL that are not yet in the database"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("debt.gauge", Number, "deferred work", "work put off, as the worst of its parts over what counts as paid: at or below 1 all is paid").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
+    reading("debt.history_list_length", Count, "history list length", "InnoDB: undo logs not yet purged").topic(Topic::Debt).worse().up(StallCause::Purge),
+    reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, of those in the buffer pool").topic(Topic::Debt).worse(),
+    reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Way::From(85)),
+    reading("debt.pending_compaction_bytes", Bytes, "pending compaction", "RocksDB: bytes that wait for compaction").topic(Topic::Debt).worse().up(StallCause::Compaction),
+    reading("debt.memtable_bytes", Bytes, "memtable", "RocksDB: bytes in memtables, not yet flushed").topic(Topic::Debt).worse(),
+    reading("debt.l0_files", Count, "level 0 files", "RocksDB: files of level 0, in the column family with most").topic(Topic::Debt).worse().up(StallCause::Compaction),
+    reading("debt.dead_tuples", Count, "dead rows", "PostgreSQL: dead row versions in the tables of this catalog").topic(Topic::Debt).worse(),
+    reading("debt.horizon_age", ReadingUnit::other("transactions"), "horizon age", "PostgreSQL: age of the oldest row version that must be kept for somebody").topic(Topic::Debt).worse(),
+    reading("debt.checkpoint_distance", Bytes, "checkpoint distance", "PostgreSQL: WAL since the last checkpoint began").topic(Topic::Debt).worse(),
+    reading("debt.wal_frames", Count, "WAL frames", "SQLite: frames of the WAL that are not yet in the database").topic(Topic::Debt).worse(),
 ];
 
 /// How long a meter that could not be read is left alone.
@@ -49,8 +41,8 @@ impl DebtProbe {
 }
 
 impl Probe for DebtProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

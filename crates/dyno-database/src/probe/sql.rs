@@ -2,8 +2,9 @@
 //!
 //! One that fails costs its own readings; it is told once, and counted.
 
-use dyno_host::{Failures, Probe, ReadingLegend, Readings, USER_LEGEND, reading_name};
+use dyno_host::{Failures, Probe, Readings, USER_READINGS, reading_name};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
 use super::{Asker, cell, named_numbers, number};
@@ -52,8 +53,8 @@ impl SqlProbe {
 }
 
 impl Probe for SqlProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        USER_LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        USER_READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

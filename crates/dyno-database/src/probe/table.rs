@@ -1,22 +1,20 @@
-//! Tables of what is read: a server's own name for a number, Dyno's, and what it means. Counters
-//! become rates.
+//! Tables of what is read: a server's own name for a number, and the reading that it becomes.
+//! Counters become rates.
 
 use std::collections::BTreeMap;
 
-use dyno_host::{ReadingLegend, Readings};
-use dyno_units::Nanoseconds;
-
-use super::legend;
+use dyno_host::Readings;
+use dyno_units::{Nanoseconds, Reading};
 
 /// Numbers by the server's own names for them.
 pub(crate) type Values = BTreeMap<String, f64>;
 
-/// One reading: where it comes from and what it means.
+/// One reading, and where it comes from.
 pub(crate) struct Item {
     source: &'static str,
     how: How,
     factor: f64,
-    legend: ReadingLegend,
+    reading: Reading,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -28,23 +26,13 @@ enum How {
 }
 
 /// A reading that is a number as the server tells it.
-pub(crate) const fn gauge(
-    source: &'static str,
-    reading: &'static str,
-    unit: &'static str,
-    meaning: &'static str,
-) -> Item {
-    Item { source, how: How::Gauge, factor: 1.0, legend: legend(reading, unit, meaning) }
+pub(crate) const fn gauge(source: &'static str, reading: Reading) -> Item {
+    Item { source, how: How::Gauge, factor: 1.0, reading }
 }
 
 /// A reading that is the growth of a counter in a second.
-pub(crate) const fn rate(
-    source: &'static str,
-    reading: &'static str,
-    unit: &'static str,
-    meaning: &'static str,
-) -> Item {
-    Item { source, how: How::Rate, factor: 1.0, legend: legend(reading, unit, meaning) }
+pub(crate) const fn rate(source: &'static str, reading: Reading) -> Item {
+    Item { source, how: How::Rate, factor: 1.0, reading }
 }
 
 impl Item {
@@ -54,15 +42,16 @@ impl Item {
     }
 
     /// The same, times a factor: the server's unit is another one.
-    pub(crate) const fn times(self, factor: f64) -> Item {
-        Item { factor, ..self }
+    pub(crate) const fn times(mut self, factor: f64) -> Item {
+        self.factor = factor;
+        self
     }
 }
 
-/// What the readings of these items mean.
-pub(crate) fn legends(items: &[&[Item]], more: &[&[ReadingLegend]]) -> Vec<ReadingLegend> {
-    let of_items = items.iter().flat_map(|items| items.iter()).map(|item| item.legend);
-    of_items.chain(more.iter().flat_map(|more| more.iter()).copied()).collect()
+/// The readings of these items, and more.
+pub(crate) fn all_of(items: &[&[Item]], more: &[Reading]) -> Vec<Reading> {
+    let of_items = items.iter().flat_map(|items| items.iter()).map(|item| &item.reading);
+    of_items.chain(more).cloned().collect()
 }
 
 /// Turns a server's numbers into readings; remembers them for the next rates.
@@ -93,7 +82,7 @@ impl Table {
                 }),
             };
             if let Some(reading) = reading {
-                readings.insert(item.legend.pattern.to_owned(), reading * item.factor);
+                readings.insert(item.reading.id.to_string(), reading * item.factor);
             }
         }
         self.before = Some((now, values));

@@ -1,44 +1,16 @@
 //! Counters, names and numbers.
 
-use std::collections::BTreeSet;
-
 use dyno_host::Readings;
+use dyno_units::reading::prelude::*;
 use dyno_workload::NamedRows;
 use proptest::prelude::*;
 
 use super::*;
 
-#[test]
-fn every_meaning_is_told_once_and_whole() {
-    let mut seen = BTreeSet::new();
-    for legend in server_readings_legend() {
-        assert!(seen.insert(legend.pattern), "{} is told twice", legend.pattern);
-        assert!(!legend.meaning.is_empty() && !legend.meaning.ends_with('.'), "{}", legend.pattern);
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._*".contains(c);
-        assert!(legend.pattern.chars().all(is_plain), "{}", legend.pattern);
-        let is_rate = legend.pattern.ends_with("_per_s");
-        assert_eq!(is_rate, legend.unit.ends_with("/s"), "{}", legend.pattern);
-    }
-    assert!(seen.len() > 200);
-}
-
-#[test]
-fn a_name_finds_its_meaning() {
-    let check = |name: &str, pattern: Option<&str>| {
-        assert_eq!(server_reading_legend(name).map(|legend| legend.pattern), pattern, "{name}");
-    };
-    check("pg.horizon_age", Some("pg.horizon_age"));
-    check("pg.horizon_age.slot", Some("pg.horizon_age.slot"));
-    check("pg.table.orders.dead_tuples", Some("pg.table.*.dead_tuples"));
-    check("probe.mine.x", Some("probe.*"));
-    check("probe.mine.failures", Some("probe.*.failures"));
-    check("cpu.busy_s_per_s", None);
-}
-
 const ITEMS: &[Item] = &[
-    gauge("level", "x.level", "1", "a level"),
-    rate("ticks", "x.ticks_per_s", "1/s", "ticks"),
-    rate("micros", "x.waited_s_per_s", "s/s", "time").times(1e-6),
+    gauge("level", reading("x.level", Count, "level", "a level")),
+    rate("ticks", reading("x.ticks_per_s", PerSecond, "ticks", "ticks")),
+    rate("micros", reading("x.waited_s_per_s", Waiters, "waiting", "time")).times(1e-6),
 ];
 
 #[test]

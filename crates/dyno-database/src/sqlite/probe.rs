@@ -10,47 +10,27 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_host::{Probe, ReadingLegend, Readings, ThreadIo, own_thread_io};
+use dyno_host::{Probe, Readings, ThreadIo, own_thread_io};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::debt::wal_frames;
-use crate::probe::{Asker, DebtProbe, cell, legend, number};
+use crate::probe::{Asker, DebtProbe, cell, number};
 
-pub(crate) const LEGEND: &[ReadingLegend] = &[
-    legend("sqlite.database_bytes", "bytes", "size of the database file"),
-    legend(
-        "sqlite.wal_bytes",
-        "bytes",
-        "size of the WAL, which is used anew from its beginning and shrinks only if truncated",
-    ),
-    legend("sqlite.wal_growth_bytes_per_s", "bytes/s", "growth of the WAL's file"),
-    legend("sqlite.wal_frames", "1", "frames in the WAL"),
-    legend("sqlite.wal_frames_pending", "1", "frames of the WAL that are not yet in the database"),
-    legend("sqlite.pages", "1", "pages of the database"),
-    legend("sqlite.free_pages", "1", "free pages in the database file"),
-    legend(
-        "sqlite.pages_read_per_s",
-        "1/s",
-        "pages that the clients' page caches did not have: bytes that their threads read from files \
-         by their page size (not where mmap_size is set)",
-    ),
-    legend(
-        "sqlite.pages_written_per_s",
-        "1/s",
-        "pages that the clients wrote, to database, journal and WAL: bytes that their threads wrote \
-         by their page size",
-    ),
-    legend(
-        "sqlite.file_reads_per_s",
-        "1/s",
-        "system calls by which the clients' threads read files",
-    ),
-    legend(
-        "sqlite.file_writes_per_s",
-        "1/s",
-        "system calls by which the clients' threads wrote files",
-    ),
+#[rustfmt::skip]
+pub(crate) const READINGS: &[Reading] = &[
+    reading("sqlite.database_bytes", Bytes, "database file", "size of the database file"),
+    reading("sqlite.wal_bytes", Bytes, "WAL file", "size of the WAL, which is used anew from its beginning and shrinks only if truncated"),
+    reading("sqlite.wal_growth_bytes_per_s", BytesPerSecond, "WAL growth", "growth of the WAL's file"),
+    reading("sqlite.wal_frames", Count, "WAL frames", "frames in the WAL").up(StallCause::Checkpoint),
+    reading("sqlite.wal_frames_pending", Count, "WAL frames to checkpoint", "frames of the WAL that are not yet in the database").worse().up(StallCause::Checkpoint),
+    reading("sqlite.pages", Count, "pages", "pages of the database"),
+    reading("sqlite.free_pages", Count, "free pages", "free pages in the database file"),
+    reading("sqlite.pages_read_per_s", PerSecond, "pages read", "pages that the clients' page caches did not have: bytes that their threads read from files by their page size (not where mmap_size is set)"),
+    reading("sqlite.pages_written_per_s", PerSecond, "pages written", "pages that the clients wrote, to database, journal and WAL: bytes that their threads wrote by their page size"),
+    reading("sqlite.file_reads_per_s", PerSecond, "file reads", "system calls by which the clients' threads read files"),
+    reading("sqlite.file_writes_per_s", PerSecond, "file writes", "system calls by which the clients' threads wrote files"),
 ];
 
 /// How the names of the threads begin that work for clients: in SQLite they do the database's work.
@@ -130,8 +110,8 @@ fn put(readings: &mut Readings, name: &str, value: Option<f64>) {
 }
 
 impl Probe for FilesProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
@@ -150,8 +130,8 @@ impl Probe for FilesProbe {
 }
 
 impl Probe for PagesProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

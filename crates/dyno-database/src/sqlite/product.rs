@@ -17,7 +17,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: None,
     sql: Some(&super::sql::SQL),
     thread_group: None,
-    legends: &[|| probe::LEGEND],
+    readings: &[|| probe::READINGS],
 };
 
 struct Sqlite {

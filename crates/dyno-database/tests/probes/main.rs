@@ -13,7 +13,7 @@ mod postgresql;
 mod server;
 mod sqlite;
 
-use dyno_database::server_reading_legend;
+use dyno_database::server_readings;
 use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
 
@@ -35,12 +35,13 @@ fn read(probes: &mut [Box<dyn Probe>], seconds: impl IntoIterator<Item = u64>) -
     seconds.into_iter().map(read_at).collect()
 }
 
-/// Every reading is a number and has a meaning, in the legend of its own probe.
+/// Every reading is a number and registered, by its own probe.
 fn check_told(probe: &dyn Probe, readings: &Readings) {
+    let registry = server_readings();
     for (name, value) in readings {
         assert!(value.is_finite(), "{name} is {value}");
-        assert!(server_reading_legend(name).is_some(), "{name} has no meaning");
-        assert!(probe.legend().iter().any(|legend| legend.is_for(name)), "{name}: not its probe's");
+        assert!(registry.find(name).is_some(), "{name} is not registered");
+        assert!(probe.registered().iter().any(|one| one.is_for(name)), "{name}: not its probe's");
     }
 }
 

@@ -154,7 +154,7 @@ fn a_statement_of_the_users_own_is_a_probe() {
     let notes = probes[2].take_notes();
     assert!(notes.len() == 1 && notes[0].contains("no_such_table"), "{notes:?}");
     assert!(probes[0].take_notes().is_empty());
-    assert!(probes[0].legend().iter().any(|legend| legend.is_for("probe.rows.big")));
+    assert!(probes[0].registered().iter().any(|one| one.is_for("probe.rows.big")));
 }
 
 #[test]

@@ -3,25 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+use super::{Probe, Readings, growth, numbers, seconds_since};
 use crate::cgroup::{Limits, group_folders};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("cgroup.*.cpu_limit", "CPUs", "CPU time per second that the control groups allow"),
-    legend("cgroup.*.memory_limit_bytes", "bytes", "memory that the control groups allow"),
-    legend("cgroup.*.memory_bytes", "bytes", "memory of the control group, page cache included"),
-    legend(
-        "cgroup.*.throttled_periods_per_s",
-        "1/s",
-        "periods (usually of 100 ms) in which the group used up its CPU time and had to wait",
-    ),
-    legend(
-        "cgroup.*.throttled_s_per_s",
-        "s/s",
-        "time that the group's CPUs were refused to it, of all its CPUs together",
-    ),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("cgroup.*.cpu_limit", Cpus, "CPU limit", "CPU time per second that the control groups allow").topic(Topic::Instance),
+    reading("cgroup.*.memory_limit_bytes", Bytes, "memory limit", "memory that the control groups allow").topic(Topic::Instance),
+    reading("cgroup.*.memory_bytes", Bytes, "memory", "memory of the control group, page cache included").topic(Topic::Instance),
+    reading("cgroup.*.throttled_periods_per_s", PerSecond, "throttled periods", "periods (usually of 100 ms) in which the group used up its CPU time and had to wait").topic(Topic::Instance).worse().up(StallCause::CpuQuota),
+    reading("cgroup.*.throttled_s_per_s", Waiters, "throttled", "time that the group's CPUs were refused to it, of all its CPUs together").topic(Topic::Instance).worse().up(StallCause::CpuQuota),
+    reading("cgroup.server.throttled_s_per_s", Waiters, "server held back by its quota", "time that the CPUs of the server's group were refused to it, of all its CPUs together").topic(Topic::Instance).worse().up(StallCause::CpuQuota).row(980).instance_of("cgroup.*.throttled_s_per_s"),
 ];
 
 /// The control groups of one process.
@@ -108,8 +103,8 @@ fn parse_throttled(text: &str) -> Option<(u64, u64)> {
 }
 
 impl Probe for CgroupsProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
@@ -164,6 +159,6 @@ mod tests {
         check("memory_bytes", 6e5);
         check("throttled_periods_per_s", 5.0);
         check("throttled_s_per_s", 0.5);
-        assert!(readings.keys().all(|name| LEGEND.iter().any(|legend| legend.is_for(name))));
+        assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
     }
 }

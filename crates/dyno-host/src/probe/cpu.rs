@@ -11,9 +11,10 @@
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+use super::{Probe, Readings, growth, numbers, seconds_since};
 
 /// The modes in the order of the file. Guest time is part of user time already.
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
@@ -21,45 +22,34 @@ const IDLE: usize = 3;
 const IOWAIT: usize = 4;
 const STEAL: usize = 7;
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("cpu.busy_pct", "%", "share of all CPUs that did work: not idle, waiting or stolen"),
-    legend(
-        "cpu.busy_s_per_s",
-        "CPU s/s",
-        "CPU time spent on work, of all CPUs together: all time but idle, waiting and stolen",
-    ),
-    legend(
-        "cpu.unsampled_pct",
-        "%",
-        "share of all CPUs that was busy, but between the ticks by which the kernel knows with what",
-    ),
-    legend(
-        "cpu.unsampled_s_per_s",
-        "CPU s/s",
-        "CPU time that was busy, but between the ticks by which the kernel knows with what",
-    ),
-    legend("cpu.busiest_pct", "%", "share of time that the busiest single CPU did work"),
-    legend("cpu.user_pct", "%", "share of all CPUs spent in programs"),
-    legend("cpu.user_s_per_s", "CPU s/s", "CPU time spent in programs"),
-    legend("cpu.nice_pct", "%", "share of all CPUs spent in programs of low priority"),
-    legend("cpu.nice_s_per_s", "CPU s/s", "CPU time spent in programs of low priority"),
-    legend("cpu.system_pct", "%", "share of all CPUs spent in the kernel"),
-    legend("cpu.system_s_per_s", "CPU s/s", "CPU time spent in the kernel"),
-    legend("cpu.idle_pct", "%", "share of all CPUs with nothing to do"),
-    legend("cpu.idle_s_per_s", "CPU s/s", "CPU time with nothing to do"),
-    legend("cpu.iowait_pct", "%", "share of all CPUs idle while a thread there waited for a disk"),
-    legend("cpu.iowait_s_per_s", "CPU s/s", "CPU time idle while a thread there waited for a disk"),
-    legend("cpu.irq_pct", "%", "share of all CPUs spent on interrupts"),
-    legend("cpu.irq_s_per_s", "CPU s/s", "CPU time spent on interrupts"),
-    legend("cpu.softirq_pct", "%", "share of all CPUs spent on deferred interrupt work"),
-    legend("cpu.softirq_s_per_s", "CPU s/s", "CPU time spent on deferred interrupt work"),
-    legend("cpu.steal_pct", "%", "share of all CPUs that the hypervisor gave to others"),
-    legend("cpu.steal_s_per_s", "CPU s/s", "CPU time that the hypervisor gave to others"),
-    legend("cpu.context_switches_per_s", "1/s", "switches from one thread to another"),
-    legend("cpu.interrupts_per_s", "1/s", "interrupts served"),
-    legend("cpu.forks_per_s", "1/s", "processes and threads made"),
-    legend("cpu.running", "threads", "threads that run or wait for a CPU (run queue)"),
-    legend("cpu.blocked", "threads", "threads that wait for a disk and cannot be interrupted"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("cpu.busy_pct", Percent, "CPU", "share of all CPUs that did work: not idle, waiting or stolen").row(260).words("CPU"),
+    reading("cpu.busy_s_per_s", Cpus, "busy CPUs", "CPU time spent on work, of all CPUs together: all time but idle, waiting and stolen"),
+    reading("cpu.unsampled_pct", Percent, "busy between the kernel's samples", "share of all CPUs that was busy, but between the ticks by which the kernel knows with what").chart_if_moving(Topic::CpuMode, 9),
+    reading("cpu.unsampled_s_per_s", Cpus, "busy between the kernel's samples", "CPU time that was busy, but between the ticks by which the kernel knows with what"),
+    reading("cpu.busiest_pct", Percent, "busiest CPU", "share of time that the busiest single CPU did work").worse().row(270),
+    reading("cpu.user_pct", Percent, "user", "share of all CPUs spent in programs").chart(Topic::CpuMode, 1),
+    reading("cpu.user_s_per_s", Cpus, "in programs", "CPU time spent in programs"),
+    reading("cpu.nice_pct", Percent, "low priority", "share of all CPUs spent in programs of low priority").chart_if_moving(Topic::CpuMode, 8),
+    reading("cpu.nice_s_per_s", Cpus, "low priority", "CPU time spent in programs of low priority"),
+    reading("cpu.system_pct", Percent, "system", "share of all CPUs spent in the kernel").chart(Topic::CpuMode, 2),
+    reading("cpu.system_s_per_s", Cpus, "in the kernel", "CPU time spent in the kernel"),
+    reading("cpu.idle_pct", Percent, "idle", "share of all CPUs with nothing to do").chart(Topic::CpuMode, 4),
+    reading("cpu.idle_s_per_s", Cpus, "idle", "CPU time with nothing to do"),
+    reading("cpu.iowait_pct", Percent, "waiting for disk", "share of all CPUs idle while a thread there waited for a disk").chart(Topic::CpuMode, 3).worse().up(StallCause::Disk).row(280),
+    reading("cpu.iowait_s_per_s", Cpus, "waiting for disk", "CPU time idle while a thread there waited for a disk").worse(),
+    reading("cpu.irq_pct", Percent, "interrupts", "share of all CPUs spent on interrupts").chart_if_moving(Topic::CpuMode, 7),
+    reading("cpu.irq_s_per_s", Cpus, "interrupts", "CPU time spent on interrupts"),
+    reading("cpu.softirq_pct", Percent, "deferred interrupts", "share of all CPUs spent on deferred interrupt work").chart_if_moving(Topic::CpuMode, 6),
+    reading("cpu.softirq_s_per_s", Cpus, "deferred interrupts", "CPU time spent on deferred interrupt work"),
+    reading("cpu.steal_pct", Percent, "taken by the hypervisor", "share of all CPUs that the hypervisor gave to others").chart_if_moving(Topic::CpuMode, 5).worse().up(StallCause::StolenCpu).row(290),
+    reading("cpu.steal_s_per_s", Cpus, "taken by the hypervisor", "CPU time that the hypervisor gave to others").worse(),
+    reading("cpu.context_switches_per_s", PerSecond, "Context switches", "switches from one thread to another").chart(Topic::Load, 3).row(310),
+    reading("cpu.interrupts_per_s", PerSecond, "interrupts", "interrupts served"),
+    reading("cpu.forks_per_s", PerSecond, "forks", "processes and threads made"),
+    reading("cpu.running", ReadingUnit::other("threads"), "Threads that run or wait for a CPU", "threads that run or wait for a CPU (run queue)").chart(Topic::Load, 1).worse().up(StallCause::WaitingForCpu).row(300),
+    reading("cpu.blocked", ReadingUnit::other("threads"), "threads blocked by a disk", "threads that wait for a disk and cannot be interrupted").worse().up(StallCause::Disk),
 ];
 
 /// The counters of `/proc/stat`.
@@ -197,8 +187,8 @@ impl CpuProbe {
 }
 
 impl Probe for CpuProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -10,26 +10,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use super::{Probe, ReadingLegend, Readings, legend};
+use super::{Probe, Readings};
 use crate::own::thread_cpu;
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("data.bytes", "bytes", "blocks that the server's data take on disk, logs included"),
-    legend(
-        "data.apparent_bytes",
-        "bytes",
-        "length of the same files; less is on disk where they have holes or are compressed",
-    ),
-    legend("data.files", "files", "files in the data folder"),
-    legend("data.tables_bytes", "bytes", "on disk: files that hold rows only"),
-    legend("data.indexes_bytes", "bytes", "on disk: files that hold indexes only"),
-    legend("data.tables_and_indexes_bytes", "bytes", "on disk: files of tables and their indexes"),
-    legend("data.undo_bytes", "bytes", "on disk: files with old row versions (and ibdata)"),
-    legend("data.logs_bytes", "bytes", "on disk: redo, write-ahead and binary logs"),
-    legend("data.temporary_bytes", "bytes", "on disk: temporary files"),
-    legend("data.other_bytes", "bytes", "on disk: all other files"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("data.bytes", Bytes, "data on disk", "blocks that the server's data take on disk, logs included").row(960),
+    reading("data.apparent_bytes", Bytes, "length of the files", "length of the same files; less is on disk where they have holes or are compressed"),
+    reading("data.files", ReadingUnit::other("files"), "files", "files in the data folder"),
+    reading("data.tables_bytes", Bytes, "Tables", "on disk: files that hold rows only").chart(Topic::Files, 1),
+    reading("data.indexes_bytes", Bytes, "Indexes", "on disk: files that hold indexes only").chart(Topic::Files, 2),
+    reading("data.tables_and_indexes_bytes", Bytes, "Tables and indexes", "on disk: files of tables and their indexes").chart(Topic::Files, 3),
+    reading("data.undo_bytes", Bytes, "Undo logs", "on disk: files with old row versions (and ibdata)").chart(Topic::Files, 4),
+    reading("data.logs_bytes", Bytes, "Logs", "on disk: redo, write-ahead and binary logs").chart(Topic::Files, 5),
+    reading("data.temporary_bytes", Bytes, "temporary files", "on disk: temporary files"),
+    reading("data.other_bytes", Bytes, "other files", "on disk: all other files"),
 ];
 
 /// What a file of a server's data holds.
@@ -115,8 +113,8 @@ impl DataProbe {
 }
 
 impl Probe for DataProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
@@ -248,7 +246,7 @@ mod tests {
         let mut readings = Readings::new();
         probe.read(Nanoseconds::from_secs(1), &mut readings);
         assert_eq!(readings["data.files"], 3.0);
-        assert!(readings.keys().all(|name| LEGEND.iter().any(|legend| legend.is_for(name))));
+        assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
         drop(folder);
         for second in 2..4 {
             probe.read(Nanoseconds::from_secs(second), &mut readings);

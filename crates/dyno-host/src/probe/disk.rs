@@ -5,126 +5,62 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+use super::{Probe, Readings, growth, numbers, seconds_since};
 
 /// The kernel counts in sectors of this size whatever the disk's own.
 const SECTOR_BYTES: f64 = 512.0;
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("disk.reads_per_s", "1/s", "reads of all disks"),
-    legend("disk.writes_per_s", "1/s", "writes of all disks"),
-    legend("disk.read_bytes_per_s", "bytes/s", "bytes read from all disks"),
-    legend("disk.write_bytes_per_s", "bytes/s", "bytes written to all disks"),
-    legend("disk.flushes_per_s", "1/s", "cache flushes of all disks, as a sync makes them"),
-    legend("disk.busy_pct", "%", "share of time that the busiest disk had work"),
-    legend("disk.queue", "requests", "requests under way on all disks, mean of the second"),
-    legend("disk.*.reads_per_s", "1/s", "reads of this disk, after merging"),
-    legend("disk.*.writes_per_s", "1/s", "writes of this disk, after merging"),
-    legend("disk.*.read_bytes_per_s", "bytes/s", "bytes read from this disk"),
-    legend("disk.*.write_bytes_per_s", "bytes/s", "bytes written to this disk"),
-    legend(
-        "disk.*.read_merges_per_s",
-        "1/s",
-        "reads of this disk that were merged with others before",
-    ),
-    legend(
-        "disk.*.write_merges_per_s",
-        "1/s",
-        "writes of this disk that were merged with others before",
-    ),
-    legend("disk.*.read_request_bytes", "bytes", "mean size of a read of this disk"),
-    legend("disk.*.write_request_bytes", "bytes", "mean size of a write of this disk"),
-    legend("disk.*.discards_per_s", "1/s", "discards (trims) of this disk"),
-    legend("disk.*.flushes_per_s", "1/s", "cache flushes of this disk, as a sync makes them"),
-    legend(
-        "disk.*.busy_pct",
-        "%",
-        "utilisation: share of time that this disk had work; one that does \
-         much at once can be at 100 and take more",
-    ),
-    legend("disk.*.queue", "requests", "requests under way on this disk, mean of the second"),
-    legend(
-        "disk.*.saturation",
-        "requests",
-        "requests under way on this disk while it had work: above what it does at once, they wait",
-    ),
-    legend(
-        "disk.*.await_ms",
-        "ms",
-        "mean time of a request of this disk, its wait in the queue included",
-    ),
-    legend(
-        "disk.*.read_await_ms",
-        "ms",
-        "mean time of a read of this disk, its wait in the queue included",
-    ),
-    legend(
-        "disk.*.write_await_ms",
-        "ms",
-        "mean time of a write of this disk, its wait in the queue included",
-    ),
-    legend("disk.*.flush_await_ms", "ms", "mean time of a cache flush of this disk"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("disk.reads_per_s", PerSecond, "Reads", "reads of all disks").chart_if_moving(Topic::Disk, 5).up(StallCause::Reading).row(870).words("reads"),
+    reading("disk.writes_per_s", PerSecond, "Writes", "writes of all disks").chart_if_moving(Topic::Disk, 6).up(StallCause::Writing).row(880).words("writes"),
+    reading("disk.read_bytes_per_s", BytesPerSecond, "Bytes read from disks", "bytes read from all disks").chart(Topic::Disk, 1).up(StallCause::Reading),
+    reading("disk.write_bytes_per_s", BytesPerSecond, "Bytes written to disks", "bytes written to all disks").chart(Topic::Disk, 2).up(StallCause::Writing),
+    reading("disk.flushes_per_s", PerSecond, "Cache flushes", "cache flushes of all disks, as a sync makes them").chart_if_moving(Topic::Disk, 7).up(StallCause::Fsync).row(890),
+    reading("disk.busy_pct", Percent, "Busiest disk: time with work", "share of time that the busiest disk had work").chart_if_moving(Topic::Disk, 8).worse().up(StallCause::Disk).row(910),
+    reading("disk.queue", ReadingUnit::other("requests"), "Requests under way", "requests under way on all disks, mean of the second").chart_if_moving(Topic::Disk, 9).worse().up(StallCause::Disk).row(900).words("disk queue"),
+    reading("disk.*.reads_per_s", PerSecond, "reads", "reads of this disk, after merging").topic(Topic::Instance),
+    reading("disk.*.writes_per_s", PerSecond, "writes", "writes of this disk, after merging").topic(Topic::Instance),
+    reading("disk.*.read_bytes_per_s", BytesPerSecond, "bytes read", "bytes read from this disk").topic(Topic::Instance),
+    reading("disk.*.write_bytes_per_s", BytesPerSecond, "bytes written", "bytes written to this disk").topic(Topic::Instance),
+    reading("disk.*.read_merges_per_s", PerSecond, "merged reads", "reads of this disk that were merged with others before").topic(Topic::Instance),
+    reading("disk.*.write_merges_per_s", PerSecond, "merged writes", "writes of this disk that were merged with others before").topic(Topic::Instance),
+    reading("disk.*.read_request_bytes", Bytes, "size of a read", "mean size of a read of this disk").topic(Topic::Instance),
+    reading("disk.*.write_request_bytes", Bytes, "size of a write", "mean size of a write of this disk").topic(Topic::Instance),
+    reading("disk.*.discards_per_s", PerSecond, "discards", "discards (trims) of this disk").topic(Topic::Instance),
+    reading("disk.*.flushes_per_s", PerSecond, "cache flushes", "cache flushes of this disk, as a sync makes them").topic(Topic::Instance),
+    reading("disk.*.busy_pct", Percent, "utilisation", "utilisation: share of time that this disk had work; one that does much at once can be at 100 and take more").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.queue", ReadingUnit::other("requests"), "requests under way", "requests under way on this disk, mean of the second").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.saturation", ReadingUnit::other("requests"), "requests while busy", "requests under way on this disk while it had work: above what it does at once, they wait").topic(Topic::Instance).worse(),
+    reading("disk.*.await_ms", Milliseconds, "time of a request", "mean time of a request of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.read_await_ms", Milliseconds, "time of a read", "mean time of a read of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.write_await_ms", Milliseconds, "time of a write", "mean time of a write of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of this disk").topic(Topic::Instance).worse().up(StallCause::Fsync),
 ];
 
 /// The same of the disk that holds the server's data.
-pub(super) const DATA_LEGEND: &[ReadingLegend] = &[
-    legend("data_disk.reads_per_s", "1/s", "reads of the data's disk, after merging"),
-    legend("data_disk.writes_per_s", "1/s", "writes of the data's disk, after merging"),
-    legend("data_disk.read_bytes_per_s", "bytes/s", "bytes read from the data's disk"),
-    legend("data_disk.write_bytes_per_s", "bytes/s", "bytes written to the data's disk"),
-    legend(
-        "data_disk.read_merges_per_s",
-        "1/s",
-        "reads of the data's disk that were merged with others before",
-    ),
-    legend(
-        "data_disk.write_merges_per_s",
-        "1/s",
-        "writes of the data's disk that were merged with others before",
-    ),
-    legend("data_disk.read_request_bytes", "bytes", "mean size of a read of the data's disk"),
-    legend("data_disk.write_request_bytes", "bytes", "mean size of a write of the data's disk"),
-    legend("data_disk.discards_per_s", "1/s", "discards (trims) of the data's disk"),
-    legend(
-        "data_disk.flushes_per_s",
-        "1/s",
-        "cache flushes of the data's disk, as a sync makes them",
-    ),
-    legend(
-        "data_disk.busy_pct",
-        "%",
-        "utilisation: share of time that the data's disk had work; one that does \
-         much at once can be at 100 and take more",
-    ),
-    legend(
-        "data_disk.queue",
-        "requests",
-        "requests under way on the data's disk, mean of the second",
-    ),
-    legend(
-        "data_disk.saturation",
-        "requests",
-        "requests under way on the data's disk while it had work: above what it does at once, \
-         they wait",
-    ),
-    legend(
-        "data_disk.await_ms",
-        "ms",
-        "mean time of a request of the data's disk, its wait in the queue included",
-    ),
-    legend(
-        "data_disk.read_await_ms",
-        "ms",
-        "mean time of a read of the data's disk, its wait in the queue included",
-    ),
-    legend(
-        "data_disk.write_await_ms",
-        "ms",
-        "mean time of a write of the data's disk, its wait in the queue included",
-    ),
-    legend("data_disk.flush_await_ms", "ms", "mean time of a cache flush of the data's disk"),
+#[rustfmt::skip]
+pub(super) const DATA_READINGS: &[Reading] = &[
+    reading("data_disk.reads_per_s", PerSecond, "reads", "reads of the data's disk, after merging"),
+    reading("data_disk.writes_per_s", PerSecond, "writes", "writes of the data's disk, after merging"),
+    reading("data_disk.read_bytes_per_s", BytesPerSecond, "bytes read", "bytes read from the data's disk"),
+    reading("data_disk.write_bytes_per_s", BytesPerSecond, "bytes written", "bytes written to the data's disk"),
+    reading("data_disk.read_merges_per_s", PerSecond, "merged reads", "reads of the data's disk that were merged with others before"),
+    reading("data_disk.write_merges_per_s", PerSecond, "merged writes", "writes of the data's disk that were merged with others before"),
+    reading("data_disk.read_request_bytes", Bytes, "size of a read", "mean size of a read of the data's disk"),
+    reading("data_disk.write_request_bytes", Bytes, "size of a write", "mean size of a write of the data's disk"),
+    reading("data_disk.discards_per_s", PerSecond, "discards", "discards (trims) of the data's disk"),
+    reading("data_disk.flushes_per_s", PerSecond, "cache flushes", "cache flushes of the data's disk, as a sync makes them"),
+    reading("data_disk.busy_pct", Percent, "utilisation", "utilisation: share of time that the data's disk had work; one that does much at once can be at 100 and take more").worse(),
+    reading("data_disk.queue", ReadingUnit::other("requests"), "requests under way", "requests under way on the data's disk, mean of the second").worse(),
+    reading("data_disk.saturation", ReadingUnit::other("requests"), "requests while busy", "requests under way on the data's disk while it had work: above what it does at once, they wait").worse().row(950),
+    reading("data_disk.await_ms", Milliseconds, "time of a request", "mean time of a request of the data's disk, its wait in the queue included").worse(),
+    reading("data_disk.read_await_ms", Milliseconds, "time of a read", "mean time of a read of the data's disk, its wait in the queue included").worse().row(920),
+    reading("data_disk.write_await_ms", Milliseconds, "time of a write", "mean time of a write of the data's disk, its wait in the queue included").worse().row(930),
+    reading("data_disk.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of the data's disk").worse().row(940),
 ];
 
 /// The counters of one device.
@@ -222,10 +158,9 @@ impl DiskProbe {
 }
 
 impl Probe for DiskProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        static BOTH: LazyLock<Vec<ReadingLegend>> =
-            LazyLock::new(|| [LEGEND, DATA_LEGEND].concat());
-        if self.data_disk.is_some() { &BOTH } else { LEGEND }
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        static BOTH: LazyLock<Vec<Reading>> = LazyLock::new(|| [READINGS, DATA_READINGS].concat());
+        if self.data_disk.is_some() { BOTH.as_slice().into() } else { READINGS.into() }
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
-use super::{Probe, ReadingLegend, Readings, legend};
+use super::{Probe, Readings};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("filesystem.used_bytes", "bytes", "bytes used on the filesystem of the server's data"),
-    legend("filesystem.free_bytes", "bytes", "bytes that can still be written there"),
-    legend("filesystem.used_pct", "%", "share of that filesystem that is used, as `df` tells it"),
-    legend("filesystem.free_inodes", "files", "files that can still be made there"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("filesystem.used_bytes", Bytes, "filesystem in use", "bytes used on the filesystem of the server's data").worse(),
+    reading("filesystem.free_bytes", Bytes, "free on the filesystem", "bytes that can still be written there").better(),
+    reading("filesystem.used_pct", Percent, "filesystem in use", "share of that filesystem that is used, as `df` tells it").worse().row(970),
+    reading("filesystem.free_inodes", ReadingUnit::other("files"), "free inodes", "files that can still be made there").better(),
 ];
 
 /// Asks for the filesystem of one folder.
@@ -25,8 +27,8 @@ impl FilesystemProbe {
 }
 
 impl Probe for FilesystemProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
@@ -57,7 +59,7 @@ mod tests {
         FilesystemProbe::new("/".into()).read(Nanoseconds::ZERO, &mut readings);
         let share = readings["filesystem.used_pct"];
         assert!((0.0..=100.0).contains(&share), "{readings:?}");
-        assert!(readings.keys().all(|name| LEGEND.iter().any(|legend| legend.is_for(name))));
+        assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
         let mut none = Readings::new();
         FilesystemProbe::new("/no/such/folder".into()).read(Nanoseconds::ZERO, &mut none);
         assert_eq!(none, Readings::new());

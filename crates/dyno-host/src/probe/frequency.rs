@@ -5,13 +5,15 @@
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, legend, numbers};
+use super::{Probe, Readings, numbers};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("cpu.frequency_mhz_mean", "MHz", "frequency of the CPUs, mean of all"),
-    legend("cpu.frequency_mhz_min", "MHz", "frequency of the slowest CPU"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("cpu.frequency_mhz_mean", ReadingUnit::other("MHz"), "CPU frequency", "frequency of the CPUs, mean of all").row(990),
+    reading("cpu.frequency_mhz_min", ReadingUnit::other("MHz"), "frequency of the slowest CPU", "frequency of the slowest CPU"),
 ];
 
 /// Reads the frequency of every CPU.
@@ -52,8 +54,8 @@ fn parse_cpuinfo(text: &str) -> Vec<f64> {
 }
 
 impl Probe for FrequencyProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, legend};
+use super::{Probe, Readings};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("load.avg1", "threads", "threads that ran or waited, damped mean of the last minute"),
-    legend("load.threads", "threads", "threads on the machine"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("load.avg1", ReadingUnit::other("threads"), "Load average of a minute", "threads that ran or waited, damped mean of the last minute").chart(Topic::Load, 2).row(320),
+    reading("load.threads", ReadingUnit::other("threads"), "threads", "threads on the machine"),
 ];
 
 /// Reads the mean of the last minute and the number of threads.
@@ -33,8 +35,8 @@ impl LoadProbe {
 }
 
 impl Probe for LoadProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {

@@ -3,20 +3,22 @@
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+use super::{Probe, Readings, growth, numbers, seconds_since};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("memory.available_bytes", "bytes", "memory that programs could still get without swap"),
-    legend("memory.free_bytes", "bytes", "memory that holds nothing"),
-    legend("memory.cached_bytes", "bytes", "pages of files in memory, shared memory included"),
-    legend("memory.dirty_bytes", "bytes", "changed pages of files, to be written to disk"),
-    legend("memory.writeback_bytes", "bytes", "changed pages being written to disk now"),
-    legend("memory.swap_used_bytes", "bytes", "memory moved out to swap"),
-    legend("memory.swap_in_bytes_per_s", "bytes/s", "memory moved in from swap"),
-    legend("memory.swap_out_bytes_per_s", "bytes/s", "memory moved out to swap"),
-    legend("memory.major_faults_per_s", "1/s", "page faults that had to wait for a disk"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("memory.available_bytes", Bytes, "Memory available", "memory that programs could still get without swap").chart(Topic::Memory, 2).better().row(1000),
+    reading("memory.free_bytes", Bytes, "free memory", "memory that holds nothing"),
+    reading("memory.cached_bytes", Bytes, "Pages of files in memory", "pages of files in memory, shared memory included").chart_if_moving(Topic::Memory, 3),
+    reading("memory.dirty_bytes", Bytes, "Changed pages to be written", "changed pages of files, to be written to disk").chart_if_moving(Topic::Memory, 4).row(1010),
+    reading("memory.writeback_bytes", Bytes, "pages being written", "changed pages being written to disk now").up(StallCause::Writing),
+    reading("memory.swap_used_bytes", Bytes, "Swap in use", "memory moved out to swap").chart_if_moving(Topic::Memory, 5).worse(),
+    reading("memory.swap_in_bytes_per_s", BytesPerSecond, "swap in", "memory moved in from swap").worse().up(StallCause::Memory),
+    reading("memory.swap_out_bytes_per_s", BytesPerSecond, "swap out", "memory moved out to swap").worse().up(StallCause::Memory),
+    reading("memory.major_faults_per_s", PerSecond, "Page faults that waited for a disk", "page faults that had to wait for a disk").chart_if_moving(Topic::Memory, 6).worse().up(StallCause::Memory),
 ];
 
 /// One line of `/proc/meminfo`, in bytes.
@@ -66,8 +68,8 @@ impl MemoryProbe {
 }
 
 impl Probe for MemoryProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

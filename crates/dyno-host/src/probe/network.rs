@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::Source;
-use super::{Probe, ReadingLegend, Readings, growth, legend, numbers, seconds_since};
+use super::{Probe, Readings, growth, numbers, seconds_since};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("network.*.received_bytes_per_s", "bytes/s", "bytes received on this interface"),
-    legend("network.*.sent_bytes_per_s", "bytes/s", "bytes sent on this interface"),
-    legend("network.*.received_packets_per_s", "1/s", "packets received on this interface"),
-    legend("network.*.sent_packets_per_s", "1/s", "packets sent on this interface"),
-    legend("network.*.drops_per_s", "1/s", "packets lost on this interface, errors included"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("network.*.received_bytes_per_s", BytesPerSecond, "bytes received", "bytes received on this interface").topic(Topic::Instance),
+    reading("network.*.sent_bytes_per_s", BytesPerSecond, "bytes sent", "bytes sent on this interface").topic(Topic::Instance),
+    reading("network.*.received_packets_per_s", PerSecond, "packets received", "packets received on this interface").topic(Topic::Instance),
+    reading("network.*.sent_packets_per_s", PerSecond, "packets sent", "packets sent on this interface").topic(Topic::Instance),
+    reading("network.*.drops_per_s", PerSecond, "lost packets", "packets lost on this interface, errors included").topic(Topic::Instance).worse(),
 ];
 
 /// Readings in the order of the counters.
@@ -60,8 +62,8 @@ impl NetworkProbe {
 }
 
 impl Probe for NetworkProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

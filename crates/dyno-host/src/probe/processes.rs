@@ -12,90 +12,55 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 
 use super::source::text_once;
-use super::{Probe, ReadingLegend, Readings, legend, numbers, seconds_since};
+use super::{Probe, Readings, numbers, seconds_since};
 use crate::process_table::{ProcessStat, list_pids, list_processes, with_descendants};
 pub use listing::{ListedThread, ThreadListing};
 pub(super) use threads::ThreadKinds;
 pub use threads::{ThreadGroup, ThreadGroups};
 use threads::{Threads, adder};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    legend("*.cpu_s_per_s", "CPU s/s", "CPU time of these processes, in programs and the kernel"),
-    legend(
-        "*.cpu_user_s_per_s",
-        "CPU s/s",
-        "the part of it in programs; without children that ended within the second",
-    ),
-    legend(
-        "*.cpu_system_s_per_s",
-        "CPU s/s",
-        "the part of it in the kernel; without children that ended within the second",
-    ),
-    legend("*.rss_bytes", "bytes", "resident memory; pages that processes share count in each"),
-    legend("*.anon_bytes", "bytes", "resident memory that belongs to no file and is not shared"),
-    legend("*.shared_bytes", "bytes", "resident shared memory of the process that maps the most"),
-    legend("*.processes", "processes", "number of these processes"),
-    legend(
-        "*.stopped",
-        "processes",
-        "number of them that a signal or a debugger has stopped: they do not run at all",
-    ),
-    legend("*.threads", "threads", "number of their threads"),
-    legend(
-        "*.voluntary_switches_per_s",
-        "1/s",
-        "times that a thread gave up its CPU to wait; without threads that ended since",
-    ),
-    legend(
-        "*.involuntary_switches_per_s",
-        "1/s",
-        "times that a thread was taken off its CPU; without threads that ended since",
-    ),
-    legend(
-        "*.runqueue_wait_s_per_s",
-        "s/s",
-        "time that threads were ready but waited for a CPU, of all threads",
-    ),
-    legend("*.minor_faults_per_s", "1/s", "page faults that memory served"),
-    legend("*.major_faults_per_s", "1/s", "page faults that a disk had to serve"),
-    legend("*.disk_read_bytes_per_s", "bytes/s", "bytes that disks read for these processes"),
-    legend("*.disk_write_bytes_per_s", "bytes/s", "bytes that these processes gave to disks"),
-    legend(
-        "*.read_calls_per_s",
-        "1/s",
-        "system calls that read, from files, caches, pipes; not from sockets by recv",
-    ),
-    legend(
-        "*.write_calls_per_s",
-        "1/s",
-        "system calls that write, to files, caches, pipes; not to sockets by send",
-    ),
-    legend("*.read_call_bytes_per_s", "bytes/s", "bytes that these system calls read"),
-    legend("*.write_call_bytes_per_s", "bytes/s", "bytes that these system calls wrote"),
-    legend(
-        "*.foreground.cpu_s_per_s",
-        "CPU s/s",
-        "CPU time of threads that work for clients, where their names or the server tell",
-    ),
-    legend(
-        "*.background.cpu_s_per_s",
-        "CPU s/s",
-        "CPU time of threads that work for no client, where their names or the server tell",
-    ),
-    legend(
-        "*.unnamed.cpu_s_per_s",
-        "CPU s/s",
-        "CPU time of threads of which neither their names nor the server tell",
-    ),
-    legend(
-        "*.thread.probe.cpu_s_per_s",
-        "CPU s/s",
-        "CPU time of threads that answer Dyno's own probes: what watching costs the server; neither \
-         foreground nor background",
-    ),
-    legend("*.thread.*.cpu_s_per_s", "CPU s/s", "CPU time of the threads of this kind"),
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("*.cpu_s_per_s", Cpus, "CPU", "CPU time of these processes, in programs and the kernel"),
+    reading("*.cpu_user_s_per_s", Cpus, "CPU in programs", "the part of it in programs; without children that ended within the second"),
+    reading("*.cpu_system_s_per_s", Cpus, "CPU in the kernel", "the part of it in the kernel; without children that ended within the second"),
+    reading("*.rss_bytes", Bytes, "resident memory", "resident memory; pages that processes share count in each"),
+    reading("*.anon_bytes", Bytes, "private memory", "resident memory that belongs to no file and is not shared"),
+    reading("*.shared_bytes", Bytes, "shared memory", "resident shared memory of the process that maps the most"),
+    reading("*.processes", ReadingUnit::other("processes"), "processes", "number of these processes"),
+    reading("*.stopped", ReadingUnit::other("processes"), "stopped processes", "number of them that a signal or a debugger has stopped: they do not run at all").worse(),
+    reading("*.threads", ReadingUnit::other("threads"), "threads", "number of their threads"),
+    reading("*.voluntary_switches_per_s", PerSecond, "voluntary context switches", "times that a thread gave up its CPU to wait; without threads that ended since"),
+    reading("*.involuntary_switches_per_s", PerSecond, "involuntary context switches", "times that a thread was taken off its CPU; without threads that ended since"),
+    reading("*.runqueue_wait_s_per_s", Waiters, "waiting for a CPU", "time that threads were ready but waited for a CPU, of all threads").worse(),
+    reading("*.minor_faults_per_s", PerSecond, "minor page faults", "page faults that memory served"),
+    reading("*.major_faults_per_s", PerSecond, "major page faults", "page faults that a disk had to serve").worse(),
+    reading("*.disk_read_bytes_per_s", BytesPerSecond, "read from disks", "bytes that disks read for these processes"),
+    reading("*.disk_write_bytes_per_s", BytesPerSecond, "written to disks", "bytes that these processes gave to disks"),
+    reading("*.read_calls_per_s", PerSecond, "read calls", "system calls that read, from files, caches, pipes; not from sockets by recv"),
+    reading("*.write_calls_per_s", PerSecond, "write calls", "system calls that write, to files, caches, pipes; not to sockets by send"),
+    reading("*.read_call_bytes_per_s", BytesPerSecond, "read by system calls", "bytes that these system calls read"),
+    reading("*.write_call_bytes_per_s", BytesPerSecond, "written by system calls", "bytes that these system calls wrote"),
+    reading("*.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of threads that work for clients, where their names or the server tell"),
+    reading("*.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of threads that work for no client, where their names or the server tell"),
+    reading("*.unnamed.cpu_s_per_s", Cpus, "CPU of unknown threads", "CPU time of threads of which neither their names nor the server tell"),
+    reading("*.thread.probe.cpu_s_per_s", Cpus, "CPU for Dyno's probes", "CPU time of threads that answer Dyno's own probes: what watching costs the server; neither foreground nor background"),
+    reading("*.thread.*.cpu_s_per_s", Cpus, "CPU of these threads", "CPU time of the threads of this kind"),
+    reading("server.cpu_s_per_s", Cpus, "server", "CPU time of the server's processes, in programs and the kernel").chart(Topic::CpuGroup, 1).moves(StallCause::NotRunning, Way::DownTo(70)).row(210).instance_of("*.cpu_s_per_s"),
+    reading("generator.cpu_s_per_s", Cpus, "load generator", "CPU time of Dyno's process, in programs and the kernel").chart(Topic::CpuGroup, 2).row(1040).instance_of("*.cpu_s_per_s"),
+    reading("server.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of the server's threads that work for clients, where their names or the server tell").moves(StallCause::NotRunning, Way::DownTo(70)).row(220).instance_of("*.foreground.cpu_s_per_s"),
+    reading("server.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of the server's threads that work for no client, where their names or the server tell").row(230).instance_of("*.background.cpu_s_per_s"),
+    reading("server.thread.probe.cpu_s_per_s", Cpus, "CPU for Dyno's probes", "CPU time of the server's threads that answer Dyno's own probes: what watching costs it; neither foreground nor background").row(240).instance_of("*.thread.probe.cpu_s_per_s"),
+    reading("server.stopped", ReadingUnit::other("processes"), "stopped processes of the server", "number of the server's processes that a signal or a debugger has stopped: they do not run at all").worse().up(StallCause::NotRunning).instance_of("*.stopped"),
+    reading("server.rss_bytes", Bytes, "Resident memory of the server", "resident memory of the server; pages that its processes share count in each").chart(Topic::Memory, 1).row(810).words("RSS").instance_of("*.rss_bytes"),
+    reading("server.voluntary_switches_per_s", PerSecond, "voluntary context switches", "times that a thread of the server gave up its CPU to wait; without threads that ended since").row(820).instance_of("*.voluntary_switches_per_s"),
+    reading("server.involuntary_switches_per_s", PerSecond, "involuntary context switches", "times that a thread of the server was taken off its CPU; without threads that ended since").row(830).instance_of("*.involuntary_switches_per_s"),
+    reading("server.runqueue_wait_s_per_s", Waiters, "threads of the server waiting for a CPU", "time that threads of the server were ready but waited for a CPU, of all threads").worse().up(StallCause::WaitingForCpu).row(840).instance_of("*.runqueue_wait_s_per_s"),
+    reading("server.disk_read_bytes_per_s", BytesPerSecond, "Bytes read for the server", "bytes that disks read for the server").chart_if_moving(Topic::Disk, 3).up(StallCause::Reading).row(850).instance_of("*.disk_read_bytes_per_s"),
+    reading("server.disk_write_bytes_per_s", BytesPerSecond, "Bytes written by the server", "bytes that the server gave to disks").chart_if_moving(Topic::Disk, 4).up(StallCause::Writing).row(860).instance_of("*.disk_write_bytes_per_s"),
 ];
 
 /// Processes that are watched together.
@@ -246,8 +211,8 @@ impl ProcessesProbe {
 }
 
 impl Probe for ProcessesProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -6,15 +6,15 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use super::{Probe, ReadingLegend, Readings, legend};
+use super::{Probe, Readings};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[legend(
-    "responsiveness.process_ms",
-    "ms",
-    "time that an unrelated process that does nothing (/bin/true) took from its start to its end",
-)];
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("responsiveness.process_ms", Milliseconds, "An unrelated small process took", "time that an unrelated process that does nothing (/bin/true) took from its start to its end").chart(Topic::Load, 4).worse().up(StallCause::WaitingForCpu).row(330).words("small process"),
+];
 
 /// The program that does nothing.
 const PROGRAM: &str = "/bin/true";
@@ -34,8 +34,8 @@ impl ResponsivenessProbe {
 }
 
 impl Probe for ResponsivenessProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {

@@ -72,7 +72,7 @@ mod tests {
 
     use dyno_units::{ManualClock, Nanoseconds};
 
-    use super::super::{FileKind, Readings, reading_legend};
+    use super::super::{FileKind, Readings};
     use super::*;
 
     #[test]
@@ -84,23 +84,25 @@ mod tests {
         let mut sampler = Sampler::of(&spec);
         sampler.read(Nanoseconds::from_secs(1));
         let mut readings = sampler.read(Nanoseconds::from_secs(2));
+        let mut known = sampler.registered();
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         for mut probe in spec.slow_probes(&clock) {
             let mut found = Readings::new();
             probe.read(Nanoseconds::from_secs(2), &mut found);
-            let has_legend = |name: &String| probe.legend().iter().any(|one| one.is_for(name));
-            assert!(found.keys().all(has_legend), "{found:?}");
+            let is_registered =
+                |name: &String| probe.registered().iter().any(|one| one.is_for(name));
+            assert!(found.keys().all(is_registered), "{found:?}");
+            known.extend(probe.registered().into_owned());
             readings.extend(found);
         }
         for name in ["filesystem.free_bytes", "data.files", "responsiveness.process_ms"] {
             assert!(readings.contains_key(name), "{name} is missing");
         }
-        let known = sampler.legend();
-        let is_known = |name: &&String| {
-            reading_legend(name).is_some() || known.iter().any(|legend| legend.is_for(name))
-        };
+        let all = crate::host_readings();
+        let is_known =
+            |name: &String| all.find(name).is_some() && known.iter().any(|one| one.is_for(name));
         let unknown: Vec<&String> = readings.keys().filter(|name| !is_known(name)).collect();
-        assert!(unknown.iter().all(|name| !name.starts_with("cgroup")), "{unknown:?}");
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]

@@ -8,16 +8,18 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
+use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::{Probe, ReadingLegend, Readings, legend};
+use super::{Probe, Readings};
 
-/// What readings of a user's own probes mean, of every kind.
-pub const USER_LEGEND: &[ReadingLegend] = &[
-    legend("probe.*", "", "a reading of a probe that the study declares"),
-    legend("probe.*.failures", "reads", "times so far that this probe could not be read"),
+/// The readings of a user's own probes, of every kind.
+#[rustfmt::skip]
+pub const USER_READINGS: &[Reading] = &[
+    reading("probe.*", Number, "reading of a declared probe", "a reading of a probe that the study declares"),
+    reading("probe.*.failures", ReadingUnit::other("reads"), "failed reads", "times so far that this probe could not be read").worse(),
 ];
 
 /// More than a probe should ever print; what comes after is not read.
@@ -197,8 +199,8 @@ fn parse(probe: &str, text: &str) -> Readings {
 }
 
 impl Probe for CommandProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        USER_LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        USER_READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
-use dyno_host::{Probe, ReadingLegend, Readings, Sampler, thread_cpu};
+use dyno_host::{Probe, Readings, Sampler, thread_cpu};
+use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::Sample;
@@ -11,18 +12,11 @@ use super::Sample;
 /// The shortest time over which rates are worth reading.
 const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// What the readings mean that each source has of itself.
-pub(super) const LEGEND: &[ReadingLegend] = &[
-    ReadingLegend {
-        pattern: "probes.*.cpu_s_per_s",
-        unit: "CPU s/s",
-        meaning: "CPU time that this probe itself takes, in Dyno's process",
-    },
-    ReadingLegend {
-        pattern: "probes.*.read_ms",
-        unit: "ms",
-        meaning: "time that reading this probe took",
-    },
+/// The readings that each source has of itself.
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("probes.*.cpu_s_per_s", Cpus, "CPU of the probe", "CPU time that this probe itself takes, in Dyno's process").worse(),
+    reading("probes.*.read_ms", Milliseconds, "time of a read of the probe", "time that reading this probe took").worse(),
 ];
 
 /// What a source tells.

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dyno_host::{HostSpec, Probe, Readings};
+use dyno_units::reading::prelude::*;
 
 use super::*;
 
@@ -36,8 +37,8 @@ impl Clock for RealClock {
     fn sleep_until(&self, _until: Nanoseconds) {}
 }
 
-const LEGEND: &[ReadingLegend] =
-    &[ReadingLegend { pattern: "test.*", unit: "reads", meaning: "a reading of a test" }];
+const READINGS: &[Reading] =
+    &[reading("test.*", ReadingUnit::other("reads"), "test", "a reading of a test")];
 
 /// Counts its reads; waits in each until it may go on.
 struct Counting {
@@ -54,8 +55,8 @@ impl Counting {
 }
 
 impl Probe for Counting {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, _now: Nanoseconds, readings: &mut Readings) {
@@ -123,14 +124,14 @@ fn every_reading_has_a_meaning_and_every_source_tells_its_cost() {
     let mut series = Series::default();
     until(&observer, &mut series, "probes.twin-2.cpu_s_per_s", 1);
     until(&observer, &mut series, "cpu.busy_s_per_s", 1);
-    let legend = observer.legend().to_vec();
+    let registry = observer.registry().clone();
     observer.finish().samples.into_iter().for_each(|sample| series.push(sample));
     let names: Vec<&String> = series.names().collect();
     for expected in ["probes.host.cpu_s_per_s", "probes.twin.read_ms", "cpu.busy_s_per_s"] {
         assert!(names.iter().any(|name| *name == expected), "{expected} is not in {names:?}");
     }
-    let meant = meanings(&legend, series.names());
+    let meant = registry.meanings(series.names());
     let without: Vec<_> = names.iter().filter(|name| !meant.contains_key(**name)).collect();
     assert!(without.is_empty(), "{without:?} have no meaning");
-    assert_eq!(meant["probes.twin.read_ms"].unit, "ms");
+    assert_eq!(meant["probes.twin.read_ms"].unit, Milliseconds);
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::{HostSpec, Probe, ReadingLegend, Sampler, ThreadListing};
-use dyno_units::{Clock, Nanoseconds};
+use dyno_host::{HostSpec, Probe, Sampler, ThreadListing};
+use dyno_units::{Clock, Nanoseconds, Registry};
 
-use super::source::{LEGEND, Reader};
+use super::source::{READINGS, Reader};
 
 /// Probes that have not begun.
 pub struct Watched {
@@ -62,10 +62,12 @@ impl Watched {
         self.period
     }
 
-    /// What the readings of all its probes mean.
-    pub(super) fn legend(&self) -> Vec<ReadingLegend> {
-        let own = self.probes.iter().flat_map(|probe| probe.legend());
-        self.sampler.legend().iter().chain(own).chain(LEGEND).copied().collect()
+    /// The readings that its probes may give.
+    pub(super) fn registry(&self) -> Registry {
+        let mut all = Registry::new(self.sampler.registered());
+        self.probes.iter().for_each(|probe| all.extend(probe.registered().iter()));
+        all.extend(READINGS);
+        all
     }
 
     /// The sources with their names, no name twice.

@@ -12,7 +12,7 @@ use super::{Progress, Stage, TrialError};
 use crate::deploy::Site;
 use crate::drive::{keep_samples, watched};
 use crate::live::readings_told;
-use crate::observe::{Observed, Observer, Series, meanings, six_digits};
+use crate::observe::{Observed, Observer, Series, six_digits};
 
 /// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
@@ -55,7 +55,7 @@ impl Stage<'_, '_> {
             taken.samples.extend(samples);
             taken.notes.extend(notes);
         });
-        let legend = observer.legend().to_vec();
+        let registry = observer.registry().clone();
         let Observed { samples, notes, cost } = observer.finish();
         taken.samples.extend(samples);
         taken.notes.extend(notes);
@@ -67,7 +67,7 @@ impl Stage<'_, '_> {
             return Err(TrialError::new(format!("it did not survive the run-off: {why}")));
         }
         let series = self.keep_run_off(observed, progress)?;
-        progress.meanings.extend(meanings(&legend, series.names()));
+        progress.meanings.extend(registry.meanings(series.names()));
         let run_off = seen.into_record(limit, began, &series);
         let ended = ended(&run_off);
         progress.run_off = Some(run_off);

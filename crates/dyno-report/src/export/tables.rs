@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_analysis::{Comparison, Estimate, Findings};
 use dyno_record::{IntervalColumns, KindSummary, Run, StepSummary, TrialOutcome, TrialSummary};
-use dyno_units::ReadingUnit;
 use serde::Serialize;
 
 use super::{Column, Table, Values};
 use crate::html::Distribution;
+use crate::html::readings::meanings;
 use crate::places::Places;
 use crate::times::Times;
 
@@ -344,11 +344,8 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         .flat_map(|trial| &trial.steps)
         .flat_map(|step| step.readings.keys().map(String::as_str))
         .collect();
-    let legends: BTreeMap<&str, &str> = trials()
-        .flat_map(|trial| trial.meanings.iter().map(|(n, m)| (n.as_str(), m.unit.as_str())))
-        .collect();
-    let unit = |name: &str| ReadingUnit::of(name, legends.get(name).copied().unwrap_or_default());
-    let units: Vec<ReadingUnit> = names.iter().map(|name| unit(name)).collect();
+    let meanings = meanings(runs);
+    let unit = |name: &str| meanings.get(name).map_or("", |reading| reading.unit.symbol());
     let mut columns = vec![
         ("run", "", TEXT),
         ("trial", "", WHOLE),
@@ -358,7 +355,7 @@ pub(super) fn seconds(findings: &Findings, runs: &[Run]) -> Table {
         ("second", "s", NUMBER),
     ];
     columns.extend(SECONDS.iter().map(|(name, unit, _)| (*name, *unit, NUMBER)));
-    columns.extend(names.iter().zip(&units).map(|(name, unit)| (*name, unit.symbol(), NUMBER)));
+    columns.extend(names.iter().map(|name| (*name, unit(name), NUMBER)));
     let mut table = Builder::new("seconds", &columns);
     each_step(findings, runs, &mut |place, trial, step| {
         for (i, start) in step.intervals.start_s.iter().enumerate() {

@@ -1,13 +1,15 @@
 //! What the server and the machine did, second by second: the machine as charts, all other readings
 //! as a table with search, each of which a script draws when it is asked for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use dyno_record::{Meaning, Run};
+use dyno_record::Run;
+use dyno_units::Reading;
+use dyno_units::reading::Topic;
 
 use super::panel::{Panel, Quantity, Source, TrialStep, small};
 use super::parts;
-use super::readings::{Reading, Topic, classify, group, unit_of};
+use super::readings::{Meanings, group, meanings, unit_of};
 use crate::chart::lines::path_of;
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
@@ -46,23 +48,20 @@ pub(crate) fn section(
         "Server and machine",
         "What the probes read, on the same time axis as the load.",
     );
-    let mut meanings: BTreeMap<&str, &Meaning> = BTreeMap::new();
-    for trial in runs.iter().flat_map(|run| &run.trials) {
-        meanings.extend(trial.meanings.iter().map(|(name, meaning)| (name.as_str(), meaning)));
-    }
+    let meanings = meanings(runs);
     let drawn: Vec<usize> = (0..steps.len())
         .filter(|s| steps[*s].iter().any(|trial| !trial.readings.is_empty()))
         .collect();
     if drawn.is_empty() {
         out.classed("p", "absent", "No trial has readings.");
     }
-    let n_series: usize = drawn.iter().map(|s| others(&steps[*s]).len()).sum();
+    let n_series: usize = drawn.iter().map(|s| others(&steps[*s], &meanings).len()).sum();
     let n_series = n_series * view.findings.variants.len();
     let most = (SERIES_BYTES / n_series.max(1) / 7).clamp(POINTS.0, POINTS.1);
     for step in drawn {
         parts::open_panel(out, view, step);
         let panel = Panel { view, step, trials: &steps[step], points };
-        machine(out, &panel);
+        machine(out, &panel, &meanings);
         table(out, &panel, &meanings, most);
         out.raw("</div>");
     }
@@ -70,22 +69,22 @@ pub(crate) fn section(
 }
 
 /// The readings of a step without a chart of their own.
-fn others<'a>(trials: &[TrialStep<'a>]) -> BTreeSet<&'a str> {
-    let names = trials.iter().flat_map(|t| t.readings.keys());
-    names.map(String::as_str).filter(|name| classify(name).topic == Topic::Other).collect()
+fn others<'a>(trials: &[TrialStep<'a>], meanings: &Meanings<'_>) -> BTreeSet<&'a str> {
+    let names = trials.iter().flat_map(|t| t.readings.keys()).map(String::as_str);
+    names.filter(|name| meanings.get(name).is_none_or(|one| one.chart.is_none())).collect()
 }
 
 /// The charts of the machine.
-fn machine(out: &mut Markup, panel: &Panel<'_>) {
+fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
     let names: BTreeSet<&String> = panel.trials.iter().flat_map(|t| t.readings.keys()).collect();
-    let mut shown: Vec<(String, Reading)> = names
+    let mut shown: Vec<(&str, &Reading)> = names
         .into_iter()
-        .map(|name| (name.clone(), classify(name)))
-        .filter(|(name, r)| r.topic != Topic::Other && (r.is_kept || !panel.is_constant(name)))
+        .filter_map(|name| Some((name.as_str(), *meanings.get(name.as_str())?)))
+        .filter(|(name, r)| r.chart.is_some_and(|c| c.always || !panel.is_constant(name)))
         .collect();
-    shown.sort_by(|a, b| (a.1.topic, a.1.rank, &a.0).cmp(&(b.1.topic, b.1.rank, &b.0)));
-    let of = |topic: Topic| -> Vec<&(String, Reading)> {
-        shown.iter().filter(|(_, r)| r.topic == topic).collect()
+    shown.sort_by_key(|(name, reading)| (reading.chart.map(|chart| chart.place), *name));
+    let of = |topic: Topic| -> Vec<(&str, &Reading)> {
+        shown.iter().filter(|(_, r)| r.topic == topic).copied().collect()
     };
     let note = "CPU seconds per second";
     if panel.view.findings.variants.len() <= SIDE_BY_SIDE_MOST {
@@ -104,17 +103,18 @@ fn machine(out: &mut Markup, panel: &Panel<'_>) {
 }
 
 /// A heading and a chart for each reading.
-fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[&(String, Reading)]) {
+fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &Reading)]) {
     if readings.is_empty() {
         return;
     }
     out.element("h4", title).raw("<div class=\"charts small\">");
     for (name, reading) in readings {
         let quantity = Quantity {
-            title: reading.title.clone(),
-            note: name.clone(),
-            unit: reading.unit.clone(),
-            source: Source::Reading(name.clone()),
+            title: reading.title.to_string(),
+            note: (*name).to_owned(),
+            unit: unit_of(&reading.unit),
+            source: Source::Reading((*name).to_owned()),
+            is_marked: false,
         };
         panel.overlay(out, &quantity, small());
     }
@@ -122,13 +122,8 @@ fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[&(String,
 }
 
 /// All other readings, in groups.
-fn table(
-    out: &mut Markup,
-    panel: &Panel<'_>,
-    meanings: &BTreeMap<&str, &Meaning>,
-    n_points: usize,
-) {
-    let names = others(panel.trials);
+fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points: usize) {
+    let names = others(panel.trials, meanings);
     let (constant, moving): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| panel.is_constant(name));
     if moving.is_empty() && constant.is_empty() {
@@ -149,13 +144,13 @@ fn table(
             .raw("</th>");
     }
     out.raw("</tr></thead>");
-    let unit = |name: &str| unit_of(name, meanings.get(name).map_or("", |m| m.unit.as_str()));
-    for group_of in moving.chunk_by(|a, b| group(a) == group(b)) {
+    let unit = |name: &str| meanings.get(name).map_or(Unit::Count, |one| unit_of(&one.unit));
+    for group_of in moving.chunk_by(|a, b| group(meanings, a) == group(meanings, b)) {
         let span = variants.len() + 1;
         out.raw(format_args!(
             "<tbody><tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{span}\">"
         ));
-        out.text(group(group_of[0])).raw("</th></tr>");
+        out.text(group(meanings, group_of[0])).raw("</th></tr>");
         for name in group_of {
             let of =
                 |v: &usize| Some((*v, panel.median(*v, &Source::Reading((*name).to_owned()))?));
@@ -184,10 +179,10 @@ fn write_row(
     out: &mut Markup,
     row: &Row<'_>,
     panel: &Panel<'_>,
-    (meaning, n_points): (Option<&Meaning>, usize),
+    (meaning, n_points): (Option<&Reading>, usize),
 ) {
     let name = escape(row.name);
-    let text = meaning.map_or("", |m| m.text.as_str());
+    let text = meaning.map_or("", |m| m.text.as_ref());
     out.raw(format_args!("<tr data-reading=\"{name}\"><th scope=\"row\">{name}"));
     out.element("small", text);
     series(out, row, panel, n_points);

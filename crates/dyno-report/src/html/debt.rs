@@ -3,10 +3,12 @@
 use dyno_analysis::Estimate;
 use dyno_analysis::debt::{DebtFacts, DebtTrend};
 use dyno_record::{Run, RunOff, TrialOutcome};
+use dyno_units::Reading;
+use dyno_units::reading::Topic;
 
 use super::panel::{Panel, Quantity, Source, TrialStep, small, with_unit};
 use super::parts;
-use super::readings::unit_of;
+use super::readings::{Meanings, meanings, unit_of, unit_of_code};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
@@ -14,9 +16,6 @@ use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::places::Places;
 use crate::view::View;
-
-/// How readings of debt begin.
-const PREFIX: &str = "debt.";
 
 /// Most points of a line of the run-off.
 const POINTS: usize = 300;
@@ -52,7 +51,7 @@ pub(crate) fn section(
         charts(out, &Panel { view, step, trials, points }, &own);
         out.raw("</div>");
     }
-    run_off(out, view, &run_offs);
+    run_off(out, view, &run_offs, &meanings(runs));
     out.raw("</section>");
 }
 
@@ -66,9 +65,9 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
     ordered.sort_by(|a, b| (&a.reading, a.variant).cmp(&(&b.reading, b.variant)));
     let mut before = "";
     for debt in ordered {
-        let unit = unit_of(&debt.reading, &debt.unit);
+        let unit = unit_of_code(&debt.unit);
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", debt.variant));
-        out.element("code", debt.reading.trim_start_matches(PREFIX));
+        out.element("code", debt.reading.trim_start_matches("debt."));
         if before != debt.reading {
             out.element("small", &debt.meaning);
         }
@@ -126,10 +125,11 @@ fn charts(out: &mut Markup, panel: &Panel<'_>, facts: &[&DebtFacts]) {
     out.raw("<div class=\"charts small\">");
     for debt in names {
         let quantity = Quantity {
-            title: debt.reading.trim_start_matches(PREFIX).replace('_', " "),
+            title: debt.title.clone(),
             note: debt.meaning.clone(),
-            unit: unit_of(&debt.reading, &debt.unit),
+            unit: unit_of_code(&debt.unit),
             source: Source::Reading(debt.reading.clone()),
+            is_marked: false,
         };
         panel.overlay(out, &quantity, small());
     }
@@ -151,7 +151,12 @@ fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
 }
 
 /// After the load: when the debt was paid, and the curve of each reading of it.
-fn run_off(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)]) {
+fn run_off(
+    out: &mut Markup,
+    view: &View<'_>,
+    run_offs: &[(usize, &RunOff)],
+    meanings: &Meanings<'_>,
+) {
     let known = view.findings.run_off.iter().filter(|r| r.variant < view.findings.variants.len());
     let told: Vec<_> = known.collect();
     if told.is_empty() && run_offs.is_empty() {
@@ -173,15 +178,22 @@ fn run_off(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)]) {
         out.raw("</tbody></table></div>");
     }
     let mut names: Vec<&String> = run_offs.iter().flat_map(|(_, r)| r.readings.keys()).collect();
-    names.retain(|name| name.starts_with(PREFIX));
     names.sort_unstable();
     names.dedup();
     out.raw("<div class=\"charts small\">");
-    names.into_iter().for_each(|name| curve(out, view, run_offs, name));
+    for name in names {
+        let debt = meanings.get(name.as_str()).filter(|one| one.topic == Topic::Debt);
+        debt.into_iter().for_each(|one| curve(out, view, run_offs, (name, one)));
+    }
     out.raw("</div>");
 }
 
-fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name: &str) {
+fn curve(
+    out: &mut Markup,
+    view: &View<'_>,
+    run_offs: &[(usize, &RunOff)],
+    (name, reading): (&str, &Reading),
+) {
     let mut series = Vec::new();
     let (mut most, mut least, mut to) = (0.0_f64, 0.0_f64, 1.0_f64);
     let mut before = None;
@@ -201,13 +213,11 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
             shape: Shape::Line(points),
         });
     }
-    let short = name.trim_start_matches(PREFIX).replace('_', " ");
-    let told = view.findings.debt.iter().find(|debt| debt.reading == name);
-    let unit = unit_of(name, told.map_or("", |debt| debt.unit.as_str()));
+    let unit = unit_of(&reading.unit);
     let note = with_unit("seconds since the load ended; a line for each trial", &unit);
     let legend = view.legend(small().width);
     let chart = LinesChart {
-        label: format!("{short} after the load"),
+        label: format!("{} after the load", reading.title),
         row: "runoff".to_owned(),
         across: Across::Seconds { from: 0.0, to },
         unit,
@@ -221,5 +231,5 @@ fn curve(out: &mut Markup, view: &View<'_>, run_offs: &[(usize, &RunOff)], name:
         legend,
         max_points: POINTS,
     };
-    parts::figure(out, "", &short, &note, &chart.svg());
+    parts::figure(out, "", &reading.title, &note, &chart.svg());
 }

@@ -60,12 +60,11 @@ pub(crate) fn charts(out: &mut Markup, panel: &Panel<'_>, times: &Times) {
         } else {
             format!("{}: throughput", group.title)
         };
-        let quantity = |title: String,
-                        note: &str,
-                        unit: Unit,
-                        points: &HashMap<Key, Vec<Point>>| {
-            Quantity { title, note: note.to_owned(), unit, source: Source::Points(points.clone()) }
-        };
+        let quantity =
+            |title: String, note: &str, unit: Unit, points: &HashMap<Key, Vec<Point>>| {
+                let source = Source::Points(points.clone());
+                Quantity { title, note: note.to_owned(), unit, source, is_marked: false }
+            };
         panel.overlay(out, &quantity(rate, group.note, Unit::PerSecond, &seconds.rates), large());
         let title = format!("Longest {}", group.one);
         let note = "longest response time of each second, from due to done";

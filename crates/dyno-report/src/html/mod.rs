@@ -21,7 +21,7 @@ mod panel;
 mod parts;
 mod picture;
 mod price;
-mod readings;
+pub(crate) mod readings;
 mod scaling;
 mod searches;
 mod seconds;

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::{IntervalColumns, Run, StepSummary, TrialOutcome};
+use dyno_units::Reading;
 
 use super::parts;
-use super::readings::{Reading, Topic, classify};
+use super::readings::unit_of;
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
 use crate::chart::reduce::{Point, Together, together};
@@ -46,6 +47,8 @@ pub(crate) struct TrialStep<'a> {
     pub(crate) intervals: &'a IntervalColumns,
     /// What the probes read.
     pub(crate) readings: &'a BTreeMap<String, Vec<Option<f64>>>,
+    /// What they are.
+    pub(crate) meanings: &'a BTreeMap<String, Reading>,
     /// All that was measured.
     pub(crate) summary: &'a StepSummary,
     /// Its run, its trial's number, and its step in the run.
@@ -81,16 +84,8 @@ pub(crate) struct Quantity {
     pub(crate) unit: Unit,
     /// Where its values are.
     pub(crate) source: Source,
-}
-
-impl Quantity {
-    /// Whether stalls and changes of level are marked: where clients saw them.
-    fn is_marked(&self) -> bool {
-        matches!(
-            self.title.as_str(),
-            "Throughput" | "p95 response time" | "p99 response time" | "Longest response time"
-        )
-    }
+    /// Whether stalls and changes of level are marked: where all clients saw them.
+    pub(crate) is_marked: bool,
 }
 
 /// Where its values are.
@@ -129,6 +124,7 @@ pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<
                     variant,
                     intervals,
                     readings,
+                    meanings: &trial.meanings,
                     summary: step,
                     key: (i, trial.number, step.step),
                     is_whole: whole_seconds(step),
@@ -158,11 +154,12 @@ fn n_paths(trials: &[TrialStep<'_>], n_variants: usize) -> usize {
         // A median, and an area of two lines.
         3 * n_variants
     };
-    let names = trials.iter().map(|t| t.readings.keys());
-    let readings = names.max_by_key(|names| names.len()).into_iter().flatten();
-    let known = readings.filter(|name| classify(name).topic != Topic::Other).count();
+    let n_charts = |t: &TrialStep<'_>| {
+        let has_chart = |name: &&String| t.meanings.get(*name).is_some_and(|r| r.chart.is_some());
+        t.readings.keys().filter(has_chart).count()
+    };
     const COLUMNS: usize = 7;
-    lines * (known + COLUMNS)
+    lines * (trials.iter().map(n_charts).max().unwrap_or(0) + COLUMNS)
 }
 
 /// The charts of one step.
@@ -253,7 +250,7 @@ impl Panel<'_> {
             &quantity.title,
             quantity.unit.clone(),
             lines,
-            (self.view.legend(frame.width), frame, quantity.is_marked()),
+            (self.view.legend(frame.width), frame, quantity.is_marked),
         ) {
             let mut note = with_unit(&quantity.note, &quantity.unit);
             if svg.contains(" data-log") {
@@ -269,7 +266,7 @@ impl Panel<'_> {
         out: &mut Markup,
         title: &str,
         note: &str,
-        readings: &[&(String, Reading)],
+        readings: &[(&str, &Reading)],
     ) {
         let Some((_, first)) = readings.first() else { return };
         let mut charts = Vec::new();
@@ -278,7 +275,7 @@ impl Panel<'_> {
             let n = readings.len() * self.trials.iter().filter(|t| t.variant == variant).count();
             let mut lines = Lines::default();
             for (i, (name, reading)) in readings.iter().enumerate() {
-                let source = Source::Reading(name.clone());
+                let source = Source::Reading((*name).to_owned());
                 let class = format!("m{}", i % 8);
                 let name = &reading.title;
                 lines.extend(
@@ -295,7 +292,7 @@ impl Panel<'_> {
         }
         let entries = readings.iter().enumerate().map(|(i, (_, reading))| Entry {
             class: format!("m{}", i % 8),
-            name: reading.title.clone(),
+            name: reading.title.to_string(),
         });
         let legend = Legend::new(entries.collect(), small().width);
         out.element("h4", title);
@@ -309,7 +306,9 @@ impl Panel<'_> {
             let name = self.view.variant(variant);
             let label = format!("{title}, {name}");
             let place = (legend.clone(), small(), false);
-            let Some(svg) = self.chart(&label, first.unit.clone(), lines, place) else { continue };
+            let Some(svg) = self.chart(&label, unit_of(&first.unit), lines, place) else {
+                continue;
+            };
             out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));
             out.raw(parts::name(self.view, variant)).raw("</b></figcaption>");
             out.raw(svg).raw("</figure>");

@@ -158,6 +158,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         note: note.to_owned(),
         unit: if matches!(source, Source::Rate(_)) { Unit::PerSecond } else { Unit::Micros },
         source,
+        is_marked: true,
     };
     let is_watched = dyno_analysis::is_watched(panel.view.findings);
     out.raw("<div class=\"charts\">");
@@ -192,7 +193,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         if panel.is_zero(&quantity.source) {
             quiet.push(nothing);
         } else {
-            panel.overlay(out, &quantity, large());
+            panel.overlay(out, &Quantity { is_marked: false, ..quantity }, large());
         }
     }
     out.raw("</div>");
@@ -251,7 +252,7 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
 }
 
 fn moved(out: &mut Markup, moved: &Moved) {
-    let unit = super::readings::unit_of(&moved.reading, &moved.unit);
+    let unit = super::readings::unit_of_code(&moved.unit);
     let sign = match (moved.at_s.abs() < 0.05, moved.at_s < 0.0) {
         (true, _) => "",
         (false, true) => "−",

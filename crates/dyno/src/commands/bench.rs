@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use dyno_lab::RunOrder;
-use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary, read_run};
+use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary};
 use dyno_study::{
     Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search,
     Sought, Study, WorkloadChoice,
@@ -74,7 +74,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
             record.path().display()
         ));
     }
-    let run = read_run(record.path())?;
+    let run = crate::readings::read_run(record.path())?;
     let Some(trial) = run.trials.first() else { bail!("the trial left no summary") };
     if let TrialOutcome::Failed { message, server_log } = &trial.outcome {
         tell_log(server_log);

@@ -119,7 +119,7 @@ pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     }
     report::write_all(&folder, lab.clock.unix_millis())?;
-    let run = dyno_record::read_run(&folder)?;
+    let run = crate::readings::read_run(&folder)?;
     let analysis = Options { threshold: options.threshold, gate: true, ..Options::default() };
     let findings = analyse(&[run], &analysis);
     let gate = findings.gate.clone().context("there is nothing to be judged")?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse};
-use dyno_record::{LogEnd, Run, read_run, read_times};
+use dyno_record::{LogEnd, Run, read_times};
 use dyno_report::export;
 use dyno_report::times::Times;
 
@@ -221,7 +221,7 @@ fn joined_name(names: &[String]) -> String {
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     let runs: Vec<Run> = folders
         .iter()
-        .map(|folder| read_run(folder).context("cannot use the record"))
+        .map(|folder| crate::readings::read_run(folder).context("cannot use the record"))
         .collect::<anyhow::Result<_>>()?;
     if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
         anyhow::bail!(

@@ -91,7 +91,7 @@ fn takes_settings(lab: &Lab, plan: &Plan, study: &Study) -> bool {
 
 /// Whether what the study demands is met: not met is 1, not decided is 2.
 fn required(folder: &Path) -> anyhow::Result<End> {
-    let run = dyno_record::read_run(folder)?;
+    let run = crate::readings::read_run(folder)?;
     if run.manifest.requirements.is_empty() {
         return Ok(End::Good);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use dyno_lab::observe::{Observer, Sample, meanings};
+use dyno_lab::observe::{Observer, Sample};
 use dyno_record::{Event, EventKind};
 use dyno_units::{Clock, Nanoseconds};
 
@@ -64,8 +64,8 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
     let watched = target.watched(&clock).without(&off).with_period(options.every);
     let observer = Observer::start(watched, Arc::clone(&clock), origin)
         .context("the probes cannot be started")?;
-    let legend = observer.legend().to_vec();
-    let mut view = View::new(&target, &legend, options.every);
+    let registry = observer.registry().clone();
+    let mut view = View::new(&target, registry.clone(), options.every);
     let mut due = origin;
     let end = options.r#for.map(|length| origin + length);
     loop {
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
             recording.push(sample)?;
         }
         let names = recording.names();
-        let meant = meanings(&legend, names.iter());
+        let meant = registry.meanings(names.iter());
         terminal::out(&recording.finish(meant, observed.cost, clock.as_ref())?);
     }
     Ok(End::Good)

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::Nanoseconds;
+use dyno_units::reading::{Topic, known};
+use dyno_units::{Nanoseconds, Reading, ReadingUnit};
 
 use super::Curve;
 use super::wait::{SLOPE_S, way};
+use crate::readings::registry;
 
 /// Characters of a curve.
 const CURVE: usize = 40;
@@ -28,7 +30,7 @@ impl LoadView {
 
     /// Takes readings.
     pub(crate) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
-        values.get("debt.gauge").into_iter().for_each(|gauge| self.gauge.push(*gauge));
+        values.get(known::DEBT_GAUGE).into_iter().for_each(|gauge| self.gauge.push(*gauge));
         self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
     }
 
@@ -77,16 +79,32 @@ pub(crate) fn processes(
 
 /// What the engine has put off: the gauge across engines, its way, and its parts.
 fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
-    let parts = readings.iter().filter_map(|(name, value)| {
-        let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
-        Some(format!("{} {}", name.replace('_', " "), short(*value)))
-    });
-    let parts: Vec<String> = parts.collect();
     let gauge = readings
-        .get("debt.gauge")
+        .get(known::DEBT_GAUGE)
         .map(|gauge| format!("{} ({})", short(*gauge), way(*gauge, slope_per_s)));
-    let all: Vec<String> = gauge.into_iter().chain(parts).collect();
+    let all: Vec<String> = gauge.into_iter().chain(parts(readings)).collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// The parts of the debt: `dirty pages 5.6 %`.
+fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
+    readings.iter().filter_map(|(name, value)| {
+        let is_part = |one: &&Reading| one.topic == Topic::Debt && one.id != known::DEBT_GAUGE;
+        let reading = registry().find(name).filter(is_part)?;
+        Some(format!("{} {}", reading.title, with_unit(*value, &reading.unit)))
+    })
+}
+
+/// A value in few characters, with its unit where that is short.
+pub(crate) fn with_unit(value: f64, unit: &ReadingUnit) -> String {
+    let unit = match unit {
+        ReadingUnit::PerSecond => "/s",
+        ReadingUnit::Percent => " %",
+        ReadingUnit::Bytes => "B",
+        ReadingUnit::Milliseconds => " ms",
+        _ => "",
+    };
+    format!("{}{unit}", short(value))
 }
 
 /// What the engine has put off, part by part, and whether it grows or falls. Without a verdict: what
@@ -95,17 +113,8 @@ pub(crate) fn deferred(
     readings: &BTreeMap<String, f64>,
     slope_per_s: Option<f64>,
 ) -> Option<String> {
-    let part = |(name, value): (&String, &f64)| {
-        let name = name.strip_prefix("debt.").filter(|name| *name != "gauge")?;
-        let words = name.replace('_', " ");
-        Some(match (words.strip_suffix(" percent"), words.strip_suffix(" bytes")) {
-            (Some(words), _) => format!("{words} {} %", short(*value)),
-            (_, Some(words)) => format!("{words} {}B", short(*value)),
-            _ => format!("{words} {}", short(*value)),
-        })
-    };
-    let parts: Vec<String> = readings.iter().filter_map(part).collect();
-    let trend = readings.get("debt.gauge").and_then(|gauge| match way(*gauge, slope_per_s) {
+    let parts: Vec<String> = parts(readings).collect();
+    let trend = readings.get(known::DEBT_GAUGE).and_then(|gauge| match way(*gauge, slope_per_s) {
         way if way.starts_with("growing") => Some(", growing"),
         way if way.starts_with("falling") => Some(", falling"),
         _ => None,

@@ -1,15 +1,17 @@
 //! The numbers as OpenMetrics text (OpenMetrics 1.0, "Text format").
 //!
-//! Every reading is a gauge. Its family is its legend's pattern; what the star stands for is the
-//! label `of`, so that all disks are one family.
+//! Every reading is a gauge. Its family is the id that it is registered under; what the star stands for
+//! is the label `of`, so that all disks are one family.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use dyno_host::{ReadingLegend, find_legend};
 use dyno_record::KindSecond;
+use dyno_units::ReadingUnit;
+use dyno_units::reading::instances;
 
 use crate::latest::Latest;
+use crate::readings::registry;
 
 /// What is exposed at this moment.
 #[derive(Default)]
@@ -21,8 +23,6 @@ pub(super) struct Exposed {
     readings: Latest,
     /// Trials that ended, by how.
     ended: BTreeMap<&'static str, u64>,
-    /// Found once, because there are many.
-    legend: Option<Vec<ReadingLegend>>,
 }
 
 impl Exposed {
@@ -42,7 +42,6 @@ impl Exposed {
 
     /// Takes readings; those that have not come again for some times their pace are gone.
     pub(super) fn set_readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
-        self.legend.get_or_insert_with(all_legends);
         self.readings.take(at_ns, values);
     }
 
@@ -50,14 +49,6 @@ impl Exposed {
         *self.ended.entry(how).or_default() += 1;
         self.load = None;
     }
-}
-
-/// What the readings of all probes mean.
-pub(crate) fn all_legends() -> Vec<ReadingLegend> {
-    let mut all = dyno_host::readings_legend();
-    all.extend(dyno_database::server_readings_legend());
-    all.extend(dyno_lab::observe::OTHER_LEGENDS.concat());
-    all
 }
 
 /// A family: what it is, and its samples.
@@ -128,23 +119,24 @@ impl Exposed {
     }
 
     fn add_readings(&self, all: &mut BTreeMap<String, Family>) {
-        let legends = self.legend.as_deref().unwrap_or_default();
         for (name, value) in &self.readings.current() {
-            let legend = find_legend(legends, name);
-            let pattern = legend.map_or(name.as_str(), |legend| legend.pattern);
-            let labels = match of(pattern, name) {
-                Some(of) => vec![("of", of)],
-                None => Vec::new(),
-            };
-            let family_name = family_name(pattern);
-            let family = all.entry(family_name.clone()).or_insert_with(|| Family {
-                kind: "gauge",
-                unit: unit(&family_name),
-                help: legend.map_or_else(String::new, |legend| match legend.unit {
-                    "" => legend.meaning.to_owned(),
-                    unit => format!("{} ({unit})", legend.meaning),
-                }),
-                samples: Vec::new(),
+            let reading = registry().find(name);
+            let id = reading.map_or(name.as_str(), |reading| reading.family());
+            let of = instances(id, name).unwrap_or_default().join(".");
+            let labels = if of.is_empty() { Vec::new() } else { vec![("of", of)] };
+            let family_name = family_name(id);
+            let family = all.entry(family_name.clone()).or_insert_with(|| {
+                // What is said of all instances, and not of this one.
+                let general = registry().iter().find(|reading| reading.id == id);
+                Family {
+                    kind: "gauge",
+                    unit: general.map_or("", |reading| unit(&family_name, &reading.unit)),
+                    help: general.map_or_else(String::new, |one| match one.unit.code() {
+                        "" => one.text.to_string(),
+                        unit => format!("{} ({unit})", one.text),
+                    }),
+                    samples: Vec::new(),
+                }
             });
             family.samples.push(("", labels, *value));
         }
@@ -185,32 +177,20 @@ fn family_name(pattern: &str) -> String {
     name
 }
 
-/// What the stars of a pattern stand for in a name.
-fn of(pattern: &str, name: &str) -> Option<String> {
-    let mut parts = pattern.split('*');
-    let mut rest = name.strip_prefix(parts.next()?)?;
-    let mut found = Vec::new();
-    for part in parts {
-        let at = if part.is_empty() { rest.len() } else { rest.find(part)? };
-        // The last part has to be the end, and may occur before.
-        let at = if rest.ends_with(part) && !rest[at + part.len()..].contains('.') {
-            rest.len() - part.len()
-        } else {
-            at
-        };
-        found.push(&rest[..at]);
-        rest = &rest[at + part.len()..];
-    }
-    (!found.is_empty()).then(|| found.join("."))
-}
-
-/// Units as the ends of names; OpenMetrics wants a unit to be the end of its family's name.
-const UNITS: [&str; 9] =
-    ["bytes_per_s", "s_per_s", "per_s", "bytes", "seconds", "ms", "pct", "percent", "s"];
-
-fn unit(family: &str) -> &'static str {
-    let is_end = |unit: &&&str| family.strip_suffix(**unit).is_some_and(|head| head.ends_with('_'));
-    UNITS.iter().find(is_end).copied().unwrap_or_default()
+/// The unit of a family as OpenMetrics wants it: the end of the family's name, or else nothing.
+fn unit(family: &str, unit: &ReadingUnit) -> &'static str {
+    let words: &[&'static str] = match unit {
+        ReadingUnit::PerSecond => &["per_s"],
+        ReadingUnit::Bytes => &["bytes"],
+        ReadingUnit::BytesPerSecond => &["bytes_per_s"],
+        ReadingUnit::Percent => &["pct", "percent"],
+        ReadingUnit::Seconds => &["s"],
+        ReadingUnit::Milliseconds => &["ms"],
+        ReadingUnit::Cpus | ReadingUnit::Waiters | ReadingUnit::AtATime => &["s_per_s"],
+        _ => &[],
+    };
+    let is_end = |word: &&&str| family.strip_suffix(**word).is_some_and(|head| head.ends_with('_'));
+    words.iter().find(is_end).copied().unwrap_or_default()
 }
 
 fn escaped(text: &str) -> String {
@@ -220,6 +200,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of(pattern: &str, name: &str) -> Option<String> {
+        let found = instances(pattern, name)?;
+        (!found.is_empty()).then(|| found.join("."))
+    }
 
     #[test]
     fn names_and_labels_follow_from_patterns() {
@@ -240,14 +225,18 @@ mod tests {
 
     #[test]
     fn a_unit_is_the_end_of_the_name() {
-        let check = |family: &str, expected: &str| assert_eq!(unit(family), expected, "{family}");
-        check("dyno_disk_each_read_bytes_per_s", "bytes_per_s");
-        check("dyno_rest_cpu_s_per_s", "s_per_s");
-        check("dyno_cpu_forks_per_s", "per_s");
-        check("dyno_memory_free_bytes", "bytes");
-        check("dyno_disk_each_await_ms", "ms");
-        check("dyno_cpu_running", "");
-        check("dyno_threads", "");
+        let check = |id: &str, expected: &str| {
+            let reading = registry().find(id).expect(id);
+            assert_eq!(unit(&family_name(id), &reading.unit), expected, "{id}");
+        };
+        check("disk.*.read_bytes_per_s", "bytes_per_s");
+        check("rest.cpu_s_per_s", "s_per_s");
+        check("cpu.forks_per_s", "per_s");
+        check("memory.free_bytes", "bytes");
+        check("disk.*.await_ms", "ms");
+        check("innodb.pool_hit_percent", "percent");
+        check("cpu.running", "");
+        check("mysql.threads_running", "");
     }
 
     #[test]

@@ -1,58 +1,96 @@
-//! What the analysis refers to is what probes emit. The crates must not know each other, so the
-//! names are written down twice, and this is where they meet.
+//! What is registered as a reading is whole, and all that is referred to is registered.
 
-use dyno_analysis::readings;
+use std::collections::BTreeSet;
 
-/// What a star of a legend stands for: groups of processes, kinds of threads, devices, interfaces,
-/// and the names that PostgreSQL and a study give.
-const NAMES: &[&str] = &[
-    "server",
-    "generator",
-    "rest",
-    "vda",
-    "eth0",
-    "compaction",
-    "autovacuum",
-    "purge",
-    "checkpointer",
-    "page_cleaner",
-    "flush",
-    "background_writer",
-    "client_backend",
-    "lock",
-    "some",
-    "full",
-];
+use dyno_lab::observe::registry;
+use dyno_units::reading::{Role, StallCause, Topic, Way, fits, known};
 
-/// Names of readings as probes emit them: of each legend, its stars filled in.
-fn emitted() -> Vec<String> {
-    let legends = [dyno_host::readings_legend(), dyno_database::server_readings_legend()].concat();
-    let mut all = Vec::new();
-    for legend in legends {
-        let mut names = vec![legend.pattern.to_owned()];
-        while let Some(at) = names.iter().position(|name| name.contains('*')) {
-            let pattern = names.swap_remove(at);
-            names.extend(NAMES.iter().map(|name| pattern.replacen('*', name, 1)));
+#[test]
+fn every_reading_is_registered_once_and_whole() {
+    // The registry itself keeps the first of two: they are counted where they are registered.
+    let (host, server) = (dyno_host::host_readings(), dyno_database::server_readings());
+    let mut seen = BTreeSet::new();
+    for reading in host.iter().chain(server.iter()) {
+        let id = reading.id.as_ref();
+        assert!(seen.insert(id.to_owned()), "{id} is registered twice");
+        assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || "._*".contains(c)), "{id}");
+        assert!(!reading.title.is_empty() && !reading.title.ends_with('.'), "{id} has no title");
+        assert!(!reading.text.is_empty() && !reading.text.ends_with('.'), "{id} has no sentence");
+        // The end of a name says that it is a rate, and so does its unit.
+        let is_rate = ["bytes/s", "1/s", "CPUs", "waiters", "at a time"];
+        let unit = reading.unit.code();
+        let is_limit = id == "cgroup.*.cpu_limit";
+        assert!(is_limit || id.ends_with("_per_s") == is_rate.contains(&unit), "{id} in {unit}");
+        let family = reading.family();
+        assert!(family == id || fits(family, id), "{id} is no instance of {family}");
+    }
+    assert!(seen.len() > 480, "{}", seen.len());
+    assert_eq!(registry().iter().count(), seen.len() + 2);
+}
+
+#[test]
+fn families_are_registered() {
+    let registry = registry();
+    for reading in registry.iter() {
+        let family = registry.iter().find(|other| other.id == reading.family());
+        assert!(family.is_some_and(|one| one.unit == reading.unit), "{}", reading.id);
+    }
+}
+
+#[test]
+fn every_reading_that_others_refer_to_is_registered() {
+    let registry = registry();
+    for id in known::ALL {
+        let name = id.replace('*', "x");
+        assert!(registry.find(&name).is_some(), "no probe registers {id}");
+    }
+    assert!(registry.find("innodb.checkpoint_max_age").is_none());
+}
+
+#[test]
+fn places_of_charts_and_rows_are_taken_once() {
+    let registry = registry();
+    let mut charts = BTreeSet::new();
+    let mut rows = BTreeSet::new();
+    for reading in registry.iter() {
+        let id = &reading.id;
+        if let Some(chart) = reading.chart {
+            assert!(charts.insert((reading.topic, chart.place)), "{id}: {chart:?}");
+            assert!(!matches!(reading.topic, Topic::Other | Topic::Instance), "{id}");
         }
-        all.extend(names);
+        assert!(reading.row.is_none_or(|row| rows.insert(row)), "{id}: the row is taken");
+        assert!(reading.words.is_none() || reading.row.is_some(), "{id} has words and no row");
     }
-    all
+    assert!(charts.len() >= 39 && rows.len() >= 60, "{} {}", charts.len(), rows.len());
 }
 
 #[test]
-fn every_reading_that_the_analysis_knows_is_emitted() {
-    let emitted = emitted();
-    let patterns = readings::patterns();
-    assert!(patterns.len() > 80, "{}", patterns.len());
-    let is_dead = |pattern: &&&str| !emitted.iter().any(|name| readings::fits(pattern, name));
-    let dead: Vec<&&str> = patterns.iter().filter(is_dead).collect();
-    assert!(dead.is_empty(), "no probe emits {dead:?}");
+fn evidence_of_a_limit_has_a_limit() {
+    let registry = registry();
+    for reading in registry.iter() {
+        let Some(evidence) = reading.evidence.filter(|one| one.way == Way::ToLimit) else {
+            continue;
+        };
+        let is_limit = |role: Option<Role>| role == Some(Role::Limit(evidence.cause));
+        assert!(registry.iter().any(|other| is_limit(other.role)), "{}", reading.id);
+    }
 }
 
 #[test]
-fn names_that_nothing_emits_are_found() {
-    let emitted = emitted();
-    for name in ["innodb.checkpoint_max_age", "*.not_running*", "server.age_s"] {
-        assert!(!emitted.iter().any(|one| readings::fits(name, one)), "{name}");
-    }
+fn readings_are_evidence_of_what_they_tell() {
+    let registry = registry();
+    let check = |name: &str, expected: Option<StallCause>| {
+        let found = registry.find(name).expect(name);
+        assert_eq!(found.evidence.map(|one| one.cause), expected, "{name}");
+    };
+    check("server.cpu_s_per_s", Some(StallCause::NotRunning));
+    check("server.stopped", Some(StallCause::NotRunning));
+    check("generator.cpu_s_per_s", None);
+    check("innodb.checkpoint_age_percent", Some(StallCause::CheckpointLimit));
+    check("server.thread.purge.cpu_s_per_s", Some(StallCause::Purge));
+    check("server.thread.autovacuum.cpu_s_per_s", Some(StallCause::Vacuum));
+    check("server.thread.connection.cpu_s_per_s", None);
+    check("disk.vda.flush_await_ms", Some(StallCause::Fsync));
+    check("cgroup.server.throttled_s_per_s", Some(StallCause::CpuQuota));
+    check("pg.waiting.LWLock", Some(StallCause::Locks));
 }

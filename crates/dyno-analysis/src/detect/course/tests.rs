@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{Canary, OwnStepRecord, Run, RunOff, Settled, StepSummary};
+use dyno_units::reading::prelude::*;
 
 use super::super::tests::{caveats_of, contains, only, sound};
 use super::slope_and_p;
-use crate::fixtures::{run, wobble};
+use crate::fixtures::{register, run, wobble};
 use crate::{Caveat, CaveatKind};
 
 fn set(step: &mut StepSummary, name: &str, value: impl Fn(f64) -> f64) {
@@ -91,6 +92,7 @@ fn a_server_that_was_started_anew() {
             if s < 5.0 { 100.0 + s } else { s - 5.0 }
         });
         set(&mut run.trials[0].steps[0], "mysql.uptime_s", |s| 100.0 + s);
+        register(run, &[reading("*.uptime_s", Seconds, "x", "x").role(Role::Uptime)]);
     };
     let caveat = only(CaveatKind::ServerRestarted, spoil);
     contains(&caveat.message, "during 1 measure phase, first in trial 2 (b at 4 clients)");

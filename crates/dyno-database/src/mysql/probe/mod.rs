@@ -10,7 +10,8 @@ mod threads;
 
 use std::sync::{Arc, LazyLock};
 
-use dyno_host::{Probe, ReadingLegend, ThreadListing};
+use dyno_host::{Probe, ThreadListing};
+use dyno_units::Reading;
 use dyno_workload::Connector;
 
 pub use innodb_text::parse_innodb_status;
@@ -35,10 +36,11 @@ pub(crate) fn probes(
     probes
 }
 
-/// What their readings mean.
-pub(crate) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> = LazyLock::new(|| {
-        [status::legend(), innodb::legend(), rocksdb::legend(), threads::LEGEND].concat()
+/// The readings that they may give.
+pub(crate) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
+        [status::registered(), innodb::registered(), rocksdb::registered(), threads::READINGS]
+            .concat()
     });
     &ALL
 }

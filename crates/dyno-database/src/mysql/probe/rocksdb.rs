@@ -3,127 +3,69 @@
 
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, TextRows};
 
 use super::{Level, RocksDbStatus, parse_rocksdb_status, pending_compaction_bytes};
 use crate::probe::{
-    Asker, Every, Item, Table, Values, cell, gauge, legend as one, legends, number,
-    numbers_by_name, rate,
+    Asker, Every, Item, Table, Values, all_of, cell, gauge, number, numbers_by_name, rate,
 };
 
 /// What column families tell, summed up over all of them.
+#[rustfmt::skip]
 const FAMILIES: &[Item] = &[
-    gauge(
-        "cur_size_all_mem_tables",
-        "rocksdb.memtables_bytes",
-        "bytes",
-        "bytes of memtables, all column families together",
-    ),
-    gauge(
-        "num_immutable_mem_table",
-        "rocksdb.immutable_memtables",
-        "1",
-        "full memtables that wait to be flushed",
-    ),
-    gauge(
-        "mem_table_flush_pending",
-        "rocksdb.flushes_pending",
-        "1",
-        "column families with a flush pending",
-    ),
-    gauge(
-        "compaction_pending",
-        "rocksdb.compactions_pending",
-        "1",
-        "column families with a compaction pending",
-    ),
-    gauge(
-        "num_live_versions",
-        "rocksdb.live_versions",
-        "1",
-        "versions of the list of files that somebody still uses",
-    ),
+    gauge("cur_size_all_mem_tables", reading("rocksdb.memtables_bytes", Bytes, "memtables", "bytes of memtables, all column families together")),
+    gauge("num_immutable_mem_table", reading("rocksdb.immutable_memtables", Count, "immutable memtables", "full memtables that wait to be flushed").up(StallCause::Compaction)),
+    gauge("mem_table_flush_pending", reading("rocksdb.flushes_pending", Count, "pending flushes", "column families with a flush pending").up(StallCause::Compaction)),
+    gauge("compaction_pending", reading("rocksdb.compactions_pending", Count, "pending compactions", "column families with a compaction pending").up(StallCause::Compaction)),
+    gauge("num_live_versions", reading("rocksdb.live_versions", Count, "live versions", "versions of the list of files that somebody still uses")),
 ];
 
 /// What the whole instance tells.
+#[rustfmt::skip]
 const INSTANCE: &[Item] = &[
-    gauge("db_num_snapshots", "rocksdb.snapshots", "1", "open snapshots"),
-    gauge(
-        "db_oldest_snapshot_time",
-        "rocksdb.oldest_snapshot_time",
-        "s",
-        "when the oldest open snapshot was taken, in Unix time; 0 for none",
-    ),
-    gauge(
-        "db_background_errors",
-        "rocksdb.background_errors",
-        "1",
-        "errors of flushes and compaction",
-    ),
-    gauge("db_block_cache_usage", "rocksdb.block_cache_bytes", "bytes", "bytes in the block cache"),
+    gauge("db_num_snapshots", reading("rocksdb.snapshots", Count, "snapshots", "open snapshots")),
+    gauge("db_oldest_snapshot_time", reading("rocksdb.oldest_snapshot_time", Seconds, "oldest snapshot", "when the oldest open snapshot was taken, in Unix time; 0 for none")),
+    gauge("db_background_errors", reading("rocksdb.background_errors", Count, "background errors", "errors of flushes and compaction").worse()),
+    gauge("db_block_cache_usage", reading("rocksdb.block_cache_bytes", Bytes, "block cache", "bytes in the block cache")),
 ];
 
 /// What files hold, all column families together.
+#[rustfmt::skip]
 const FILES: &[Item] = &[
-    gauge("tombstones", "rocksdb.tombstones", "1", "tombstones in files"),
-    gauge("entries", "rocksdb.entries", "1", "entries in files"),
-    gauge("files", "rocksdb.files", "1", "files"),
+    gauge("tombstones", reading("rocksdb.tombstones", Count, "tombstones", "tombstones in files").worse().row(620)),
+    gauge("entries", reading("rocksdb.entries", Count, "entries", "entries in files")),
+    gauge("files", reading("rocksdb.files", Count, "files", "files")),
 ];
 
 /// From the status text.
+#[rustfmt::skip]
 const TEXT: &[Item] = &[
-    gauge(
-        "pending",
-        "rocksdb.pending_compaction_bytes",
-        "bytes",
-        "bytes that wait for compaction, estimated from sizes and scores of levels where the \
-         server does not tell them",
-    ),
-    gauge(
-        "l0_files",
-        "rocksdb.l0_files",
-        "1",
-        "files of level 0, in the column family with most of them",
-    ),
-    gauge("compacting", "rocksdb.files_compacting", "1", "files that are being compacted"),
-    rate(
-        "compaction_s",
-        "rocksdb.compaction_s_per_s",
-        "s/s",
-        "time that flushes and compaction took, all threads together",
-    ),
-    rate("compactions", "rocksdb.compactions_per_s", "1/s", "flushes and compactions"),
-    rate(
-        "stalls",
-        "rocksdb.text_stalls_per_s",
-        "1/s",
-        "times that writers were slowed down or stopped, for any reason",
-    ),
-    gauge(
-        "stalled_percent",
-        "rocksdb.stalled_percent",
-        "%",
-        "share of the time since the server's start in which writers were held up",
-    ),
+    gauge("pending", reading("rocksdb.pending_compaction_bytes", Bytes, "pending compaction", "bytes that wait for compaction, estimated from sizes and scores of levels where the server does not tell them").up(StallCause::Compaction).row(600)),
+    gauge("l0_files", reading("rocksdb.l0_files", Count, "level 0 files", "files of level 0, in the column family with most of them").up(StallCause::Compaction)),
+    gauge("compacting", reading("rocksdb.files_compacting", Count, "files being compacted", "files that are being compacted").up(StallCause::Compaction)),
+    rate("compaction_s", reading("rocksdb.compaction_s_per_s", AtATime, "compaction time", "time that flushes and compaction took, all threads together").up(StallCause::Compaction)),
+    rate("compactions", reading("rocksdb.compactions_per_s", PerSecond, "compactions", "flushes and compactions").up(StallCause::Compaction)),
+    rate("stalls", reading("rocksdb.text_stalls_per_s", PerSecond, "write stalls", "times that writers were slowed down or stopped, for any reason").worse().up(StallCause::Compaction)),
+    gauge("stalled_percent", reading("rocksdb.stalled_percent", Percent, "writers held up since the start", "share of the time since the server's start in which writers were held up").worse().up(StallCause::Compaction)),
 ];
 
-const PATTERNS: &[ReadingLegend] = &[
-    one("rocksdb.level.*.files", "1", "files of this level, all column families together"),
-    one("rocksdb.level.*.bytes", "bytes", "size of this level"),
-    one("rocksdb.level.*.score", "1", "how badly this level wants compaction: at 1 it is due"),
-    one(
-        "rocksdb.perf.*_per_s",
-        "1/s",
-        "growth of this counter of the perf context (its times are in ns)",
-    ),
+#[rustfmt::skip]
+const PATTERNS: &[Reading] = &[
+    reading("rocksdb.level.*.files", Count, "files of the level", "files of this level, all column families together"),
+    reading("rocksdb.level.*.bytes", Bytes, "size of the level", "size of this level"),
+    reading("rocksdb.level.*.score", Count, "compaction score of the level", "how badly this level wants compaction: at 1 it is due"),
+    reading("rocksdb.perf.*_per_s", PerSecond, "perf context counter", "growth of this counter of the perf context (its times are in ns)"),
+    reading("server.thread.compaction.cpu_s_per_s", Cpus, "CPU of compaction", "CPU time of the server's threads that compact").up(StallCause::Compaction).instance_of("*.thread.*.cpu_s_per_s"),
+    reading("server.thread.flush.cpu_s_per_s", Cpus, "CPU of flushing", "CPU time of the server's threads that flush memtables").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
 
-/// What its readings mean.
-pub(super) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> =
-        LazyLock::new(|| legends(&[FAMILIES, INSTANCE, FILES, TEXT], &[PATTERNS]));
+/// The readings that it may give.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> =
+        LazyLock::new(|| all_of(&[FAMILIES, INSTANCE, FILES, TEXT], PATTERNS));
     &ALL
 }
 
@@ -214,8 +156,8 @@ impl RocksDbProbe {
 }
 
 impl Probe for RocksDbProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        legend()
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        registered().into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

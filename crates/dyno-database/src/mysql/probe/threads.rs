@@ -6,18 +6,17 @@
 
 use std::sync::Arc;
 
-use dyno_host::{ListedThread, Probe, ReadingLegend, Readings, ThreadGroup, ThreadListing};
+use dyno_host::{ListedThread, Probe, Readings, ThreadGroup, ThreadListing};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, TextRows};
 
-use crate::probe::{Asker, cell, legend, number};
+use crate::probe::{Asker, cell, number};
 
-pub(super) const LEGEND: &[ReadingLegend] = &[legend(
-    "mysql.threads_listed",
-    "1",
-    "threads that the server tells the purpose of: by it CPU time is parted in foreground and \
-     background where threads have no names",
-)];
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("mysql.threads_listed", Count, "threads listed", "threads that the server tells the purpose of: by it CPU time is parted in foreground and background where threads have no names"),
+];
 
 /// Threads that are listed in a second at most: with more, the list is asked less often.
 const THREADS_PER_S: u64 = 256;
@@ -84,8 +83,8 @@ fn is_whole(n_clients: f64, n_connected: f64) -> bool {
 }
 
 impl Probe for ThreadsProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

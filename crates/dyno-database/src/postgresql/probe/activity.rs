@@ -3,75 +3,39 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
-use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number};
+use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number};
 
+#[rustfmt::skip]
 const SESSIONS: &[Item] = &[
-    gauge(
-        "active",
-        "pg.sessions_active",
-        "1",
-        "sessions that execute a statement, this probe left out",
-    ),
-    gauge(
-        "idle_in_transaction",
-        "pg.sessions_idle_in_transaction",
-        "1",
-        "sessions that idle inside a transaction",
-    ),
-    gauge("waiting_for_locks", "pg.lock_waits", "1", "sessions that wait for a lock"),
-    gauge(
-        "longest_transaction_s",
-        "pg.transaction_longest_s",
-        "s",
-        "age of the oldest open transaction",
-    ),
-    gauge(
-        "longest_statement_s",
-        "pg.statement_longest_s",
-        "s",
-        "age of the oldest statement that is being executed",
-    ),
-    gauge(
-        "backend",
-        "pg.horizon_age.backend",
-        "transactions",
-        "age of the oldest snapshot of a session: vacuum removes nothing younger",
-    ),
-    gauge(
-        "replica",
-        "pg.horizon_age.replica",
-        "transactions",
-        "age of the oldest snapshot that a standby has asked to keep",
-    ),
-    gauge("slot", "pg.horizon_age.slot", "transactions", "age of what a replication slot keeps"),
-    gauge(
-        "prepared",
-        "pg.horizon_age.prepared",
-        "transactions",
-        "age of the oldest prepared transaction",
-    ),
-    gauge(
-        "horizon",
-        "pg.horizon_age",
-        "transactions",
-        "the highest of them: row versions younger than this stay, whoever holds them",
-    ),
-    gauge("prepared_transactions", "pg.prepared_transactions", "1", "prepared transactions"),
+    gauge("active", reading("pg.sessions_active", Count, "active sessions", "sessions that execute a statement, this probe left out").row(150).words("active")),
+    gauge("idle_in_transaction", reading("pg.sessions_idle_in_transaction", Count, "sessions idle in transaction", "sessions that idle inside a transaction").worse()),
+    gauge("waiting_for_locks", reading("pg.lock_waits", Count, "sessions waiting for a lock", "sessions that wait for a lock").worse().up(StallCause::Locks).row(650)),
+    gauge("longest_transaction_s", reading("pg.transaction_longest_s", Seconds, "oldest transaction", "age of the oldest open transaction").worse()),
+    gauge("longest_statement_s", reading("pg.statement_longest_s", Seconds, "oldest statement", "age of the oldest statement that is being executed").worse()),
+    gauge("backend", reading("pg.horizon_age.backend", ReadingUnit::other("transactions"), "kept for sessions", "age of the oldest snapshot of a session: vacuum removes nothing younger").worse()),
+    gauge("replica", reading("pg.horizon_age.replica", ReadingUnit::other("transactions"), "kept for standbys", "age of the oldest snapshot that a standby has asked to keep").worse()),
+    gauge("slot", reading("pg.horizon_age.slot", ReadingUnit::other("transactions"), "kept for replication slots", "age of what a replication slot keeps").worse()),
+    gauge("prepared", reading("pg.horizon_age.prepared", ReadingUnit::other("transactions"), "kept for prepared transactions", "age of the oldest prepared transaction").worse()),
+    gauge("horizon", reading("pg.horizon_age", ReadingUnit::other("transactions"), "age of the oldest kept row version", "the highest of them: row versions younger than this stay, whoever holds them").worse().row(680)),
+    gauge("prepared_transactions", reading("pg.prepared_transactions", Count, "prepared transactions", "prepared transactions")),
 ];
 
-const PATTERNS: &[ReadingLegend] = &[one(
-    "pg.waiting.*",
-    "1",
-    "sessions at work that wait for this (LWLock, IO, Lock, Client …) at the moment of reading",
-)];
+#[rustfmt::skip]
+const PATTERNS: &[Reading] = &[
+    reading("pg.waiting.*", Count, "sessions waiting", "sessions at work that wait for this (LWLock, IO, Lock, Client …) at the moment of reading").worse().up(StallCause::Locks),
+    reading("server.thread.autovacuum.cpu_s_per_s", Cpus, "CPU of autovacuum", "CPU time of the server's processes that run autovacuum").up(StallCause::Vacuum).instance_of("*.thread.*.cpu_s_per_s"),
+    reading("server.thread.checkpointer.cpu_s_per_s", Cpus, "CPU of the checkpointer", "CPU time of the server's processes that write checkpoints").up(StallCause::Checkpoint).instance_of("*.thread.*.cpu_s_per_s"),
+    reading("server.thread.background_writer.cpu_s_per_s", Cpus, "CPU of the background writer", "CPU time of the server's processes that write buffers in the background").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
+];
 
-/// What its readings mean.
-pub(super) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> = LazyLock::new(|| legends(&[SESSIONS], &[PATTERNS]));
+/// The readings that it may give.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[SESSIONS], PATTERNS));
     &ALL
 }
 
@@ -184,8 +148,8 @@ impl ActivityProbe {
 }
 
 impl Probe for ActivityProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        legend()
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        registered().into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -3,222 +3,92 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
 use super::Version;
-use crate::probe::{Asker, Item, Table, Values, cell, gauge, legend as one, legends, number, rate};
+use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate};
 
 /// pg_stat_database, of this catalog.
+#[rustfmt::skip]
 const DATABASE: &[Item] = &[
-    rate(
-        "xact_commit",
-        "pg.commits_per_s",
-        "1/s",
-        "transactions committed, those of probes included",
-    ),
-    rate("xact_rollback", "pg.rollbacks_per_s", "1/s", "transactions rolled back"),
-    rate("blks_read", "pg.blocks_read_per_s", "1/s", "blocks that shared buffers did not have"),
-    rate("blks_hit", "pg.blocks_hit_per_s", "1/s", "blocks found in shared buffers"),
-    rate(
-        "tup_returned",
-        "pg.rows_scanned_per_s",
-        "1/s",
-        "rows read by scans of tables, and index entries by scans of indexes",
-    ),
-    rate("tup_fetched", "pg.rows_fetched_per_s", "1/s", "rows fetched by an index"),
-    rate("tup_inserted", "pg.rows_inserted_per_s", "1/s", "rows inserted"),
-    rate("tup_updated", "pg.rows_updated_per_s", "1/s", "rows updated"),
-    rate("tup_deleted", "pg.rows_deleted_per_s", "1/s", "rows deleted"),
-    rate("temp_files", "pg.temp_files_per_s", "1/s", "temporary files made"),
-    rate("temp_bytes", "pg.temp_bytes_per_s", "bytes/s", "bytes written to temporary files"),
-    rate("deadlocks", "pg.deadlocks_per_s", "1/s", "deadlocks"),
-    rate(
-        "conflicts",
-        "pg.conflicts_per_s",
-        "1/s",
-        "statements cancelled by recovery (on a standby)",
-    ),
-    rate(
-        "blk_read_time",
-        "pg.block_read_s_per_s",
-        "s/s",
-        "time waited for reads (needs track_io_timing)",
-    )
-    .times(1e-3),
-    rate(
-        "blk_write_time",
-        "pg.block_write_s_per_s",
-        "s/s",
-        "time waited for writes (needs track_io_timing)",
-    )
-    .times(1e-3),
-    rate(
-        "active_time",
-        "pg.active_s_per_s",
-        "s/s",
-        "time that sessions were at work, all together (from 14)",
-    )
-    .times(1e-3),
-    rate(
-        "idle_in_transaction_time",
-        "pg.idle_in_transaction_s_per_s",
-        "s/s",
-        "time that sessions idled inside a transaction (from 14)",
-    )
-    .times(1e-3),
-    gauge("uptime_s", "pg.uptime_s", "s", "time since the server was started"),
-    gauge("numbackends", "pg.connections", "1", "connections to this catalog"),
-    gauge(
-        "freeze_age",
-        "pg.freeze_age",
-        "transactions",
-        "age of the oldest transaction id in this catalog that is not frozen",
-    ),
+    rate("xact_commit", reading("pg.commits_per_s", PerSecond, "commits", "transactions committed, those of probes included").better().role(Role::Transactions).row(140).words("commits")),
+    rate("xact_rollback", reading("pg.rollbacks_per_s", PerSecond, "rollbacks", "transactions rolled back").worse()),
+    rate("blks_read", reading("pg.blocks_read_per_s", PerSecond, "blocks read", "blocks that shared buffers did not have")),
+    rate("blks_hit", reading("pg.blocks_hit_per_s", PerSecond, "blocks hit", "blocks found in shared buffers")),
+    rate("tup_returned", reading("pg.rows_scanned_per_s", PerSecond, "rows scanned", "rows read by scans of tables, and index entries by scans of indexes")),
+    rate("tup_fetched", reading("pg.rows_fetched_per_s", PerSecond, "rows fetched by index", "rows fetched by an index")),
+    rate("tup_inserted", reading("pg.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted")),
+    rate("tup_updated", reading("pg.rows_updated_per_s", PerSecond, "rows updated", "rows updated")),
+    rate("tup_deleted", reading("pg.rows_deleted_per_s", PerSecond, "rows deleted", "rows deleted")),
+    rate("temp_files", reading("pg.temp_files_per_s", PerSecond, "temporary files", "temporary files made")),
+    rate("temp_bytes", reading("pg.temp_bytes_per_s", BytesPerSecond, "temporary files written", "bytes written to temporary files")),
+    rate("deadlocks", reading("pg.deadlocks_per_s", PerSecond, "deadlocks", "deadlocks").worse()),
+    rate("conflicts", reading("pg.conflicts_per_s", PerSecond, "recovery conflicts", "statements cancelled by recovery (on a standby)").worse()),
+    rate("blk_read_time", reading("pg.block_read_s_per_s", Waiters, "waiting for block reads", "time waited for reads (needs track_io_timing)")).times(1e-3),
+    rate("blk_write_time", reading("pg.block_write_s_per_s", Waiters, "waiting for block writes", "time waited for writes (needs track_io_timing)")).times(1e-3),
+    rate("active_time", reading("pg.active_s_per_s", AtATime, "sessions at work", "time that sessions were at work, all together (from 14)")).times(1e-3),
+    rate("idle_in_transaction_time", reading("pg.idle_in_transaction_s_per_s", AtATime, "idle in transaction", "time that sessions idled inside a transaction (from 14)").worse()).times(1e-3),
+    gauge("uptime_s", reading("pg.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
+    gauge("numbackends", reading("pg.connections", Count, "connections", "connections to this catalog")),
+    gauge("freeze_age", reading("pg.freeze_age", ReadingUnit::other("transactions"), "freeze age", "age of the oldest transaction id in this catalog that is not frozen")),
 ];
 
 /// pg_stat_wal, from 14; what 18 moved to pg_stat_io is missing there.
+#[rustfmt::skip]
 const WAL: &[Item] = &[
-    rate("wal_records", "pg.wal_records_per_s", "1/s", "WAL records (from 14)"),
-    rate(
-        "wal_fpi",
-        "pg.wal_page_images_per_s",
-        "1/s",
-        "whole pages in the WAL: first changes after a checkpoint (from 14)",
-    ),
-    rate("wal_bytes", "pg.wal_bytes_per_s", "bytes/s", "bytes of WAL (from 14)"),
-    rate(
-        "wal_buffers_full",
-        "pg.wal_buffers_full_per_s",
-        "1/s",
-        "WAL written because its buffers were full (from 14)",
-    ),
-    rate("wal_write", "pg.wal_writes_per_s", "1/s", "writes of WAL (14 to 17)"),
-    rate("wal_sync", "pg.wal_syncs_per_s", "1/s", "syncs of WAL (14 to 17)"),
-    rate(
-        "wal_write_time",
-        "pg.wal_write_s_per_s",
-        "s/s",
-        "time in writes of WAL (needs track_wal_io_timing)",
-    )
-    .times(1e-3),
-    rate(
-        "wal_sync_time",
-        "pg.wal_sync_s_per_s",
-        "s/s",
-        "time in syncs of WAL (needs track_wal_io_timing)",
-    )
-    .times(1e-3),
+    rate("wal_records", reading("pg.wal_records_per_s", PerSecond, "WAL records", "WAL records (from 14)")),
+    rate("wal_fpi", reading("pg.wal_page_images_per_s", PerSecond, "WAL page images", "whole pages in the WAL: first changes after a checkpoint (from 14)")),
+    rate("wal_bytes", reading("pg.wal_bytes_per_s", BytesPerSecond, "WAL written", "bytes of WAL (from 14)").row(640)),
+    rate("wal_buffers_full", reading("pg.wal_buffers_full_per_s", PerSecond, "WAL buffers full", "WAL written because its buffers were full (from 14)").worse().up(StallCause::Flushing)),
+    rate("wal_write", reading("pg.wal_writes_per_s", PerSecond, "WAL writes", "writes of WAL (14 to 17)")),
+    rate("wal_sync", reading("pg.wal_syncs_per_s", PerSecond, "WAL syncs", "syncs of WAL (14 to 17)")),
+    rate("wal_write_time", reading("pg.wal_write_s_per_s", Waiters, "time in WAL writes", "time in writes of WAL (needs track_wal_io_timing)")).times(1e-3),
+    rate("wal_sync_time", reading("pg.wal_sync_s_per_s", Waiters, "time in WAL syncs", "time in syncs of WAL (needs track_wal_io_timing)").up(StallCause::Fsync)).times(1e-3),
 ];
 
 /// pg_stat_bgwriter up to 16; from 17 what concerns checkpoints is in pg_stat_checkpointer, under
 /// other names, which are put back to these.
+#[rustfmt::skip]
 const CHECKPOINTS: &[Item] = &[
-    rate(
-        "checkpoints_timed",
-        "pg.checkpoints_timed_per_s",
-        "1/s",
-        "checkpoints because of the time",
-    ),
-    rate(
-        "checkpoints_req",
-        "pg.checkpoints_requested_per_s",
-        "1/s",
-        "checkpoints because of the WAL's size, or asked for",
-    ),
-    rate(
-        "checkpoint_write_time",
-        "pg.checkpoint_write_s_per_s",
-        "s/s",
-        "time in which checkpoints wrote, told when they are done",
-    )
-    .times(1e-3),
-    rate(
-        "checkpoint_sync_time",
-        "pg.checkpoint_sync_s_per_s",
-        "s/s",
-        "time in which checkpoints synced, told when they are done",
-    )
-    .times(1e-3),
-    rate(
-        "buffers_checkpoint",
-        "pg.checkpoint_buffers_per_s",
-        "1/s",
-        "buffers that checkpoints wrote",
-    ),
-    rate(
-        "buffers_clean",
-        "pg.bgwriter_buffers_per_s",
-        "1/s",
-        "buffers that the background writer wrote",
-    ),
-    rate(
-        "maxwritten_clean",
-        "pg.bgwriter_stops_per_s",
-        "1/s",
-        "rounds of the background writer that ended at its limit",
-    ),
-    rate(
-        "buffers_backend",
-        "pg.backend_buffers_per_s",
-        "1/s",
-        "buffers that sessions had to write themselves (up to 16)",
-    ),
-    rate(
-        "buffers_backend_fsync",
-        "pg.backend_fsyncs_per_s",
-        "1/s",
-        "syncs that sessions had to do themselves (up to 16)",
-    ),
-    rate(
-        "buffers_alloc",
-        "pg.buffers_allocated_per_s",
-        "1/s",
-        "buffers given out for other blocks",
-    ),
+    rate("checkpoints_timed", reading("pg.checkpoints_timed_per_s", PerSecond, "timed checkpoints", "checkpoints because of the time").up(StallCause::Checkpoint)),
+    rate("checkpoints_req", reading("pg.checkpoints_requested_per_s", PerSecond, "requested checkpoints", "checkpoints because of the WAL's size, or asked for").up(StallCause::Checkpoint)),
+    rate("checkpoint_write_time", reading("pg.checkpoint_write_s_per_s", AtATime, "checkpoint write time", "time in which checkpoints wrote, told when they are done").up(StallCause::Checkpoint)).times(1e-3),
+    rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time in which checkpoints synced, told when they are done").up(StallCause::Fsync)).times(1e-3),
+    rate("buffers_checkpoint", reading("pg.checkpoint_buffers_per_s", PerSecond, "buffers written by checkpoints", "buffers that checkpoints wrote").up(StallCause::Checkpoint)),
+    rate("buffers_clean", reading("pg.bgwriter_buffers_per_s", PerSecond, "buffers written by the background writer", "buffers that the background writer wrote").up(StallCause::Flushing)),
+    rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that ended at its limit").worse()),
+    rate("buffers_backend", reading("pg.backend_buffers_per_s", PerSecond, "buffers written by sessions", "buffers that sessions had to write themselves (up to 16)").worse().up(StallCause::Flushing)),
+    rate("buffers_backend_fsync", reading("pg.backend_fsyncs_per_s", PerSecond, "syncs by sessions", "syncs that sessions had to do themselves (up to 16)").worse().up(StallCause::Fsync)),
+    rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers given out for other blocks")),
 ];
 
 /// Position in the WAL.
+#[rustfmt::skip]
 const POSITION: &[Item] = &[
-    rate("insert_lsn", "pg.wal_inserted_bytes_per_s", "bytes/s", "bytes of WAL, from its position"),
-    gauge(
-        "checkpoint_distance",
-        "pg.checkpoint_distance_bytes",
-        "bytes",
-        "WAL since the last checkpoint began",
-    ),
-    gauge(
-        "checkpoint_distance_percent",
-        "pg.checkpoint_distance_percent",
-        "%",
-        "the same, of max_wal_size",
-    ),
-    gauge("checkpoint_age_s", "pg.checkpoint_age_s", "s", "time since the last checkpoint began"),
+    rate("insert_lsn", reading("pg.wal_inserted_bytes_per_s", BytesPerSecond, "WAL inserted", "bytes of WAL, from its position")),
+    gauge("checkpoint_distance", reading("pg.checkpoint_distance_bytes", Bytes, "checkpoint distance", "WAL since the last checkpoint began").row(690)),
+    gauge("checkpoint_distance_percent", reading("pg.checkpoint_distance_percent", Percent, "checkpoint distance", "the same, of max_wal_size")),
+    gauge("checkpoint_age_s", reading("pg.checkpoint_age_s", Seconds, "checkpoint age", "time since the last checkpoint began")),
 ];
 
-const PATTERNS: &[ReadingLegend] = &[
-    one(
-        "pg.block_hit_percent",
-        "%",
-        "blocks asked for that shared buffers had; the system's cache may have had the others",
-    ),
-    one("pg.io.*.reads_per_s", "1/s", "reads by processes of this kind (from 16)"),
-    one("pg.io.*.writes_per_s", "1/s", "writes by processes of this kind (from 16)"),
-    one("pg.io.*.extends_per_s", "1/s", "extensions of files by processes of this kind (from 16)"),
-    one("pg.io.*.fsyncs_per_s", "1/s", "syncs by processes of this kind (from 16)"),
-    one("pg.io.*.evictions_per_s", "1/s", "blocks evicted by processes of this kind (from 16)"),
-    one(
-        "pg.io.*.hits_per_s",
-        "1/s",
-        "blocks found in shared buffers by processes of this kind (from 16)",
-    ),
+#[rustfmt::skip]
+const PATTERNS: &[Reading] = &[
+    reading("pg.block_hit_percent", Percent, "shared buffer hit ratio", "blocks asked for that shared buffers had; the system's cache may have had the others").better().row(630),
+    reading("pg.io.*.reads_per_s", PerSecond, "reads", "reads by processes of this kind (from 16)"),
+    reading("pg.io.*.writes_per_s", PerSecond, "writes", "writes by processes of this kind (from 16)"),
+    reading("pg.io.*.extends_per_s", PerSecond, "file extensions", "extensions of files by processes of this kind (from 16)"),
+    reading("pg.io.*.fsyncs_per_s", PerSecond, "fsyncs", "syncs by processes of this kind (from 16)").up(StallCause::Fsync),
+    reading("pg.io.*.evictions_per_s", PerSecond, "evictions", "blocks evicted by processes of this kind (from 16)"),
+    reading("pg.io.*.hits_per_s", PerSecond, "buffer hits", "blocks found in shared buffers by processes of this kind (from 16)"),
 ];
 
-/// What its readings mean.
-pub(super) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> =
-        LazyLock::new(|| legends(&[DATABASE, WAL, CHECKPOINTS, POSITION], &[PATTERNS]));
+/// The readings that it may give.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> =
+        LazyLock::new(|| all_of(&[DATABASE, WAL, CHECKPOINTS, POSITION], PATTERNS));
     &ALL
 }
 
@@ -310,8 +180,8 @@ fn io_counters(answer: &NamedRows) -> BTreeMap<String, f64> {
 }
 
 impl Probe for DatabaseProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        legend()
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        registered().into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

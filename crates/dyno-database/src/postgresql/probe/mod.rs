@@ -8,8 +8,8 @@ mod tables;
 
 use std::sync::{Arc, LazyLock};
 
-use dyno_host::{Probe, ReadingLegend, ThreadListing};
-use dyno_units::Nanoseconds;
+use dyno_host::{Probe, ThreadListing};
+use dyno_units::{Nanoseconds, Reading};
 use dyno_workload::Connector;
 
 pub(in crate::postgresql) use activity::HORIZON;
@@ -31,10 +31,11 @@ pub(crate) fn probes(
     ]
 }
 
-/// What their readings mean.
-pub(crate) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> =
-        LazyLock::new(|| [database::legend(), activity::legend(), tables::legend()].concat());
+/// The readings that they may give.
+pub(crate) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
+        [database::registered(), activity::registered(), tables::registered()].concat()
+    });
     &ALL
 }
 

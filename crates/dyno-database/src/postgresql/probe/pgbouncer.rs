@@ -1,38 +1,32 @@
 //! pgbouncer's own console: SHOW POOLS, and what SHOW STATS counts.
 
-use dyno_host::{Probe, ReadingLegend, Readings};
+use dyno_host::{Probe, Readings};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, NamedRows};
 
-use crate::probe::{Asker, Values, cell, legend, number};
+use crate::probe::{Asker, Values, cell, number};
 
-pub(crate) const LEGEND: &[ReadingLegend] = &[
-    legend("pgbouncer.clients_active", "1", "clients that have a server, or need none now"),
-    legend("pgbouncer.clients_waiting", "1", "clients that wait for a server"),
-    legend("pgbouncer.servers_active", "1", "servers that a client has"),
-    legend("pgbouncer.servers_idle", "1", "servers that are free"),
-    legend("pgbouncer.servers_used", "1", "servers idle for so long that they are checked first"),
-    legend("pgbouncer.servers_login", "1", "servers that are being logged in to"),
-    legend("pgbouncer.wait_longest_s", "s", "how long the first client in the queue has waited"),
-    legend("pgbouncer.pools", "1", "pools, pgbouncer's own left out"),
-    legend(
-        "pgbouncer.pool.*.clients_active",
-        "1",
-        "clients of this pool (catalog and user) that have a server",
-    ),
-    legend("pgbouncer.pool.*.clients_waiting", "1", "clients of this pool that wait for a server"),
-    legend("pgbouncer.pool.*.servers_active", "1", "servers of this pool that a client has"),
-    legend("pgbouncer.pool.*.servers_idle", "1", "servers of this pool that are free"),
-    legend(
-        "pgbouncer.pool.*.wait_longest_s",
-        "s",
-        "how long the first client in this pool's queue has waited",
-    ),
-    legend("pgbouncer.transactions_per_s", "1/s", "transactions"),
-    legend("pgbouncer.statements_per_s", "1/s", "statements"),
-    legend("pgbouncer.received_bytes_per_s", "bytes/s", "bytes from clients"),
-    legend("pgbouncer.sent_bytes_per_s", "bytes/s", "bytes to clients"),
-    legend("pgbouncer.wait_s_per_s", "s/s", "time that clients waited for a server, all together"),
+#[rustfmt::skip]
+pub(crate) const READINGS: &[Reading] = &[
+    reading("pgbouncer.clients_active", Count, "active clients", "clients that have a server, or need none now"),
+    reading("pgbouncer.clients_waiting", Count, "waiting clients", "clients that wait for a server").worse().up(StallCause::Pooler).row(170).words("waiting in the pooler"),
+    reading("pgbouncer.servers_active", Count, "servers in use", "servers that a client has"),
+    reading("pgbouncer.servers_idle", Count, "idle servers", "servers that are free"),
+    reading("pgbouncer.servers_used", Count, "servers to be checked", "servers idle for so long that they are checked first"),
+    reading("pgbouncer.servers_login", Count, "servers logging in", "servers that are being logged in to"),
+    reading("pgbouncer.wait_longest_s", Seconds, "longest wait for a server", "how long the first client in the queue has waited").worse().row(180),
+    reading("pgbouncer.pools", Count, "pools", "pools, pgbouncer's own left out"),
+    reading("pgbouncer.pool.*.clients_active", Count, "active clients", "clients of this pool (catalog and user) that have a server"),
+    reading("pgbouncer.pool.*.clients_waiting", Count, "waiting clients", "clients of this pool that wait for a server").worse(),
+    reading("pgbouncer.pool.*.servers_active", Count, "servers in use", "servers of this pool that a client has"),
+    reading("pgbouncer.pool.*.servers_idle", Count, "idle servers", "servers of this pool that are free"),
+    reading("pgbouncer.pool.*.wait_longest_s", Seconds, "longest wait for a server", "how long the first client in this pool's queue has waited").worse(),
+    reading("pgbouncer.transactions_per_s", PerSecond, "transactions", "transactions").better().role(Role::Transactions).row(160).words("transactions"),
+    reading("pgbouncer.statements_per_s", PerSecond, "statements", "statements").better(),
+    reading("pgbouncer.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients"),
+    reading("pgbouncer.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients"),
+    reading("pgbouncer.wait_s_per_s", Waiters, "waiting for a server", "time that clients waited for a server, all together").worse(),
 ];
 
 /// One pool: a catalog and a user.
@@ -137,8 +131,8 @@ fn totals(answer: &NamedRows) -> Values {
 }
 
 impl Probe for PgBouncerProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        LEGEND
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -2,72 +2,50 @@
 
 use std::sync::LazyLock;
 
-use dyno_host::{Probe, ReadingLegend, Readings, reading_name};
+use dyno_host::{Probe, Readings, reading_name};
 use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
 use super::Version;
-use crate::probe::{Asker, Every, Item, Table, cell, gauge, legend as one, legends, number, rate};
+use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number, rate};
 
+#[rustfmt::skip]
 const TOTALS: &[Item] = &[
-    gauge("live", "pg.live_tuples", "1", "live row versions, as the server estimates them"),
-    gauge("dead", "pg.dead_tuples", "1", "dead row versions that are not yet removed"),
-    gauge(
-        "modified",
-        "pg.modified_since_analyze",
-        "1",
-        "rows changed since the tables were analysed",
-    ),
-    gauge(
-        "inserted",
-        "pg.inserted_since_vacuum",
-        "1",
-        "rows inserted since the tables were vacuumed (from 13)",
-    ),
-    rate("seq_scan", "pg.table_scans_per_s", "1/s", "scans of whole tables"),
-    rate("seq_tup_read", "pg.table_scan_rows_per_s", "1/s", "rows read by scans of whole tables"),
-    rate("idx_scan", "pg.index_scans_per_s", "1/s", "scans of indexes"),
-    rate("idx_tup_fetch", "pg.index_scan_rows_per_s", "1/s", "rows fetched by scans of indexes"),
-    rate("upd", "pg.table_updates_per_s", "1/s", "rows updated"),
-    rate(
-        "hot_upd",
-        "pg.hot_updates_per_s",
-        "1/s",
-        "rows updated within their page, indexes untouched",
-    ),
-    rate("vacuums", "pg.vacuums_per_s", "1/s", "tables vacuumed because somebody asked"),
-    rate("autovacuums", "pg.autovacuums_per_s", "1/s", "tables vacuumed by autovacuum"),
-    rate("analyzes", "pg.analyzes_per_s", "1/s", "tables analysed because somebody asked"),
-    rate("autoanalyzes", "pg.autoanalyzes_per_s", "1/s", "tables analysed by autovacuum"),
+    gauge("live", reading("pg.live_tuples", Count, "live rows", "live row versions, as the server estimates them")),
+    gauge("dead", reading("pg.dead_tuples", Count, "dead rows", "dead row versions that are not yet removed").worse().row(660)),
+    gauge("modified", reading("pg.modified_since_analyze", Count, "rows changed since ANALYZE", "rows changed since the tables were analysed")),
+    gauge("inserted", reading("pg.inserted_since_vacuum", Count, "rows inserted since VACUUM", "rows inserted since the tables were vacuumed (from 13)")),
+    rate("seq_scan", reading("pg.table_scans_per_s", PerSecond, "table scans", "scans of whole tables")),
+    rate("seq_tup_read", reading("pg.table_scan_rows_per_s", PerSecond, "rows read by table scans", "rows read by scans of whole tables")),
+    rate("idx_scan", reading("pg.index_scans_per_s", PerSecond, "index scans", "scans of indexes")),
+    rate("idx_tup_fetch", reading("pg.index_scan_rows_per_s", PerSecond, "rows fetched by index scans", "rows fetched by scans of indexes")),
+    rate("upd", reading("pg.table_updates_per_s", PerSecond, "row updates", "rows updated")),
+    rate("hot_upd", reading("pg.hot_updates_per_s", PerSecond, "HOT updates", "rows updated within their page, indexes untouched").better()),
+    rate("vacuums", reading("pg.vacuums_per_s", PerSecond, "vacuums", "tables vacuumed because somebody asked").up(StallCause::Vacuum)),
+    rate("autovacuums", reading("pg.autovacuums_per_s", PerSecond, "autovacuums", "tables vacuumed by autovacuum").up(StallCause::Vacuum)),
+    rate("analyzes", reading("pg.analyzes_per_s", PerSecond, "analyzes", "tables analysed because somebody asked")),
+    rate("autoanalyzes", reading("pg.autoanalyzes_per_s", PerSecond, "autoanalyzes", "tables analysed by autovacuum").up(StallCause::Vacuum)),
 ];
 
+#[rustfmt::skip]
 const PROGRESS: &[Item] = &[
-    gauge("running", "pg.vacuum.running", "1", "vacuums under way, in all catalogs"),
-    gauge(
-        "total",
-        "pg.vacuum.heap_blocks",
-        "blocks",
-        "blocks of the tables that are being vacuumed",
-    ),
-    gauge("scanned", "pg.vacuum.heap_blocks_scanned", "blocks", "of them, scanned so far"),
-    gauge("vacuumed", "pg.vacuum.heap_blocks_vacuumed", "blocks", "of them, vacuumed so far"),
-    gauge(
-        "index_rounds",
-        "pg.vacuum.index_rounds",
-        "1",
-        "rounds through the indexes so far: more than one means too little memory",
-    ),
+    gauge("running", reading("pg.vacuum.running", Count, "vacuums under way", "vacuums under way, in all catalogs").up(StallCause::Vacuum).row(670)),
+    gauge("total", reading("pg.vacuum.heap_blocks", ReadingUnit::other("blocks"), "blocks to vacuum", "blocks of the tables that are being vacuumed").up(StallCause::Vacuum)),
+    gauge("scanned", reading("pg.vacuum.heap_blocks_scanned", ReadingUnit::other("blocks"), "blocks scanned by vacuum", "of them, scanned so far").up(StallCause::Vacuum)),
+    gauge("vacuumed", reading("pg.vacuum.heap_blocks_vacuumed", ReadingUnit::other("blocks"), "blocks vacuumed", "of them, vacuumed so far").up(StallCause::Vacuum)),
+    gauge("index_rounds", reading("pg.vacuum.index_rounds", Count, "vacuum's index rounds", "rounds through the indexes so far: more than one means too little memory").up(StallCause::Vacuum)),
 ];
 
-const PATTERNS: &[ReadingLegend] = &[
-    one("pg.table.*.dead_tuples", "1", "dead row versions of this table, one of those with most"),
-    one("pg.table.*.bytes", "bytes", "size of this table with its indexes"),
+#[rustfmt::skip]
+const PATTERNS: &[Reading] = &[
+    reading("pg.table.*.dead_tuples", Count, "dead rows of the table", "dead row versions of this table, one of those with most").worse(),
+    reading("pg.table.*.bytes", Bytes, "size of the table", "size of this table with its indexes"),
 ];
 
-/// What its readings mean.
-pub(super) fn legend() -> &'static [ReadingLegend] {
-    static ALL: LazyLock<Vec<ReadingLegend>> =
-        LazyLock::new(|| legends(&[TOTALS, PROGRESS], &[PATTERNS]));
+/// The readings that it may give.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[TOTALS, PROGRESS], PATTERNS));
     &ALL
 }
 
@@ -119,8 +97,8 @@ impl TablesProbe {
 }
 
 impl Probe for TablesProbe {
-    fn legend(&self) -> &'static [ReadingLegend] {
-        legend()
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        registered().into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

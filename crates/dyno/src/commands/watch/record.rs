@@ -10,24 +10,16 @@ use std::path::{Path, PathBuf};
 use dyno_lab::observe::{Cost, Sample, Series, six_digits};
 use dyno_record::{
     DataSet, EncodedHistogram, FORMAT, GeneratorSummary, IntervalColumns, KindSummary, Manifest,
-    Meaning, NO_WORKLOAD, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    NO_WORKLOAD, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
     TrialSummary, TrialWriter, VariantRecord, new_histogram,
 };
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::reading::{Role, known};
+use dyno_units::{Clock, Nanoseconds, Reading};
 
 use super::WatchOptions;
 use super::target::Target;
 use crate::commands::report;
 use crate::lab;
-
-/// Counters of transactions, and the kind under which they are recorded.
-const TRANSACTIONS: [(&str, &str); 2] = [
-    ("pg.commits_per_s", "commits (counted by the server)"),
-    ("pgbouncer.transactions_per_s", "transactions (counted by pgbouncer)"),
-];
-
-/// The counter of statements, of servers that count no transactions.
-const STATEMENTS: &str = "mysql.statements_per_s";
 
 /// A record that is being written.
 pub(super) struct Recording {
@@ -90,7 +82,7 @@ impl Recording {
     /// Ends the record, and writes its report; returns what to tell of it.
     pub(super) fn finish(
         self,
-        meanings: BTreeMap<String, Meaning>,
+        meanings: BTreeMap<String, Reading>,
         cost: Cost,
         clock: &dyn Clock,
     ) -> anyhow::Result<String> {
@@ -98,7 +90,7 @@ impl Recording {
         let spans: Vec<(Nanoseconds, Nanoseconds)> =
             (0..n).map(|idx| (self.origin + Nanoseconds(idx * self.every.0), self.every)).collect();
         let readings = self.series.align(&spans);
-        let mut step = summarise(readings, n, self.every);
+        let mut step = summarise(readings, &meanings, n, self.every);
         step.spans = Some(spans.iter().map(|(start, length)| (start.0, length.0)).collect());
         let now = clock.unix_millis();
         self.writer.finish(TrialSummary {
@@ -173,25 +165,29 @@ fn manifest(target: &Target, options: &WatchOptions, now: u64) -> Manifest {
 
 fn summarise(
     readings: BTreeMap<String, Vec<Option<f64>>>,
+    meanings: &BTreeMap<String, Reading>,
     n: u64,
     every: Nanoseconds,
 ) -> StepSummary {
     let seconds = every.as_secs_f64();
     let measured_s = n as f64 * seconds;
-    let total = |name: &str| (mean(&readings[name]) * measured_s).round() as u64;
-    let counted = TRANSACTIONS.iter().find(|(name, _)| readings.contains_key(*name));
+    let counter = |role: Role| {
+        let mut counters = meanings.iter().filter(|(_, reading)| reading.role == Some(role));
+        counters.find_map(|(name, reading)| Some((reading, readings.get(name)?)))
+    };
+    let total = |column: &[Option<f64>]| (mean(column) * measured_s).round() as u64;
+    let counted = counter(Role::Transactions);
     let zeros = || vec![0.0; n as usize];
-    let rates: Vec<f64> = counted.map_or_else(zeros, |(name, _)| {
-        readings[*name].iter().map(|rate| rate.unwrap_or(0.0)).collect()
-    });
-    let kinds = counted.map(|(name, what)| KindSummary {
-        name: (*what).to_owned(),
-        outcomes: BTreeMap::from([("committed".to_owned(), total(name))]),
+    let rates: Vec<f64> = counted
+        .map_or_else(zeros, |(_, column)| column.iter().map(|rate| rate.unwrap_or(0.0)).collect());
+    let kinds = counted.map(|(reading, column)| KindSummary {
+        name: format!("{} (counted by the server)", reading.title),
+        outcomes: BTreeMap::from([("committed".to_owned(), total(column))]),
         response: EncodedHistogram::encode(&new_histogram()),
         service: EncodedHistogram::encode(&new_histogram()),
         commits_100ms: None,
     });
-    let statements = if readings.contains_key(STATEMENTS) { total(STATEMENTS) } else { 0 };
+    let statements = counter(Role::Statements).map_or(0, |(_, column)| total(column));
     StepSummary {
         step: 0,
         measured_s,
@@ -239,7 +235,7 @@ fn mean(column: &[Option<f64>]) -> f64 {
 
 /// CPU seconds of the server; none where a value is missing.
 fn server_cpu_s(readings: &BTreeMap<String, Vec<Option<f64>>>, seconds: f64) -> Option<f64> {
-    let column = readings.get("server.cpu_s_per_s")?;
+    let column = readings.get(known::SERVER_CPU)?;
     column.iter().map(|rate| rate.map(|rate| rate * seconds)).sum()
 }
 
@@ -249,7 +245,9 @@ mod tests {
 
     fn summary(name: &str, column: Vec<Option<f64>>) -> StepSummary {
         let n = column.len() as u64;
-        summarise(BTreeMap::from([(name.to_owned(), column)]), n, Nanoseconds::SECOND)
+        let readings = BTreeMap::from([(name.to_owned(), column)]);
+        let meanings = crate::readings::registry().meanings(readings.keys());
+        summarise(readings, &meanings, n, Nanoseconds::SECOND)
     }
 
     #[test]

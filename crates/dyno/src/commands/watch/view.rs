@@ -3,99 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_host::{ReadingLegend, find_legend};
 use dyno_lab::observe::Sample;
-use dyno_units::Nanoseconds;
+use dyno_units::reading::{Role, known};
+use dyno_units::{Nanoseconds, Reading, Registry};
 
 use super::target::Target;
 use crate::commands::report::date;
 use crate::latest::Latest;
-use crate::live::{Curve, Panel, deferred, processes, short};
+use crate::live::{Curve, Panel, deferred, processes, short, with_unit};
 use crate::terminal;
-
-/// Readings of the table, the most telling first; those that are not there are left out.
-const ROWS: &[&str] = &[
-    "mysql.statements_per_s",
-    "mysql.commits_per_s",
-    "mysql.threads_running",
-    "pg.commits_per_s",
-    "pg.sessions_active",
-    "pgbouncer.transactions_per_s",
-    "pgbouncer.clients_waiting",
-    "pgbouncer.wait_longest_s",
-    "server.cpu_s_per_s",
-    "server.foreground.cpu_s_per_s",
-    "server.background.cpu_s_per_s",
-    "server.thread.probe.cpu_s_per_s",
-    "rest.cpu_s_per_s",
-    "cpu.busy_pct",
-    "cpu.busiest_pct",
-    "cpu.iowait_pct",
-    "cpu.steal_pct",
-    "cpu.running",
-    "cpu.context_switches_per_s",
-    "load.avg1",
-    "responsiveness.process_ms",
-    "debt.gauge",
-    "innodb.history_list_length",
-    "innodb.dirty_pages_percent",
-    "innodb.checkpoint_age_percent",
-    "innodb.pool_hit_percent",
-    "innodb.pool_misses_per_s",
-    "innodb.redo_bytes_per_s",
-    "innodb.os_fsyncs_per_s",
-    "innodb.row_lock_waiting",
-    "rocksdb.pending_compaction_bytes",
-    "rocksdb.stalled_s_per_s",
-    "rocksdb.tombstones",
-    "pg.block_hit_percent",
-    "pg.wal_bytes_per_s",
-    "pg.lock_waits",
-    "pg.dead_tuples",
-    "pg.vacuum.running",
-    "pg.horizon_age",
-    "pg.checkpoint_distance_bytes",
-    "server.rss_bytes",
-    "server.voluntary_switches_per_s",
-    "server.involuntary_switches_per_s",
-    "server.runqueue_wait_s_per_s",
-    "server.disk_read_bytes_per_s",
-    "server.disk_write_bytes_per_s",
-    "disk.reads_per_s",
-    "disk.writes_per_s",
-    "disk.flushes_per_s",
-    "disk.queue",
-    "disk.busy_pct",
-    "data_disk.read_await_ms",
-    "data_disk.write_await_ms",
-    "data_disk.flush_await_ms",
-    "data_disk.saturation",
-    "data.bytes",
-    "filesystem.used_pct",
-    "cgroup.server.throttled_s_per_s",
-    "cpu.frequency_mhz_mean",
-    "memory.available_bytes",
-    "memory.dirty_bytes",
-    "psi.cpu.some_pct",
-    "psi.io.some_pct",
-    "generator.cpu_s_per_s",
-];
-
-/// Readings of a plain line, with the words that stand for them.
-const PLAIN: &[(&str, &str, &str)] = &[
-    ("mysql.statements_per_s", "statements", "/s"),
-    ("mysql.threads_running", "running", ""),
-    ("pg.commits_per_s", "commits", "/s"),
-    ("pg.sessions_active", "active", ""),
-    ("pgbouncer.transactions_per_s", "transactions", "/s"),
-    ("pgbouncer.clients_waiting", "waiting in the pooler", ""),
-    ("cpu.busy_pct", "CPU", " %"),
-    ("disk.reads_per_s", "reads", "/s"),
-    ("disk.writes_per_s", "writes", "/s"),
-    ("disk.queue", "disk queue", ""),
-    ("server.rss_bytes", "RSS", "B"),
-    ("responsiveness.process_ms", "small process", " ms"),
-];
 
 /// Readings over which the way of the debt is judged.
 const SLOPE_READINGS: usize = 30;
@@ -132,7 +48,9 @@ impl Columns {
 /// Shows what is watched.
 pub(super) struct View {
     name: String,
-    legend: Vec<ReadingLegend>,
+    registry: Registry,
+    /// What the readings are that came, by name.
+    known: BTreeMap<String, Reading>,
     is_table: bool,
     n_cpus: u32,
     panel: Panel,
@@ -146,13 +64,14 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(target: &Target, legend: &[ReadingLegend], every: Nanoseconds) -> View {
+    pub(super) fn new(target: &Target, registry: Registry, every: Nanoseconds) -> View {
         View {
             name: target.name.clone(),
             every,
             noted: BTreeSet::new(),
             has_server: target.is_server(),
-            legend: legend.to_vec(),
+            registry,
+            known: BTreeMap::new(),
             is_table: terminal::out_is_terminal() && terminal::is_interactive(),
             n_cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             panel: Panel::default(),
@@ -164,7 +83,11 @@ impl View {
     /// Takes what was read.
     pub(super) fn push(&mut self, sample: &Sample) {
         for (name, value) in &sample.values {
-            if ROWS.contains(&name.as_str()) {
+            if !self.known.contains_key(name) {
+                let reading = self.registry.find(name).cloned().unwrap_or_default();
+                self.known.insert(name.clone(), reading);
+            }
+            if self.known[name].row.is_some() {
                 self.curves.entry(name.clone()).or_default().push(*value);
             }
         }
@@ -215,9 +138,9 @@ impl View {
 
     /// The readings that have room, in their order: what has been zero all the time goes first, and
     /// then what is last.
-    fn shown(&self, height: usize) -> Vec<&'static str> {
-        let mut names: Vec<&str> =
-            ROWS.iter().copied().filter(|name| self.curves.contains_key(*name)).collect();
+    fn shown(&self, height: usize) -> Vec<&str> {
+        let mut names: Vec<&str> = self.curves.keys().map(String::as_str).collect();
+        names.sort_by_key(|name| self.known[*name].row);
         let mut n_over = names.len().saturating_sub(height);
         let is_still = |name: &str| self.curves.get(name).is_some_and(Curve::is_zero);
         for idx in (0..names.len()).rev() {
@@ -238,20 +161,24 @@ impl View {
     }
 
     fn debt(&self) -> Option<String> {
-        let slope = self.curves.get("debt.gauge").and_then(|curve| curve.slope(SLOPE_READINGS));
+        let slope =
+            self.curves.get(known::DEBT_GAUGE).and_then(|curve| curve.slope(SLOPE_READINGS));
         deferred(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
     }
 
     /// That the server has told nothing for a while, where it had.
     fn silence(&self) -> Option<String> {
-        let silent = self.latest.silent_ns(&["mysql.", "pg.", "pgbouncer."])?;
+        let counters = [Role::Transactions, Role::Statements, Role::Uptime].map(Some);
+        let is_of_server =
+            |name: &str| self.known.get(name).is_some_and(|one| counters.contains(&one.role));
+        let silent = self.latest.silent_ns(is_of_server)?;
         Some(format!("the server has not answered for {}", Nanoseconds(silent)))
     }
 
     fn row(&self, name: &str, columns: &Columns) -> Option<String> {
         let curve = self.curves.get(name)?;
-        let unit = find_legend(&self.legend, name).map_or("", |legend| legend.unit);
-        let unit = if unit == "1" { String::new() } else { unit.replace("bytes", "B") };
+        let reading = self.known.get(name)?;
+        let unit = reading.unit.symbol().replace("bytes", "B");
         let value = self.latest.get(name).map_or("–".to_owned(), short);
         let Columns { name: wide, curve: length, has_meaning } = *columns;
         let curve = curve.drawn(length);
@@ -260,8 +187,7 @@ impl View {
             row += &format!(" {curve:<length$}");
         }
         if has_meaning {
-            let meaning = find_legend(&self.legend, name).map_or("", |legend| legend.meaning);
-            row += &format!(" {meaning}");
+            row += &format!(" {}", reading.text);
         }
         Some(row.trim_end().to_owned())
     }
@@ -271,8 +197,12 @@ impl View {
         let mut parts: Vec<String> = vec![format!("{elapsed}")];
         parts.extend(self.silence());
         parts.extend(self.cpu());
-        parts.extend(PLAIN.iter().filter_map(|(name, words, unit)| {
-            Some(format!("{words} {}{unit}", short(self.latest.get(name)?)))
+        let mut told: Vec<(&String, &Reading)> =
+            self.known.iter().filter(|(_, reading)| reading.words.is_some()).collect();
+        told.sort_by_key(|(_, reading)| reading.row);
+        parts.extend(told.into_iter().filter_map(|(name, reading)| {
+            let value = with_unit(self.latest.get(name)?, &reading.unit);
+            Some(format!("{} {value}", reading.words?))
         }));
         parts.extend(self.debt().map(|text| format!("debt {text}")));
         parts.join(" · ")
@@ -284,10 +214,10 @@ mod tests {
     use super::*;
 
     fn view(is_table: bool) -> View {
-        let legend = [dyno_host::readings_legend(), dyno_database::server_readings_legend()];
         View {
             name: "this host".into(),
-            legend: legend.concat(),
+            registry: crate::readings::registry().clone(),
+            known: BTreeMap::new(),
             is_table,
             n_cpus: 2,
             panel: Panel::default(),
@@ -302,14 +232,6 @@ mod tests {
     fn push(view: &mut View, values: &[(&str, f64)]) {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         view.push(&Sample { at: Nanoseconds::ZERO, source: 0, values });
-    }
-
-    #[test]
-    fn what_is_shown_has_a_meaning() {
-        let view = view(true);
-        for name in ROWS.iter().copied().chain(PLAIN.iter().map(|(name, ..)| *name)) {
-            assert!(find_legend(&view.legend, name).is_some(), "{name} is no reading");
-        }
     }
 
     #[test]

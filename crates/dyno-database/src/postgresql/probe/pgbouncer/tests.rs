@@ -42,7 +42,7 @@ fn pools_of_old_and_new_versions_are_read() {
     assert_eq!(readings["pgbouncer.pools"], 2.0);
     assert_eq!(readings["pgbouncer.pool.dyno.app.clients_waiting"], 3.0);
     for name in readings.keys() {
-        assert!(LEGEND.iter().any(|legend| legend.is_for(name)), "{name}");
+        assert!(READINGS.iter().any(|one| one.is_for(name)), "{name}");
     }
 }
 

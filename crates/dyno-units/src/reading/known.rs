@@ -1,0 +1,44 @@
+//! Ids of readings that more than their own probe refers to. Each is registered by its probe; a test of
+//! the program compares the two.
+
+macro_rules! known {
+    ($($name:ident = $id:literal;)*) => {
+        $(#[doc = concat!("`", $id, "`")] pub const $name: &str = $id;)*
+
+        /// All of them.
+        pub const ALL: &[&str] = &[$($id),*];
+    };
+}
+
+known! {
+    CPU_BUSY = "cpu.busy_s_per_s";
+    CPU_BUSY_PCT = "cpu.busy_pct";
+    CPU_STEAL_PCT = "cpu.steal_pct";
+    CPU_UNSAMPLED = "cpu.unsampled_s_per_s";
+    CONTEXT_SWITCHES = "cpu.context_switches_per_s";
+    SERVER_CPU = "server.cpu_s_per_s";
+    SERVER_FOREGROUND_CPU = "server.foreground.cpu_s_per_s";
+    SERVER_BACKGROUND_CPU = "server.background.cpu_s_per_s";
+    GENERATOR_CPU = "generator.cpu_s_per_s";
+    REST_CPU = "rest.cpu_s_per_s";
+    SERVER_VOLUNTARY_SWITCHES = "server.voluntary_switches_per_s";
+    SERVER_INVOLUNTARY_SWITCHES = "server.involuntary_switches_per_s";
+    SERVER_THREAD_CPU = "server.thread.*.cpu_s_per_s";
+    SERVER_PROCESSES = "server.processes";
+    SERVER_RSS = "server.rss_bytes";
+    GENERATOR_RSS = "generator.rss_bytes";
+    SERVER_DISK_READ_BYTES = "server.disk_read_bytes_per_s";
+    SERVER_DISK_WRITE_BYTES = "server.disk_write_bytes_per_s";
+    DISK_READS = "disk.reads_per_s";
+    DISK_WRITES = "disk.writes_per_s";
+    DISK_READ_BYTES = "disk.read_bytes_per_s";
+    DISK_WRITE_BYTES = "disk.write_bytes_per_s";
+    DISK_FLUSHES = "disk.flushes_per_s";
+    NETWORK_RECEIVED_BYTES = "network.*.received_bytes_per_s";
+    NETWORK_SENT_BYTES = "network.*.sent_bytes_per_s";
+    DEBT_GAUGE = "debt.gauge";
+    DATA_BYTES = "data.bytes";
+    DATA_TABLES_BYTES = "data.tables_bytes";
+    DATA_INDEXES_BYTES = "data.indexes_bytes";
+    DATA_TABLES_AND_INDEXES_BYTES = "data.tables_and_indexes_bytes";
+}

@@ -1,0 +1,9 @@
+//! What a probe's table of readings is written with: `use dyno_units::reading::prelude::*`.
+
+pub use std::borrow::Cow;
+
+pub use super::ReadingUnit::{
+    AtATime, Bytes, BytesPerSecond, Count, Cpus, Microseconds, Milliseconds, Number, PerSecond,
+    Percent, Seconds, Waiters,
+};
+pub use super::{Reading, ReadingUnit, Role, StallCause, Topic, Way, reading};

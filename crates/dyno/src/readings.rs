@@ -1,0 +1,24 @@
+//! All readings that Dyno may read, and old records in which they do not explain themselves.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use dyno_record::{ReadError, Run};
+use dyno_units::Registry;
+
+/// Every reading that a probe registers.
+pub(crate) fn registry() -> &'static Registry {
+    static ALL: LazyLock<Registry> = LazyLock::new(dyno_lab::observe::registry);
+    &ALL
+}
+
+/// Reads a run. Where it is of before records held all that a reading is, the registry fills it in.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub(crate) fn read_run(folder: &Path) -> Result<Run, ReadError> {
+    let mut run = dyno_record::read_run(folder)?;
+    run.explain_readings(registry());
+    Ok(run)
+}
