@@ -35,10 +35,10 @@ pub(super) struct Resource {
 /// What engines call their synchronous writes. A server can have several engines; PostgreSQL tells
 /// of its WAL and of its other files apart (of the latter from 16, of all together from 18).
 const FSYNCS: &[&[&str]] = &[
-    &["innodb.os_fsyncs_per_s", "innodb.data_fsyncs_per_s"],
-    &["rocksdb.wal_syncs_per_s"],
-    &["pg.wal_syncs_per_s"],
-    &["pg.io.*.fsyncs_per_s", "pg.backend_fsyncs_per_s"],
+    &[known::INNODB_OS_FSYNCS, known::INNODB_DATA_FSYNCS],
+    &[known::ROCKSDB_WAL_SYNCS],
+    &[known::PG_WAL_SYNCS],
+    &[known::PG_IO_FSYNCS, known::PG_BACKEND_FSYNCS],
 ];
 
 /// Those that every record is asked for, in the order in which people look for them.

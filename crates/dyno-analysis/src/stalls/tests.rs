@@ -465,3 +465,23 @@ fn what_moved_says_how_likely_it_is_by_chance() {
     let chance = moved[0].chance.expect("it is no limit");
     assert!((0.05..0.1).contains(&chance), "{chance}");
 }
+
+#[test]
+fn readings_of_old_records_are_explained_by_the_registry() {
+    let mut run = run(&["x"], &[4], 1, |_, _, _| 1_000.0);
+    let trial = &mut run.trials[0];
+    let names = ["cpu.steal_pct", "disk.vda.queue", "un.heard"];
+    for name in names {
+        trial.steps[0].readings.insert(name.to_owned(), vec![Some(1.0)]);
+    }
+    // One as records had it before, one as a user's own probe has it now, and one of nobody.
+    let old = serde_json::from_str(r#"{"unit":"%","text":"x"}"#).expect("it is read");
+    trial.meanings.insert(names[0].to_owned(), old);
+    let own = reading("disk.vda.queue", Count, "own", "x");
+    trial.meanings.insert(names[1].to_owned(), own.clone());
+    run.explain_readings(&Registry::new(READINGS.to_vec()));
+    let meanings = &run.trials[0].meanings;
+    assert_eq!(meanings[names[0]], READINGS[3]);
+    assert_eq!(meanings[names[1]], own);
+    assert_eq!(meanings.get(names[2]), None);
+}

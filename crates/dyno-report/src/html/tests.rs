@@ -1,5 +1,7 @@
 //! The whole report: well-formed, without a network, harmless, small enough.
 
+use dyno_units::reading::prelude::*;
+
 use super::*;
 use crate::fixture;
 
@@ -428,10 +430,15 @@ fn evidence_has_its_place() {
 #[test]
 fn what_is_read_every_five_seconds_is_a_line_with_marks() {
     let (findings, mut runs) = fixture::three_variants();
-    for step in runs[0].trials.iter_mut().flat_map(|trial| &mut trial.steps) {
-        let n = step.intervals.start_s.len();
-        let read = |i: usize| (i % 5 == 2).then_some(1e6 + i as f64 * 1e3);
-        step.readings.insert("data.tables_bytes".to_owned(), (0..n).map(read).collect());
+    let id = "data.tables_bytes";
+    let tables = reading(id, Bytes, "Tables", "files of rows").chart(Topic::Files, 1);
+    for trial in &mut runs[0].trials {
+        trial.meanings.insert(id.to_owned(), tables.clone());
+        for step in &mut trial.steps {
+            let n = step.intervals.start_s.len();
+            let read = |i: usize| (i % 5 == 2).then_some(1e6 + i as f64 * 1e3);
+            step.readings.insert(id.to_owned(), (0..n).map(read).collect());
+        }
     }
     let html = render(&findings, &runs, MADE);
     let at = html.find("<b>Tables</b>").expect("sizes by kind of file have their charts");

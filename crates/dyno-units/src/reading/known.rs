@@ -36,6 +36,12 @@ known! {
     DISK_FLUSHES = "disk.flushes_per_s";
     NETWORK_RECEIVED_BYTES = "network.*.received_bytes_per_s";
     NETWORK_SENT_BYTES = "network.*.sent_bytes_per_s";
+    INNODB_OS_FSYNCS = "innodb.os_fsyncs_per_s";
+    INNODB_DATA_FSYNCS = "innodb.data_fsyncs_per_s";
+    ROCKSDB_WAL_SYNCS = "rocksdb.wal_syncs_per_s";
+    PG_WAL_SYNCS = "pg.wal_syncs_per_s";
+    PG_IO_FSYNCS = "pg.io.*.fsyncs_per_s";
+    PG_BACKEND_FSYNCS = "pg.backend_fsyncs_per_s";
     DEBT_GAUGE = "debt.gauge";
     DATA_BYTES = "data.bytes";
     DATA_TABLES_BYTES = "data.tables_bytes";

@@ -86,13 +86,16 @@ fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<St
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// The parts of the debt: `dirty pages 5.6 %`.
+/// A part of the debt: `dirty pages 5.6 %`; none of any other reading.
+pub(super) fn part(name: &str, value: f64) -> Option<String> {
+    let is_part = |one: &&Reading| one.topic == Topic::Debt && one.id != known::DEBT_GAUGE;
+    let reading = registry().find(name).filter(is_part)?;
+    Some(format!("{} {}", reading.title, with_unit(value, &reading.unit)))
+}
+
+/// The parts of the debt.
 fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
-    readings.iter().filter_map(|(name, value)| {
-        let is_part = |one: &&Reading| one.topic == Topic::Debt && one.id != known::DEBT_GAUGE;
-        let reading = registry().find(name).filter(is_part)?;
-        Some(format!("{} {}", reading.title, with_unit(*value, &reading.unit)))
-    })
+    readings.iter().filter_map(|(name, value)| part(name, *value))
 }
 
 /// A value in few characters, with its unit where that is short.

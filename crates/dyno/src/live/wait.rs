@@ -4,7 +4,7 @@ use dyno_record::EventKind;
 use dyno_units::Nanoseconds;
 
 use super::Curve;
-use super::load::short;
+use super::load::{part, short};
 
 /// Characters of the curve.
 const CURVE: usize = 40;
@@ -86,11 +86,8 @@ impl WaitView {
             lines.push(format!("  debt        {}", self.gauge.drawn(CURVE)));
         }
         if !self.unpaid.is_empty() {
-            let part = |(name, value): &(String, f64)| {
-                let name = name.strip_prefix("debt.").unwrap_or(name).replace('_', " ");
-                format!("{name} {}", short(*value))
-            };
-            let parts: Vec<String> = self.unpaid.iter().map(part).collect();
+            let parts = self.unpaid.iter().filter_map(|(name, value)| part(name, *value));
+            let parts: Vec<String> = parts.collect();
             lines.push(format!("  not paid    {}", parts.join(", ")));
         }
         lines
@@ -148,7 +145,7 @@ mod tests {
         let expected =
             "run-off, at most 1 min, 3 s so far: debt 7 (falling by 1/s, about 6 s left)";
         assert_eq!(view.told().as_deref(), Some(expected));
-        assert_eq!(view.lines()[1], "  not paid    dirty pages percent 7");
+        assert_eq!(view.lines()[1], "  not paid    dirty pages 7 %");
         read(&mut view, 4.0, 0.5);
         assert!(view.told().is_some_and(|told| told.ends_with("debt 0.500 (paid)")));
         let ended = EventKind::WaitEnded { wait, took_s: 3.0, paid: Some(true), notes: Vec::new() };
