@@ -5,32 +5,33 @@
 //! the first start says.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use dyno_host::{Keeper, KeeperError};
 use dyno_units::SettingValue;
 
 use crate::DeployError;
 
-/// What a program says that is given a configuration to read: nothing where it takes it, else its
-/// lines that tell of an error.
+/// What a program says that is given a configuration to read: nothing if it takes it, else its
+/// lines that tell of an error. It runs as a server would, with no more rights and no other environment.
 pub(crate) fn refusal(
+    keeper: &Keeper,
     program: &Path,
     arguments: impl Fn(&Path) -> Vec<String>,
     configuration: &str,
 ) -> Result<Option<String>, DeployError> {
-    let failed = |error: std::io::Error| {
+    let failed = |error: KeeperError| {
         DeployError::new(format!("cannot ask {} about its settings: {error}", program.display()))
     };
-    let folder = tempfile::tempdir().map_err(failed)?;
-    let file = folder.path().join("settings.conf");
-    fs::write(&file, configuration).map_err(failed)?;
-    let output = Command::new(program).args(arguments(&file)).output().map_err(failed)?;
-    if output.status.success() {
-        return Ok(None);
-    }
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let folder = keeper.make_folder("settings").map_err(failed)?;
+    let file = keeper.write_file(&folder, "settings.conf", configuration);
+    let complaint = file.and_then(|file| {
+        let arguments = arguments(&file);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        keeper.complaint(program, &arguments)
+    });
+    keeper.remove_folder(&folder).map_err(failed)?;
+    let Some(text) = complaint.map_err(failed)? else { return Ok(None) };
     let is_error = |line: &&str| {
         ["ERROR", "FATAL", "LOG:  ", "DETAIL", "HINT"].iter().any(|word| line.contains(word))
             && !["skipping missing", "contains errors"].iter().any(|noise| line.contains(noise))
@@ -97,14 +98,15 @@ fn distance(left: &str, right: &str) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use dyno_host::Keeper;
-
     use super::*;
     use crate::{Place, Products, ServerSpec};
 
     fn refused(product: &str, name: &str, value: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::under(&Arc::new(Keeper::new(folder.path()).unwrap()));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), mode).unwrap();
+        let keeper = Keeper::new(&folder.path().join("r")).unwrap();
+        let place = Place::under(&Arc::new(keeper));
         let value = match value.parse() {
             Ok(number) => SettingValue::Integer(number),
             Err(_) => SettingValue::Text(value.to_owned()),

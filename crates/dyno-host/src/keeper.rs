@@ -17,7 +17,7 @@ use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +44,7 @@ const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output goes into the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// The most that is read of what a program says of itself.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
 /// the file with the name, user id, group id, the program and its arguments. Only this process sees
@@ -205,26 +205,54 @@ impl Keeper {
 
     /// What a program prints, as `--version` does: run as a server would be, but in no folder.
     pub fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
+        let (status, answer) = self.answer(program, arguments, false)?;
+        if !status.success() {
+            let how = kept::in_words(status);
+            return Err(KeeperError(format!("{} does not answer: it {how}", program.display())));
+        }
+        Ok(answer)
+    }
+
+    /// What a program complains of, as it does when a configuration is wrong: what it prints as errors,
+    /// none if it ends well. Run as [`Keeper::ask`] does.
+    pub fn complaint(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+    ) -> Result<Option<String>, KeeperError> {
+        let (status, errors) = self.answer(program, arguments, true)?;
+        Ok((!status.success()).then_some(errors))
+    }
+
+    /// How a program ended, and what it printed: to standard output, or to standard error.
+    fn answer(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        is_of_errors: bool,
+    ) -> Result<(ExitStatus, String), KeeperError> {
         let refuse =
             |why: String| KeeperError(format!("{} does not answer: {why}", program.display()));
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        match is_of_errors {
+            true => command.stdout(Stdio::null()).stderr(Stdio::piped()),
+            false => command.stdout(Stdio::piped()).stderr(Stdio::null()),
+        };
         self.clean(&mut command);
         if let Some(user) = self.run_as() {
             command.uid(user.uid).gid(user.gid);
         }
         let mut child = confine::start(&mut command, &[], Rights::None)?;
         let mut answer = Vec::new();
-        if let Some(out) = child.stdout.take() {
+        let out = child.stdout.take().map(|out| Box::new(out) as Box<dyn Read>);
+        let out = out.or(child.stderr.take().map(|errors| Box::new(errors) as Box<dyn Read>));
+        if let Some(out) = out {
             let read = out.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
             read.map_err(|e| refuse(e.to_string()))?;
         }
         let status = child.wait().map_err(|e| refuse(e.to_string()))?;
-        if !status.success() {
-            return Err(refuse(format!("it {}", kept::in_words(status))));
-        }
-        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+        Ok((status, String::from_utf8_lossy(&answer).trim().to_owned()))
     }
 
     /// Runs a program in a folder to its end (initdb …); its output when it fails is in the error.

@@ -1,7 +1,6 @@
 //! Asks the server's program about settings, without data and without starting it.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use dyno_host::Keeper;
 
@@ -19,7 +18,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     // A plug-in's settings are known when it has been loaded.
     let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
     settings.retain(|name, _| !(is_rocksdb && normal(name).starts_with("rocksdb_")));
-    let known = known(&program);
+    let known = known(&program, keeper);
     if !known.is_empty()
         && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")
     {
@@ -33,7 +32,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let arguments = |file: &std::path::Path| {
         vec![format!("--defaults-file={}", file.display()), "--help".into(), "--verbose".into()]
     };
-    match refusal(&program, arguments, &text)? {
+    match refusal(keeper, &program, arguments, &text)? {
         None => Ok(()),
         Some(why) => Err(DeployError::new(format!("the server refuses its settings: {why}"))),
     }
@@ -50,10 +49,8 @@ fn without_prefix(name: &str) -> String {
 
 /// The variables that the program lists, in the spelling of [`without_prefix`]; none where it does
 /// not list them.
-fn known(program: &std::path::Path) -> Vec<String> {
-    let output = Command::new(program).args(["--no-defaults", "--help", "--verbose"]).output();
-    let Ok(output) = output else { return Vec::new() };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+fn known(program: &std::path::Path, keeper: &Keeper) -> Vec<String> {
+    let text = keeper.ask(program, &["--no-defaults", "--help", "--verbose"]).unwrap_or_default();
     let lines = text.lines().skip_while(|line| !line.starts_with("-----")).skip(1);
     let table = lines.take_while(|line| !line.trim().is_empty());
     table.filter_map(|line| line.split_whitespace().next()).map(without_prefix).collect()

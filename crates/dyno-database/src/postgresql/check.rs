@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use dyno_host::Keeper;
 
@@ -19,7 +18,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let mut settings = spec.settings.clone();
     // Names with a dot are those of extensions, which any server takes.
     settings.retain(|name, _| !name.contains('.'));
-    let known = known(&program);
+    let known = known(&program, keeper);
     if !known.is_empty()
         && let Some(unknown) =
             unknown_name(&settings, &known, |name| name.to_ascii_lowercase(), "PostgreSQL")
@@ -37,18 +36,15 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
         // The first word lets it run as root, too: nothing is started.
         vec!["-C".to_owned(), "data_directory".to_owned(), file, "-D".to_owned(), folder]
     };
-    match refusal(&program, arguments, &text)? {
+    match refusal(keeper, &program, arguments, &text)? {
         None => Ok(()),
         Some(why) => Err(DeployError::new(format!("PostgreSQL refuses its settings: {why}"))),
     }
 }
 
 /// The settings that the program lists; none where it does not.
-fn known(program: &Path) -> Vec<String> {
-    let Ok(output) = Command::new(program).arg("--describe-config").output() else {
-        return Vec::new();
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+fn known(program: &Path, keeper: &Keeper) -> Vec<String> {
+    let text = keeper.ask(program, &["--describe-config"]).unwrap_or_default();
     let names = text.lines().filter_map(|line| line.split('\t').next());
     let listed: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     if listed.is_empty() {

@@ -751,3 +751,18 @@ fn programs_are_found_in_the_order_of_folders() {
     assert_eq!(keeper.find_program("no-such-program", &[]), None);
     assert_eq!(keeper.find_program("../bin/sh", &[]), None);
 }
+
+#[test]
+fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
+    let (_outer, keeper) = keeper();
+    let user = keeper.run_as().map_or(rustix::process::getuid().as_raw(), |user| user.uid);
+    let sh = Path::new("/bin/sh");
+    let script = "echo \"uid $(id -u), home ${HOME-none}\" >&2; exit 3";
+    let complaint = keeper.complaint(sh, &["-c", script]).expect("it is started");
+    assert_eq!(complaint, Some(format!("uid {user}, home none")));
+    assert_eq!(keeper.complaint(sh, &["-c", "echo odd >&2"]).expect("it is started"), None);
+    // Long answers are read to their end: a server lists many hundreds of settings.
+    let long = "i=0; while [ $i -lt 9000 ]; do echo 'some-setting  value'; i=$((i + 1)); done";
+    let answer = keeper.ask(sh, &["-c", long]).expect("it answers");
+    assert_eq!(answer.lines().count(), 9000);
+}
