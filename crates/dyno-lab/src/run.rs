@@ -1,6 +1,7 @@
 //! The run: all trials of a plan, those that have ended already left out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -103,87 +104,151 @@ pub fn run(
     order: &RunOrder<'_>,
     listener: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<RunEnd> {
-    let mut telling = Telling { clock: Arc::clone(&lab.clock), listener };
-    let mut record = open_record(order)?;
-    for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
-        telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
-    }
-    for message in login_warnings(order.plan) {
-        telling.of_run(&mut record, EventKind::Noted { message })?;
-    }
-    voiding::set_aside(order, &mut telling, &mut record)?;
-    let (mut ended, mut failures, failed_before) = history(lab, &record, order.retry_failed);
-    let began = lab.clock.now();
-    let mut end = RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() };
-    let mut longest = order.plan.trial_time_least();
-    let mut stopping = Stopping::new(order.plan, &order.folder, order.decide);
-    let mut queue: VecDeque<&PlannedTrial> = order.plan.trials.iter().collect();
-    while let Some(planned) = queue.pop_front() {
-        // Of what is over it was told when it came.
-        let is_over = ended.iter().any(|number| *number >= planned.number);
-        for event in stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
-            telling.of_run(&mut record, event)?;
-        }
-        if ended.contains(&planned.number) {
+    let mut course = Course::open(lab, order, listener)?;
+    while let Some(planned) = course.queue.pop_front() {
+        if course.is_left_out(planned)? {
             continue;
         }
-        if let Some(why) = stopping.settled(planned.variant) {
-            end.settled += 1;
-            if !is_over {
-                telling.of_run(&mut record, skipped(order.plan, planned, why))?;
-            }
-            continue;
-        }
-        if let Some(why) = failures.hopeless(planned.variant) {
-            let name = order.plan.variants[planned.variant].name.clone();
-            end.hopeless.entry(name).or_insert_with(|| (0, why.to_owned())).0 += 1;
-            continue;
-        }
-        let now = lab.clock.now();
-        if order.design.budget.is_some_and(|budget| now + longest > began + budget) {
-            end.over_budget += 1;
-            continue;
-        }
-        if end.finished + end.failed > 0 {
-            rest(lab, order.plan.rest, &mut telling, &mut record)?;
+        let began = lab.clock.now();
+        if course.end.finished + course.end.failed > 0 {
+            rest(lab, order.plan.rest, &mut course.telling, &mut course.record)?;
         }
         if lab.abort.is_raised() {
-            end.interrupted = true;
+            course.end.interrupted = true;
             break;
         }
-        match trial::run(lab, order, &trial_plan(planned), &mut telling, &mut record)? {
-            TrialEnd::Finished => {
-                end.finished += 1;
-                failures.add(planned.variant, None);
-            }
-            TrialEnd::FinishedUncleaned => {
-                end.finished += 1;
-                end.uncleaned += 1;
-                failures.add(planned.variant, None);
-            }
-            TrialEnd::Failed(failure) => {
-                end.failed += 1;
-                failures.add(planned.variant, Some(&failure));
-            }
-            TrialEnd::Abandoned => {
-                end.interrupted = true;
-                break;
-            }
-        }
-        end.stopped = failures.ends_run();
-        if end.stopped.is_some() {
+        if course.trial(planned)?.is_break() {
             break;
         }
-        longest = Nanoseconds(longest.0.max(lab.clock.now().saturating_sub(now).0));
-        if queue.front().is_none_or(|next| next.block != planned.block) {
-            // Void trials are done again after all others, in the order of their block.
-            let again = voiding::set_aside(order, &mut telling, &mut record)?;
-            ended.retain(|number| !again.contains(number));
-            queue.extend(order.plan.trials.iter().filter(|one| again.contains(&one.number)));
+        course.longest = course.longest.max(lab.clock.now().saturating_sub(began));
+        if course.queue.front().is_none_or(|next| next.block != planned.block) {
+            course.repeat_void_blocks()?;
         }
     }
-    tell_not_begun(&end, &mut telling, &mut record)?;
-    Ok(end)
+    tell_not_begun(&course.end, &mut course.telling, &mut course.record)?;
+    Ok(course.end)
+}
+
+/// A run under way.
+struct Course<'a, 't> {
+    lab: &'a Lab,
+    order: &'a RunOrder<'a>,
+    telling: Telling<'t>,
+    record: RunWriter,
+    /// Trials still to be looked at, in order; void ones come again at the end.
+    queue: VecDeque<&'a PlannedTrial>,
+    /// Numbers of trials that have ended and are not done again.
+    ended: Vec<u32>,
+    failures: Failures,
+    stopping: Stopping<'a>,
+    /// When it began, on the lab's clock; the time budget counts from here.
+    began: Nanoseconds,
+    /// The longest trial so far; before the first one, what the plan knows.
+    longest: Nanoseconds,
+    end: RunEnd,
+}
+
+impl<'a, 't> Course<'a, 't> {
+    /// Opens the record, and cleans up what an earlier Dyno left there and on the host.
+    fn open(
+        lab: &'a Lab,
+        order: &'a RunOrder<'a>,
+        listener: &'t mut dyn FnMut(&Event),
+    ) -> anyhow::Result<Course<'a, 't>> {
+        let mut telling = Telling { clock: Arc::clone(&lab.clock), listener };
+        let mut record = open_record(order)?;
+        for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
+            telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
+        }
+        for message in login_warnings(order.plan) {
+            telling.of_run(&mut record, EventKind::Noted { message })?;
+        }
+        voiding::set_aside(order, &mut telling, &mut record)?;
+        let (ended, failures, failed_before) = history(lab, &record, order.retry_failed);
+        Ok(Course {
+            end: RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() },
+            queue: order.plan.trials.iter().collect(),
+            stopping: Stopping::new(order.plan, &order.folder, order.decide),
+            began: lab.clock.now(),
+            longest: order.plan.trial_time_least(),
+            lab,
+            order,
+            telling,
+            record,
+            ended,
+            failures,
+        })
+    }
+
+    /// Whether a trial is not begun: it has ended before, its variant is settled or cannot be deployed,
+    /// or the time budget would not suffice.
+    fn is_left_out(&mut self, planned: &PlannedTrial) -> anyhow::Result<bool> {
+        // What was decided before a trial that has ended was announced at that time.
+        let is_over = self.ended.iter().any(|number| *number >= planned.number);
+        for event in self.stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
+            self.telling.of_run(&mut self.record, event)?;
+        }
+        if self.ended.contains(&planned.number) {
+            return Ok(true);
+        }
+        let plan = self.order.plan;
+        if let Some(why) = self.stopping.settled(planned.variant) {
+            self.end.settled += 1;
+            if !is_over {
+                self.telling.of_run(&mut self.record, skipped(plan, planned, why))?;
+            }
+            return Ok(true);
+        }
+        if let Some(why) = self.failures.hopeless(planned.variant) {
+            let name = plan.variants[planned.variant].name.clone();
+            self.end.hopeless.entry(name).or_insert_with(|| (0, why.to_owned())).0 += 1;
+            return Ok(true);
+        }
+        let done = self.lab.clock.now() + self.longest;
+        let is_over_budget =
+            self.order.design.budget.is_some_and(|budget| done > self.began + budget);
+        self.end.over_budget += u32::from(is_over_budget);
+        Ok(is_over_budget)
+    }
+
+    /// Runs one trial and counts it. Breaks where the run has to end with it.
+    fn trial(&mut self, planned: &PlannedTrial) -> anyhow::Result<ControlFlow<()>> {
+        let (telling, record) = (&mut self.telling, &mut self.record);
+        match trial::run(self.lab, self.order, &trial_plan(planned), telling, record)? {
+            TrialEnd::Finished => {
+                self.end.finished += 1;
+                self.failures.add(planned.variant, None);
+            }
+            TrialEnd::FinishedUncleaned => {
+                self.end.finished += 1;
+                self.end.uncleaned += 1;
+                self.failures.add(planned.variant, None);
+            }
+            TrialEnd::Failed(failure) => {
+                self.end.failed += 1;
+                self.failures.add(planned.variant, Some(&failure));
+            }
+            TrialEnd::Abandoned => {
+                self.end.interrupted = true;
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        self.end.stopped = self.failures.ends_run();
+        Ok(match self.end.stopped {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Asks which blocks are void now, and queues their trials after all others, in the order of their
+    /// block.
+    fn repeat_void_blocks(&mut self) -> anyhow::Result<()> {
+        let again = voiding::set_aside(self.order, &mut self.telling, &mut self.record)?;
+        self.ended.retain(|number| !again.contains(number));
+        let trials = self.order.plan.trials.iter();
+        self.queue.extend(trials.filter(|planned| again.contains(&planned.number)));
+        Ok(())
+    }
 }
 
 /// What is known of the run's earlier trials: the numbers of those that are not done again, what failed

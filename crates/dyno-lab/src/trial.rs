@@ -12,7 +12,7 @@ use std::sync::Arc;
 use dyno_database::{CatalogError, DeployError, Products};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
-    AuditRow, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary, TrialOutcome,
+    AuditRow, Canary, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary, TrialOutcome,
     TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
@@ -115,6 +115,34 @@ impl Progress {
         self.meanings.extend(end.meanings);
         end.summary
     }
+
+    /// The summary of a trial that has ended; `times` are its begin and end, Unix milliseconds.
+    fn into_summary(
+        self,
+        trial: &TrialPlan,
+        outcome: TrialOutcome,
+        (began_unix_ms, ended_unix_ms): (u64, u64),
+        canary: Option<Canary>,
+    ) -> TrialSummary {
+        TrialSummary {
+            number: trial.number,
+            variant: trial.variant,
+            repetition: trial.repetition,
+            block: trial.block,
+            outcome,
+            began_unix_ms,
+            ended_unix_ms,
+            server: self.server,
+            data: self.data,
+            steps: self.steps,
+            run_off: self.run_off,
+            audit: self.audit,
+            canary,
+            meanings: self.meanings,
+            probes_cpu_s: self.probes_cpu_s,
+            probes_wall_s: self.probes_wall_s,
+        }
+    }
 }
 
 /// Runs one trial. An error is one of the record.
@@ -157,19 +185,42 @@ pub(crate) fn run(
             telling.of_trial(&mut writer, kind)?;
             return Ok(TrialEnd::Abandoned);
         }
-        Err(TrialError::Failed { message, log }) => {
-            let message = foreign(&format!("{message}{}", advice(&lab.products, &log, &message)));
-            let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
-            let was_deployed = !progress.server.version.is_empty();
-            let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
-            (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
-        }
+        Err(TrialError::Failed { message, log }) => failed(lab, &progress, &message, &log),
     };
-    if let Some(message) = progress.clean_up_failure {
-        let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(&message) };
-        telling.of_trial(&mut writer, kind)?;
+    announce_end(trial, &outcome, progress.clean_up_failure.as_deref(), telling, &mut writer)?;
+    let ended_unix_ms = lab.clock.unix_millis();
+    let times = (began_unix_ms, ended_unix_ms);
+    writer.finish(progress.into_summary(trial, outcome, times, canary.end(lab)))?;
+    Ok(end)
+}
+
+/// The outcome of a trial that could not be done, with the end of the server's log.
+fn failed(
+    lab: &Lab,
+    progress: &Progress,
+    message: &str,
+    log: &[String],
+) -> (TrialOutcome, TrialEnd) {
+    let message = foreign(&format!("{message}{}", advice(&lab.products, log, message)));
+    let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
+    let was_deployed = !progress.server.version.is_empty();
+    let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
+    (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
+}
+
+/// Emits the last events of a trial: what could not be removed, and how it ended.
+fn announce_end(
+    trial: &TrialPlan,
+    outcome: &TrialOutcome,
+    clean_up_failure: Option<&str>,
+    telling: &mut Telling<'_>,
+    writer: &mut TrialWriter,
+) -> Result<(), WriteError> {
+    if let Some(message) = clean_up_failure {
+        let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(message) };
+        telling.of_trial(writer, kind)?;
     }
-    let kind = match &outcome {
+    let kind = match outcome {
         TrialOutcome::Finished => EventKind::TrialFinished { trial: trial.number },
         TrialOutcome::Failed { message, server_log } => EventKind::TrialFailed {
             trial: trial.number,
@@ -177,26 +228,7 @@ pub(crate) fn run(
             server_log: server_log.clone(),
         },
     };
-    telling.of_trial(&mut writer, kind)?;
-    writer.finish(TrialSummary {
-        canary: canary.end(lab),
-        meanings: progress.meanings,
-        run_off: progress.run_off,
-        number: trial.number,
-        variant: trial.variant,
-        repetition: trial.repetition,
-        block: trial.block,
-        outcome,
-        began_unix_ms,
-        ended_unix_ms: lab.clock.unix_millis(),
-        server: progress.server,
-        data: progress.data,
-        steps: progress.steps,
-        probes_cpu_s: progress.probes_cpu_s,
-        probes_wall_s: progress.probes_wall_s,
-        audit: progress.audit,
-    })?;
-    Ok(end)
+    telling.of_trial(writer, kind)
 }
 
 /// What all phases of one trial need.
