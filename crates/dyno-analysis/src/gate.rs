@@ -308,7 +308,10 @@ impl Judged<'_> {
                 self.name(baseline)
             ));
         }
-        if is_cached_unlike(self.joined, self.findings, (variant, baseline), step) {
+        // In one run both sides had the same data, cache and place: what differs is what is judged.
+        if self.joined.n_first > 0
+            && is_cached_unlike(self.joined, self.findings, (variant, baseline), step)
+        {
             told.push(format!(
                 "the data are in memory on one side only, {}",
                 self.place(variant, step)
