@@ -330,7 +330,7 @@ impl Scalars {
             let number = section.number(name, problems).and_then(|given| given.value);
             number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
         };
-        let repetitions = number("repetitions").unwrap_or(3);
+        let repetitions = number("repetitions").unwrap_or(5);
         let retries = number("retries").unwrap_or(3);
         let workers = number("workers");
         let words = [("interleaved", Order::Interleaved), ("sequential", Order::Sequential)];

@@ -1,7 +1,6 @@
 //! The plan as a text that people read before they start a run.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use dyno_units::{ByteCount, Nanoseconds};
 
@@ -32,6 +31,8 @@ pub struct TableContext {
     /// What steps took in earlier runs of the same workload on this machine, by their name: for steps
     /// whose length is known only when they have ended.
     pub measured: BTreeMap<String, Nanoseconds>,
+    /// Most blocks that are measured again because the host was disturbed.
+    pub void_repeats: u32,
     /// Disk that the run needs, in words, line by line; empty when it is not known.
     pub disk: Vec<String>,
 }
@@ -144,43 +145,43 @@ fn push_section(text: &mut String, rows: Rows) {
     text.push('\n');
 }
 
+/// The last section: a word and a text in each line.
 fn totals(plan: &Plan, context: &TableContext) -> String {
-    let mut text = String::new();
+    let mut lines = vec![("trials", trials_text(plan))];
+    if let Some(run_off) = plan.run_off {
+        let text = format!("after each trial's last step, until debt is paid, at most {run_off}");
+        lines.push(("run-off", text));
+    }
+    lines.extend(time_lines(plan, context));
+    lines.extend(disk_lines(context));
+    lines.push(("seed", plan.seed.0.to_string()));
+    lines.into_iter().map(|(name, text)| format!("{name:<8}{text}\n")).collect()
+}
+
+fn trials_text(plan: &Plan) -> String {
     let count = |n: usize, one: &str| match n {
         1 => format!("1 {one}"),
         _ => format!("{n} {one}s"),
     };
     let n_blocks = plan.trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-    let mut line = |name: &str, value: String| {
-        // Writing into a String cannot fail.
-        let _ = writeln!(text, "{name:<8}{value}");
-    };
-    line(
-        "trials",
-        match plan.repetitions_min {
-            None => format!(
-                "{} ({}, {} of each)",
-                plan.trials.len(),
-                count(plan.variants.len(), "variant"),
-                count(n_blocks as usize, "repetition"),
-            ),
-            Some(least) => format!(
-                "at most {} ({}, {least} to {} of each, until its verdicts are settled)",
-                plan.trials.len(),
-                count(plan.variants.len(), "variant"),
-                count(n_blocks as usize, "repetition"),
-            ),
-        },
-    );
-    if let Some(run_off) = plan.run_off {
-        line(
-            "run-off",
-            format!("after each trial's last step, until debt is paid, at most {run_off}"),
-        );
+    let n_trials = plan.trials.len();
+    let variants = count(plan.variants.len(), "variant");
+    let repetitions = count(n_blocks as usize, "repetition");
+    match plan.repetitions_min {
+        None => format!("{n_trials} ({variants}, {repetitions} of each)"),
+        Some(least) => format!(
+            "at most {n_trials} ({variants}, {least} to {repetitions} of each, until its verdicts are \
+             settled)"
+        ),
     }
+}
+
+/// What the run takes, how that is known, and whether the budget suffices.
+fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)> {
+    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
-    let (least, most) = plan.time_bounds(context.prepare.unwrap_or(Nanoseconds::ZERO));
-    let times = (least + populate, most + populate);
+    let (least, most) = plan.time_bounds(prepare);
+    let (least, most) = (least + populate, most + populate);
     let what = match context.prepare {
         Some(prepare) if populate > Nanoseconds::ZERO => {
             format!("with {prepare} to deploy in each trial, and {populate} to populate in all")
@@ -188,15 +189,9 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         Some(prepare) => format!("with {prepare} to deploy in each trial"),
         None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
     };
-    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let likely = plan.time_likely(prepare, &context.measured) + populate;
-    line(
-        "time",
-        match times.0 == times.1 {
-            true => format!("{likely} ({what})"),
-            false => format!("about {likely} ({what})"),
-        },
-    );
+    let about = if least == most { "" } else { "about " };
+    let mut lines = vec![("time", format!("{about}{likely} ({what})"))];
     if plan.is_open_ended() {
         let how = if context.measured.is_empty() {
             format!(
@@ -206,23 +201,32 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         } else {
             "by earlier runs of this workload on this machine".to_owned()
         };
-        line("", format!("{how}; limits end it after {} at the latest", times.1));
+        lines.push(("", format!("{how}; limits end it after {most} at the latest")));
     } else if plan.repetitions_min.is_some() {
-        line("", format!("{} if all verdicts are settled at the first look", times.0));
+        lines.push(("", format!("{least} if all verdicts are settled at the first look")));
+    }
+    if context.void_repeats > 0 {
+        let one = prepare + plan.trial_time_likely(&context.measured) + plan.rest;
+        let n_trials = u64::from(context.void_repeats).saturating_mul(plan.variants.len() as u64);
+        let more = Nanoseconds(one.0.saturating_mul(n_trials));
+        let text = format!("and up to {more} for blocks that are void and measured again");
+        lines.push(("", text));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
-        line("", "a search takes as many probes as it needs: its time is an estimate".to_owned());
+        let text = "a search takes as many probes as it needs: its time is an estimate".to_owned();
+        lines.push(("", text));
     }
-    line("budget", budget_text(times, context.budget));
-    for (index, text) in context.disk.iter().enumerate() {
-        line(if index == 0 { "disk" } else { "" }, text.clone());
-    }
+    lines.push(("budget", budget_text((least, most), context.budget)));
+    lines
+}
+
+fn disk_lines(context: &TableContext) -> Vec<(&'static str, String)> {
+    let mut texts = context.disk.clone();
     if context.sizes.iter().any(Option::is_none) {
-        let name = if context.disk.is_empty() { "disk" } else { "" };
-        line(name, "not known where the workload's own steps fill its tables".to_owned());
+        texts.push("not known where the workload's own steps fill its tables".to_owned());
     }
-    line("seed", plan.seed.0.to_string());
-    text
+    let name = |at: usize| if at == 0 { "disk" } else { "" };
+    texts.into_iter().enumerate().map(|(at, text)| (name(at), text)).collect()
 }
 
 fn budget_text((least, most): (Nanoseconds, Nanoseconds), budget: Option<Nanoseconds>) -> String {

@@ -63,7 +63,7 @@ fn the_plan_of_a_run_that_may_stop_early() {
 #[test]
 fn nothing_to_settle() {
     refused(
-        &with("stop = 'settled'", ""),
+        &with("stop = 'settled'\nrepetitions = 3", ""),
         expect![[r#"
         error: nothing can be settled in this design
          --> study.toml:9:1
