@@ -37,7 +37,7 @@ pub use explain_cost::{
 pub use local::LocalServer;
 pub use place::Place;
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
-pub use product::{ConnectionLimit, DiskUse, Launch, Product, ProductSpec};
+pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec};
 pub use products::{Products, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};

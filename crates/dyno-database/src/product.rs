@@ -113,16 +113,31 @@ pub struct ConnectionLimit {
 /// What a product's files take on disk beside the rows of the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskUse {
-    /// Bytes of them in a data set that is kept: system tables, and logs as a server that was
-    /// stopped leaves them.
+    /// Bytes of them in a data set that is kept, such as system tables; logs come on top.
     pub kept: u64,
+    /// Bytes by which system files grow once: when tables are filled that are not small, or else under
+    /// load.
+    pub grown: u64,
     /// More bytes while the server runs under load.
     pub running: u64,
-    /// A setting whose value in bytes comes on top while the server runs (the log that it bounds),
-    /// with its default.
-    pub log: Option<(String, u64)>,
+    /// The log, which is kept as a server leaves it that was stopped.
+    pub log: Option<LogUse>,
     /// Bytes on disk for a byte of rows, pages that are half full and indexes included.
     pub spread: f64,
+}
+
+/// What a product's log takes on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogUse {
+    /// The setting that bounds it.
+    pub setting: String,
+    /// Bytes that a number without a unit counts in this setting.
+    pub unit: u64,
+    /// The setting's default in bytes.
+    pub default: u64,
+    /// Its bytes when no table is filled, and for each byte of rows that fill some; none if it has its
+    /// whole size from the beginning.
+    pub growth: Option<(u64, f64)>,
 }
 
 impl ProductSpec {

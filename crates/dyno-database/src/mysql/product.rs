@@ -10,7 +10,7 @@ use crate::product::texts;
 use crate::products::Family;
 use crate::{
     AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint, Launch,
-    Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
+    LogUse, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
     SocketKey,
 };
 
@@ -44,11 +44,18 @@ fn mariadb() -> ProductSpec {
             default_clients: 60,
             spare: 30,
         }),
-        // Redo log, system and temporary tablespace, Aria's log, the tables of `mysql` and `sys`.
+        // Measured with 10.11. System tablespace, and the tables of `mysql` and `sys`; undo logs in the
+        // system tablespace; temporary tablespace; redo log.
         disk: Some(DiskUse {
-            kept: 48 * MIB,
+            kept: 18 * MIB,
+            grown: 64 * MIB,
             running: 12 * MIB,
-            log: Some(("innodb_log_file_size".to_owned(), 96 * MIB)),
+            log: Some(LogUse {
+                setting: "innodb_log_file_size".to_owned(),
+                unit: 1,
+                default: 96 * MIB,
+                growth: None,
+            }),
             spread: 1.3,
         }),
         disk_full: texts(["is full (1114)", "failed with error 28"]),

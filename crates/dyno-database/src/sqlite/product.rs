@@ -27,7 +27,7 @@ struct Sqlite {
 fn sqlite() -> ProductSpec {
     ProductSpec {
         is_embedded: true,
-        disk: Some(DiskUse { kept: 0, running: 4 << 20, log: None, spread: 1.1 }),
+        disk: Some(DiskUse { kept: 0, grown: 0, running: 4 << 20, log: None, spread: 1.1 }),
         disk_full: texts(["disk is full"]),
         refusals: texts(["there is no pragma"]),
         ..ProductSpec::new(

@@ -2,32 +2,52 @@
 
 use std::collections::HashSet;
 
-use dyno_database::Products;
+use dyno_database::{LogUse, Products};
 use dyno_lab::ExpectedData;
 use dyno_study::{Plan, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
 
-/// What a variant's server takes while it runs, and what its data set takes that is kept; none where
-/// nothing of it is on this machine.
-fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Option<(u64, u64)> {
+/// Rows of more bytes than this make a server's system files grow when they fill its tables.
+const SMALL: u64 = 8 << 20;
+
+/// What a variant's server takes on this machine's disk, in bytes.
+#[derive(Clone, Copy)]
+struct Taken {
+    /// The data set that is kept: tables, system tables, and logs as a server that was stopped leaves
+    /// them.
+    kept: u64,
+    /// While the server runs: the same, and what comes on top under load.
+    running: u64,
+}
+
+/// What a variant's server takes with these data; none if nothing of it is on this machine.
+fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Option<Taken> {
     let Product::Private(product) = &variant.database.product else { return None };
     let own = products.spec(product)?.disk.as_ref()?;
-    let size = |(name, default): &(String, u64)| {
-        let settings = &variant.database.settings;
-        let value =
-            settings.iter().find(|(own, _)| own.replace('-', "_").eq_ignore_ascii_case(name));
-        match value.map(|(_, value)| value.with_decimal_sizes()) {
-            Some(SettingValue::Bytes(bytes)) => bytes.0,
-            Some(SettingValue::Integer(number)) => u64::try_from(number).unwrap_or(*default),
-            Some(SettingValue::Text(text)) => text.parse::<ByteCount>().map_or(*default, |b| b.0),
-            _ => *default,
-        }
-    };
-    let log = own.log.as_ref().map_or(0, size);
-    let rows = (data.bytes as f64 * own.spread) as u64;
-    let kept = own.kept.saturating_add(rows);
-    Some((kept.saturating_add(own.running).saturating_add(log), kept))
+    let times = |factor: f64| (data.bytes as f64 * factor) as u64;
+    let log = own.log.as_ref().map_or(0, |log| {
+        let most = size(variant, log);
+        log.growth.map_or(most, |(empty, factor)| empty.saturating_add(times(factor)).min(most))
+    });
+    let (grown, later) = if data.bytes > SMALL { (own.grown, 0) } else { (0, own.grown) };
+    let kept = (own.kept + grown).saturating_add(log).saturating_add(times(own.spread));
+    Some(Taken { kept, running: kept.saturating_add(own.running + later) })
 }
+
+/// The size that bounds a log, by the variant's settings.
+fn size(variant: &Variant, log: &LogUse) -> u64 {
+    let mut settings = variant.database.settings.iter();
+    let value = settings.find(|(own, _)| own.replace('-', "_").eq_ignore_ascii_case(&log.setting));
+    match value.map(|(_, value)| value.with_decimal_sizes()) {
+        Some(SettingValue::Bytes(bytes)) => bytes.0,
+        Some(SettingValue::Integer(number)) => {
+            u64::try_from(number).map_or(log.default, |number| number.saturating_mul(log.unit))
+        }
+        Some(SettingValue::Text(text)) => text.parse::<ByteCount>().map_or(log.default, |b| b.0),
+        _ => log.default,
+    }
+}
+
 /// The disk of the whole plan in words: the largest server that runs, and all copies that are kept.
 pub(crate) fn lines(
     products: &Products,
@@ -38,7 +58,7 @@ pub(crate) fn lines(
     let mut seen = HashSet::new();
     let (mut largest, mut kept_all, mut n_kept) = (0_u64, 0_u64, 0_usize);
     for (variant, data) in plan.variants.iter().zip(data) {
-        let Some((running, kept)) = of_variant(products, variant, data) else { continue };
+        let Some(Taken { kept, running }) = of_variant(products, variant, data) else { continue };
         largest = largest.max(running);
         let database = &variant.database;
         let key = (&database.product, &database.engine, &database.programs, &variant.workload);
@@ -69,7 +89,7 @@ pub(crate) fn lines(
 pub(crate) fn most(products: &Products, plan: &Plan, data: &[ExpectedData]) -> u64 {
     let all = plan.variants.iter().zip(data);
     all.filter_map(|(variant, data)| of_variant(products, variant, data))
-        .map(|(running, kept)| running.saturating_add(kept))
+        .map(|taken| taken.running.saturating_add(taken.kept))
         .max()
         .unwrap_or(0)
 }
@@ -87,6 +107,37 @@ mod tests {
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
         let data = dyno_lab::expected_disk(&plan).unwrap();
         lines(&dyno_lab::products(), &plan, &data, true).join("\n")
+    }
+
+    /// Estimated bytes: kept, and at the peak with the kept copy.
+    fn estimate(product: &str, table_size: u64) -> [u64; 2] {
+        let source = format!(
+            "title = 'x'\n[database.a]\nproduct = '{product}'\n[workload.oltp_read_write]\ntables = 4\n\
+             table_size = {table_size}\n[design]\nrepetitions = 1\n"
+        );
+        let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+        let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+        let data = dyno_lab::expected_disk(&plan).unwrap();
+        let products = dyno_lab::products();
+        let taken = of_variant(&products, &plan.variants[0], &data[0]).unwrap();
+        [taken.kept, most(&products, &plan, &data)]
+    }
+
+    #[test]
+    fn estimates_are_near_what_was_measured() {
+        // Of real runs, in MiB: the data set that is kept, and the peak of the data folder.
+        let check = |product: &str, table_size: u64, measured: [u64; 2]| {
+            for (estimate, measured) in estimate(product, table_size).iter().zip(measured) {
+                let ratio = *estimate as f64 / (measured << 20) as f64;
+                assert!((0.66..1.5).contains(&ratio), "{product} {table_size}: {ratio}");
+            }
+        };
+        check("mariadb", 1_000, [114, 240]);
+        check("mariadb", 50_000, [253, 530]);
+        check("mariadb", 250_000, [433, 910]);
+        check("postgresql", 1_000, [47, 94]);
+        check("postgresql", 50_000, [144, 306]);
+        check("postgresql", 250_000, [569, 1139]);
     }
 
     #[test]

@@ -296,3 +296,65 @@ fn a_damaged_data_set_fails_its_trial_with_advice() {
     let advice = format!("dyno datasets --remove {key}");
     assert!(answer.err.contains(&advice), "{}", answer.err);
 }
+
+/// The bytes of all files below a folder.
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            facts if facts.is_dir() => bytes_below(&entry.path()),
+            facts => facts.len(),
+        })
+        .sum()
+}
+
+/// The size in a text that stands behind `before`: `11.2 MiB`.
+#[track_caller]
+fn size_behind(text: &str, before: &str) -> f64 {
+    let tail = text.split_once(before).unwrap_or_else(|| panic!("{before}: {text}")).1;
+    let size = tail.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    size.parse::<dyno_units::ByteCount>().unwrap_or_else(|_| panic!("{size}: {text}")).0 as f64
+}
+
+const DISK_STUDY: &str = "title = \"x\"\n[database.a]\nproduct = \"sqlite\"\n\
+     [workload.oltp_read_write]\ntable_size = \"40k\"\n[design]\nrepetitions = 1\n\
+     duration = \"300ms\"\nwarm_up = \"0s\"\nrest = \"0s\"\n";
+
+#[test]
+fn the_disk_that_a_plan_estimates_is_what_a_run_takes() {
+    let bench = DataBench::new();
+    bench.bench.write("study.toml", DISK_STUDY);
+    let plan = bench.bench.dyno_good(&["plan", "study.toml"]).out;
+    let folder = bench.folder.to_str().unwrap();
+    bench.bench.dyno_good(&["run", "study.toml", "--data-folder", folder]);
+    let check = |estimate: f64, measured: u64| {
+        let ratio = estimate / measured as f64;
+        assert!((0.5..2.0).contains(&ratio), "{estimate} instead of {measured}\n{plan}");
+    };
+    check(size_behind(&plan, "and about "), bytes_below(&bench.folder.join("datasets")));
+    let trial = trial_folder(&bench.bench.path("runs/study"), 1);
+    let data = read_json(&trial.join("summary.json"))["data"].clone();
+    let sizes = ["bytes_after", "log_bytes_after"].map(|name| data[name].as_u64().unwrap_or(0));
+    check(size_behind(&plan, "disk    about "), sizes.iter().sum());
+}
+
+#[test]
+fn data_sets_are_kept_within_limits_of_age_and_size() {
+    let bench = DataBench::new();
+    bench.bench.write("study.toml", DISK_STUDY);
+    let folder = bench.folder.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let all = [&["run", "study.toml", "--new", "--data-folder", folder], more].concat();
+        bench.bench.dyno_good(&all).err
+    };
+    let kept = run(&[]);
+    assert!(kept.contains("1 data set kept in "), "{kept}");
+    assert!(!kept.contains("removed"), "{kept}");
+    // It was used a moment ago, and that is too long.
+    let old = run(&["--keep-data-for", "0s"]);
+    assert!(old.contains("0 data sets kept in ") && old.contains("; 1 old one, "), "{old}");
+    check_empty(&bench);
+    let large = run(&["--keep-data", "1MiB"]);
+    assert!(large.contains("the data set is not kept: it takes "), "{large}");
+    check_empty(&bench);
+}
