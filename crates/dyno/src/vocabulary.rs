@@ -1,6 +1,7 @@
 //! The words a study may use, from the catalogs of products and workloads.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dyno_database::{Endpoint, ProductSpec, Products};
 use dyno_study::{
@@ -37,7 +38,11 @@ fn vocabulary_of(products: &Products) -> Vocabulary {
                 help: option.help.to_owned(),
             })
             .collect(),
-        rules: Some(Arc::new(Rules { workload: workload.name, products: products.clone() })),
+        rules: Some(Arc::new(Rules {
+            workload: workload.name,
+            products: products.clone(),
+            last: Mutex::new(None),
+        })),
     });
     Vocabulary {
         products: products.specs().map(product).collect(),
@@ -77,18 +82,34 @@ impl SettingRules for Settings {
 }
 
 /// Asks a workload of the catalog.
-#[derive(Debug)]
 struct Rules {
     workload: &'static str,
     products: Products,
+    /// The workload that was made last, with its options: each is asked several things, and a study may
+    /// have very many of them.
+    last: Mutex<Option<(Options, Arc<dyn Workload>)>>,
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules").field("workload", &self.workload).finish_non_exhaustive()
+    }
 }
 
 impl Rules {
     /// The workload with these options. What it says does not depend on its data, nor on the seed.
     fn make(&self, options: &Options) -> Result<Arc<dyn Workload>, String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, workload)) = &*last
+            && known == options
+        {
+            return Ok(Arc::clone(workload));
+        }
         let spec = dyno_workload::catalog::find(self.workload)
             .ok_or_else(|| format!("there is no workload `{}`", self.workload))?;
-        spec.create(options, Seed(0)).map_err(|error| error.to_string())
+        let workload = spec.create(options, Seed(0)).map_err(|error| error.to_string())?;
+        *last = Some((options.clone(), Arc::clone(&workload)));
+        Ok(workload)
     }
 
     /// The SQL that a product speaks, where that is known before it runs.
