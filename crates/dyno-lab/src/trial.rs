@@ -12,8 +12,8 @@ use std::sync::Arc;
 use dyno_database::{CatalogError, DeployError, Products};
 use dyno_load::{Load, LoadError};
 use dyno_record::{
-    AuditRow, Canary, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary, TrialOutcome,
-    TrialPlan, TrialSummary, TrialWriter, WriteError,
+    AuditRow, Canary, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary,
+    TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
 use dyno_units::{Nanoseconds, Reading, clean_text, redact_secrets};

@@ -111,7 +111,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size)]
     pub(crate) keep_data: ByteCount,
     /// Keep data sets that no trial uses for at most this long
-    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = age)]
     pub(crate) keep_data_for: Nanoseconds,
     /// Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
@@ -294,6 +294,11 @@ fn duration(text: &str) -> Result<Nanoseconds, String> {
     let duration = dyno_units::parse_duration(text).map_err(|error| error.to_string())?;
     let is_enough = duration >= Nanoseconds::from_millis(100);
     is_enough.then_some(duration).ok_or_else(|| "measure for at least 100ms".to_owned())
+}
+
+/// How long something is kept: `0s` is not at all.
+fn age(text: &str) -> Result<Nanoseconds, String> {
+    dyno_units::parse_duration(text).map_err(|error| error.to_string())
 }
 
 /// A threshold as studies take it: a percentage below 100.

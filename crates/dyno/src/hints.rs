@@ -96,6 +96,21 @@ const OF_A_STUDY: &[(&[&str], &str)] = &[
     (&["--threshold"], "threshold"),
 ];
 
+/// The same for `dyno gate`.
+const OF_A_GATE: &[(&[&str], &str)] = &[
+    (
+        &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
+        "the numbers of clients are `--clients 1,8`",
+    ),
+    (
+        &["--time", "--max-time", "-T", "--runtime", "--seconds"],
+        "the measured time of each step is `--duration 20s`",
+    ),
+    (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 5s`"),
+    (&["--runs", "--repeat", "-n"], "the trials of each build are `--repetitions 8`"),
+    (&["--json"], "the result as JSON is `--format json`"),
+];
+
 /// Puts hints into an error of the command line.
 pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
     let command = given.first().map_or("", String::as_str);
@@ -134,6 +149,7 @@ fn for_option(command: &str, option: &str) -> Option<String> {
     };
     match command {
         "bench" => find(OPTIONS).map(str::to_owned),
+        "gate" => find(OF_A_GATE).map(str::to_owned),
         "run" => find(OF_A_STUDY)
             .map(|key| format!("the study says it: `{key} = …` in its [design] table")),
         _ => None,

@@ -26,8 +26,8 @@ impl Panel {
         self.draw_with_tail(lines, "");
     }
 
-    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole where there is no room
-    /// for all of it.
+    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole if there is no room for
+    /// both, and is left out on a terminal so narrow that nothing of use would be left of the line.
     pub(crate) fn draw_with_tail(&mut self, lines: &[String], tail: &str) {
         let width = terminal::message_width().saturating_sub(1);
         let mut tails = std::iter::once(tail).chain(std::iter::repeat(""));
@@ -63,10 +63,17 @@ fn put(text: &str) {
     let _ = err.flush();
 }
 
-/// A line and what must stay of it, in at most so many characters: the line gives way first.
+/// Characters of a line that are of more use than its tail.
+const LINE_LEAST: usize = 30;
+
+/// A line and its tail in at most so many characters: the line gives way first, down to
+/// [`LINE_LEAST`].
 fn fit(line: &str, tail: &str, width: usize) -> String {
     let left = width.saturating_sub(tail.chars().count());
-    cut(&(cut(line, left) + tail), width)
+    if left < LINE_LEAST.min(line.chars().count()) {
+        return cut(line, width);
+    }
+    cut(line, left) + tail
 }
 
 /// A line of at most so many characters.
@@ -102,7 +109,9 @@ mod tests {
         };
         check(80, "[trial 1/20 wal-full #1] deploying · about 36 s left");
         check(49, "[trial 1/20 wal-full #1] deplo… · about 36 s left");
-        check(10, " · about …");
+        // On a narrow terminal what happens is of more use than when it ends.
+        check(40, "[trial 1/20 wal-full #1] deploying");
+        check(10, "[trial 1/…");
     }
 
     #[test]

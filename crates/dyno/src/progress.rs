@@ -79,7 +79,7 @@ impl Progress {
         }
     }
 
-    /// Tells one event.
+    /// Shows one event.
     pub(crate) fn hear(&mut self, event: &Event) {
         let at = Nanoseconds(event.at_ns);
         match &event.kind {
@@ -89,46 +89,6 @@ impl Progress {
                 if self.is_interactive {
                     self.line("deploying");
                 }
-            }
-            EventKind::PhaseBegan { name, phase, step } => {
-                if self.load_of != Some(*step) {
-                    self.search = self.search_of(*step);
-                }
-                if phase == "warm-up" || self.load_of != Some(*step) {
-                    (self.load, self.load_of) = (LoadView::default(), Some(*step));
-                }
-                let n = self.steps.len();
-                self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
-            }
-            EventKind::IntervalEnded { step, second, throughput, p95_us } => {
-                self.load.push(*throughput, *p95_us);
-                if self.is_interactive {
-                    let when = match second {
-                        ..0 => "warm-up".to_owned(),
-                        second => format!("second {second}"),
-                    };
-                    self.draw(&format!("{}, {when}", self.steps[*step].name));
-                }
-            }
-            EventKind::ReadingsTaken { values } => self.load.set_readings(values),
-            EventKind::KindsTold { .. } => {}
-            EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
-                let limited = limited_us.map_or("nothing committed".to_owned(), time);
-                let ending =
-                    broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
-                let left = self.search.as_mut().map(|search| {
-                    search.push(*level, broken_by.is_none());
-                    format!("; {}", search.left())
-                });
-                let left = left.filter(|_| !self.is_interactive).unwrap_or_default();
-                self.permanent(&format!(
-                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}{left}"
-                ));
-            }
-            EventKind::StepEnded { step, throughput, p95_us } => {
-                let name = self.steps[*step].name.clone();
-                let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
-                self.permanent(&text);
             }
             EventKind::Audited { n_passed, failed, took_s } => {
                 let n = n_passed + failed.len();
@@ -155,14 +115,63 @@ impl Progress {
                 self.permanent(&format!("block {block} is void and will be measured again: {why}"));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
-            // Each step's probes tell their troubles anew: for a person once is enough.
+            // The probes of each step report the same trouble again: for a person once is enough.
             EventKind::Noted { message } => {
                 if self.noted.insert(message.clone()) {
                     self.permanent(message);
                 }
             }
             other if self.wait.hear(other) => self.tell_wait(at),
-            prepared => self.hear_of_data(prepared, at),
+            other => {
+                self.hear_of_load(other);
+                self.hear_of_data(other, at);
+            }
+        }
+    }
+
+    /// Shows an event of a step's load; there is nothing to show of others.
+    fn hear_of_load(&mut self, event: &EventKind) {
+        match event {
+            EventKind::PhaseBegan { name, phase, step } => {
+                if self.load_of != Some(*step) {
+                    self.search = self.search_of(*step);
+                }
+                if phase == "warm-up" || self.load_of != Some(*step) {
+                    (self.load, self.load_of) = (LoadView::default(), Some(*step));
+                }
+                let n = self.steps.len();
+                self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
+            }
+            EventKind::IntervalEnded { step, second, throughput, p95_us } => {
+                self.load.push(*throughput, *p95_us);
+                if self.is_interactive {
+                    let when = match second {
+                        ..0 => "warm-up".to_owned(),
+                        second => format!("second {second}"),
+                    };
+                    self.draw(&format!("{}, {when}", self.steps[*step].name));
+                }
+            }
+            EventKind::ReadingsTaken { values } => self.load.set_readings(values),
+            EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
+                let limited = limited_us.map_or("nothing committed".to_owned(), time);
+                let ending =
+                    broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
+                let left = self.search.as_mut().map(|search| {
+                    search.push(*level, broken_by.is_none());
+                    format!("; {}", search.left())
+                });
+                let left = left.filter(|_| !self.is_interactive).unwrap_or_default();
+                self.permanent(&format!(
+                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}{left}"
+                ));
+            }
+            EventKind::StepEnded { step, throughput, p95_us } => {
+                let name = self.steps[*step].name.clone();
+                let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
+                self.permanent(&text);
+            }
+            _ => {}
         }
     }
 

@@ -11,17 +11,17 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use dyno_lab::RunOrder;
+use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary};
 use dyno_study::{
-    Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product, Search,
-    Sought, Study, WorkloadChoice,
+    Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product,
+    Requirement, Search, Sought, Study, WorkloadChoice,
 };
 use dyno_units::{Nanoseconds, Seed, SteppedRate};
 
 pub(crate) use self::arguments::command;
 use self::place::Place;
-use crate::commands::report;
+use crate::commands::{beforehand, report, requirements};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, hints, lab, secrets, terminal, vocabulary};
@@ -32,9 +32,13 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let study = study(name, matches).map_err(crate::misuse)?;
     let seed = Seed(parsed(matches, "seed").map_err(crate::misuse)?.unwrap_or(1));
     let plan = dyno_study::plan(&study, seed);
+    if let Some(folder) = text(matches, "out") {
+        beforehand::check_place(Path::new(folder))?;
+    }
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
     let manifest =
         dyno_lab::make_manifest(&plan, &study, "", &lab.environment, lab.clock.unix_millis())?;
+    beforehand::check_settings(&lab, &plan, &study.design)?;
     let record = Place::choose(text(matches, "out"), &lab)?;
     let order = RunOrder {
         plan: &plan,
@@ -46,23 +50,10 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         void: None,
         folder: record.path().to_owned(),
     };
-    let metrics = Metrics::from_option(text(matches, "metrics"))?;
-    let mut progress = Progress::new(&plan, &lab);
-    let mut has_begun = false;
-    let mut probes = search::Probes::default();
-    let end = dyno_lab::run(&lab, &order, &mut |event| {
-        has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
-        probes.hear(&event.kind, &manifest);
-        metrics.iter().for_each(|metrics| metrics.hear(event));
-        // Why the trial failed is the error that this command ends with: once is enough.
-        if !matches!(event.kind, EventKind::TrialFailed { .. }) {
-            progress.hear(event);
-        }
-    });
-    progress.close();
-    let end = end?;
+    let measured = measure(matches, &lab, &order)?;
+    let end = measured.end;
     if end.interrupted {
-        if let Some(search) = probes.unfinished(&manifest) {
+        if let Some(search) = measured.probes.unfinished(&manifest) {
             tell_unfinished(&search, matches.get_flag("json"))?;
         }
         return Ok(End::Interrupted);
@@ -78,20 +69,12 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let Some(trial) = run.trials.first() else { bail!("the trial left no summary") };
     if let TrialOutcome::Failed { message, server_log } = &trial.outcome {
         tell_log(server_log);
-        if has_begun {
+        if measured.has_begun {
             tell_measured(&record, &run, trial, &lab.environment)?;
         }
         bail!("the trial failed: {message}");
     }
-    let result = result::of(&run, trial, &lab.environment)?;
-    if matches.get_flag("json") {
-        terminal::out(&serde_json::to_string_pretty(&result)?);
-    } else {
-        terminal::out(&result::told(&result));
-        if record.is_named() {
-            terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
-        }
-    }
+    show(matches, &record, (&run, trial), &lab)?;
     if end.uncleaned > 0 {
         terminal::say(
             "the result stands; what was left behind, as said above, is to be removed by hand",
@@ -99,12 +82,59 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         return Ok(End::Bad);
     }
     match unfit(trial) {
-        None => Ok(End::Good),
+        None => Ok(requirements::end(&report::find(&[run], None), &|_| true)),
         Some(why) => {
             terminal::say(&format!("not a usable measurement: {why}"));
             Ok(End::Bad)
         }
     }
+}
+
+/// How the run of a bench went.
+struct Measured {
+    end: RunEnd,
+    /// Whether it came to a load.
+    has_begun: bool,
+    /// What its search knows.
+    probes: search::Probes,
+}
+
+/// Runs the trial, with its progress and metrics.
+fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Result<Measured> {
+    let metrics = Metrics::from_option(text(matches, "metrics"))?;
+    let mut progress = Progress::new(order.plan, lab);
+    let mut has_begun = false;
+    let mut probes = search::Probes::default();
+    let end = dyno_lab::run(lab, order, &mut |event| {
+        has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
+        probes.hear(&event.kind, order.manifest);
+        metrics.iter().for_each(|metrics| metrics.hear(event));
+        // Why the trial failed is the error that this command ends with: once is enough.
+        if !matches!(event.kind, EventKind::TrialFailed { .. }) {
+            progress.hear(event);
+        }
+    });
+    progress.close();
+    Ok(Measured { end: end?, has_begun, probes })
+}
+
+/// Prints the result; a record that the user has named gets a report.
+fn show(
+    matches: &ArgMatches,
+    record: &Place,
+    (run, trial): (&Run, &TrialSummary),
+    lab: &Lab,
+) -> anyhow::Result<()> {
+    let result = result::of(run, trial, &lab.environment)?;
+    if matches.get_flag("json") {
+        terminal::out(&serde_json::to_string_pretty(&result)?);
+        return Ok(());
+    }
+    terminal::out(&result::told(&result));
+    if record.is_named() {
+        terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
+    }
+    Ok(())
 }
 
 /// With a smaller share of attempts than this that did what they were to do, nothing was measured.
@@ -235,7 +265,7 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
             repetitions: 1,
             repetitions_min: None,
             void_repeats: 0,
-            requirements: Vec::new(),
+            requirements: requirements_of(matches)?,
             order: Order::Interleaved,
             seed: None,
             warm_up: match matches.value_source("warm-up") {
@@ -297,6 +327,12 @@ fn loads(
         bail!("the steps of {workload} are its own: give only --clients, no rate and no search");
     }
     Ok(steps.into_iter().map(|step| LoadLevel::Own(OwnLoad::new(frame, step))).collect())
+}
+
+/// What the result has to keep to.
+fn requirements_of(matches: &ArgMatches) -> anyhow::Result<Vec<Requirement>> {
+    let texts = matches.get_many::<String>("require").unwrap_or_default();
+    texts.map(|text| text.parse().with_context(|| format!("--require \"{text}\""))).collect()
 }
 
 fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {

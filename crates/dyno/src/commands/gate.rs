@@ -1,15 +1,18 @@
 //! `dyno gate`: two builds in the same blocks, and one word on whether the newer one is worse.
 
+mod formats;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use dyno_analysis::{Findings, Gate, GateCall, GateRow, Options, analyse};
+use dyno_analysis::{Gate, Options, analyse};
 use dyno_lab::RunOrder;
 use dyno_study::{Factor, Order, Study};
-use dyno_units::Seed;
+use dyno_units::{Clock, Seed};
 
-use super::report;
+use super::{beforehand, report, requirements};
+use crate::clock::SystemClock;
 use crate::progress::Progress;
 use crate::{End, lab, terminal, vocabulary};
 
@@ -70,6 +73,9 @@ pub(crate) struct GateOptions {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     format: GateFormat,
+    /// Write the verdict of each comparison into this file, too, as JUnit XML for CI servers
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Print the gate's one line and nothing else
     #[arg(long)]
     quiet: bool,
@@ -88,16 +94,69 @@ enum GateFormat {
     Github,
 }
 
-/// Runs both builds in the same blocks and judges the new one.
+/// Runs both builds in the same blocks and judges the new one. Whatever goes wrong is no verdict on
+/// it: only `worse` ends with 1.
 pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
+    judge(options).or_else(|error| {
+        terminal::error(&error);
+        Ok(End::CannotSay)
+    })
+}
+
+fn judge(options: &GateOptions) -> anyhow::Result<End> {
     let Some((study, source)) = study(options)? else { return Ok(End::Misused) };
+    if let Some(path) = &options.junit {
+        check_place_of_file(path).map_err(crate::misuse)?;
+    }
+    let folder = options.out.clone().unwrap_or_else(free_folder);
+    if !measure(options, (&study, &source), &folder)? {
+        return Ok(End::Interrupted);
+    }
+    report::write_all(&folder, SystemClock::start().unix_millis())?;
+    let run = crate::readings::read_run(&folder)?;
+    let analysis = Options { threshold: options.threshold, gate: true, ..Options::default() };
+    let findings = analyse(&[run], &analysis);
+    let gate = findings.gate.clone().context("there is nothing to be judged")?;
+    if let Some(path) = &options.junit {
+        std::fs::write(path, formats::junit(&findings, &gate))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    terminal::out(&match options.format {
+        _ if options.quiet => format!("{gate}\n"),
+        GateFormat::Text => formats::text(&findings, &gate, &folder),
+        GateFormat::Markdown => formats::markdown(&findings, &gate),
+        GateFormat::Json => formats::json(&findings, &gate, &folder)?,
+        GateFormat::Github => formats::github(&gate),
+    });
+    Ok(match gate {
+        // What the study demands is demanded of the new build.
+        Gate::NoWorse => {
+            let is_new = |variant: usize| findings.variants[variant].baseline.is_some();
+            requirements::end(&findings, &is_new)
+        }
+        Gate::Worse(_) => End::Bad,
+        Gate::CannotSay(_) => End::CannotSay,
+    })
+}
+
+/// Runs the trials of both builds; false if the user stopped them.
+fn measure(
+    options: &GateOptions,
+    (study, source): (&Study, &str),
+    folder: &Path,
+) -> anyhow::Result<bool> {
+    beforehand::check_place(folder)?;
     let root = options.data_folder.clone().or(study.design.data_folder.as_ref().map(PathBuf::from));
     let lab = lab::make(root.as_deref())?;
     let seed = study.design.seed.unwrap_or(Seed(options.seed));
-    let plan = dyno_study::plan(&study, seed);
+    let plan = dyno_study::plan(study, seed);
     let now = lab.clock.unix_millis();
-    let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
-    let folder = options.out.clone().unwrap_or_else(free_folder);
+    let manifest = dyno_lab::make_manifest(&plan, study, source, &lab.environment, now)?;
+    beforehand::warn_of_disk(&plan, &lab)?;
+    beforehand::check_settings(&lab, &plan, &study.design)?;
+    if !options.quiet {
+        terminal::say(&beforehand::headline(&plan, &study.design, folder));
+    }
     let order = RunOrder {
         plan: &plan,
         design: &study.design,
@@ -106,7 +165,7 @@ pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
         decide: None,
         void: Some(&dyno_analysis::voiding::void_blocks),
         retry_failed: false,
-        folder: folder.clone(),
+        folder: folder.to_owned(),
     };
     let mut progress = Progress::new(&plan, &lab);
     let end = dyno_lab::run(&lab, &order, &mut |event| {
@@ -115,27 +174,24 @@ pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
         }
     });
     progress.close();
-    if end?.interrupted {
-        return Ok(End::Interrupted);
+    let end = end?;
+    if end.interrupted {
+        terminal::say(&format!(
+            "stopped, so there is no verdict; what was measured is kept in {0}, and the same command with \
+             --out {0} continues",
+            folder.display()
+        ));
     }
-    report::write_all(&folder, lab.clock.unix_millis())?;
-    let run = crate::readings::read_run(&folder)?;
-    let analysis = Options { threshold: options.threshold, gate: true, ..Options::default() };
-    let findings = analyse(&[run], &analysis);
-    let gate = findings.gate.clone().context("there is nothing to be judged")?;
-    let text = match options.format {
-        _ if options.quiet => format!("{gate}\n"),
-        GateFormat::Text => text(&findings, &gate, &folder),
-        GateFormat::Markdown => markdown(&findings, &gate),
-        GateFormat::Json => json(&findings, &gate)?,
-        GateFormat::Github => github(&gate),
-    };
-    terminal::out(&text);
-    Ok(match gate {
-        Gate::NoWorse => End::Good,
-        Gate::Worse(_) => End::Bad,
-        Gate::CannotSay(_) => End::CannotSay,
-    })
+    Ok(!end.interrupted)
+}
+
+/// Whether the folder of a file is there, asked before anything has been measured.
+fn check_place_of_file(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+    }
+    Ok(())
 }
 
 /// A folder of its own for each gate: the first that is free.
@@ -155,6 +211,7 @@ fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
             Ok(Some((study, file.source)))
         }
         None => {
+            check_builds(options).map_err(crate::misuse)?;
             let source = source(options).map_err(crate::misuse)?;
             match dyno_study::parse(&source, &vocabulary::vocabulary()) {
                 Ok(study) => Ok(Some((study, source))),
@@ -166,6 +223,19 @@ fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
             }
         }
     }
+}
+
+/// Whether both builds are folders.
+fn check_builds(options: &GateOptions) -> anyhow::Result<()> {
+    for build in [&options.old, &options.new] {
+        if !Path::new(build).is_dir() {
+            bail!(
+                "there is no folder {build}; OLD and NEW are folders with the server's programs, or with \
+                 --study the names of two of its databases"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Makes two databases of a study the builds that are compared.
@@ -197,6 +267,12 @@ fn source(options: &GateOptions) -> anyhow::Result<String> {
         .as_ref()
         .zip(options.workload.as_ref())
         .context("give --on and --workload, or a --study")?;
+    if product.contains("://") {
+        bail!(
+            "--on names the product of both builds, and Dyno starts them; to compare two servers that run, \
+             write a study with two databases and name it with --study"
+        );
+    }
     let products = dyno_lab::products();
     let is_embedded = products.spec(product).is_some_and(|product| product.is_embedded);
     let mut text = format!("title = {}\n", quoted("Is the new build no worse than the old one?")?);
@@ -208,7 +284,8 @@ fn source(options: &GateOptions) -> anyhow::Result<String> {
                  databases of a study with --study"
             );
         }
-        writeln!(text, "programs = {}", quoted(build)?)?;
+        let build = std::path::absolute(build).with_context(|| format!("cannot find {build}"))?;
+        writeln!(text, "programs = {}", quoted(&build.to_string_lossy())?)?;
         if !options.setting.is_empty() {
             writeln!(text, "[database.{name}.settings]")?;
             pairs(&mut text, "--setting", &options.setting)?;
@@ -244,83 +321,6 @@ fn pairs(text: &mut String, option: &str, pairs: &[String]) -> anyhow::Result<()
     Ok(())
 }
 
-/// A row in words: where, what was measured, and what is excluded.
-fn cells(findings: &Findings, row: &GateRow) -> [String; 5] {
-    let percent =
-        |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1} %"));
-    let name = &findings.variants[row.variant].name;
-    [
-        format!("{name} at {}", findings.steps[row.step].name),
-        row.metric.name().to_owned(),
-        percent(row.harm_percent),
-        percent(row.limit_percent),
-        match (row.call, row.is_required) {
-            (GateCall::NoWorse, _) => "no worse",
-            (GateCall::Worse, _) => "worse",
-            (GateCall::Open, true) => "not decided",
-            (GateCall::Open, false) => "not required",
-        }
-        .to_owned(),
-    ]
-}
-
-/// What the columns of a row are called.
-const HEADINGS: [&str; 5] = ["variant", "metric", "worse by", "at most", ""];
-
-fn text(findings: &Findings, gate: &Gate, folder: &Path) -> String {
-    let mut text = String::new();
-    for row in &findings.gate_rows {
-        let [place, metric, harm, limit, call] = cells(findings, row);
-        text += &format!("{place}: {metric} {harm} worse, at most {limit} ({call})\n");
-    }
-    for caveat in &findings.caveats {
-        text += &format!("note: {}\n", caveat.message);
-    }
-    text + &format!("record and report in {}\ngate: {gate}\n", folder.display())
-}
-
-fn markdown(findings: &Findings, gate: &Gate) -> String {
-    let escaped = dyno_report::markdown::escaped;
-    let mut text = format!("**Gate: {}**\n\n", escaped(&gate.to_string()));
-    text += &format!("| {} |\n|---|---|--:|--:|---|\n", HEADINGS.join(" | "));
-    for row in &findings.gate_rows {
-        let row = cells(findings, row).map(|cell| escaped(&cell).to_string());
-        text += &format!("| {} |\n", row.join(" | "));
-    }
-    let n = findings.gate_rows.iter().map(|row| row.n).min().unwrap_or(0);
-    text += &format!(
-        "\n{n} repetitions of each build in the same blocks; harm of {:.0} % or more has to be excluded \
-         (one-sided, {:.1} %).\n",
-        findings.threshold * 100.0,
-        50.0 + findings.confidence * 50.0
-    );
-    for caveat in &findings.caveats {
-        text += &format!("- {}\n", escaped(&caveat.message));
-    }
-    text
-}
-
-fn json(findings: &Findings, gate: &Gate) -> anyhow::Result<String> {
-    let value = serde_json::json!({
-        "gate": gate,
-        "threshold": findings.threshold,
-        "rows": findings.gate_rows,
-        "caveats": findings.caveats,
-    });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
-}
-
-/// One annotation: newlines and what has a meaning in a command are encoded as GitHub wants it.
-fn github(gate: &Gate) -> String {
-    let encoded = gate.to_string().replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let level = match gate {
-        Gate::NoWorse => "notice",
-        Gate::Worse(_) => "error",
-        Gate::CannotSay(_) => "warning",
-    };
-    format!("::{level} title=dyno gate::{encoded}\n")
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -340,9 +340,16 @@ mod tests {
 
     #[test]
     fn options_make_a_study_that_the_parser_takes() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let build = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path).expect("it can be made");
+            path.to_string_lossy().into_owned()
+        };
+        let (old, new) = (build("old"), build("new"));
         let options = options(&[
-            "/old/bin",
-            "/new/bin",
+            &old,
+            &new,
             "--on",
             "mariadb",
             "--workload",
@@ -366,7 +373,7 @@ mod tests {
             "{source}"
         );
         assert_eq!(plan.variants[1].baseline, Some(0));
-        assert_eq!(plan.variants[1].database.programs.as_deref(), Some("/new/bin"));
+        assert_eq!(plan.variants[1].database.programs.as_deref(), Some(&*new));
         assert_eq!(study.design.threshold, 0.03);
         assert_eq!(study.design.duration, Nanoseconds::from_secs(2));
         assert_eq!(plan.variants[0].workload.options["table_size"], "1000");
@@ -380,11 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_one_line() {
-        let gate = Gate::Worse(vec!["p95 of a at 4 clients (7 % worse)\nx".to_owned()]);
-        assert_eq!(
-            github(&gate),
-            "::error title=dyno gate::worse: p95 of a at 4 clients (7 %25 worse)%0Ax\n"
-        );
+    fn a_build_that_is_not_there_is_refused_before_anything_is_run() {
+        let check = |words: &[&str], expected: &str| {
+            let error = study(&options(words)).expect_err("it is refused").to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        let on = |old, new, product| [old, new, "--on", product, "--workload", "tpcb"];
+        check(&on("/no/such", "/", "mariadb"), "there is no folder /no/such");
+        check(&on("/", "before", "mariadb"), "there is no folder before");
+        check(&on("/", "/", "mysql://me@h/d"), "--study");
     }
 }

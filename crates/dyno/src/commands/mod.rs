@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+mod beforehand;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod check;
@@ -13,6 +14,7 @@ pub(crate) mod gate;
 pub(crate) mod plan;
 mod power;
 pub(crate) mod report;
+mod requirements;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
@@ -35,6 +37,21 @@ pub(crate) fn counted(n: usize, noun: &str) -> String {
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) source: String,
+}
+
+/// Whether this may be the folder of a run: what is not there, and a file, is not.
+pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
+    let name = folder.display();
+    let why = match std::fs::metadata(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("there is no folder {name}; name that of a run, such as runs/quickstart")
+        }
+        Ok(facts) if !facts.is_dir() => {
+            format!("{name} is a file; name the folder of a run, such as runs/quickstart")
+        }
+        _ => return Ok(()),
+    };
+    Err(crate::misuse(anyhow::anyhow!(why)))
 }
 
 /// The text of a study file, which must be UTF-8: the error says where it is not.

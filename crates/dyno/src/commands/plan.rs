@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use dyno_lab::{ExpectedData, Lab};
+use dyno_lab::ExpectedData;
 use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
 use dyno_study::{BlockOrder, Design, Product, Study};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
@@ -40,6 +40,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
         measured: past.steps.clone(),
         disk: disk::lines(&products, &plan, &data, study.design.reuse),
         budget: study.design.budget,
+        void_repeats: study.design.void_repeats,
         sizes: data.iter().map(size).collect(),
         prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
         populate: populate_times(&plan, &rows, study.design.reuse),
@@ -97,21 +98,6 @@ fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds
         Nanoseconds::from_secs(rows[trial.variant] / POPULATE_ROWS_PER_S)
     };
     plan.trials.iter().map(populate).collect()
-}
-
-/// Says before the run when the largest data set will not fit on the disk.
-pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
-    let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(plan)?);
-    let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
-    if most > free {
-        terminal::say(&format!(
-            "warning: the largest server takes about {} with the copy of its data that is kept, and {} \
-             are free; --data-folder names another disk",
-            ByteCount(most),
-            ByteCount(free)
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn a_design_says_what_it_finds() {
         let text = lines_of("vary = { database = ['a', 'b'] }", 0.03).join("\n");
-        assert!(text.contains("with 3 repetitions and 1 comparison (80 % power"), "{text}");
-        assert!(text.contains("6 repetitions: "), "{text}");
+        assert!(text.contains("with 5 repetitions and 1 comparison (80 % power"), "{text}");
+        assert!(text.contains("10 repetitions: "), "{text}");
         assert!(text.contains("3.0 % noise between trials is assumed"), "{text}");
         assert!(text.contains("the threshold of 3.0 % needs about"), "{text}");
         // Where nothing is compared, nothing is found.

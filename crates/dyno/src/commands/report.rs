@@ -12,7 +12,7 @@ use dyno_report::times::Times;
 
 use crate::cli::{ReportFormat, ReportOptions};
 use crate::clock::SystemClock;
-use crate::commands::counted;
+use crate::commands::{check_run_folder, counted};
 use crate::{End, terminal};
 
 /// Makes the report of runs again.
@@ -219,6 +219,7 @@ fn joined_name(names: &[String]) -> String {
 
 /// Reads runs, each of which may be there once.
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
+    folders.iter().try_for_each(|folder| check_run_folder(folder))?;
     let runs: Vec<Run> = folders
         .iter()
         .map(|folder| crate::readings::read_run(folder).context("cannot use the record"))

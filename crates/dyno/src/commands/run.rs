@@ -3,15 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dyno_analysis::{RequirementFacts, RequirementOutcome};
 use dyno_lab::datasets::{DataSets, Limits};
 use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{WriteError, WriteErrorKind};
-use dyno_study::{Plan, Study};
-use dyno_units::{ByteCount, Nanoseconds, Seed};
+use dyno_study::Study;
+use dyno_units::{ByteCount, Seed};
 
 use crate::cli::RunOptions;
-use crate::commands::{StudyFile, counted, plan, read_study, report};
+use crate::commands::{StudyFile, beforehand, counted, plan, read_study, report, requirements};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
@@ -26,6 +25,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     }
     let metrics = Metrics::from_option(options.metrics.as_ref())?;
     let folder = run_folder(options);
+    beforehand::check_place(&folder)?;
     let of_study = study.design.data_folder.as_ref().map(Path::new);
     let mut lab = lab::make(options.data_folder.as_deref().or(of_study))?;
     lab.data_sets = Limits { bytes: options.keep_data, unused: options.keep_data_for };
@@ -33,20 +33,9 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
     let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
-    plan::warn_of_disk(&plan, &lab)?;
-    if !takes_settings(&lab, &plan, &study) {
-        return Ok(End::Misused);
-    }
-    terminal::say(&format!(
-        "{}\n{} × {}, {}, {} of load, seed {}; record in {}",
-        plan.title,
-        counted(plan.variants.len(), "variant"),
-        counted(study.design.repetitions as usize, "repetition"),
-        counted(plan.trials.len(), "trial"),
-        load_time(&plan),
-        seed.0,
-        folder.display()
-    ));
+    beforehand::warn_of_disk(&plan, &lab)?;
+    beforehand::check_settings(&lab, &plan, &study.design)?;
+    terminal::say(&beforehand::headline(&plan, &study.design, &folder));
     let order = RunOrder {
         plan: &plan,
         design: &study.design,
@@ -67,7 +56,11 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         Ok(end) => end,
         Err(error) => return broken_off(error, &folder, now),
     };
-    terminal::out(&report::write_all(&folder, lab.clock.unix_millis())?);
+    let report = report::write_all(&folder, lab.clock.unix_millis())?;
+    // A report without a single trial has nothing to say yet.
+    if !end.interrupted || end.finished + end.kept > 0 {
+        terminal::out(&report);
+    }
     if let Some(told) = kept_data(&lab) {
         terminal::say(&told);
     }
@@ -77,45 +70,14 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Whether all servers take their settings; if not, says so before anything has been done.
-fn takes_settings(lab: &Lab, plan: &Plan, study: &Study) -> bool {
-    let refused = dyno_lab::check_settings(lab, plan, &study.design);
-    for (variant, why) in &refused {
-        terminal::say(&format!("error: {variant}: {why}"));
-    }
-    if !refused.is_empty() {
-        terminal::say("nothing was run; correct the study");
-    }
-    refused.is_empty()
-}
-
-/// Whether what the study demands is met: not met is 1, not decided is 2.
+/// Whether what the study demands is met.
 fn required(folder: &Path) -> anyhow::Result<End> {
     let run = crate::readings::read_run(folder)?;
     if run.manifest.requirements.is_empty() {
         return Ok(End::Good);
     }
     let findings = dyno_analysis::analyse(&[run], &dyno_analysis::Options::default());
-    let of = |outcome: RequirementOutcome| -> Vec<String> {
-        let those = findings.requirements.iter().filter(|one| one.outcome == outcome);
-        let place = |one: &RequirementFacts| {
-            let (variant, step) = (&findings.variants[one.variant], &findings.steps[one.step]);
-            format!("{} ({} at {})", one.text, variant.name, step.name)
-        };
-        those.map(place).collect()
-    };
-    let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
-    if !broken.is_empty() {
-        terminal::say(&format!("required and not met: {}", broken.join(", ")));
-    }
-    if !open.is_empty() {
-        terminal::say(&format!("required and not decided: {}", open.join(", ")));
-    }
-    Ok(match (broken.is_empty(), open.is_empty()) {
-        (false, _) => End::Bad,
-        (true, false) => End::CannotSay,
-        (true, true) => End::Good,
-    })
+    Ok(requirements::end(&findings, &|_| true))
 }
 
 /// A run that ended with an error of its record: the error, then what became of its report. What was
@@ -154,14 +116,6 @@ fn kept_data(lab: &Lab) -> Option<String> {
         ByteCount(bytes),
         lab.data_sets.bytes
     ))
-}
-
-/// How long the plan's load takes, as far as that is known beforehand.
-fn load_time(plan: &Plan) -> String {
-    match plan.time_bounds(Nanoseconds::ZERO) {
-        (least, most) if least == most => format!("about {most}"),
-        (least, most) => format!("{least} to {most}"),
-    }
 }
 
 /// Which variants need no more repetitions after the blocks before this one.
@@ -206,7 +160,10 @@ fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow:
 
 fn tell(end: &RunEnd) -> End {
     if end.interrupted {
-        terminal::say("stopped; the same command continues with the trials that are missing");
+        terminal::say(
+            "stopped; what the unfinished trial has measured stays in its folder, and the same command \
+             repeats that trial and continues with those that are missing",
+        );
         return End::Interrupted;
     }
     let has_more = end.over_budget > 0 || !end.hopeless.is_empty() || end.failed_before > 0;
@@ -250,7 +207,71 @@ fn tell(end: &RunEnd) -> End {
 
 #[cfg(test)]
 mod tests {
+    use dyno_record::{Canary, Run};
+
     use super::*;
+
+    /// Runs a study of two simulated servers in five blocks, which may have two more. The canary of
+    /// their trials is what `canary` says of a run so far and a block.
+    fn run_with_canary(folder: &Path, canary: &dyn Fn(&Run, u32) -> f64) -> (RunEnd, Run) {
+        let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
+             [workload.oltp_point_select]\n[design]\nvary = { database = ['a', 'b'] }\nclients = 2\n\
+             repetitions = 5\nwarm_up = '0s'\nduration = '2s'\nrest = '0s'\nseed = 3\n";
+        let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
+        let lab = lab::make(Some(folder)).unwrap();
+        let plan = dyno_study::plan(&study, Seed(3));
+        let manifest = dyno_lab::make_manifest(&plan, &study, source, &lab.environment, 0).unwrap();
+        let void = |run: &Run| {
+            let mut disturbed = run.clone();
+            for trial in &mut disturbed.trials {
+                let took = canary(run, trial.block);
+                trial.canary = Some(Canary { before_s: took, after_s: took });
+            }
+            dyno_analysis::voiding::void_blocks(&disturbed)
+        };
+        let order = RunOrder {
+            plan: &plan,
+            design: &study.design,
+            manifest: &manifest,
+            probes: &study.probes,
+            decide: None,
+            retry_failed: false,
+            void: Some(&void),
+            folder: folder.join("run"),
+        };
+        let end = dyno_lab::run(&lab, &order, &mut |_| {}).unwrap();
+        (end, dyno_record::read_run(&order.folder).unwrap())
+    }
+
+    #[test]
+    fn a_void_block_is_measured_again_kept_aside_and_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        // Block 2 is disturbed the first time.
+        let once = |run: &Run, block| if block == 2 && run.voids.is_empty() { 0.09 } else { 0.05 };
+        let (end, run) = run_with_canary(folder.path(), &once);
+        assert_eq!((end.finished, run.trials.len()), (12, 10), "{end:?}");
+        assert_eq!(run.voids.iter().map(|void| void.block).collect::<Vec<_>>(), [2]);
+        assert!(run.voids[0].why.iter().all(|why| why.contains("the canary took 0.090 s")));
+        // Both of its trials are kept beside those that took their place.
+        let names = std::fs::read_dir(folder.path().join("run/trials")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        assert_eq!(names.filter(|name| name.ends_with(".void-1")).count(), 2);
+        report::write_all(&folder.path().join("run"), 0).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("run/report.md")).unwrap();
+        assert!(text.contains("disturbed the host during block 2"), "{text}");
+        // The same run again: nothing is missing, and nothing is void that was not.
+        let (again, run) = run_with_canary(folder.path(), &once);
+        assert_eq!((again.finished, again.kept, run.voids.len()), (0, 10, 1));
+    }
+
+    #[test]
+    fn void_blocks_are_repeated_as_often_as_the_design_allows() {
+        let folder = tempfile::tempdir().unwrap();
+        // All blocks but the first are always disturbed: two of them are repeated, and that is all.
+        let always = |_: &Run, block| if block == 1 { 0.05 } else { 0.09 };
+        let (end, run) = run_with_canary(folder.path(), &always);
+        assert_eq!((end.finished, run.trials.len(), run.voids.len()), (14, 10, 2), "{end:?}");
+    }
 
     #[test]
     fn a_run_with_failed_trials_is_never_good() {

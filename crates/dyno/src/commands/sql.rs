@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::Context;
 use dyno_record::QueryRows;
 
-use crate::commands::counted;
+use crate::commands::{check_run_folder, counted};
 use crate::{End, terminal};
 
 /// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
+    check_run_folder(folder)?;
     let answer = dyno_record::query(folder, meant(query)).context("cannot query the record")?;
     let is_schema = is_schema(query);
     terminal::out(&match is_tsv {

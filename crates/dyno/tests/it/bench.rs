@@ -189,3 +189,36 @@ fn caveats_are_told_with_the_result() {
     assert!(answer.err.contains("nothing was measured"), "{}", answer.err);
     assert!(answer.out.contains("caveat "), "{}", answer.out);
 }
+
+#[test]
+fn a_bench_checks_its_settings_before_it_begins() {
+    let bench = Workbench::new();
+    let check = |setting: &str, expected: &str| {
+        let answer = bench.dyno(&["bench", "tpcb", "--on", "sqlite", "--setting", setting]);
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        assert!(answer.err.contains(expected), "{}", answer.err);
+        assert!(answer.err.contains("nothing was run; correct the settings"), "{}", answer.err);
+        assert!(!answer.err.contains("[trial"), "{}", answer.err);
+    };
+    check("jurnal_mode=wal", "has no setting `jurnal_mode`");
+}
+
+#[test]
+fn a_bench_says_by_its_exit_code_whether_demands_are_met() {
+    let bench = Workbench::new();
+    let check = |demands: &[&str], code: i32, expected: &str| {
+        let mut arguments = vec!["bench", "oltp_point_select", "--on", "simulated"];
+        demands.iter().for_each(|demand| arguments.extend(["--require", demand]));
+        let answer = bench.dyno(&arguments);
+        assert_eq!(answer.code, code, "{demands:?} {}", answer.err);
+        assert!(answer.err.contains(expected), "{demands:?} {}", answer.err);
+    };
+    check(&["p99 <= 10s", "throughput >= 1"], 0, "");
+    check(&["p99 <= 10s", "p50 <= 1us"], 1, "required and not met: p50 ≤ 1 µs (simulated at 1");
+    check(&["p98 <= 10s"], 2, "--require \"p98 <= 10s\": ");
+    let out = ["bench", "tpcb", "--on", "sqlite", "--out", "a-file"];
+    bench.write("a-file", "");
+    let answer = bench.dyno(&out);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("a-file is a file; the record needs a folder"), "{}", answer.err);
+}

@@ -98,3 +98,19 @@ fn a_search_that_is_stopped_keeps_its_probes() {
         (&true.into(), &serde_json::Value::Null)
     );
 }
+
+#[test]
+fn what_is_no_run_is_said_to_be_none() {
+    let bench = Workbench::new();
+    bench.write("study.toml", "");
+    let check = |arguments: &[&str], expected: &str| {
+        let answer = bench.dyno(arguments);
+        assert_eq!(answer.code, 2, "{arguments:?} {}", answer.err);
+        assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
+    };
+    check(&["report", "runs/none"], "there is no folder runs/none; name that of a run");
+    check(&["report", "study.toml"], "study.toml is a file; name the folder of a run");
+    check(&["sql", "study.toml", "SELECT 1"], "study.toml is a file");
+    check(&["compare", "runs/a", "runs/b"], "there is no folder runs/a");
+    check(&["compare", "runs/a", "runs/b", "--gate"], "there is no folder runs/a");
+}

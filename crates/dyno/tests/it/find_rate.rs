@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::Workbench;
+use crate::support::{Workbench, events, trial_folder};
 
 /// The rate at which the p99 response time of M/M/1 is the limit: response times are exponential
 /// with rate μ − λ.
@@ -166,4 +166,28 @@ fn a_search_runs_on_mariadb() {
 #[test]
 fn a_search_runs_on_postgresql() {
     a_short_search_on("postgresql");
+}
+
+#[test]
+fn a_search_of_a_study_that_is_stopped_is_kept_and_done_again() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = 'Which rate holds?'\n[database.a]\nproduct = 'null-mysql'\n\
+         [workload.oltp_point_select]\n[design]\nfind_rate = 'p50 <= 30ms'\nclients = 2\n\
+         find_precision = '50%'\nrepetitions = 1\nwarm_up = '0s'\nduration = '300ms'\nrest = '0s'\n",
+    );
+    let mut running = bench.start(&["run", "study.toml"]);
+    running.wait_for(&["probe 2 at"]);
+    running.signal(rustix::process::Signal::INT);
+    running.wait_for(&["stopped; what the unfinished trial has measured stays in its folder"]);
+    assert_eq!(running.end(), 130);
+    let run = bench.path("runs/study");
+    let probes = |trial: &std::path::Path| events(trial).matches("\"load_probed\"").count();
+    assert!(probes(&trial_folder(&run, 1)) >= 2, "its probes are in the record");
+    // The same command does the trial again, and keeps what the first one had found.
+    bench.dyno_good(&["run", "study.toml"]);
+    assert!(probes(&run.join("trials/0001-a.unfinished-1")) >= 2);
+    let findings = bench.json("runs/study/findings.json");
+    assert_eq!(findings["trials"][0]["state"], "finished", "{:#}", findings["trials"]);
 }

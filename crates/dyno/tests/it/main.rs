@@ -12,6 +12,7 @@ mod explain_cost;
 mod failures;
 mod find_rate;
 mod foreign;
+mod gate;
 mod golden;
 mod golden_catalog;
 mod insert_benchmark;

@@ -159,6 +159,12 @@ fn record_arguments() -> Vec<Arg> {
             .value_hint(ValueHint::DirPath),
         flag("json", "Print the result as JSON"),
         option(
+            "require",
+            "LIMIT",
+            "End with 1 unless this holds: \"p99 <= 20ms\", \"throughput >= 1000\"; may be repeated",
+        )
+        .action(ArgAction::Append),
+        option(
             "metrics",
             "ADDRESS",
             "Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464",

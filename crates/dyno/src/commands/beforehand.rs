@@ -1,0 +1,81 @@
+//! What is checked and said before the first trial, by all commands that run some.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use dyno_lab::Lab;
+use dyno_study::{Design, Plan};
+use dyno_units::{ByteCount, Nanoseconds};
+
+use super::{counted, disk};
+use crate::terminal;
+
+/// Whether a record can be written there: to a folder, or to one that is not there yet.
+pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        let name = folder.display();
+        return Err(crate::misuse(anyhow!(
+            "{name} is a file; the record needs a folder: choose another with --out"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether all servers take their settings, as far as they can say before they are started.
+pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
+    let refused = dyno_lab::check_settings(lab, plan, design);
+    let Some(((last_variant, last_why), others)) = refused.split_last() else { return Ok(()) };
+    for (variant, why) in others {
+        terminal::say(&format!("error: {variant}: {why}"));
+    }
+    Err(crate::misuse(anyhow!("{last_variant}: {last_why}\nnothing was run; correct the settings")))
+}
+
+/// Says before the run when the largest data set will not fit on the disk.
+pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
+    let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(plan)?);
+    let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
+    if most > free {
+        terminal::say(&format!(
+            "warning: the largest server takes about {} with the copy of its data that is kept, and {} \
+             are free; --data-folder names another disk",
+            ByteCount(most),
+            ByteCount(free)
+        ));
+    }
+    Ok(())
+}
+
+/// The question, the size of the run, and where its record goes.
+pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
+    let time = match plan.time_bounds(Nanoseconds::ZERO) {
+        (least, most) if least == most => format!("about {most}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    format!(
+        "{}\n{} × {}, {}, {time} of load, seed {}; record in {}",
+        plan.title,
+        counted(plan.variants.len(), "variant"),
+        counted(design.repetitions as usize, "repetition"),
+        counted(plan.trials.len(), "trial"),
+        plan.seed.0,
+        folder.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_place;
+
+    #[test]
+    fn a_record_is_not_written_over_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("study.toml");
+        std::fs::write(&file, "title = 'x'").unwrap();
+        check_place(folder.path()).unwrap();
+        check_place(&folder.path().join("new")).unwrap();
+        let error = check_place(&file).unwrap_err();
+        assert!(error.is::<crate::Misuse>(), "{error}");
+        assert!(error.to_string().contains("is a file"), "{error}");
+    }
+}

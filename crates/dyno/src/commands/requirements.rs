@@ -1,0 +1,32 @@
+//! What becomes of a command that did its work: whether the demands of `require` are met.
+
+use dyno_analysis::{Findings, RequirementFacts, RequirementOutcome};
+
+use crate::{End, terminal};
+
+/// Says which demands are not met, or not decided, of the variants that count. Not met is 1, not decided
+/// is 2.
+pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
+    let of = |outcome: RequirementOutcome| -> Vec<String> {
+        let those = findings.requirements.iter().filter(|one| one.outcome == outcome);
+        those.filter(|one| counts(one.variant)).map(|one| in_words(findings, one)).collect()
+    };
+    let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
+    if !broken.is_empty() {
+        terminal::say(&format!("required and not met: {}", broken.join(", ")));
+    }
+    if !open.is_empty() {
+        terminal::say(&format!("required and not decided: {}", open.join(", ")));
+    }
+    match (broken.is_empty(), open.is_empty()) {
+        (false, _) => End::Bad,
+        (true, false) => End::CannotSay,
+        (true, true) => End::Good,
+    }
+}
+
+/// A demand, its place, and what was measured there.
+fn in_words(findings: &Findings, one: &RequirementFacts) -> String {
+    let (variant, step) = (&findings.variants[one.variant], &findings.steps[one.step]);
+    format!("{} ({} at {})", one.text, variant.name, step.name)
+}
