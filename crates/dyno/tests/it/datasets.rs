@@ -317,7 +317,7 @@ fn size_behind(text: &str, before: &str) -> f64 {
 }
 
 const DISK_STUDY: &str = "title = \"x\"\n[database.a]\nproduct = \"sqlite\"\n\
-     [workload.oltp_read_write]\ntable_size = \"40k\"\n[design]\nrepetitions = 1\n\
+     [workload.oltp_read_write]\ntable_size = \"80k\"\n[design]\nrepetitions = 1\n\
      duration = \"300ms\"\nwarm_up = \"0s\"\nrest = \"0s\"\n";
 
 #[test]
