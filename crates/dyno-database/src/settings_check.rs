@@ -28,7 +28,7 @@ pub(crate) fn refusal(
     let complaint = file.and_then(|file| {
         let arguments = arguments(&file);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        keeper.complaint(program, &arguments)
+        keeper.complaint(&folder, program, &arguments)
     });
     keeper.remove_folder(&folder).map_err(failed)?;
     let Some(text) = complaint.map_err(failed)? else { return Ok(None) };

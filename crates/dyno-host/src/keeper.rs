@@ -213,13 +213,15 @@ impl Keeper {
         Ok(answer)
     }
 
-    /// What a program complains of, as it does when a configuration is wrong: what it prints as errors,
-    /// none if it ends well. Run as [`Keeper::ask`] does.
+    /// What a program complains of, as it does when a configuration in a folder of this keeper is wrong:
+    /// what it prints as errors, none if it ends well. Run as [`Keeper::ask`] does.
     pub fn complaint(
         &self,
+        folder: &Path,
         program: &Path,
         arguments: &[&str],
     ) -> Result<Option<String>, KeeperError> {
+        self.open_to_servers(folder)?;
         let (status, errors) = self.answer(program, arguments, true)?;
         Ok((!status.success()).then_some(errors))
     }
@@ -290,6 +292,17 @@ impl Keeper {
 
     /// Starts a server process in a folder and notes it in the owner file.
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
+        self.open_to_servers(folder)?;
+        let (mut command, rights) = self.command(folder, spec)?;
+        let child = confine::start(&mut command, &spec.cpus, rights)?;
+        // From here on, dropping it on an error kills it.
+        let process = KeptProcess::new(child);
+        self.note(folder, process.pid(), spec.after_crash.as_ref())?;
+        Ok(process)
+    }
+
+    /// Lets the user that servers run as go through a folder of this keeper.
+    fn open_to_servers(&self, folder: &Path) -> Result<(), KeeperError> {
         self.owned(folder)?;
         if let Some(user) = self.run_as() {
             check_reachable(folder, user)?;
@@ -297,12 +310,7 @@ impl Keeper {
                 KeeperError(format!("{} cannot be opened to servers: {e}", folder.display()))
             })?;
         }
-        let (mut command, rights) = self.command(folder, spec)?;
-        let child = confine::start(&mut command, &spec.cpus, rights)?;
-        // From here on, dropping it on an error kills it.
-        let process = KeptProcess::new(child);
-        self.note(folder, process.pid(), spec.after_crash.as_ref())?;
-        Ok(process)
+        Ok(())
     }
 
     /// Removes a folder that this Dyno made (proved by its owner file) and in which none of the

@@ -758,9 +758,15 @@ fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
     let user = keeper.run_as().map_or(rustix::process::getuid().as_raw(), |user| user.uid);
     let sh = Path::new("/bin/sh");
     let script = "echo \"uid $(id -u), home ${HOME-none}\" >&2; exit 3";
-    let complaint = keeper.complaint(sh, &["-c", script]).expect("it is started");
-    assert_eq!(complaint, Some(format!("uid {user}, home none")));
-    assert_eq!(keeper.complaint(sh, &["-c", "echo odd >&2"]).expect("it is started"), None);
+    let folder = keeper.make_folder("settings").expect("a folder");
+    let file = keeper.write_file(&folder, "settings", "one\n").expect("a file");
+    let complaint =
+        |script: &str| keeper.complaint(&folder, sh, &["-c", script]).expect("it is started");
+    assert_eq!(complaint(script), Some(format!("uid {user}, home none")));
+    assert_eq!(complaint("echo odd >&2"), None);
+    // It can read what was written for it.
+    let reading = format!("cat '{}' >&2; exit 1", file.display());
+    assert_eq!(complaint(&reading).as_deref(), Some("one"));
     // Long answers are read to their end: a server lists many hundreds of settings.
     let long = "i=0; while [ $i -lt 9000 ]; do echo 'some-setting  value'; i=$((i + 1)); done";
     let answer = keeper.ask(sh, &["-c", long]).expect("it answers");
