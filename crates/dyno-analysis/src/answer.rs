@@ -148,7 +148,7 @@ impl AnswerWriter<'_> {
 
     /// Whether runs were joined that did not do the same work at the same steps.
     fn is_mismatched(&self) -> bool {
-        let mismatched = [CaveatKind::UnlikeWorkload, CaveatKind::UnlikeSteps];
+        let mismatched = [CaveatKind::DifferentWorkload, CaveatKind::DifferentSteps];
         self.findings.caveats.iter().any(|caveat| mismatched.contains(&caveat.kind))
     }
 

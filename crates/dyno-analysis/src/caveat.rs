@@ -33,7 +33,7 @@ pub enum CaveatKind {
     /// Arrivals were due and never sent.
     MissedArrivals,
     /// Variants that are compared do not promise the same durability.
-    UnlikeDurability,
+    DifferentDurability,
     /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.
@@ -59,16 +59,16 @@ pub enum CaveatKind {
     /// Two runs are compared that were not interleaved with each other.
     SeparateRuns,
     /// Variants that are compared do not have the same memory.
-    UnlikeMemory,
+    DifferentMemory,
     /// Variants that are compared were reached over unlike protocols or transports.
-    UnlikeProtocol,
+    DifferentProtocol,
     /// Variants that are compared do not encrypt alike.
-    UnlikeTls,
+    DifferentTls,
     /// The data set changed its size while it was measured.
     DataChangedSize,
     /// The data set is in memory in one variant and not in the other, or was not read from where the
     /// study meant.
-    CacheNotAsMeant,
+    UnexpectedCaching,
     /// Something else was busy on the host.
     NoisyHost,
     /// The server's processes were started anew while it was measured.
@@ -78,16 +78,16 @@ pub enum CaveatKind {
     /// A step's quotas were not done when its longest time was over.
     UnfinishedQuota,
     /// The engine's debt was not paid when a step began, or after the load.
-    DebtUnpaid,
+    NotCaughtUp,
     /// A run with sequential stopping ended with verdicts that are open.
     NotSettled,
     /// The Universal Scalability Law misses loads by more than their bounds.
     LawMisses,
     /// Namesakes of two runs do not run the same workload with the same options: they are not
     /// compared.
-    UnlikeWorkload,
+    DifferentWorkload,
     /// Variants of joined runs do not have the same steps.
-    UnlikeSteps,
+    DifferentSteps,
     /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,
 }

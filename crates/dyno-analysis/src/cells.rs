@@ -84,7 +84,7 @@ impl Measured {
         if !own.is_some_and(|own| own.ends_by_quota) {
             return;
         }
-        let unfinished = || "its quotas were not done when its longest time was over".to_owned();
+        let unfinished = || "its quotas were not finished within its time limit".to_owned();
         let is_done = summary.ended_by.as_deref() == Some("quota");
         let value = is_done.then_some(summary.measured_s * 1e6).ok_or_else(unfinished);
         self.values.insert(Metric::StepTime, value);
@@ -238,8 +238,9 @@ fn time(histogram: &Result<Histogram<u64>, String>, metric: Metric) -> Result<f6
 fn without_observation_beyond(n: u64, metric: Metric) -> Option<String> {
     let quantile = metric.quantile()?;
     let least = (1.0 / (1.0 - quantile)).round();
-    ((n as f64) < least)
-        .then(|| format!("it takes at least {least} transactions in a trial, and one had only {n}"))
+    ((n as f64) < least).then(|| {
+        format!("it needs at least {least} transactions in every trial, and one had only {n}")
+    })
 }
 
 fn statistic_us(histogram: &Histogram<u64>, metric: Metric) -> f64 {

@@ -49,7 +49,7 @@ pub(crate) fn caveats(
     caveats.extend(errors(joined, findings));
     caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));
-    caveats.extend(unlike_durability(joined, findings));
+    caveats.extend(different_durability(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
     caveats.extend(short_measurement(measured));
@@ -312,7 +312,7 @@ pub(crate) const DURABILITY_SETTINGS: [&str; 12] = [
     "rocksdb_flush_log_at_trx_commit",
 ];
 
-fn unlike_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut pairs = Vec::new();
     let mut variants = Vec::new();
     let mut is_asked_for = true;
@@ -338,7 +338,7 @@ fn unlike_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         "Configure the same durability for both, or publish the difference with the result."
     };
     Some(Caveat {
-        kind: CaveatKind::UnlikeDurability,
+        kind: CaveatKind::DifferentDurability,
         message: format!("Commits are not equally safe. {}.", pairs.join(". ")),
         advice: advice.to_owned(),
         variants: sorted(variants.into_iter()),
@@ -478,7 +478,7 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     let names = told(&|one| one.name().to_owned());
     let (times, rest, them) = match short.len() {
         1 => ("response time", "rests", "it"),
-        _ => ("response times", "rest", "them"),
+        _ => ("response times", "rest", "these"),
     };
     let beyond = told(&|one| format!("{:.0}", one.beyond()));
     let needed = told(&|one| {
@@ -488,8 +488,8 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {names} {times} {rest} on few observations: a trial with {} has only about {beyond} \
-             slower than {them}.",
+            "The {names} {times} {rest} on few observations: in a trial with {}, only about \
+             {beyond} were slower than {them}.",
             count(last.least.committed, "transaction"),
         ),
         advice: format!(

@@ -69,7 +69,7 @@ impl std::fmt::Display for Gate {
         match self {
             Gate::NoWorse => write!(f, "no worse"),
             Gate::Worse(reasons) => write!(f, "worse: {}", first_of(reasons)),
-            Gate::CannotSay(reasons) => write!(f, "cannot say: {}", first_of(reasons)),
+            Gate::CannotSay(reasons) => write!(f, "inconclusive: {}", first_of(reasons)),
         }
     }
 }
@@ -303,7 +303,7 @@ impl Judged<'_> {
         told.extend(self.one_sided((variant, baseline), step));
         if self.is_durability_unlike(variant, baseline) {
             told.push(format!(
-                "commits of {} and {} do not survive the same",
+                "commits of {} and {} are not equally durable",
                 self.name(variant),
                 self.name(baseline)
             ));
@@ -313,7 +313,7 @@ impl Judged<'_> {
             && is_cached_unlike(self.joined, self.findings, (variant, baseline), step)
         {
             told.push(format!(
-                "the data are in memory on one side only, {}",
+                "the data are cached on one side only: {}",
                 self.place(variant, step)
             ));
         }
@@ -368,10 +368,12 @@ impl Judged<'_> {
         for (side, other) in [(variant, baseline), (baseline, variant)] {
             let place = self.place(side, step);
             if conflicts(side) && !conflicts(other) {
-                told.push(format!("attempts of {place} ended in conflicts, and on that side only"));
+                told.push(format!("attempts of {place} ended in conflicts, on that side only"));
             }
             if limited(side) >= LIMITED_LEAST && limited(other) == 0.0 {
-                told.push(format!("the load generator was a limit of {place}, and there only"));
+                told.push(format!(
+                    "the load generator may have been the bottleneck at {place}, and only there"
+                ));
             }
         }
         told

@@ -96,7 +96,7 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
             &|one| one.found.is_some() && one.lowest_broken.is_none(),
             "stopped at the highest load allowed",
         ),
-        with(&|one| !one.settled, "had contradictory probes to the end"),
+        with(&|one| !one.settled, "still had contradictory probes at the end"),
     ]
     .into_iter()
     .flatten()
@@ -125,7 +125,7 @@ pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
         Some(level) => {
             format!("no load met the limit twice; the lowest tried was {}", quantity(metric, level))
         }
-        None => "no load was tried to the end".to_owned(),
+        None => "no load was tried to completion".to_owned(),
     }
 }
 

@@ -144,12 +144,12 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "Something else disturbed the host during {blocks}, so {were} void by rule and had to be \
-             measured again: {reason}."
+            "Other activity disturbed the host during {blocks}, so {were} void by rule and had to \
+             be measured again: {reason}."
         ),
         advice:
-            "Void blocks are not in any number. The rule looks at the host alone, not at what was \
-                 measured; void_blocks = \"keep\" in the study turns it off."
+            "No number includes void blocks. The rule looks at the host alone, not at what was \
+             measured; void_blocks = \"keep\" in the study turns it off."
                 .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),

@@ -75,8 +75,8 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     for table in tables {
         if is_same(table, NOTES) || (catalog.has(table) && !contains(&catalog.noted, table)) {
             return Err(CatalogError::Foreign(format!(
-                "the database holds {} `{table}` that Dyno did not make and will not replace; give \
-                 Dyno a database of its own, or rename that one",
+                "the database holds {} `{table}` that Dyno did not create and will not replace; \
+                 give Dyno a database of its own, or rename it",
                 catalog.kind_of(table)
             )));
         }
@@ -240,7 +240,8 @@ impl Catalog {
         let create = format!("{create_view} {notes} AS SELECT '{text}'{text_cast} AS noted");
         connection.query(&create).map_err(|error| {
             let message = format!(
-                "{} (Dyno notes what it makes in the view `{NOTES}`, and needs the right to make it)",
+                "{} (Dyno notes the tables that it creates in the view `{NOTES}`, and needs the \
+                 right to create it)",
                 error.message
             );
             StatementError { message, ..error }
@@ -256,7 +257,7 @@ fn read_notes(
 ) -> Result<Vec<String>, CatalogError> {
     let foreign = |why: String| {
         CatalogError::Foreign(format!(
-            "the database holds {} `{NOTES}` {why}, so it does not say what Dyno may drop; look at \
+            "the database holds {} `{NOTES}` {why}, so Dyno cannot know what it may drop; find out \
              what it is and drop it, or give Dyno a database of its own",
             catalog.kind_of(NOTES)
         ))
@@ -267,7 +268,7 @@ fn read_notes(
     let (maker, user) = (cells.next().flatten(), cells.next().flatten());
     if maker != user {
         let (maker, user) = (maker.unwrap_or_default(), user.unwrap_or_default());
-        return Err(foreign(format!("of the user `{maker}`, and Dyno is here as `{user}`")));
+        return Err(foreign(format!("of the user `{maker}`, and Dyno is connected as `{user}`")));
     }
     let text = definition.find('\'').zip(definition.rfind('\''));
     let text = text.and_then(|(start, end)| definition.get(start + 1..end));
@@ -276,7 +277,7 @@ fn read_notes(
         .sql
         .no_definition
         .filter(|_| definition.is_empty())
-        .unwrap_or("that is not as Dyno makes it");
+        .unwrap_or("that Dyno did not create in this form");
     let names = names.ok_or_else(|| foreign(unlike.to_owned()))?;
     let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
     match names.iter().try_for_each(|name| check_name(name)) {
@@ -315,8 +316,8 @@ fn check_name(name: &str) -> Result<(), CatalogError> {
         return Ok(());
     }
     Err(CatalogError::Name(format!(
-        "`{name}` cannot be a table of Dyno's: a name has at most {NAME_LEN_MAX} letters, digits \
-         and `_`, and begins with a letter"
+        "`{name}` cannot be the name of a table of Dyno: such a name has at most {NAME_LEN_MAX} \
+         letters, digits and `_`, and begins with a letter"
     )))
 }
 
@@ -336,9 +337,9 @@ fn foreign_message(foreign: &[&str]) -> String {
         n => format!(" and {n} more"),
     };
     format!(
-        "the database holds tables that Dyno did not make ({named}{more}); give Dyno a database of \
-         its own, or allow them with `--allow-existing-tables` (in a study: `allow_existing_tables = \
-         true`), and Dyno leaves them alone"
+        "the database holds tables that Dyno did not create ({named}{more}); give Dyno a database \
+         of its own, or allow them with `--allow-existing-tables` (in a study: \
+         `allow_existing_tables = true`), and Dyno leaves them alone"
     )
 }
 

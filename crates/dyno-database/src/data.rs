@@ -53,8 +53,8 @@ impl Traceless {
             }
             if value.contains('/') {
                 return Err(DeployError::new(format!(
-                    "the setting `{name}` names a place of its own, which a copy of the data \
-                     folder would not hold"
+                    "the setting `{name}` points outside the data folder, so a copy of the folder \
+                     would be incomplete"
                 )));
             }
             shaping.insert(name, value);
@@ -71,7 +71,7 @@ impl Traceless {
 /// What tells a build of a program from others of the same version: its size and when it was made.
 pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
     let facts = fs::metadata(program).map_err(|error| {
-        DeployError::new(format!("{} cannot be looked at: {error}", program.display()))
+        DeployError::new(format!("{} cannot be read: {error}", program.display()))
     })?;
     Ok(format!("{} bytes, made at {}.{:09}", facts.len(), facts.mtime(), facts.mtime_nsec()))
 }

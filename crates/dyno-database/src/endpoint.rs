@@ -123,7 +123,7 @@ impl Endpoint {
         // quote any part of the rest would show that password.
         if path.contains('@') || query.contains('@') {
             return refuse(
-                "an `@` stands behind the first `/` or `?` of the URL; percent-encode special \
+                "there is an `@` after the first `/` or `?` of the URL; percent-encode special \
                  characters in user, password and database (`/` is %2F, `?` is %3F, `@` is %40)",
             );
         }
@@ -137,7 +137,7 @@ impl Endpoint {
             return refuse(format!("the URL names no database; write it like {}", spec.example));
         }
         if path.contains('/') {
-            return refuse("the database's name holds a `/`; if it is meant, write %2F");
+            return refuse("the database's name contains a `/`; if that is intended, write %2F");
         }
         let address = resolve_address(spec, place, options.socket)?;
         let tls = resolve_tls(options.tls, options.tls_roots)?;
@@ -155,8 +155,8 @@ impl Endpoint {
     pub(crate) fn trust_advice(&self) -> String {
         let key = self.protocol.spec().socket.name;
         format!(
-            "Dyno tells a password only to a server that it can be sure of: connect with \
-             `tls=verify` (and `tls_roots=FILE` where the system does not trust its certificate) or \
+            "Dyno sends a password only to a server whose identity is certain: connect with \
+             `tls=verify` (and `tls_roots=FILE` if the system does not trust its certificate) or \
              through its Unix socket (`{key}=…`)"
         )
     }
@@ -194,7 +194,7 @@ fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
     // What holds other characters may be a password that got in front of the `://`.
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     if scheme.is_empty() || scheme.len() > 16 || !scheme.chars().all(is_scheme) {
-        return refuse(format!("the URL begins with no scheme; {examples}"));
+        return refuse(format!("the URL has no scheme; {examples}"));
     }
     let distance = |name: &str| edits(name, scheme);
     let schemes = protocols().flat_map(|protocol| protocol.spec().schemes).copied();
@@ -358,7 +358,12 @@ fn decode(text: &str) -> Result<Vec<u8>, UrlError> {
         let digit = |byte: Option<u8>| char::from(byte.unwrap_or(b'?')).to_digit(16);
         match (digit(bytes.next()), digit(bytes.next())) {
             (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
-            _ => return refuse("a `%` in the URL wants two hexadecimal digits; write %25 for `%`"),
+            _ => {
+                return refuse(
+                    "a `%` in the URL must be followed by two hexadecimal digits; write %25 for \
+                     `%`",
+                );
+            }
         }
     }
     Ok(out)
@@ -366,7 +371,7 @@ fn decode(text: &str) -> Result<Vec<u8>, UrlError> {
 
 fn text_of(bytes: Vec<u8>, part: &str) -> Result<String, UrlError> {
     match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => refuse(format!("the URL's {part} holds a zero byte")),
+        Ok(text) if text.contains('\0') => refuse(format!("the URL's {part} contains a zero byte")),
         Ok(text) => Ok(text),
         Err(_) => refuse(format!("the URL's {part} is not UTF-8 once its %xx are decoded")),
     }

@@ -166,22 +166,22 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
         return Err(format!(
-            "a statement that begins with {word} may change something; allow writes, and each run \
-             is rolled back"
+            "a statement that begins with {word} may change something; with writes allowed, each \
+             run is rolled back"
         ));
     }
     if !READING.contains(&word.as_str()) && !TAKEN_BACK.contains(&word.as_str()) {
         return Err(format!(
-            "a statement that begins with {word} cannot be explained: each run is rolled back, and \
-             that takes back INSERT, UPDATE, DELETE, REPLACE and MERGE alone"
+            "a statement that begins with {word} cannot be explained: each run is rolled back, \
+             which undoes only INSERT, UPDATE, DELETE, REPLACE and MERGE"
         ));
     }
     // Where texts end differs by server and setting: a semicolon inside of one is not told apart.
     if sql.trim_end().trim_end_matches(';').contains(';') {
         return Err(
             "there is a semicolon in it: one statement can be explained at a time, and what \
-             follows could end the transaction around it; write a text that holds one in \
-             another way, such as by its code"
+             follows could end the transaction around it; if a string contains one, write it in \
+             another way, such as by its character code"
                 .to_owned(),
         );
     }

@@ -172,11 +172,11 @@ impl OwnServer {
                 Err(reason) => reason,
             };
             if let Some(how) = self.process.ended() {
-                return Err(format!("{product} ended while it was starting ({how})"));
+                return Err(format!("{product} did not start ({how})"));
             }
             if self.clock.now() >= until {
                 return Err(format!(
-                    "{product} does not answer {START_LIMIT} after its start: {reason}"
+                    "{product} does not answer {START_LIMIT} after it was started: {reason}"
                 ));
             }
             self.clock.sleep_until(self.clock.now() + START_PAUSE);
@@ -187,14 +187,14 @@ impl OwnServer {
     fn check_network(&self) -> Result<(), String> {
         let product = self.manner.product;
         let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
-            format!("whether {product} listens by the network cannot be told: {error}")
+            format!("it cannot be determined whether {product} listens on the network: {error}")
         })?;
         if addresses.is_empty() {
             return Ok(());
         }
         Err(format!(
             "{product} listens at {}, and a private server must not: other users of this machine \
-             could log in. Take out the setting or the plug-in that opens it",
+             could log in. Remove the setting or the plug-in that opens it",
             addresses.join(", ")
         ))
     }
@@ -232,14 +232,13 @@ impl OwnServer {
             HowStopped::Killed => Err(format!(
                 "{product} did not stop within {limit} after it was asked to, and was killed"
             )),
-            HowStopped::KilledFrozen => Err(format!(
-                "{product} did not run any more (a signal or a debugger had stopped its process), \
-                 and was killed"
-            )),
+            HowStopped::KilledFrozen => {
+                Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
+            }
             HowStopped::Ended if self.process.has_succeeded() => Ok(()),
             HowStopped::Ended => {
                 let how = self.process.ended().unwrap_or_default();
-                Err(format!("{product} was to stop in order, and it {how}"))
+                Err(format!("{product} did not shut down cleanly: it {how}"))
             }
         }
     }

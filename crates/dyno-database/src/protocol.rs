@@ -49,7 +49,7 @@ pub trait Protocol: Send + Sync {
     /// Why nothing is put off there that could be read.
     fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
         let _ = endpoint;
-        Err("this product does not tell what it has put off".to_owned())
+        Err("this product does not report its deferred work".to_owned())
     }
 }
 

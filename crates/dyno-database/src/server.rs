@@ -127,7 +127,7 @@ pub trait Server: Send {
     ///
     /// Why that cannot be seen here.
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Err("this product does not tell what it has put off".to_owned())
+        Err("this product does not report its deferred work".to_owned())
     }
 
     /// The engine's counters, for [`crate::explain_cost`].
@@ -149,8 +149,7 @@ pub trait Server: Send {
     ///
     /// It does not within half a minute.
     fn check_alive(&self) -> Result<(), DeployError> {
-        let told =
-            |why: String| DeployError::new(format!("the server does not answer any more: {why}"));
+        let told = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
         let mut connection = (self.connector())().map_err(|error| told(error.to_string()))?;
         connection.set_cold_limit(SET_UP_LIMIT.0);
         connection.query("SELECT 1").map_err(|error| told(error.to_string()))?;

@@ -751,7 +751,7 @@ fn a_server_that_is_killed_is_told() {
     let (_root, server) = fixture.into_server();
     let error = server.stop().unwrap_err();
     assert!(
-        error.message.contains("was to stop in order, and it was ended by signal 9"),
+        error.message.contains("did not shut down cleanly: it was ended by signal 9"),
         "{error}"
     );
 }

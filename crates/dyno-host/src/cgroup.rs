@@ -12,7 +12,7 @@ pub(crate) struct Limits {
     pub(crate) cpus: Option<f64>,
     /// None for no limit.
     pub(crate) memory_bytes: Option<u64>,
-    /// Times that CPU time was refused so far; none where the kernel does not tell.
+    /// Times that CPU time was refused so far; none where the kernel does not say.
     pub(crate) n_throttled: Option<u64>,
 }
 

@@ -78,7 +78,7 @@ impl Snapshot {
     }
 }
 
-/// All that was found on a host. What the kernel does not tell is none.
+/// All that was found on a host. What the kernel does not say is none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Symptoms {
     /// CPUs that Dyno may use.

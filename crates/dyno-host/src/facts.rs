@@ -1,6 +1,6 @@
 //! What a host is: its CPUs, memory, kernel and disks, as a record keeps them.
 //!
-//! Facts are found, not chosen. A fact that the kernel does not tell is left out.
+//! Facts are found, not chosen. A fact that the kernel does not say is left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub struct Facts {
     pub machine: String,
     /// CPUs that Dyno may use.
     pub cpus: u32,
-    /// Memory, in bytes; 0 if the kernel does not tell.
+    /// Memory, in bytes; 0 if the kernel does not say.
     pub memory_bytes: u64,
     /// Everything else by name: `cpu.model`, `cpu.governor`, `kernel`, `clock_source`,
     /// `filesystem`, `disk.scheduler` …

@@ -175,7 +175,7 @@ impl Keeper {
             // The folder is empty or missing; the error that matters is already there.
             let _ = leftovers::remove(&folder);
             self.owner_files().remove(&folder);
-            KeeperError(format!("the folder {} cannot be made: {error}", folder.display()))
+            KeeperError(format!("the folder {} cannot be created: {error}", folder.display()))
         })?;
         Ok(folder)
     }
@@ -185,7 +185,7 @@ impl Keeper {
         self.owned(folder)?;
         let inner = inside(folder, name)?;
         files::make_folder(&inner, self.run_as())
-            .map_err(|e| KeeperError(format!("{} cannot be made: {e}", inner.display())))?;
+            .map_err(|e| KeeperError(format!("{} cannot be created: {e}", inner.display())))?;
         Ok(inner)
     }
 
@@ -340,7 +340,7 @@ impl Keeper {
     fn owned(&self, folder: &Path) -> Result<Owner, KeeperError> {
         if folder.parent() != Some(&self.root) {
             return Err(KeeperError(format!(
-                "{} is not a folder of this keeper: it is not right under {}",
+                "{} is not a folder of this keeper: it is not directly in {}",
                 folder.display(),
                 self.root.display()
             )));
@@ -348,7 +348,7 @@ impl Keeper {
         let (_, owner) = Owner::read(folder)?;
         if owner.standing(&self.me, &self.proc_root) != Standing::Ours {
             return Err(KeeperError(format!(
-                "{} was made by another Dyno (process {}); it is left alone",
+                "{} was created by another Dyno (process {}); it is left alone",
                 folder.display(),
                 owner.dyno.pid
             )));
@@ -419,8 +419,8 @@ impl Keeper {
         else {
             return Err(KeeperError(format!(
                 "{} refuses to run as a user without a name, and the programs that would give it \
-                 one ({}; package util-linux) are missing. Make a system account for it: `useradd \
-                 --system --no-create-home --shell /usr/sbin/nologin dyno`",
+                 one ({}; package util-linux) are missing. Create a system account for it: \
+                 `useradd --system --no-create-home --shell /usr/sbin/nologin dyno`",
                 spec.program.display(),
                 HELPERS.join(", ")
             )));
@@ -428,7 +428,7 @@ impl Keeper {
         let names = folder.join("passwd");
         if fs::symlink_metadata(&names).is_err() {
             let made = files::make(&names, account.passwd().as_bytes(), self.run_as());
-            made.map_err(|e| KeeperError(format!("{} cannot be made: {e}", names.display())))?;
+            made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", names.display())))?;
         }
         let mut command = Command::new(unshare);
         command.args(["--mount", "--propagation", "private", "--", "sh", "-c", WITH_A_NAME]);
@@ -592,7 +592,7 @@ fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("the log {} cannot be opened: {why}", log.display()));
     if log.parent() != Some(folder) {
-        return Err(refuse(format!("it is not right in {}", folder.display())));
+        return Err(refuse(format!("it is not directly in {}", folder.display())));
     }
     let file = files::open_log(log).map_err(|e| refuse(e.to_string()))?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared)

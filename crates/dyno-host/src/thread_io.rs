@@ -57,13 +57,13 @@ impl ThreadIo {
     }
 }
 
-/// What the calling thread has read and written so far; none where the kernel does not tell.
+/// What the calling thread has read and written so far; none where the kernel does not say.
 pub fn thread_io() -> Option<ThreadIo> {
     ThreadIo::parse(&fs::read_to_string("/proc/thread-self/io").ok()?)
 }
 
 /// The threads of this process whose names begin so, by the kernel's number of them; empty where
-/// the kernel does not tell.
+/// the kernel does not say.
 pub fn own_thread_io(name: &str) -> BTreeMap<i32, ThreadIo> {
     let tasks = Path::new("/proc/self/task");
     let io = |tid: i32| {

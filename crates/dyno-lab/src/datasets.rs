@@ -188,7 +188,7 @@ impl<'a> DataSets<'a> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries,
         };
-        let cannot = || format!("cannot look into {}", self.folder.display());
+        let cannot = || format!("cannot read the folder {}", self.folder.display());
         let mut listed = Vec::new();
         for entry in entries.with_context(cannot)? {
             let path = entry.with_context(cannot)?.path();
@@ -247,7 +247,7 @@ impl<'a> DataSets<'a> {
     fn share_of_disk(&self) -> anyhow::Result<u64> {
         let root = self.keeper.root();
         let size = dyno_host::size_bytes(root);
-        let size = size.with_context(|| format!("cannot tell the size of {}", root.display()))?;
+        let size = size.with_context(|| format!("cannot read the size of {}", root.display()))?;
         Ok(size / SHARE_OF_DISK)
     }
 
@@ -261,7 +261,7 @@ impl<'a> DataSets<'a> {
         // Without a description nobody can be copying it.
         let lock = File::open(description_of(&path)).ok();
         if lock.as_ref().is_some_and(|lock| !is_free(lock)) {
-            bail!("the data set {key} is being copied for a trial just now; try again later");
+            bail!("the data set {key} is being copied for a trial right now; try again later");
         }
         // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
         let holder = Holder::make(self.keeper, "removed").context("cannot remove a data set")?;
@@ -323,14 +323,16 @@ impl<'a> DataSets<'a> {
         let most = limits.bytes.0.min(self.share_of_disk()?);
         let size = ByteCount(bytes);
         if bytes > most {
-            bail!("it takes {size}, and kept ones may take {} in all", ByteCount(most));
+            bail!("it takes {size}, and all kept data sets together may take {}", ByteCount(most));
         }
         self.clean_to(most - bytes, limits.unused, now_unix_ms)?;
-        let free = dyno_host::free_bytes(root)
-            .with_context(|| format!("cannot tell the room on the disk of {}", root.display()))?;
+        let free = dyno_host::free_bytes(root).with_context(|| {
+            format!("cannot read the free space on the disk of {}", root.display())
+        })?;
         if free < bytes.saturating_mul(FREE_TIMES) {
             bail!(
-                "it takes {size}, and of the disk {} are free; {FREE_TIMES} times its size is wanted",
+                "it takes {size}, and the disk has {} free; {FREE_TIMES} times its size is \
+                 required",
                 ByteCount(free)
             );
         }

@@ -103,9 +103,7 @@ fn check_version(server: &dyn Server, wanted: Option<&str>) -> Result<(), TrialE
     if dyno_database::version_fits(&found, wanted) {
         return Ok(());
     }
-    Err(TrialError::new(format!(
-        "the study wants version {wanted}, and the server says it is {found}"
-    )))
+    Err(TrialError::new(format!("the study requires version {wanted}, but the server is {found}")))
 }
 
 /// Asks the server for its facts, as the record keeps them.

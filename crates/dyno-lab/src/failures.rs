@@ -18,7 +18,7 @@ const FULL: &str = "No space left on device";
 
 /// What Dyno itself says of what will be refused the next time as well; products have words of their
 /// own ([`Products::says_refused`]).
-const REFUSED: [&str; 3] = ["the study wants version", "not found", "is not installed"];
+const REFUSED: [&str; 3] = ["the study requires version", "not found", "is not installed"];
 
 /// How a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(failures.ends_run(), None);
         };
         check(&[("[ERROR] mariadbd: unknown variable 'no_such=1'", false)], true);
-        let version = "version 4.1 was asked for, and the programs on this machine are 10.11";
+        let version = "version 4.1 was requested, but the programs on this machine are 10.11";
         check(&[(version, false)], true);
         check(&[("process 17 ended with 1", false)], false);
         check(&[("process 17 ended with 1", false), ("process 4711 ended with 1", false)], true);

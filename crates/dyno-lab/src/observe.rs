@@ -137,7 +137,8 @@ impl Observer {
         }
         for ((name, _), _) in self.stops.iter().zip(&is_done).filter(|(_, done)| !**done) {
             observed.notes.push(format!(
-                "the probe `{name}` did not end in time: its last reading and its cost are not known"
+                "the probe `{name}` did not finish in time: its last reading and its cost are \
+                 unknown"
             ));
         }
         if let (Some(before), Some(now)) = (self.children_cpu_s, children_cpu()) {

@@ -285,14 +285,15 @@ fn tell_not_begun(
         .iter()
         .map(|(variant, (n, why))| {
             format!(
-                "{n} more trials of {variant} were not begun: its server cannot be deployed ({why})"
+                "{n} more trials of {variant} were not started: its server cannot be deployed \
+                 ({why})"
             )
         })
         .collect();
     messages.extend(end.stopped.clone());
     if end.over_budget > 0 {
         messages.push(format!(
-            "{} trials were not begun: the time budget would not have sufficed",
+            "{} trials were not started: they would have exceeded the time budget",
             end.over_budget
         ));
     }

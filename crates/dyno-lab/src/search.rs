@@ -54,7 +54,7 @@ impl Space {
 }
 
 /// A level as a person would write it.
-fn rounded(level: f64) -> f64 {
+pub(crate) fn rounded(level: f64) -> f64 {
     let power = DIGITS - 1 - level.log10().floor() as i32;
     // Powers below zero would divide twice, and so not give the nearest number to 1234.
     if power >= 0 {

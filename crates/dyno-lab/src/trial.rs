@@ -269,7 +269,7 @@ impl<'s> Stage<'s, '_> {
         }
         if workload.needs_rows() && !site.with_tables().is_some_and(|server| server.stores_data()) {
             return Err(TrialError::new(
-                "the workload goes on with rows that it reads, and this server stores none; take a \
+                "the workload works on rows that it has read, and this server stores none; use a \
                  database, or the simulated one with store = \"sqlite\"",
             ));
         }
@@ -344,7 +344,7 @@ impl<'s> Stage<'s, '_> {
         if let Site::Real(server) = site
             && server.down().is_some()
         {
-            return Err(TrialError::new("the load went on without it"));
+            return Err(TrialError::new("the server ended during the step"));
         }
         Ok(())
     }
@@ -441,8 +441,8 @@ fn dead_end(step: &StepSummary) -> Option<String> {
         && dead_s >= DEAD_TIMES_P99 * p99_s;
     is_dead.then(|| {
         format!(
-            "nothing committed in the last {dead_s:.1} s of {:.1} s, after it had until then; {} \
-             attempts were waiting for an answer when the time was over",
+            "nothing committed in the last {dead_s:.1} s of {:.1} s, although transactions had \
+             committed before; {} attempts were still waiting for an answer at the end",
             step.measured_s,
             step.in_flight_at_end.unwrap_or_default()
         )
@@ -493,8 +493,8 @@ fn foreign(text: &str) -> String {
 /// What to do, where the message or the server's log tells of a disk that is full.
 fn advice(products: &Products, log: &[String], message: &str) -> &'static str {
     if is_disk_full(products, log, message) {
-        "; the disk with the server's data is full: free some space, have fewer rows, or give a \
-         server that Dyno starts another disk with `--data-folder` (in a study: `data_folder`)"
+        "; the disk with the server's data is full: free some space, use fewer rows, or put \
+         private servers on another disk with `--data-folder` (in a study: `data_folder`)"
     } else {
         ""
     }

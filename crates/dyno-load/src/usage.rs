@@ -12,7 +12,7 @@ pub(crate) struct Usage {
     // In clock ticks (usually 10 ms each): too coarse by themselves, good for the proportion.
     user_ticks: u64,
     system_ticks: u64,
-    /// Time ready to run without a CPU; none where the kernel does not tell.
+    /// Time ready to run without a CPU; none where the kernel does not say.
     pub(crate) run_queue: Option<Nanoseconds>,
 }
 

@@ -47,7 +47,9 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let mib = most >> 20;
-        return Err(invalid(format!("the file is larger than {mib} MiB, which none of Dyno's is")));
+        return Err(invalid(format!(
+            "the file is larger than {mib} MiB, which no file of Dyno is"
+        )));
     }
     Ok(bytes)
 }
@@ -192,8 +194,8 @@ impl Read for Unpacked {
                 let n = from.read(to)?;
                 *left = left.checked_sub(n as u64).ok_or_else(|| {
                     invalid(format!(
-                        "unpacked it is more than {UNPACKED_TIMES} times as large as packed, which no \
-                         log of Dyno's is"
+                        "it unpacks to more than {UNPACKED_TIMES} times its size, which no log of \
+                         Dyno does"
                     ))
                 })?;
                 Ok(n)

@@ -27,8 +27,9 @@ pub(crate) fn grown(
 ) -> Result<Option<Manifest>, String> {
     if !there.fingerprint.starts_with(VERSION) && there.fingerprint != wanted.fingerprint {
         return Err(format!(
-            "the folder holds a run (`{}`) that was begun by an earlier Dyno ({}), which did not note \
-             all that its trials are run with: `dyno report` reads it, but it cannot be continued",
+            "the folder holds a run (`{}`) that was begun by an earlier version of Dyno ({}), \
+             which did not record everything that its trials depend on: `dyno report` can read it, \
+             but it cannot be continued",
             there.title, there.dyno
         ));
     }
@@ -131,7 +132,7 @@ impl Changed {
         if there.stopping != wanted.stopping {
             self.0.push(
                 "`stop`, `repetitions` and `repetitions_min` decide when variants are settled, and \
-                 cannot change after trials were looked at"
+                 cannot change after the first interim analysis"
                     .to_owned(),
             );
         } else if there.stopping.is_some() {
@@ -149,13 +150,13 @@ impl Changed {
         if there.trials.starts_with(&wanted.trials) {
             let was = there.trials.len();
             self.0.push(format!(
-                "`repetitions` is lower than it was: {was} trials were planned, and now {}",
+                "`repetitions` was lowered: {was} trials were planned, and now {}",
                 wanted.trials.len()
             ));
         } else {
             self.0.push(
-                "the order of its trials is another one: `repetitions` can be raised with \
-                 `order = \"interleaved\"` alone, where further trials come behind those that were done"
+                "the order of its trials would change: `repetitions` can be raised only with \
+                 `order = \"interleaved\"`, which appends further trials to those already done"
                     .to_owned(),
             );
         }

@@ -143,8 +143,8 @@ pub(crate) fn read_outcome(summary: &Path) -> Result<Outcome, ReadError> {
 
 /// What to do about a summary that cannot be read.
 fn advise(error: ReadError) -> ReadError {
-    let advice = "without its summary.json a trial counts as missing: put back the file as it was, or \
-                  remove it, and the same `dyno run` does the trial again";
+    let advice = "without its summary.json a trial counts as missing: restore the file, or remove \
+                  it, and the same `dyno run` repeats the trial";
     ReadError { reason: format!("{}; {advice}", error.reason), ..error }
 }
 

@@ -180,9 +180,9 @@ impl RunWriter {
             return Err(WriteError::misuse(
                 folder,
                 format!(
-                    "servers of this run kept their data on {was}, and now would on {is}: trials \
-                     on both are no repetitions of each other. Give the same --data-folder as \
-                     before; or {BEGIN_ANOTHER}"
+                    "servers of this run kept their data on {was}, and would now use {is}: trials \
+                     on different disks are not repetitions of each other. Give the same \
+                     --data-folder as before; or {BEGIN_ANOTHER}"
                 ),
             ));
         }
@@ -201,7 +201,7 @@ impl RunWriter {
             _ => {}
         }
         if !fs::symlink_metadata(&trials).is_ok_and(|facts| facts.is_dir()) {
-            return Err(WriteError::new(&trials, "it is no folder of the run's own"));
+            return Err(WriteError::new(&trials, "it is not a folder of this run"));
         }
         Ok(RunWriter {
             folder: folder.to_owned(),
@@ -464,7 +464,7 @@ fn check_empty(folder: &Path) -> Result<(), WriteError> {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
     if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {
-        return Err(WriteError::misuse(folder, "the folder holds a run already"));
+        return Err(WriteError::misuse(folder, "the folder already holds a run"));
     }
     let entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
     for entry in entries {
@@ -472,7 +472,8 @@ fn check_empty(folder: &Path) -> Result<(), WriteError> {
         if !leftovers.contains(&name.as_os_str()) {
             return Err(WriteError::misuse(
                 folder,
-                "the folder is not empty and holds no run of Dyno; choose another with --out",
+                "the folder is not empty and does not hold a run of Dyno; choose another with \
+                 --out",
             ));
         }
     }

@@ -78,7 +78,7 @@ fn new_orders(view: &View<'_>) -> Table {
         Some([&place(view, (kind.variant, kind.step))[..], &numbers].concat())
     };
     Table {
-        title: "TPC-C, new-orders a minute (tpmC in no audit of the TPC)".to_owned(),
+        title: "TPC-C, new-orders per minute (tpmC not audited by the TPC)".to_owned(),
         head: heads(&["variant", "step", "new-orders", "n", "name", "mode"]),
         rows: findings.kinds.iter().filter(is_it).filter_map(row).collect(),
     }
@@ -107,7 +107,7 @@ fn insert_benchmark(view: &View<'_>) -> Table {
         [&place(view, (cell.variant, cell.step))[..], &numbers].concat()
     };
     Table {
-        title: "Insert Benchmark: rows and queries by themselves".to_owned(),
+        title: "Insert Benchmark: rows and queries separately".to_owned(),
         head: heads(&["variant", "step", "rows inserted", "queries", "n", "insert rate kept"]),
         rows: findings.insert_benchmark.iter().filter(is_known).map(row).collect(),
     }

@@ -221,14 +221,13 @@ fn failures(out: &mut String, view: &View<'_>) {
     let is_lost = |state: &str| !matches!(state, "finished" | "not needed");
     let failed: Vec<_> = view.findings.trials.iter().filter(|t| is_lost(&t.state)).collect();
     for trial in &failed {
-        let message = trial.message.as_deref().unwrap_or("no message");
+        let why = trial.message.as_deref().map_or_else(String::new, |m| format!(": {}", escape(m)));
         *out += &format!(
-            "- Trial {} ({}, repetition {}) {}: {}\n",
+            "- Trial {} ({}, repetition {}) {}{why}\n",
             trial.number,
             escape(view.variant(trial.variant)),
             trial.repetition,
-            escape(&trial.state),
-            escape(message)
+            escape(&trial.state)
         );
     }
     if !failed.is_empty() {

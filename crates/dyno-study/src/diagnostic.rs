@@ -67,7 +67,7 @@ fn render_by(
         shown.map(|one| render_one(renderer, file_name, &masked, one)).collect();
     if diagnostics.len() > SHOWN_MAX {
         let more = diagnostics.len() - SHOWN_MAX;
-        parts.push(format!("… and {more} more; mend these first"));
+        parts.push(format!("… and {more} more; fix these first"));
     }
     let mut text = parts.join("\n\n");
     if !text.is_empty() {

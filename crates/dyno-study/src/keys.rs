@@ -102,14 +102,14 @@ const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
 pub(crate) const STUDY: &[Key] = &[
     key("title", Shape::Text, "The question that the study answers."),
     key("database", Shape::Databases, "The databases, one table each: [database.NAME]."),
-    key("workload", Shape::Workloads, "What clients ask, one table each: [workload.NAME]."),
+    key("workload", Shape::Workloads, "What the clients do, one table each: [workload.NAME]."),
     key("design", Shape::Design, "What is varied, and how it is measured."),
-    key("machine", Shape::Machine, "What Dyno cannot find out about the machine itself."),
+    key("machine", Shape::Machine, "Facts about the machine that Dyno cannot detect."),
     key(
         "probe",
         Shape::Probes,
-        "What else is read while trials run, one table each: [probe.NAME]. Its readings are called \
-         probe.NAME.",
+        "Additional probes, read while trials run, one table each: [probe.NAME]. Their readings \
+         are called probe.NAME.",
     ),
 ];
 
@@ -117,7 +117,7 @@ pub(crate) const STUDY: &[Key] = &[
 pub(crate) const MACHINE: &[Key] = &[key(
     "price_per_hour",
     Shape::Price,
-    "What an hour on this machine costs: the price of databases that name none of their own.",
+    "Price of an hour on this machine, for databases that have no price of their own.",
 )];
 
 /// Keys of a `[probe.NAME]` table.
@@ -125,20 +125,17 @@ pub(crate) const PROBE: &[Key] = &[
     key(
         "command",
         Shape::Command,
-        "A program with its arguments, run each time without a shell: its output is one value, or \
-         lines of name and value.",
+        "A program with its arguments, run for each reading, without a shell: its output is one \
+         value, or lines of name and value.",
     ),
     key(
         "sql",
         Shape::Text,
-        "A statement, sent on a connection of its own: its rows are one value, or name and value.",
+        "A statement, sent on a connection of its own: it returns one value, or rows of name and \
+         value.",
     ),
     with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
-    key(
-        "databases",
-        Shape::Names,
-        "The databases in whose trials it is read; in those of all, if not given.",
-    ),
+    key("databases", Shape::Names, "The databases in whose trials it is read; all, if not given."),
 ];
 
 /// Keys of a `[database.NAME]` table.
@@ -147,102 +144,104 @@ pub(crate) const DATABASE: &[Key] = &[
     key(
         "url",
         Shape::Text,
-        "A server that runs already: scheme://user:password@host:port/catalog. Dyno changes \
-         no setting of it. The password is never shown or stored.",
+        "A running server: scheme://user:password@host:port/database. Dyno does not change its \
+         settings. The password is never shown or stored.",
     ),
-    key("like", Shape::Text, "Another database whose keys this one takes over and may override."),
-    key("version", Shape::Text, "What the server's own version must begin with."),
-    key("engine", Shape::Engine, "The storage engine, where the product has several."),
+    key("like", Shape::Text, "Another database, whose keys this one inherits and may override."),
+    key("version", Shape::Text, "What the server's version must begin with."),
+    key("engine", Shape::Engine, "The storage engine, if the product has several."),
     key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH."),
     key(
         "settings",
         Shape::Settings,
-        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \"8GiB\" \
-         (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other texts are passed on \
-         and mean what the product says: \"64MB\" is 64 × 1024² bytes to PostgreSQL.",
+        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
+         \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
+         are passed on and mean what the product makes of them: \"64MB\" is 64 × 1024² bytes to \
+         PostgreSQL.",
     ),
     with_default(
         "allow_existing_tables",
         Shape::Switch,
         "false",
-        "Whether a database with tables that Dyno did not make may be used; they stay as they are \
+        "Whether a database with tables that Dyno did not create may be used; they are left alone \
          (only with `url`).",
     ),
     with_default(
         "keep_tables",
         Shape::Switch,
         "false",
-        "Whether Dyno's tables stay when it leaves; a later run in the same database replaces them \
-         (only with `url`).",
+        "Whether Dyno's tables are kept after the run; a later run in the same database replaces \
+         them (only with `url`).",
     ),
     key(
         "price_per_hour",
         Shape::Price,
-        "What an hour on this database costs, such as \"0.192 USD\": for work per unit of money.",
+        "Price of an hour on this database, such as \"0.192 USD\"; the report then shows what the \
+         work costs.",
     ),
 ];
 
 /// Keys of a `[workload.NAME]` table that are not options of the workload.
 pub(crate) const WORKLOAD: &[Key] = &[
-    key("workload", Shape::Workload, "The workload; where it is not given, NAME is the workload."),
-    key("like", Shape::Text, "Another workload whose keys this one takes over and may override."),
+    key("workload", Shape::Workload, "The workload; if not given, NAME is the workload."),
+    key("like", Shape::Text, "Another workload, whose keys this one inherits and may override."),
 ];
 
 /// Keys of the `[design]` table.
 pub(crate) const DESIGN: &[Key] = &[
     key("vary", Shape::Vary, "What is varied on purpose: lists of levels."),
-    key("database", Shape::Text, "The database, where it is not varied and there are several."),
-    key("workload", Shape::Text, "The workload, where it is not varied and there are several."),
+    key("database", Shape::Text, "The database, if it is not varied and there are several."),
+    key("workload", Shape::Text, "The workload, if it is not varied and there are several."),
     key(
         "clients",
         CLIENTS,
-        "Clients, where not varied: 1 if not given; under an open load the most transactions in \
-         flight, 64 if not given; with `find_clients` the most that are tried, 1024 if not given. A \
-         workload with steps of its own takes this one number and nothing else.",
+        "Number of clients, if not varied; 1 if not given. Under an open load, the most \
+         transactions in flight; 64 if not given. With `find_clients`, the most that are tried; \
+         1024 if not given. A workload that defines its own steps takes only this number.",
     ),
     key(
         "rate",
         Shape::Rate,
-        "Offered rate in transactions per second: makes the load an open one. As text also rates that \
-         hold one after the other, from the beginning of the measured time on and round and round: \
-         \"500 for 10s, 2k for 5s\".",
+        "Offered rate in transactions per second, which makes the load open. A string may give a \
+         schedule of rates, which repeats from the beginning of the measured time: \"500 for 10s, \
+         2k for 5s\".",
     ),
     key(
         "find_rate",
         Shape::Limit,
-        "Searches the highest offered rate at which this limit on response times is kept (mean, p50, \
+        "Searches for the highest offered rate that meets this limit on response times (mean, p50, \
          p90, p95, p99, p99.9 or max), instead of `rate`.",
     ),
     key(
         "find_clients",
         Shape::Limit,
-        "Searches the largest number of clients of a closed load at which this limit on response \
-         times is kept.",
+        "Searches for the largest number of clients of a closed load that meets this limit on \
+         response times.",
     ),
     key(
         "find_precision",
         Shape::Percentage,
-        "How near the load that holds and the one that breaks the limit have to come: 5% if not \
-         given (only with a search).",
+        "Precision of a search: how close the highest load that meets the limit and the lowest \
+         that does not have to be; 5% if not given.",
     ),
     with_default(
         "arrivals",
         Shape::Words(&["poisson", "constant"]),
         "\"poisson\"",
-        "How the arrivals of an open load are spread in time (only with a rate).",
+        "Distribution of the arrivals of an open load (only with a rate).",
     ),
     key(
         "baseline",
         Shape::Baseline,
         "Levels of the variants that the others are compared with. Factors not named keep their \
-         level; without this key, the first level of each factor makes the one baseline.",
+         level; without this key, the baseline has the first level of each factor.",
     ),
     with_default(
         "repetitions",
         Shape::Integer(1, 1000),
         "5",
-        "Trials of each variant; with stop = \"settled\" the most of them. Five take two thirds more time \
-         than three, and at a noise of 2 % find a difference of 5 % in 68 of 100 comparisons instead of 29 \
+        "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time than \
+         three, and at a noise of 2 % find a difference of 5 % in 68 of 100 comparisons instead of 29 \
          (docs/method/error-rates.md); `dyno plan` says what your study finds.",
     ),
     with_default(
@@ -250,13 +249,13 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Words(&["repetitions", "settled"]),
         "\"repetitions\"",
         "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
-         verdicts are settled get no more, and the others have their time.",
+         verdicts are settled get no more, which leaves their time to the others.",
     ),
     key(
         "repetitions_min",
         Shape::Integer(2, 1000),
-        "Trials of each variant before the first one can be settled: 3 if not given (only with \
-         stop = \"settled\").",
+        "Trials of each variant before any can be settled: 3 if not given (only with stop = \
+         \"settled\").",
     ),
     with_default(
         "void_blocks",
@@ -269,47 +268,56 @@ pub(crate) const DESIGN: &[Key] = &[
     key(
         "require",
         Shape::Requirements,
-        "What every variant has to keep to at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, p99.9 or \
-         max) or \"throughput >= 1000\", or a list of such. `dyno run` ends with 1 where it is not met, \
-         and with 2 where the data do not decide.",
+        "What every variant has to meet at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, p99.9 \
+         or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits with 1 if it is \
+         not met, and with 2 if the data are inconclusive.",
     ),
     with_default(
         "order",
         Shape::Words(&["interleaved", "sequential"]),
         "\"interleaved\"",
         "Interleaved: each repetition of all variants is a block in random order, and every second \
-         block is the reverse of the one before, so that drift hits all alike. Sequential: as \
+         block is the reverse of the one before, so that drift affects all alike. Sequential: as \
          written.",
     ),
-    key("seed", Shape::Integer(0, i64::MAX as u64), "Fixes everything random in the run."),
-    with_default("warm_up", Shape::Duration, "\"5s\"", "Load before each step, not measured."),
+    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run."),
+    with_default(
+        "warm_up",
+        Shape::Duration,
+        "\"5s\"",
+        "Load before the measured time of each step.",
+    ),
     with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step."),
     key(
         "until_steady",
         Shape::PositiveDuration,
-        "Each step that ends by time goes on until its throughput has been steady for `duration`, at \
-         most this long.",
+        "Each step that ends by time continues until its throughput has been steady for \
+         `duration`, at most this long.",
     ),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
     key(
         "run_off",
         Shape::PositiveDuration,
-        "After the last step of each trial, watch without load how the engine pays its debt \
-         (flushing, purge, compaction, vacuum), at most this long.",
+        "After the last step of each trial, watch without load how the engine catches up with \
+         deferred work (flushing, purge, compaction, vacuum), at most this long.",
     ),
     key(
         "probes_off",
         Shape::Levels(&Shape::Words(PROBES)),
-        "Probes that are not read: \"responsiveness\" starts a process every second, \"innodb\" and \
+        "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
          \"debt\" ask for InnoDB's status, which takes its latches.",
     ),
     with_default(
         "threshold",
         Shape::Percentage,
         "\"3%\"",
-        "Effects smaller than this do not matter to the asker.",
+        "Differences smaller than this do not matter.",
     ),
-    key("budget", Shape::PositiveDuration, "Time for the whole run; trials past it are not begun."),
+    key(
+        "budget",
+        Shape::PositiveDuration,
+        "Time limit of the whole run; trials that would exceed it are not started.",
+    ),
     with_default(
         "statement_timeout",
         Shape::Duration,
@@ -330,7 +338,7 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Switch,
         "true",
         "Whether private servers may start on a copy of a data set that was populated earlier with \
-         the same product, version, settings that shape files, tables and seed.",
+         the same product, version, settings that affect files, tables and seed.",
     ),
     key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
 ];

@@ -6,8 +6,8 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
     match nearest(word, &words) {
         Some(near) => format!("did you mean `{near}`?"),
         None => match words.as_slice() {
-            [] => "there is none to choose from".to_owned(),
-            [only] => format!("only `{only}` is possible here"),
+            [] => "there are none".to_owned(),
+            [only] => format!("only `{only}` is accepted here"),
             _ => format!("choose one of {}", list(&words)),
         },
     }
@@ -119,9 +119,9 @@ mod tests {
         check("zzz", &["url", "product"], "choose one of `url`, `product`");
         check("b", &["a", "c"], "choose one of `a`, `c`");
         check("ab", &["aa", "cc"], "did you mean `aa`?");
-        check("zzz", &["url"], "only `url` is possible here");
-        check("zzz", &[], "there is none to choose from");
-        check(&"z".repeat(100_000), &["url"], "only `url` is possible here");
+        check("zzz", &["url"], "only `url` is accepted here");
+        check("zzz", &[], "there are none");
+        check(&"z".repeat(100_000), &["url"], "only `url` is accepted here");
     }
 
     #[test]

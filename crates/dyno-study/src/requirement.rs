@@ -57,16 +57,18 @@ impl FromStr for Requirement {
         let sign = [">=", "≥", ">"].into_iter().find(|sign| text.contains(sign));
         let Some((word, bound)) = sign.and_then(|sign| text.split_once(sign)) else {
             let limit: Limit = text.parse().map_err(|error: ParseLimitError| {
-                ParseLimitError::new(format!("{error}, or \"throughput >= 1000\""))
+                ParseLimitError::new(format!(
+                    "{error}; a requirement may also be \"throughput >= 1000\""
+                ))
             })?;
             if limit.statistic == Statistic::P90 {
-                return refuse("p90 is not among the estimates; take p95".to_owned());
+                return refuse("p90 is not among the estimates; use p95".to_owned());
             }
             return Ok(Requirement::Response(limit));
         };
         if word.trim() != "throughput" {
             return refuse(format!(
-                "`{}` cannot have a least value; write it like \"throughput >= 1000\", or \"p99 <= \
+                "`{}` cannot have a minimum; write it like \"throughput >= 1000\", or \"p99 <= \
                  20ms\"",
                 word.trim()
             ));

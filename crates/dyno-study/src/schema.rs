@@ -180,7 +180,7 @@ fn baseline(vocabulary: &Vocabulary) -> Value {
 fn database(vocabulary: &Vocabulary) -> Value {
     let mut value = table(DATABASE, vocabulary);
     value["description"] =
-        json!("A database: a product that Dyno starts, or the URL of a server that runs already.");
+        json!("A database: a product that Dyno starts, or the URL of a running server.");
     value["not"] = json!({ "required": ["product", "url"] });
     value["allOf"] = vocabulary.products.iter().map(of_product).collect();
     value

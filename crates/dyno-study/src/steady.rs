@@ -38,24 +38,27 @@ pub fn check_until_steady(
     let window = || format!("throughput has to be steady for `duration`, which is {duration}");
     match load {
         Some(LoadLevel::Search(_)) => refuse(
-            "`until_steady` does not go with a search",
-            "a search judges loads of one length".to_owned(),
-            "leave it out, or search nothing",
+            "`until_steady` cannot be combined with a search",
+            "a search compares loads of equal duration".to_owned(),
+            "leave it out, or remove the search",
             false,
         ),
         Some(LoadLevel::Stepped { .. }) => refuse(
-            "`until_steady` does not go with a rate that changes",
+            "`until_steady` cannot be combined with a rate that changes",
             "the load itself is never steady".to_owned(),
-            "leave it out, or offer one rate a step",
+            "leave it out, or offer one rate per step",
             false,
         ),
-        _ if duration < WINDOW_LEAST => {
-            refuse("too little time has to be steady", window(), "give at least 10s", true)
-        }
-        _ if longest <= duration => refuse(
-            "the longest time of a step is too short",
+        _ if duration < WINDOW_LEAST => refuse(
+            "`duration` is too short for `until_steady`",
             window(),
-            "give a longer time, such as some times `duration`",
+            "give at least 10s",
+            true,
+        ),
+        _ if longest <= duration => refuse(
+            "`until_steady` is too short",
+            window(),
+            "give a longer time, such as a few times `duration`",
             false,
         ),
         _ => Ok(()),

@@ -66,7 +66,7 @@ pub struct Database {
     pub product: Product,
     /// A version that the server's own must begin with, if the study names one.
     pub version: Option<String>,
-    /// The storage engine, where the product has several.
+    /// The storage engine, if the product has several.
     pub engine: Option<String>,
     /// The folder with the server's programs, where PATH and the usual places will not do.
     pub programs: Option<String>,

@@ -112,7 +112,7 @@ impl FromStr for SteppedRate {
         let stairs = text.split(',').map(stair).collect::<Result<Vec<Stair>, _>>()?;
         if stairs.len() > SteppedRate::STAIRS_MOST {
             let most = SteppedRate::STAIRS_MOST;
-            return refuse(format!("more than {most} rates one after the other are too many"));
+            return refuse(format!("a schedule can have at most {most} rates"));
         }
         let length = stairs.iter().fold(0_u64, |sum, stair| sum.saturating_add(stair.length.0));
         if length > LENGTH_MOST.0 {
@@ -131,12 +131,12 @@ fn stair(text: &str) -> Result<Stair, ParseQuantityError> {
     let text = text.trim();
     let Some((rate, length)) = text.split_once("for") else {
         return refuse(format!(
-            "`{text}` does not say a rate and how long it holds; write \"500 for 10s, 2k for 5s\""
+            "`{text}` is not a rate and its duration; write \"500 for 10s, 2k for 5s\""
         ));
     };
     let length = parse_duration(length)?;
     if length == Nanoseconds::ZERO {
-        return refuse(format!("`{text}`: a rate must hold for a time above 0"));
+        return refuse(format!("`{text}`: a rate must hold for longer than 0"));
     }
     Ok(Stair { rate: rate_of(rate)?, length })
 }

@@ -201,7 +201,7 @@ pub fn distance_row(name: &str, counts: &[u64], meant: &[f64]) -> AuditRow {
     let n: u64 = counts.iter().sum();
     let (distance, limit) = (ks_distance(counts, meant), ks_limit(n));
     AuditRow::judged(
-        format!("{name}: distance from the distribution that is meant (Kolmogorov–Smirnov)"),
+        format!("{name}: distance from the intended distribution (Kolmogorov–Smirnov)"),
         format!("at most {limit:.4} for {n} draws"),
         format!("{distance:.4}"),
         distance <= limit,

@@ -81,7 +81,7 @@ pub(crate) struct ClosedFacts {
     pub(crate) cpu_system_us_per_statement: f64,
     /// CPU time of the worker as a share of the time.
     pub(crate) busy: f64,
-    /// Share of the time in which it waited for a CPU; none where the kernel does not tell.
+    /// Share of the time in which it waited for a CPU; none where the kernel does not say.
     pub(crate) run_queue: Option<f64>,
 }
 

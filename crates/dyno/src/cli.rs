@@ -11,7 +11,7 @@ use crate::commands::{
 };
 use crate::{End, examples, hints, terminal};
 
-/// A laboratory for database performance: a question goes in as one file, an answer with its
+/// A laboratory for database performance: a question goes in as one file; an answer with its
 /// evidence comes out.
 #[derive(Parser)]
 #[command(name = "dyno", version, max_term_width = 100, subcommand_required = true)]
@@ -22,18 +22,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a study: plan, deploy, load, watch, record, analyse, report; goes on where it stopped
+    /// Run a study, or resume it: plan, deploy, load, watch, record, analyse, report
     Run(RunOptions),
     /// Check a study file and show all its errors
     Check {
         /// The study file
         study: PathBuf,
     },
-    /// Show the trials of a study in order, with time and disk they will take
+    /// Show the trials of a study in order, with the time and disk space they will take
     Plan {
         /// The study file
         study: PathBuf,
-        /// The seed, where the study fixes none
+        /// The seed, if the study sets none
         #[arg(long, value_parser = seed)]
         seed: Option<Seed>,
     },
@@ -43,16 +43,17 @@ enum Command {
         #[arg(long, value_enum, default_value = "json")]
         format: SchemaFormat,
     },
-    /// Make the report of one or several runs again
+    /// Write the report of one or several runs again
     Report(ReportOptions),
-    /// Compare a run with an earlier one; with --gate, say by the exit code whether it is worse
+    /// Compare a run with an earlier one; with --gate, the exit code says whether it is worse
     Compare(CompareOptions),
-    /// Run two builds in the same blocks, and say by the exit code whether the new one is worse
+    /// Run two builds in the same blocks; the exit code says whether the new one is worse
     Gate(Box<gate::GateOptions>),
     /// Show all runs of a folder in a browser, on this machine only: search, reports, comparisons,
     /// and running studies live
     Serve(ServeOptions),
-    /// Ask a run's record with SQL (tables: run, variant, step, trial, result, interval, reading …)
+    /// Query a run's record with SQL (tables: run, variant, step, trial, result, interval, reading
+    /// …)
     Sql {
         /// The run's folder
         run: PathBuf,
@@ -62,20 +63,20 @@ enum Command {
         #[arg(long)]
         tsv: bool,
     },
-    /// Watch a server that runs, a process or this host, without load
+    /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
-    /// Say what one statement costs the engine: its counters before and after, repeated
+    /// Show what one statement costs the engine: its counters before and after, repeated
     ExplainCost(explain_cost::ExplainCostOptions),
-    /// Say what is wrong with this machine as a laboratory
+    /// Check this machine as a laboratory: what is wrong, and what to do about it
     Doctor {
-        /// The folder where servers would keep their data
+        /// The folder in which servers would keep their data
         #[arg(long, value_name = "FOLDER")]
         data_folder: Option<PathBuf>,
     },
-    /// Measure what the load generator itself can do on this machine; later runs say how close they
-    /// came to it
+    /// Measure what the load generator itself can do on this machine; later runs report how close
+    /// they came to it
     Calibrate(CalibrateOptions),
-    /// List the data sets that are kept for trials to start on, or remove some
+    /// List the populated data sets kept for later trials, or remove some
     Datasets(DataSetsOptions),
     /// Print completions for a shell
     Completions {
@@ -89,28 +90,28 @@ enum Command {
 pub(crate) struct RunOptions {
     /// The study file
     pub(crate) study: PathBuf,
-    /// The run's folder; `runs/` and the study's name where not given
+    /// The run's folder [default: `runs/` and the study's name]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Begin a new run beside the earlier ones instead of going on with the last
+    /// Begin a new run beside the earlier ones instead of resuming the last
     #[arg(long, conflicts_with = "out")]
     pub(crate) new: bool,
-    /// The seed, where the study fixes none
+    /// The seed, if the study sets none
     #[arg(long, value_parser = seed)]
     pub(crate) seed: Option<Seed>,
-    /// Where private servers keep their data
+    /// The folder in which private servers keep their data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
-    /// Populate in every trial, whatever data sets are kept, and keep none
+    /// Populate in every trial: neither reuse nor keep data sets
     #[arg(long)]
     pub(crate) no_reuse: bool,
-    /// Do trials again that have failed; what they left is kept beside
+    /// Repeat trials that failed; what they left behind is kept beside
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Keep data sets of at most this size together
+    /// Keep data sets of at most this size in all
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size)]
     pub(crate) keep_data: ByteCount,
-    /// Keep data sets that no trial uses for at most this long
+    /// Keep a data set for at most this long after its last use
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = age)]
     pub(crate) keep_data_for: Nanoseconds,
     /// Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464
@@ -124,7 +125,7 @@ pub(crate) struct CalibrateOptions {
     /// Measured time of each of the eight measurements
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub(crate) duration: Nanoseconds,
-    /// Keep the result even if other processes disturbed it; whoever uses it says so
+    /// Keep the result even if other processes disturbed it; everything that uses it then says so
     #[arg(long)]
     pub(crate) keep_disturbed: bool,
     /// Print the result as JSON
@@ -135,10 +136,10 @@ pub(crate) struct CalibrateOptions {
 /// Options of `dyno datasets`.
 #[derive(clap::Args)]
 pub(crate) struct DataSetsOptions {
-    /// Where private servers keep their data, if not in Dyno's own folder
+    /// The folder in which private servers keep their data, if not Dyno's own
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
-    /// Remove the data set of this key; may be given again
+    /// Remove the data set with this key; may be repeated
     #[arg(long, value_name = "KEY", conflicts_with = "remove_all")]
     pub(crate) remove: Vec<String>,
     /// Remove all data sets
@@ -152,12 +153,12 @@ pub(crate) struct ReportOptions {
     /// Folders of runs; several are joined
     #[arg(required = true)]
     pub(crate) runs: Vec<PathBuf>,
-    /// What to print; without it, report.html, report.md and findings.json are written: into the
-    /// folder of the one run, of several into one beside the first that names them all. Tables (csv,
-    /// jsonl, parquet) are files in a folder `tables` there
+    /// What to print. Without it, report.html, report.md and findings.json are written into the
+    /// run's folder; for several runs, into a folder beside the first, named after all of them.
+    /// Tables (csv, jsonl, parquet) are files in its folder `tables`
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// The file to write instead of printing; the folder for tables, and where no format is given
+    /// The file to write instead of printing; a folder for tables, or if no format is given
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Smallest effect that matters, instead of the study's own: 3%
@@ -171,7 +172,7 @@ pub(crate) struct ServeOptions {
     /// The folder that holds the runs
     #[arg(value_name = "FOLDER", default_value = "runs")]
     pub(crate) folder: PathBuf,
-    /// Where to listen: a loopback address and a port; port 0 takes a free one
+    /// Where to listen: a loopback address and a port; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
     pub(crate) listen: std::net::SocketAddr,
 }
@@ -182,20 +183,20 @@ pub(crate) struct CompareOptions {
     /// The folder of the run to compare with
     #[arg(value_name = "BASELINE")]
     pub(crate) baseline: PathBuf,
-    /// The folder of the run that is asked about; variants of the same name are compared
+    /// The folder of the run to judge; variants of the same name are compared
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: PathBuf,
     /// Smallest effect that matters, instead of the baseline's own: 3%
     #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// Exit with 0 if nothing is worse, 1 if throughput or p95 response time is worse anywhere, 2
-    /// if the data do not decide or cannot be compared
+    /// if the data are inconclusive or cannot be compared
     #[arg(long)]
     pub(crate) gate: bool,
     /// What to print
     #[arg(long, value_enum, default_value = "terminal")]
     pub(crate) format: ReportFormat,
-    /// The file to write instead of printing; for tables the folder
+    /// The file to write instead of printing; for tables, the folder
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         ],
     ),
     ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
-    ("plan", &[("dyno plan study.toml", "its trials, their time and disk")]),
+    ("plan", &[("dyno plan study.toml", "its trials, with time and disk space")]),
     (
         "gate",
         &[
@@ -103,7 +103,10 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
 /// Examples of `dyno bench`, which are of several workloads.
 const OF_BENCH: &[Example] = &[
     ("dyno bench oltp_read_only --on mariadb --clients 16 --duration 30s", "a private server"),
-    ("dyno bench tpcb --on postgresql --find-rate \"p99 <= 20ms\"", "its highest rate in time"),
+    (
+        "dyno bench tpcb --on postgresql --find-rate \"p99 <= 20ms\"",
+        "its highest rate within a limit",
+    ),
     (
         "dyno bench oltp_point_select --on postgresql://me@db1:5432/test --rate 2000 --json",
         "a server by URL, open load",

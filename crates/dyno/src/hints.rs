@@ -43,11 +43,11 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 10s`"),
     (
         &["-f", "--file", "--lua", "--builtin", "-b"],
-        "there are no scripts of one's own; pgbench's built-in ones are `--script` of tpcb, and \
+        "custom scripts are not supported; pgbench's built-in ones are `--script` of tpcb, and \
          `dyno bench --help` lists the workloads",
     ),
     (&["--rand-type"], "how rows are drawn is `--distribution` of the oltp_ workloads"),
-    (&["-i", "--initialize", "--prepare"], "a bench makes and fills its tables by itself"),
+    (&["-i", "--initialize", "--prepare"], "a bench creates and fills its tables itself"),
     (
         &[
             "--db-driver",
@@ -151,7 +151,7 @@ fn for_option(command: &str, option: &str) -> Option<String> {
         "bench" => find(OPTIONS).map(str::to_owned),
         "gate" => find(OF_A_GATE).map(str::to_owned),
         "run" => find(OF_A_STUDY)
-            .map(|key| format!("the study says it: `{key} = …` in its [design] table")),
+            .map(|key| format!("set it in the study: `{key} = …` in its [design] table")),
         _ => None,
     }
 }

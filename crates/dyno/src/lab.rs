@@ -46,7 +46,7 @@ fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Where private servers keep their data.
+/// Folder in which private servers keep their data.
 pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
     match data_folder {
         Some(folder) => std::path::absolute(folder)

@@ -152,7 +152,7 @@ impl WorkloadRules for Rules {
                     && self.products.spec(name).is_some_and(|product| !product.stores_data)
                 {
                     return Err(format!(
-                        "`{}` goes on with rows that it reads, and `{name}` stores none; take \
+                        "`{}` works on rows that it has read, and `{name}` stores none; choose \
                          another workload or database",
                         self.workload
                     ));

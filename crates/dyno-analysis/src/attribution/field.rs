@@ -118,7 +118,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "wpi",
         unit: "",
-        formula: "wps ÷ ips, also where queries run",
+        formula: "wps ÷ ips, even in steps with queries",
         ours: "writes, per inserted row",
         value: |s, work, _| per(rate(s, known::DISK_WRITES), work.inserted_rows?),
     },
@@ -171,7 +171,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "ccpupq",
         unit: "µs",
-        formula: "CPU of the client ÷ Q (no longer shown by the author)",
+        formula: "CPU of the client ÷ Q (no longer published by the author)",
         ours: "cpu.generator, per operation",
         value: |s, work, _| {
             let busy = rate(s, known::GENERATOR_CPU).map(|seconds| seconds * 1e6);

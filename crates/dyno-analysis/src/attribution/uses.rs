@@ -64,7 +64,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
     ),
     (
         "cpu.rest",
-        "CPU of all other processes and the kernel's own",
+        "CPU of all other processes and of the kernel",
         "µs",
         Origin::Reading(known::REST_CPU, 1e6),
     ),
@@ -97,13 +97,13 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
     ),
     (
         "read_bytes.server",
-        "bytes that disks read for the server",
+        "bytes read from disks for the server",
         "B",
         Origin::Reading(known::SERVER_DISK_READ_BYTES, 1.0),
     ),
     (
         "written_bytes.server",
-        "bytes that the server gave to disks",
+        "bytes that the server sent to disks",
         "B",
         Origin::Reading(known::SERVER_DISK_WRITE_BYTES, 1.0),
     ),
@@ -173,7 +173,7 @@ impl Resource {
                 let told = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
-                let none = || "no reading of the server tells how many".to_owned();
+                let none = || "no server reading counts them".to_owned();
                 engines.iter().filter_map(told).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => match statements(summary) {

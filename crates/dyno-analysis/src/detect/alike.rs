@@ -24,11 +24,11 @@ const MUCH_LARGER: f64 = 1.5;
 /// The caveats of this file.
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     [
-        unlike_memory(joined, findings),
-        unlike_protocol(joined, findings),
-        unlike_tls(joined, findings),
+        different_memory(joined, findings),
+        different_protocol(joined, findings),
+        different_tls(joined, findings),
         changed_size(joined, findings),
-        one_of_caches(cache_not_alike(findings), cache_not_as_meant(joined, findings)),
+        one_of_caches(cache_not_alike(findings), unexpected_caching(joined, findings)),
     ]
     .into_iter()
     .flatten()
@@ -112,7 +112,7 @@ fn parse_bytes(text: &str) -> Option<f64> {
     digits.parse::<f64>().ok().map(|value| value * factor)
 }
 
-fn unlike_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let memory = |idx: usize| cache_bytes(&findings.variants[idx]);
     let is_unlike = |a: f64, b: f64| (a - b).abs() > MEMORY_UNLIKE * a.max(b);
     let what = |idx: usize, baseline: usize| {
@@ -134,7 +134,7 @@ fn unlike_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     };
     unlike(
         findings,
-        CaveatKind::UnlikeMemory,
+        CaveatKind::DifferentMemory,
         ("The engines have different amounts of memory for data.", advice),
         what,
     )
@@ -145,7 +145,7 @@ fn trial_of<'a>(joined: &Joined<'a>, idx: usize) -> Option<&'a TrialSummary> {
     joined.trials.iter().filter(|trial| trial.variant == idx).find_map(|trial| trial.finished())
 }
 
-fn unlike_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let told = |idx: usize| {
         let transport = trial_of(joined, idx)?.server.transport.as_str();
         let options = &findings.variants[idx].options;
@@ -165,17 +165,18 @@ fn unlike_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         let differs = ours.0 != theirs.0 || (ours.1 != theirs.1 && !is_meant);
         (differs && !is_simulated).then(|| (in_words(ours), in_words(theirs)))
     };
-    let advice = "The connection is part of every response time and of the CPU of both sides. Use the \
-                  same for both; if one runs inside the generator's process, say so with the result.";
+    let advice = "The connection is part of every response time and of the CPU of both sides. Use \
+                  the same for both; if one runs inside the generator's process, mention it with \
+                  the result.";
     unlike(
         findings,
-        CaveatKind::UnlikeProtocol,
+        CaveatKind::DifferentProtocol,
         ("The servers were reached in different ways.", advice),
         what,
     )
 }
 
-fn unlike_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let tls = |idx: usize| Some(trial_of(joined, idx)?.server.tls);
     let word = |is_on: bool| if is_on { "TLS" } else { "no TLS" }.to_owned();
     let what = |idx: usize, baseline: usize| {
@@ -186,7 +187,7 @@ fn unlike_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
                   effect as its price.";
     unlike(
         findings,
-        CaveatKind::UnlikeTls,
+        CaveatKind::DifferentTls,
         ("Connections are encrypted on one side only.", advice),
         what,
     )
@@ -221,10 +222,10 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             bytes(*after),
             if has_logs { "included" } else { "excluded" },
         ),
-        advice:
-            "Later steps ran on other data than earlier ones, and faster variants on more data. Measure \
-                 for a shorter time, or start with more rows. If only the logs grew, this is harmless."
-                .to_owned(),
+        advice: "Later steps ran on different data from earlier ones, and faster variants on more \
+                 data. Measure for a shorter time, or start with more rows. If only the logs grew, \
+                 this is harmless."
+            .to_owned(),
         variants: sorted(changed.iter().map(|(variant, _)| *variant)),
         steps: Vec::new(),
     })
@@ -270,7 +271,7 @@ fn cached_unlike(
     is_unlike.then_some((inside, outside, most))
 }
 
-/// Whether the data are in memory on one side only, and no setting of memory that the study varies
+/// Whether the data are cached on one side only: and no setting of memory that the study varies
 /// makes it so.
 pub(crate) fn is_cached_unlike(
     joined: &Joined<'_>,
@@ -314,7 +315,7 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
         }
     }
     (!told.is_empty()).then(|| Caveat {
-        kind: CaveatKind::CacheNotAsMeant,
+        kind: CaveatKind::UnexpectedCaching,
         message: format!("The data are cached on one side only: {}.", told.join("; ")),
         advice: "Unless that is the question, give both enough memory for the data, or both too \
                  little, and warm both up until disk reads are steady."
@@ -326,7 +327,7 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
 
 /// Data that fit into the engine's cache and are read from disk all the same; and InnoDB's data that
 /// do not fit and are not.
-fn cache_not_as_meant(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for cell in &findings.cells {
         let facts = &findings.variants[cell.variant];
@@ -359,12 +360,12 @@ fn cache_not_as_meant(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         told.push(format!("{more} more"));
     }
     (!told.is_empty()).then(|| Caveat {
-        kind: CaveatKind::CacheNotAsMeant,
+        kind: CaveatKind::UnexpectedCaching,
         message: format!("Disk reads do not match the size of the data: {}.", told.join("; ")),
         advice:
             "If the data fit, warm up for longer, or find out what else reads. If they do not, the \
-                 operating system caches them, or the workload uses only a part: say so, use direct \
-                 I/O, or limit the memory."
+             operating system caches them, or the workload uses only part of them: mention it with \
+             the result, use direct I/O, or limit the memory."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

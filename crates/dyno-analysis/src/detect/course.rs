@@ -39,7 +39,7 @@ pub(super) fn caveats(
         server_restarted(joined, findings),
         unfinished_quota(findings),
         unsteady_end(findings),
-        debt_unpaid(findings),
+        not_caught_up(findings),
         not_settled(findings),
     ]
     .into_iter()
@@ -250,8 +250,8 @@ fn unfinished_quota(findings: &Findings) -> Option<Caveat> {
          them ran on less data than intended.",
         list(&places)
     );
-    let advice = "Allow the step more time, or give it less to do. Its rate is that of the part that \
-                  was done; its time cannot be compared.";
+    let advice = "Allow the step more time, or give it less to do. Its rate covers only the work \
+                  that was done; its time cannot be compared.";
     let places = cells.iter().map(|cell| (cell.variant, cell.step));
     Some(caveat_at(CaveatKind::UnfinishedQuota, (message, advice), places))
 }
@@ -276,7 +276,7 @@ fn unsteady_end(findings: &Findings) -> Option<Caveat> {
     (!cells.is_empty()).then(|| caveat_at(CaveatKind::UnfinishedQuota, (message, advice), at))
 }
 
-fn debt_unpaid(findings: &Findings) -> Option<Caveat> {
+fn not_caught_up(findings: &Findings) -> Option<Caveat> {
     let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for cell in &findings.cells {
         let unpaid = cell.settled.iter().filter(|settled| !settled.paid).count();
@@ -292,12 +292,15 @@ fn debt_unpaid(findings: &Findings) -> Option<Caveat> {
         variants.push(run_off.variant);
     }
     (!told.is_empty()).then(|| Caveat {
-        kind: CaveatKind::DebtUnpaid,
-        message: format!("The engine had not caught up with its deferred work: {}.", told.join("; ")),
+        kind: CaveatKind::NotCaughtUp,
+        message: format!(
+            "The engine had not caught up with its deferred work: {}.",
+            told.join("; ")
+        ),
         advice:
-            "Deferred work (flushing, purge, compaction) is missing from the numbers of the load that \
-                 caused it, and slows down what comes next. Allow more time between steps, or see \
-                 the charts of it over time."
+            "Deferred work (flushing, purge, compaction) is missing from the numbers of the load \
+             that caused it, and slows down what comes next. Allow more time between steps, or \
+             look at the charts of deferred work over time."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

@@ -121,9 +121,9 @@ fn drifting_differences(
             told.join("; ")
         ),
         advice:
-            "Look for what changes variants unequally over time: a table that grows, a cache that \
-                 fills, throttling. A drift within blocks cancels over two blocks whose order is \
-                 reversed; use an even number of repetitions."
+            "Look for something that affects variants unequally over time: a table that grows, a \
+             cache that fills, throttling. A drift within blocks cancels over two blocks whose \
+             order is reversed; use an even number of repetitions."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),
@@ -222,7 +222,7 @@ fn separate_runs(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
                 .to_owned(),
         advice:
             "Run both builds in the same blocks (`dyno gate OLD NEW`). METHOD.md says how often a \
-                 machine that is 2 % slower on another afternoon makes a gate fail."
+             machine that is 2 % slower on another day makes a gate fail."
                 .to_owned(),
         variants: sorted(compared.flat_map(|c| [c.variant, c.baseline])),
         steps: Vec::new(),

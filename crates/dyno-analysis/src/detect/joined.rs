@@ -10,11 +10,11 @@ use super::sorted;
 const NAMED_MOST: usize = 4;
 
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
-    let found = [unlike_workload(joined, findings), unlike_steps(joined, findings)];
+    let found = [different_workload(joined, findings), different_steps(joined, findings)];
     found.into_iter().flatten().collect()
 }
 
-fn unlike_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let name = |idx: usize| &findings.variants[idx].name;
     let told = joined.unlike.iter().map(|unlike| {
         format!("{} and {}: {}", name(unlike.other), name(unlike.variant), list(&unlike.what))
@@ -22,7 +22,7 @@ fn unlike_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let told: Vec<String> = told.collect();
     let both = joined.unlike.iter().flat_map(|unlike| [unlike.other, unlike.variant]);
     (!told.is_empty()).then(|| Caveat {
-        kind: CaveatKind::UnlikeWorkload,
+        kind: CaveatKind::DifferentWorkload,
         message: format!(
             "The runs did different work, so these are not compared. {}.",
             first_of(&told)
@@ -45,7 +45,7 @@ fn first_of(told: &[String]) -> String {
 }
 
 /// Variants that were not planned at every step. Runs of the same variants at further steps are alike.
-fn unlike_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     if joined.n_runs < 2 {
         return None;
     }
@@ -64,7 +64,7 @@ fn unlike_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         }
     }
     (!told.is_empty()).then(|| Caveat {
-        kind: CaveatKind::UnlikeSteps,
+        kind: CaveatKind::DifferentSteps,
         message: format!("The runs have different steps. {}.", first_of(&told)),
         advice:
             "Compare only at steps that both have: averages and peaks are of different loads. Run the \
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn unlike_workloads_are_told_and_not_compared() {
-        let kind = CaveatKind::UnlikeWorkload;
+        let kind = CaveatKind::DifferentWorkload;
         check(kind, |_| (), None);
         let other = |run: &mut Run| {
             run.manifest.variants.iter_mut().for_each(|v| v.workload = "tpcb".to_owned());
@@ -121,13 +121,13 @@ mod tests {
                 variant.name += "2";
             }
         };
-        let found = check(CaveatKind::UnlikeWorkload, other, Some("workload sysbench and tpcb"));
+        let found = check(CaveatKind::DifferentWorkload, other, Some("workload sysbench and tpcb"));
         assert!(!found.answer.headline.contains("is fastest"), "{}", found.answer.headline);
     }
 
     #[test]
     fn unlike_steps_are_told_where_a_variant_lacks_some() {
-        let kind = CaveatKind::UnlikeSteps;
+        let kind = CaveatKind::DifferentSteps;
         let shorter = |run: &mut Run| run.manifest.steps[1].clients = 8;
         check(kind, shorter, None);
         let other = |run: &mut Run| {

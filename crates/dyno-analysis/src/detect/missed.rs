@@ -102,21 +102,21 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     let worth = seconds(worst.missed as f64 / rate.max(f64::MIN_POSITIVE));
     if stalled >= worst.missed as f64 {
         return format!(
-            "Its stalls (about {} transactions missing) explain them: look into the stalls. This is no \
-             sign that the rate is too high.",
+            "Its stalls (about {} transactions missing) explain them: look into the stalls. This \
+             does not mean that the rate is too high.",
             number(stalled),
         );
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are {worth} worth of this rate and less than {} of all: a burst, or what was still \
-             waiting at the end. This is no sign that the rate is too high; a longer `duration` \
+            "They are {worth} of offered load and less than {} of all: a burst, or what was still \
+             waiting at the end. This does not mean that the rate is too high; a longer `duration` \
              makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are {} or more of the arrivals ({worth} worth of this rate): the offered rate is more \
+        "They are {} or more of the arrivals ({worth} of offered load): the offered rate is more \
          than this variant can serve with so many clients. Lower the rate, or raise `clients` if \
          the server had headroom.",
         share(OVERLOAD_LEAST),

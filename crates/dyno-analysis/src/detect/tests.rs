@@ -130,7 +130,7 @@ fn missed_arrivals_are_told() {
         run.trials[3].steps[0].missed = 15_000;
     });
     contains(&caveat.message, "up to 10 % of them (b at 4 clients: 15000 of 150000)");
-    contains(&caveat.advice, "They are 1 % or more of the arrivals (3 s worth of this rate)");
+    contains(&caveat.advice, "They are 1 % or more of the arrivals (3 s of offered load)");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
 }
@@ -144,8 +144,8 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
     contains(&caveat.message, "5 of 150000, all at the end of the measurement");
-    contains(&caveat.advice, "They are 1 ms worth of this rate and less than 1 % of all");
-    contains(&caveat.advice, "no sign that the rate is too high");
+    contains(&caveat.advice, "They are 1 ms of offered load and less than 1 % of all");
+    contains(&caveat.advice, "does not mean that the rate is too high");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {
         let mut run = sound();
@@ -168,7 +168,7 @@ fn forget_durability(run: &mut Run) {
 
 #[test]
 fn unlike_durability_by_accident() {
-    let caveat = only(CaveatKind::UnlikeDurability, forget_durability);
+    let caveat = only(CaveatKind::DifferentDurability, forget_durability);
     contains(&caveat.message, "b: not synced; a: every commit is synced");
     contains(&caveat.advice, "the same durability");
     assert_eq!(caveat.variants, [0, 1]);
@@ -176,7 +176,7 @@ fn unlike_durability_by_accident() {
 
 #[test]
 fn unlike_durability_on_purpose() {
-    let caveat = only(CaveatKind::UnlikeDurability, |run| {
+    let caveat = only(CaveatKind::DifferentDurability, |run| {
         forget_durability(run);
         let settings = &mut run.manifest.variants[1].settings;
         settings.insert("innodb_flush_log_at_trx_commit".to_owned(), "0".to_owned());
@@ -208,7 +208,7 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
     contains(
         &caveats[0].message,
-        "with 1500 transactions has only about 15 and 1 slower than them",
+        "with 1500 transactions, only about 15 and 1 were slower than these",
     );
     contains(
         &caveats[0].advice,
@@ -218,7 +218,7 @@ fn a_measurement_too_short_for_its_quantile() {
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
     contains(&caveats[0].message, "The p99.9 response time rests on few observations");
-    contains(&caveats[0].message, "with 5000 transactions has only about 5 slower than it.");
+    contains(&caveats[0].message, "with 5000 transactions, only about 5 were slower than it.");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
 }

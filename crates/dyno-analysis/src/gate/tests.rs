@@ -95,7 +95,7 @@ fn a_limited_generator_says_nothing_where_it_is_on_one_side() {
         let steps = run.trials.iter_mut().flat_map(|trial| &mut trial.steps);
         steps.for_each(|step| step.generator.busiest_worker = 0.9);
     }
-    check_invalid(limit, "the load generator was a limit");
+    check_invalid(limit, "the load generator may have been the bottleneck");
     let both = |a: &mut Run, b: &mut Run| [a, b].into_iter().for_each(limit);
     assert_eq!(gate(1.0, both), Gate::NoWorse);
 }
@@ -107,7 +107,7 @@ fn unlike_durability_says_nothing_unless_it_is_the_question() {
             trial.server.durability = "commits may be lost".to_owned();
         }
     }
-    check_invalid(relax, "do not survive the same");
+    check_invalid(relax, "are not equally durable");
     let asked = |_: &mut Run, run: &mut Run| {
         relax(run);
         let settings = &mut run.manifest.variants[0].settings;

@@ -138,7 +138,7 @@ pub(crate) fn series(joined: &Joined<'_>) -> Series {
 fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     let name = |idx: usize| joined.variants[idx].name.as_str();
     match why {
-        Why::AllDone => "it has had all repetitions".to_owned(),
+        Why::AllDone => "all its repetitions are done".to_owned(),
         Why::Decided(calls) => {
             let word = |(call, step): (&Call, &StepRecord)| {
                 let verdict = match (call, main_of(joined, step).more_is_better()) {
@@ -153,10 +153,10 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
             format!("decided against {baseline}: {}", list(&words))
         }
         Why::CannotWin(best) => {
-            format!("it cannot win any more: {} is ahead by more than the threshold", name(*best))
+            format!("it can no longer win: {} is ahead by more than the threshold", name(*best))
         }
         Why::Precise => "its value is known to within the threshold".to_owned(),
-        Why::NotNeeded => "all that is compared with it is settled".to_owned(),
+        Why::NotNeeded => "everything compared with it is settled".to_owned(),
     }
 }
 
@@ -247,9 +247,11 @@ pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<St
     let own = Rule { threshold: run.manifest.threshold, ..*rule };
     let settled = settle(&series, stopping, &own);
     let open = |variant: usize| match joined.variants[variant].baseline {
-        _ if !joined.interleaved => "only interleaved runs are looked at".to_owned(),
+        _ if !joined.interleaved => {
+            "variants are settled early only in interleaved order".to_owned()
+        }
         Some(_) => "not decided at every step".to_owned(),
-        None => "what is compared with it is not settled".to_owned(),
+        None => "the variants compared with it are not settled".to_owned(),
     };
     let variant = |(idx, why): (usize, &Option<Why>)| VariantStopping {
         repetitions: series.repetitions[idx],

@@ -57,7 +57,7 @@ fn what_is_decided_is_settled_and_the_baseline_goes_on() {
     // With no spread to speak of all is settled, the baseline with it.
     let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 0.01);
     assert_eq!(settled(&run), [0, 1, 2]);
-    assert_eq!(decide(&run).settled[0].1, "all that is compared with it is settled");
+    assert_eq!(decide(&run).settled[0].1, "everything compared with it is settled");
     assert_eq!(decide(&run).settled[2].1, "decided against a: no difference at 4 clients");
 }
 
@@ -80,7 +80,7 @@ fn what_is_settled_stays_settled_while_others_go_on() {
     assert!(settled(&run).contains(&1));
     let run = partly(&[1_000.0, 500.0, 1_000.0], &[10, 3, 10], 1.0);
     assert_eq!(settled(&run), [0, 1, 2]);
-    assert_eq!(decide(&run).settled[2].1, "it has had all repetitions");
+    assert_eq!(decide(&run).settled[2].1, "all its repetitions are done");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn what_cannot_win_gives_its_time_away() {
     // Then nothing is left for the baseline to be compared with: c is decided.
     assert_eq!(
         decision.settled[1],
-        (1, "it cannot win any more: c is ahead by more than the threshold".to_owned())
+        (1, "it can no longer win: c is ahead by more than the threshold".to_owned())
     );
     // Nobody says of b that it is better or worse than a: that was not decided.
     let findings = analyse(&[run], &Options::default());

@@ -82,9 +82,9 @@ fn not_steady(findings: &Findings) -> Option<Caveat> {
         let Some(trials) = half_agree(cell, is_it) else { continue };
         cells.push((cell, course(cell, &trials)));
     }
-    let advice = "Another stretch of time may have another mean. See the charts by second; lengthen \
-                  `warm_up` until throughput is level, or `duration` until it covers several ups and \
-                  downs."
+    let advice = "Another period might have a different mean. See the charts by second; lengthen \
+                  `warm_up` until throughput is level, or `duration` until it covers several ups \
+                  and downs."
         .to_owned();
     let what = "Throughput changed during the measurement";
     caveat(findings, CaveatKind::NotSteady, &cells, (what, advice))

@@ -101,7 +101,7 @@ impl Channel {
     fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StatementError> {
         while !bytes.is_empty() || self.transport.wants_write() {
             match self.transport.write_some(bytes) {
-                Ok(0) if !bytes.is_empty() => return Err(lost("the socket takes no bytes")),
+                Ok(0) if !bytes.is_empty() => return Err(lost("the socket accepts no data")),
                 Ok(n_taken) => bytes = &bytes[n_taken..],
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(lost("the server does not read what it is sent"));

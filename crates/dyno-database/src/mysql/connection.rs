@@ -177,7 +177,7 @@ impl MySqlConnection {
     #[cold]
     fn go_on_sending(&mut self, taken: io::Result<usize>) {
         let result = match taken {
-            Ok(0) if !self.request.is_empty() => Err(lost("the socket takes no bytes")),
+            Ok(0) if !self.request.is_empty() => Err(lost("the socket accepts no data")),
             Ok(n_taken) => {
                 self.n_written = n_taken;
                 self.flush()
@@ -228,7 +228,7 @@ impl MySqlConnection {
                 Ok(n_taken) => {
                     self.n_written += n_taken;
                     if n_taken == 0 && self.n_written < self.request.len() {
-                        return Err(lost("the socket takes no bytes"));
+                        return Err(lost("the socket accepts no data"));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -545,7 +545,7 @@ impl Connection for MySqlConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         if statements.iter().any(|statement| statement.parses_anew) {
-            return Err(misuse("there are no unnamed statements that are parsed anew each time"));
+            return Err(misuse("there are no unnamed statements, which are parsed each time"));
         }
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         self.cold(limit, |connection| {

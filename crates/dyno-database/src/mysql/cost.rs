@@ -139,7 +139,7 @@ impl CostSource for MySqlCost {
             |word: &str| ["OUTFILE", "DUMPFILE"].iter().any(|file| word.eq_ignore_ascii_case(file));
         if sql.split(|c: char| !c.is_alphanumeric() && c != '_').any(writes_a_file) {
             return Err(
-                "INTO OUTFILE and INTO DUMPFILE write a file, which nothing takes back".into()
+                "INTO OUTFILE and INTO DUMPFILE write a file, which cannot be rolled back".into()
             );
         }
         match self.access {
@@ -186,9 +186,12 @@ impl CostSource for MySqlCost {
             row.get(1).is_some_and(|code| code.as_deref() == Some(NOT_ROLLED_BACK))
         };
         if warnings.iter().any(is_kept) {
-            return Err("THE STATEMENT HAS CHANGED A TABLE WHOSE ENGINE TAKES NOTHING BACK (by a \
-                 trigger, a view or a function): what it did stays; it was not run again"
-                .to_owned());
+            return Err(
+                "THE STATEMENT HAS CHANGED A TABLE WHOSE ENGINE CANNOT ROLL BACK (through a \
+                 trigger, a view or a function): the change stays; the statement was not run \
+                 again"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

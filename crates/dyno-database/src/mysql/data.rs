@@ -131,7 +131,7 @@ fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
     match text.split_once("Ver ") {
         Some((_, version)) => Ok(version.to_owned()),
         None => Err(DeployError::new(format!(
-            "{} does not tell its version: it says `{text}`",
+            "{} does not report its version: it says `{text}`",
             server.display()
         ))),
     }

@@ -210,7 +210,7 @@ impl Drop for MySqlDebt {
 fn not_put_back(saved: &[(&str, String)], why: &str) -> String {
     let settings: Vec<String> =
         saved.iter().map(|(name, value)| format!("SET GLOBAL {name} = {value}")).collect();
-    format!("settings could not be put back ({why}); put them back: {}", settings.join("; "))
+    format!("settings could not be restored ({why}); restore them: {}", settings.join("; "))
 }
 
 /// Flushes memtables and compacts level 0, where there is RocksDB.

@@ -120,7 +120,11 @@ fn load_piece(
     match answer.first() {
         Some(&packets::LOCAL_FILE) => {}
         Some(&packets::ERROR) => return Err(packets::read_error(&answer)),
-        _ => return Err(not_understood("LOAD DATA was answered by no request for data")),
+        _ => {
+            return Err(not_understood(
+                "the server answered LOAD DATA without requesting the data",
+            ));
+        }
     }
     let n_sent = send_rows(connection, source)?;
     let answer = connection.channel().packet_in()?;
@@ -197,7 +201,7 @@ fn refuse_changed(
         "1062" => ErrorClass::DuplicateKey,
         _ => ErrorClass::Refused,
     };
-    let message = format!("of {n_sent} rows {n_stored} were stored, some changed: {reason}");
+    let message = format!("{n_stored} of {n_sent} rows were stored, some altered: {reason}");
     Err(StatementError::new(class, code, message))
 }
 

@@ -83,10 +83,11 @@ fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
         (Address::Unix(_), io::ErrorKind::NotFound) => {
             "there is no such socket; is the server up, and does its setting `socket` name it?"
         }
-        (_, io::ErrorKind::ConnectionRefused) => "nobody listens there; is the server up?",
+        (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there; is the server up?",
         (_, io::ErrorKind::PermissionDenied) => "this user may not use that socket",
         (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            "no answer within ten seconds; is it the right host, and does a firewall stand between?"
+            "no answer within ten seconds; is it the right host, and is there a firewall in \
+             between?"
         }
         _ => return error.to_string(),
     };
@@ -223,8 +224,8 @@ impl Proof {
         match plugin {
             AuthPlugin::MysqlOldPassword => {
                 return Err(
-                    "the user has a password of the kind of MySQL 4.0, which is not safe; \
-                            give it a new one"
+                    "the user's password is stored as in MySQL 4.0, which is not secure; set it \
+                     again"
                         .to_owned(),
                 );
             }
@@ -249,8 +250,8 @@ impl Proof {
 
     fn unknown(&self) -> String {
         format!(
-            "the server wants the authentication plug-in `{}`, which Dyno does not speak; use a \
-             user with mysql_native_password, caching_sha2_password, ed25519 or unix_socket",
+            "the server requires the authentication plug-in `{}`, which Dyno does not support; use \
+             a user with mysql_native_password, caching_sha2_password, ed25519 or unix_socket",
             self.plugin_name()
         )
     }
@@ -291,7 +292,7 @@ fn check_key(challenge: &[u8]) -> Result<(), String> {
     }
     match PublicKey::from_pem(challenge) {
         Ok(key) if key.num_octets() < 128 => Err(format!(
-            "the server's public key has {} bits, which is not safe",
+            "the server's public key has {} bits, too few to be secure",
             key.num_octets() * 8
         )),
         _ => Ok(()),

@@ -49,7 +49,7 @@ pub fn connector(endpoint: Endpoint) -> Connector {
 pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
     facts::ask(&mut connection, endpoint)
-        .map_err(|error| DeployError::new(format!("the server does not tell its facts: {error}")))
+        .map_err(|error| DeployError::new(format!("the server's facts cannot be read: {error}")))
 }
 
 /// Opens one connection to the endpoint's catalog. Blocks.

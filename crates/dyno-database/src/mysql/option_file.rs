@@ -165,16 +165,13 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     let is_of = |names: &[&str]| !bare.is_empty() && names.iter().any(|own| own.starts_with(bare));
     if is_of(&NETWORK_SETTINGS) {
         return Some(format!(
-            "the setting `{name}` would open a private server to others: it has a socket that only \
-             Dyno reaches, and no port. Leave the setting out; or start such a server yourself and \
-             name it by its URL"
+            "the setting `{name}` would make a private server reachable by others: it has a socket \
+             that only Dyno can reach, and no port. Leave the setting out; or start such a server \
+             yourself and give its URL"
         ));
     }
     is_of(&OWN_SETTINGS).then(|| {
-        format!(
-            "the setting `{name}` says where or how a private server lives, which is Dyno's to \
-             choose; leave it out"
-        )
+        format!("the setting `{name}` is chosen by Dyno for a private server; leave it out")
     })
 }
 

@@ -189,7 +189,9 @@ fn make_system_tables(
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
     made.map_err(|error| {
         let reason = errors_told(&install_log(folder)).unwrap_or(error.0);
-        DeployError::new(format!("the system tables of the new server were not made: {reason}"))
+        DeployError::new(format!(
+            "the system tables of the new server could not be created: {reason}"
+        ))
     })
 }
 
@@ -234,8 +236,8 @@ fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
         return Ok(());
     }
     Err(DeployError::new(format!(
-        "version {wanted} was asked for, and the programs on this machine are version {version}; \
-         name the folder of the right ones, or change the version asked for"
+        "version {wanted} was requested, but the programs on this machine are version {version}; \
+         name the folder of the right ones, or request another version"
     )))
 }
 
@@ -268,7 +270,7 @@ impl Server for PrivateServer {
         let mut connection =
             super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
         facts::ask(&mut connection, &self.endpoint).map_err(|error| {
-            DeployError::new(format!("the server does not tell its facts: {error}"))
+            DeployError::new(format!("the server's facts cannot be read: {error}"))
         })
     }
 

@@ -64,7 +64,7 @@ fn mariadb() -> ProductSpec {
             "unknown option",
             "ambiguous option",
             "Unknown storage engine",
-            "was asked for, and the programs on this machine are",
+            "was requested, but the programs on this machine are",
         ]),
         ..ProductSpec::new(
             "mariadb",

@@ -95,8 +95,8 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], mut links: Vec<Link>) -> Re
         for link in reached {
             let Some(text) = link.text else {
                 return Err(format!(
-                    "what the {} of `{}` does cannot be seen by this user, so it is not sure that a \
-                     rollback takes it back",
+                    "this user cannot see what the {} of `{}` does, so a rollback might not undo \
+                     it",
                     link.kind, link.name
                 ));
             };
@@ -111,8 +111,8 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], mut links: Vec<Link>) -> Re
     match tables.iter().find(is_reached) {
         None => Ok(()),
         Some(Table { catalog, name, engine }) => Err(format!(
-            "the statement may change `{catalog}`.`{name}`, and its engine {engine} takes nothing \
-             back: each run would stay"
+            "the statement may change `{catalog}`.`{name}`, and its engine {engine} cannot roll \
+             back: the changes of each run would stay"
         )),
     }
 }

@@ -33,7 +33,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         text_cast: "",
         guard: None,
         no_definition: Some(
-            "that is no view, or one that Dyno may not read (it needs the right SHOW VIEW)",
+            "that is not a view, or one that Dyno may not read (it needs the SHOW VIEW privilege)",
         ),
     },
     probe_session: &[
@@ -72,7 +72,7 @@ fn cost_source(
 /// which word the statement begins.
 fn hidden_text(sql: &str) -> Option<&'static str> {
     (sql.contains("/*!") || sql.to_ascii_uppercase().contains("/*M!")).then_some(
-        "there is a comment in it that MySQL and MariaDB may run (`/*!`): write what is meant \
+        "there is a comment in it that MySQL and MariaDB may run (`/*!`): write the statement \
          without one",
     )
 }

@@ -92,7 +92,7 @@ fn maintenance(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
 
 fn make_catalog(endpoint: &Endpoint) -> Result<(), DeployError> {
     let sql = format!("CREATE DATABASE {}", quote_name(&endpoint.catalog));
-    let what = format!("make the catalog `{}`", endpoint.catalog);
+    let what = format!("create the database `{}`", endpoint.catalog);
     maintenance(endpoint)?.query(&sql).map_err(|error| statement_failed(&what, error))?;
     Ok(())
 }
@@ -136,8 +136,8 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployEr
     match connection.query(&format!("DROP DATABASE {}", quote_name(&endpoint.catalog))) {
         Ok(_) => Ok(()),
         Err(error) if error.code == IN_USE => Err(DeployError::new(format!(
-            "the database `{}`, which Dyno made, was not dropped, because others are connected to \
-             it: {error}; drop it when they have left",
+            "the database `{}`, which Dyno created, was not dropped, because others are connected \
+             to it: {error}; drop it once they have disconnected",
             endpoint.catalog
         ))),
         Err(error) => Err(statement_failed(&what, error)),

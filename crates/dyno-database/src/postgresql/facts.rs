@@ -36,13 +36,13 @@ pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
 pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
     let rows = connection
         .query("SELECT version()")
-        .map_err(|error| statement_failed("ask its version", error))?;
+        .map_err(|error| statement_failed("read its version", error))?;
     let text = rows
         .into_iter()
         .flatten()
         .next()
         .flatten()
-        .ok_or_else(|| DeployError::new("PostgreSQL does not tell its version"))?;
+        .ok_or_else(|| DeployError::new("PostgreSQL does not report its version"))?;
     Ok(text.strip_prefix("PostgreSQL ").map_or(text.clone(), str::to_owned))
 }
 

@@ -152,7 +152,7 @@ fn finish(
         connection.set_cold_limit(CATALOG_LIMIT.0);
         connection
             .query(&format!("CREATE DATABASE {CATALOG}"))
-            .map_err(|error| statement_failed("make its catalog", error))?;
+            .map_err(|error| statement_failed("create its database", error))?;
     }
     Ok(())
 }

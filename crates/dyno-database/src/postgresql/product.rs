@@ -163,7 +163,7 @@ impl Protocol for PgProtocol {
 
     fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
         if is_pgbouncer(endpoint) {
-            return Err("pgbouncer stores nothing, so it puts nothing off".to_owned());
+            return Err("pgbouncer stores nothing, so it defers no work".to_owned());
         }
         Ok(super::debt::meter(self.connector(endpoint)))
     }

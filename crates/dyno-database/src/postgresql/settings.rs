@@ -50,13 +50,13 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     if NETWORK.contains(&name.as_str()) {
         return Some(format!(
-            "the setting `{name}` would open a private server to others: it has a socket that only \
-             Dyno reaches, and no port. Leave the setting out; or start such a server yourself and \
-             name it by its URL"
+            "the setting `{name}` would make a private server reachable by others: it has a socket \
+             that only Dyno can reach, and no port. Leave the setting out; or start such a server \
+             yourself and give its URL"
         ));
     }
     OURS.contains(&name.as_str()).then(|| {
-        format!("the setting `{name}` of a private PostgreSQL is made by Dyno; leave it out")
+        format!("the setting `{name}` of a private PostgreSQL is set by Dyno; leave it out")
     })
 }
 
@@ -114,7 +114,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
     Ok(match value {
         SettingValue::Text(text) if text.contains(['\n', '\r', '\0']) => {
             return Err(DeployError::new(format!(
-                "the value of the PostgreSQL setting `{name}` does not fit one line"
+                "the value of the PostgreSQL setting `{name}` does not fit on one line"
             )));
         }
         SettingValue::Text(text) => quoted(text),

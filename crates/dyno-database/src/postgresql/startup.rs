@@ -104,10 +104,11 @@ fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
             "; there is no such socket: is the server up, and does its setting \
              `unix_socket_directories` name that folder?"
         }
-        (_, ErrorKind::ConnectionRefused) => "; nobody listens there: is the server up?",
+        (_, ErrorKind::ConnectionRefused) => "; nothing is listening there: is the server up?",
         (_, ErrorKind::PermissionDenied) => "; this user may not use that socket",
         (_, ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            "; no answer within ten seconds: is it the right host, and does a firewall stand between?"
+            "; no answer within ten seconds: is it the right host, and is there a firewall in \
+             between?"
         }
         _ => "",
     };
@@ -161,7 +162,7 @@ fn authenticate(
                 if kind == 0 {
                     if scram.is_some() {
                         return Err(Refusal::Other(
-                            "the server ends SCRAM without proving itself".to_owned(),
+                            "the server ends SCRAM without proving its identity".to_owned(),
                         ));
                     }
                     is_trusted = true;
@@ -224,8 +225,8 @@ impl Asked<'_> {
                 let password = self.password()?;
                 if !self.endpoint.is_trusted() && !password.is_empty() {
                     return Err(Refusal::Other(format!(
-                        "the server asks for the password in clear text; {}, or let the user in by \
-                         scram-sha-256",
+                        "the server asks for the password in clear text; {}, or let the user log \
+                         in by scram-sha-256",
                         self.endpoint.trust_advice()
                     )));
                 }
@@ -290,8 +291,8 @@ fn unknown_method(kind: u32) -> String {
         _ => "an unknown kind of",
     };
     format!(
-        "the server asks for {name} authentication; let Dyno's user in by trust, password, md5 or \
-         scram-sha-256"
+        "the server asks for {name} authentication; let Dyno's user log in by trust, password, md5 \
+         or scram-sha-256"
     )
 }
 

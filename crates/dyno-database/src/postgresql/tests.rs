@@ -69,7 +69,7 @@ fn broken_logins_are_told() {
     check(&message(b'Z', b"I"), "unexpected message `Z`");
     // A server that skips its own proof.
     let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
-    check(&[scram, welcome()].concat(), "without proving itself");
+    check(&[scram, welcome()].concat(), "without proving its identity");
     let full = message(b'E', b"VFATAL\0C53300\0Msorry, too many clients already\0\0");
     check(&full, "raise its `max_connections`");
 }

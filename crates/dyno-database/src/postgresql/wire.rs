@@ -57,7 +57,7 @@ impl Wire {
         while !rest.is_empty() {
             let n_taken = self.transport.write_some(rest)?;
             if n_taken == 0 {
-                return Err(WireError("the server takes no more bytes".to_owned()));
+                return Err(WireError("the server accepts no more data".to_owned()));
             }
             rest = &rest[n_taken..];
         }

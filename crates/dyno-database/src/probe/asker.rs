@@ -113,7 +113,7 @@ impl Asker {
                 let mut all = all_sql();
                 if all.any(|dialect| dialect.no_right.contains(&error.code.as_ref())) {
                     self.note(format!(
-                        "a right is missing, and with it what `{}` tells: {}",
+                        "the user lacks a privilege, so `{}` is not recorded: {}",
                         beginning(sql),
                         error.message
                     ));

@@ -54,7 +54,7 @@ impl Probe for DebtProbe {
             Err(why) => {
                 self.not_before = now + PAUSE;
                 if self.told.insert(why.clone()) {
-                    self.notes.push(format!("the debt cannot be read: {why}"));
+                    self.notes.push(format!("the backlog cannot be read: {why}"));
                 }
                 return;
             }

@@ -241,7 +241,7 @@ impl Connection for SqliteConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         if let Some(statement) = statements.iter().find(|statement| statement.parses_anew) {
-            let told = format!("SQLite cannot be made to parse each time: {}", statement.sql);
+            let told = format!("SQLite cannot be set to parse each time: {}", statement.sql);
             return Err(StatementError::new(ErrorClass::Refused, "SQLITE_MISUSE", told));
         }
         self.database.flush_prepared_statement_cache();

@@ -57,7 +57,7 @@ fn build() -> Result<String, DeployError> {
             .collect::<rusqlite::Result<_>>()?;
         Ok(format!("{source} {}", options.join(" ")))
     };
-    ask().map_err(|error| DeployError::new(format!("SQLite does not tell its build: {error}")))
+    ask().map_err(|error| DeployError::new(format!("SQLite does not report its build: {error}")))
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ pub(super) fn apply(database: &rusqlite::Connection, pragmas: &[Pragma]) -> Resu
             }
             Some(found) if !is_same(name, value, &found) => {
                 return Err(format!(
-                    "SQLite does not take the setting {name} = {value}: it is {found} still"
+                    "SQLite does not accept the setting {name} = {value}: it is still {found}"
                 ));
             }
             Some(_) => {}

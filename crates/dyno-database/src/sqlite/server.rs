@@ -56,7 +56,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
         && !version_fits(version, wanted)
     {
         return Err(DeployError::new(format!(
-            "SQLite is built into Dyno in version {version}; version {wanted} cannot be had"
+            "SQLite is built into Dyno in version {version}; version {wanted} is not available"
         )));
     }
     let refused = |what: &str, instead: &str| {
@@ -265,7 +265,7 @@ impl Server for SqliteServer {
         let move_file = || {
             self.database.make_plain()?;
             std::fs::create_dir(to).map_err(|error| {
-                DeployError::new(format!("{} cannot be made: {error}", to.display()))
+                DeployError::new(format!("{} cannot be created: {error}", to.display()))
             })?;
             move_data(&self.database.path, &to.join(DATABASE_FILE))
         };

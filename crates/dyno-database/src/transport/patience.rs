@@ -96,8 +96,8 @@ impl Patience {
         }
         if now.saturating_sub(self.last_byte) >= self.silence {
             let reason = format!(
-                "the server has sent nothing and taken nothing for {}, which is the longest that \
-                 Dyno waits for a silent server here",
+                "the server has neither sent nor accepted data for {}, the longest that Dyno waits \
+                 here",
                 self.silence
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));

@@ -90,7 +90,7 @@ fn a_server_that_is_killed_is_told_and_leaves_no_shared_memory() {
     assert!(server.check_alive().is_err());
     let error = server.stop().unwrap_err();
     assert!(
-        error.message.contains("was to stop in order, and it was ended by signal 9"),
+        error.message.contains("did not shut down cleanly: it was ended by signal 9"),
         "{error}"
     );
     assert_eq!(segments_of(pid), 0);
@@ -354,7 +354,7 @@ fn a_catalog_with_things_or_sessions_of_others_stays() {
     let attached = attach(&endpoint, AttachOptions::default()).unwrap();
     let mut theirs = connect(&endpoint).unwrap();
     let error = attached.stop().unwrap_err().message;
-    assert!(error.contains("`in_use`, which Dyno made, was not dropped"), "{error}");
+    assert!(error.contains("`in_use`, which Dyno created, was not dropped"), "{error}");
     assert_eq!(theirs.query("SELECT 1").unwrap().len(), 1);
 }
 

@@ -19,7 +19,7 @@ fn wait_until_paid(meter: &mut dyn DebtMeter) -> Debt {
         if debt.is_paid() {
             return debt;
         }
-        assert!(clock.now() < until, "still not paid: {debt:?}");
+        assert!(clock.now() < until, "still behind: {debt:?}");
         clock.sleep_until(clock.now() + Nanoseconds::from_millis(50));
     }
 }

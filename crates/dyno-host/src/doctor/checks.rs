@@ -40,9 +40,9 @@ pub(super) fn cpus(symptoms: &Symptoms) -> Check {
 
 pub(super) fn other_load(symptoms: &Symptoms) -> Check {
     let (name, why) =
-        ("other load", "what others do on the host is measured as the server's doing");
+        ("other load", "other activity on the host is measured as if it were the server's");
     let Some(busy_pct) = symptoms.busy_pct else {
-        return check(name, why, Unknown, "the kernel does not tell", "look with `top`");
+        return check(name, why, Unknown, "the kernel does not say", "check with `top`");
     };
     let load = symptoms.load_average.unwrap_or(0.0);
     let is_loaded = load > 0.5 * f64::from(symptoms.cpus.max(1));
@@ -69,7 +69,7 @@ pub(super) fn other_load(symptoms: &Symptoms) -> Check {
     let advice = match state {
         Good => "",
         _ if busy_pct < 3.0 => "wait until the load average has come down",
-        _ => "stop what else runs on the host, or wait until it has ended",
+        _ => "stop whatever else runs on the host, or wait until it has ended",
     };
     check(name, why, state, found, advice)
 }
@@ -92,7 +92,7 @@ pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
             let advice = "repeat trials in interleaved order, and watch `cpu.steal_pct`";
             check(name, why, Notice, format!("{kind}{stolen}"), advice)
         }
-        (None, _) => check(name, why, Good, "no hint of one", ""),
+        (None, _) => check(name, why, Good, "none detected", ""),
     }
 }
 
@@ -131,9 +131,9 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
         let advice = if symptoms.virtualisation.is_some() {
             "nothing to do: in a virtual machine the hypervisor decides"
         } else {
-            "look in the firmware for power saving, and choose performance"
+            "in the firmware's power settings, choose performance"
         };
-        return check(name, why, Unknown, "the kernel does not tell", advice);
+        return check(name, why, Unknown, "the kernel does not say", advice);
     };
     // With these drivers `powersave` adapts to load; with all others it is the lowest clock.
     let adapts = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
@@ -161,7 +161,7 @@ pub(super) fn turbo(symptoms: &Symptoms) -> Check {
          than it is, and the first minutes faster than the last",
     );
     match symptoms.has_turbo {
-        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        None => check(name, why, Unknown, "the kernel does not say", ""),
         Some(false) => check(name, why, Good, "off", ""),
         Some(true) => check(
             name,
@@ -181,7 +181,7 @@ pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
         "each attempt reads the clock several times; a slow source costs microseconds each time",
     );
     let Some(source) = &symptoms.clock_source else {
-        return check(name, why, Unknown, "the kernel does not tell", "");
+        return check(name, why, Unknown, "the kernel does not say", "");
     };
     match source.as_str() {
         "tsc" | "arch_sys_counter" | "timebase" | "tod" => check(name, why, Good, source, ""),
@@ -210,7 +210,7 @@ pub(super) fn memory(symptoms: &Symptoms) -> Check {
         "a server that lacks memory reads from disk what its settings say it keeps in memory",
     );
     let (Some(total), Some(available)) = (symptoms.memory_bytes, symptoms.available_bytes) else {
-        return check(name, why, Unknown, "the kernel does not tell", "");
+        return check(name, why, Unknown, "the kernel does not say", "");
     };
     let state = match available {
         n if n < GIB / 2 => Bad,
@@ -218,7 +218,7 @@ pub(super) fn memory(symptoms: &Symptoms) -> Check {
         _ => Good,
     };
     let advice =
-        if state == Good { "" } else { "stop what holds the memory, or use a larger host" };
+        if state == Good { "" } else { "stop whatever holds the memory, or use a larger host" };
     let found = format!("{} of {} available", ByteCount(available), ByteCount(total));
     check(name, why, state, found, advice)
 }
@@ -227,7 +227,7 @@ pub(super) fn swap(symptoms: &Symptoms) -> Check {
     let (name, why) =
         ("swap", "memory that comes back from swap stalls the server for milliseconds");
     let Some((total, used)) = symptoms.swap else {
-        return check(name, why, Unknown, "the kernel does not tell", "");
+        return check(name, why, Unknown, "the kernel does not say", "");
     };
     if total == 0 {
         return check(name, why, Good, "none", "");
@@ -252,10 +252,11 @@ pub(super) fn swap(symptoms: &Symptoms) -> Check {
 pub(super) fn transparent_huge_pages(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "transparent huge pages",
-        "the kernel puts small pages together while the server runs: stalls, and memory that grows",
+        "the kernel merges small pages while the server runs, which causes stalls and makes its \
+         memory grow",
     );
     match symptoms.transparent_huge_pages.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        None => check(name, why, Unknown, "the kernel does not say", ""),
         Some("always") => check(
             name,
             why,
@@ -270,24 +271,25 @@ pub(super) fn transparent_huge_pages(symptoms: &Symptoms) -> Check {
 
 pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
     let (name, why) =
-        ("filesystem", "what a commit costs is for the most part what a sync costs here");
+        ("filesystem", "the cost of a commit is mostly the cost of a sync on this disk");
     let Some(kind) = symptoms.filesystem.as_deref() else {
-        return check(name, why, Unknown, "the kernel does not tell", "");
+        return check(name, why, Unknown, "the kernel does not say", "");
     };
     let (state, advice) = match kind {
         "tmpfs" | "ramfs" => (Bad, "a sync costs nothing in memory; choose a folder on a disk"),
         "overlay" | "aufs" => {
-            (Notice, "choose a folder on a disk, past the layers of the container")
+            (Notice, "choose a folder on a disk, outside the layers of the container")
         }
         "nfs" | "nfs4" | "cifs" | "ceph" | "9p" | "virtiofs" | "fuse" => {
             (Notice, "choose a folder on a local disk, unless this is what you study")
         }
         "btrfs" | "zfs" => (
             Notice,
-            "it copies on write: expect other costs than on ext4 and xfs, and say so in the study",
+            "it copies on write, which costs more or less than on ext4 and xfs: mention it with \
+             the results",
         ),
         _ if symptoms.is_rotational == Some(true) && symptoms.virtualisation.is_none() => {
-            (Notice, "the disk has platters: expect a few hundred synced commits a second")
+            (Notice, "the disk rotates: expect a few hundred synced commits per second")
         }
         _ => (Good, ""),
     };
@@ -300,7 +302,7 @@ pub(super) fn free_disk(symptoms: &Symptoms) -> Check {
         "tables, logs and temporary files grow while a trial runs; a full disk ends it",
     );
     let Some(free) = symptoms.free_disk_bytes else {
-        return check(name, why, Unknown, "the data folder cannot be looked at", "choose another");
+        return check(name, why, Unknown, "the data folder cannot be examined", "choose another");
     };
     let state = match free {
         n if n < GIB => Bad,
@@ -317,7 +319,7 @@ pub(super) fn open_files(symptoms: &Symptoms) -> Check {
         "each client is a connection at both ends, and a server keeps its tables open",
     );
     let Some((soft, hard)) = symptoms.open_files else {
-        return check(name, why, Unknown, "the kernel does not tell", "");
+        return check(name, why, Unknown, "the kernel does not say", "");
     };
     let state = match soft {
         n if n < 1024 => Bad,
@@ -340,12 +342,13 @@ pub(super) fn open_files(symptoms: &Symptoms) -> Check {
 pub(super) fn mitigations(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "CPU mitigations",
-        "they make system calls and switches dearer; hosts compare only with the same ones",
+        "they make system calls and context switches more expensive; compare only hosts with the \
+         same ones",
     );
     match symptoms.mitigations.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not tell", ""),
+        None => check(name, why, Unknown, "the kernel does not say", ""),
         Some("off") => {
-            let advice = "say so with the results: most servers run with them";
+            let advice = "mention them with the results: most servers run with them";
             check(name, why, Notice, "off", advice)
         }
         Some(other) => check(name, why, Good, other, ""),

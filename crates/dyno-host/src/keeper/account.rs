@@ -44,9 +44,9 @@ impl Account {
         let group = std::fs::read_to_string("/etc/group").unwrap_or_default();
         choose(&passwd, &group).map(Some).ok_or_else(|| {
             KeeperError(
-                "Dyno is root, and servers must not be; there is no system account `dyno` to run \
-                 them as. Make one (`useradd --system --no-create-home --shell /usr/sbin/nologin \
-                 dyno`), or run Dyno as a user that is not root"
+                "Dyno runs as root, and servers must not; there is no system account `dyno` to run \
+                 them as. Create one (`useradd --system --no-create-home --shell /usr/sbin/nologin \
+                 dyno`), or run Dyno as a user other than root"
                     .into(),
             )
         })

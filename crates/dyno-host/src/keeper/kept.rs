@@ -116,7 +116,7 @@ impl KeptProcess {
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         self.ended = Some(match self.child.wait() {
             Ok(status) => in_words(status),
-            Err(error) => format!("ended, nobody knows how: {error}"),
+            Err(error) => format!("ended, for an unknown reason: {error}"),
         });
     }
 
@@ -205,7 +205,7 @@ pub(super) fn in_words(status: ExitStatus) -> String {
 
 fn signal_hint(signal: i32) -> &'static str {
     match signal {
-        6 => " (SIGABRT: it gave up; see its log)",
+        6 => " (SIGABRT: it aborted; see its log)",
         9 => " (SIGKILL: perhaps the kernel ran out of memory; see `dmesg`)",
         11 => " (SIGSEGV: it crashed; see its log)",
         15 => " (SIGTERM)",

@@ -136,7 +136,10 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
 fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<(), KeeperError> {
     let folder = &owner.folder;
     let alone = |why: String| {
-        Err(KeeperError(format!("{} looks left over, but is left alone: {why}", folder.display())))
+        Err(KeeperError(format!(
+            "{} seems to be left over from an earlier run, but is left alone: {why}",
+            folder.display()
+        )))
     };
     if fs::symlink_metadata(folder).is_ok_and(|facts| facts.is_dir()) {
         if !owner.has_signed() && !is_bare(folder) {
@@ -300,7 +303,7 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
     match fs::symlink_metadata(folder) {
         Ok(facts) if !facts.is_dir() => {
             return Err(refuse(
-                "it is no longer a folder; look at it, then remove it by hand".into(),
+                "it is no longer a folder; examine it, then remove it by hand".into(),
             ));
         }
         Ok(_) => {

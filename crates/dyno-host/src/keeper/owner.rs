@@ -93,7 +93,7 @@ impl Whoami {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let stat = ProcessStat::read(proc_root, pid).ok_or_else(|| {
             KeeperError(format!(
-                "{} does not tell about this process ({pid}); is /proc mounted?",
+                "{} does not describe this process ({pid}); is /proc mounted?",
                 proc_root.display()
             ))
         })?;
@@ -126,7 +126,7 @@ impl Owner {
     /// The owner file of a fresh folder of this Dyno.
     pub(super) fn new(folder: &Path, me: &Whoami) -> Result<Owner, KeeperError> {
         let token = random_token().map_err(|e| {
-            KeeperError(format!("there are no random numbers for {}: {e}", folder.display()))
+            KeeperError(format!("cannot get random numbers for {}: {e}", folder.display()))
         })?;
         Ok(Owner {
             folder: folder.to_owned(),
@@ -152,7 +152,7 @@ impl Owner {
     pub(super) fn read(folder: &Path) -> Result<(File, Owner), KeeperError> {
         let path = Owner::path_of(folder);
         let refuse = |why: String| {
-            KeeperError(format!("the owner file {} does not count: {why}", path.display()))
+            KeeperError(format!("the owner file {} is not valid: {why}", path.display()))
         };
         let (file, text) = read_own(&path, OWNER_BYTES_MAX).map_err(|e| refuse(e.to_string()))?;
         let owner: Owner = serde_json::from_slice(&text).map_err(|e| refuse(e.to_string()))?;

@@ -390,7 +390,7 @@ fn folders_of_a_live_dyno_are_left_alone() {
     assert_eq!(keeper.end_leftovers(&RealClock), Vec::<String>::new());
     assert!(ours.exists() && theirs.folder.exists() && container.folder.exists());
     let error = keeper.remove_folder(&theirs.folder).expect_err("not ours").to_string();
-    assert!(error.contains("made by another Dyno"), "{error}");
+    assert!(error.contains("created by another Dyno"), "{error}");
 
     other_dyno.kill().expect("killed");
     other_dyno.wait().expect("ended");

@@ -216,7 +216,7 @@ fn what_does_not_fit_the_disk_is_not_kept() {
     let mut description = Description::new(&contents(1), "oltp_read_only");
     description.bytes = dyno_host::size_bytes(bench.keeper.root()).unwrap();
     let error = bench.store().keep(&holder, &description, &Limits::USUAL).unwrap_err().to_string();
-    assert!(error.contains("kept ones may take"), "{error}");
+    assert!(error.contains("all kept data sets together may take"), "{error}");
     assert!(holder.data().is_dir(), "the data were taken away");
     assert!(bench.store().find(&contents(2)).is_some(), "one was removed for nothing");
 }

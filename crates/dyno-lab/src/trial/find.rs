@@ -11,7 +11,7 @@ use super::{Progress, Stage, TrialError};
 use crate::deploy::Site;
 use crate::drive::{StepEnd, arrivals, response_times, throughput};
 use crate::judge::{Seen, broken_by};
-use crate::search::{Search, Space};
+use crate::search::{Search, Space, rounded};
 
 /// Arrivals that the first probe of a rate shall have at least.
 const ARRIVALS_LEAST: f64 = 100.0;
@@ -97,7 +97,7 @@ fn space(asked: &Asked, measured_s: f64) -> Space {
             let start = (n_least / measured_s).min(RATE_MOST);
             Space {
                 start,
-                least: start / 10.0,
+                least: rounded(start / 10.0),
                 most: RATE_MOST,
                 growth,
                 precision: asked.precision,
@@ -204,4 +204,21 @@ fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, Trial
         probes,
     });
     Ok(summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_study::Arrivals;
+
+    use super::*;
+
+    #[test]
+    fn the_lowest_rate_is_written_as_briefly_as_all_others() {
+        let asked = Asked {
+            sought: Sought::Rate { arrivals: Arrivals::Poisson, clients: 64 },
+            limit: "p95 <= 50ms".parse().unwrap(),
+            precision: 0.05,
+        };
+        assert_eq!(space(&asked, 0.6).least.to_string(), "16.67");
+    }
 }

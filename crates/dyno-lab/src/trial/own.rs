@@ -16,7 +16,7 @@ impl Stage<'_, '_> {
         }
         let planned = plan.steps.iter().map(|step| step.name.as_str());
         if !planned.eq(steps.iter().map(|step| step.name.as_str())) {
-            let message = "the steps of the workload are not those of the plan";
+            let message = "the workload's steps differ from those of the plan";
             return Err(TrialError::new(message));
         }
         Ok(steps)
@@ -34,12 +34,12 @@ impl Stage<'_, '_> {
             Some("limit") => {
                 let limit = self.own.get(step).map_or(planned.duration, |own| own.limit);
                 format!(
-                    "step {name} was ended after its longest time, {limit}, before all was done: what \
-                     it leaves behind is not what the workload means, and its length is no result"
+                    "step {name} was ended at its time limit, {limit}, before its work was done: \
+                     the tables are not as the workload intends, and its duration is not a result"
                 )
             }
             Some("unsteady") => format!(
-                "step {name} was ended after its longest time, {}, before its throughput was steady",
+                "step {name} was ended at its time limit, {}, before its throughput was steady",
                 planned.duration
             ),
             _ => return Ok(()),

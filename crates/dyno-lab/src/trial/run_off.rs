@@ -80,7 +80,7 @@ impl Stage<'_, '_> {
         why: String,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
-        let message = format!("no run-off, because the debt cannot be seen: {why}");
+        let message = format!("no run-off, because the backlog cannot be read: {why}");
         let seen = Seen { unseen: Some(why), ..Seen::default() };
         progress.run_off = Some(seen.into_record(limit, Nanoseconds::ZERO, &Series::default()));
         Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
@@ -111,7 +111,7 @@ fn ended(run_off: &RunOff) -> EventKind {
         (None, None) => Some(false),
     };
     let took_s = run_off.paid_after_s.or(run_off.start_s.last().copied()).unwrap_or_default();
-    let notes = run_off.unseen.iter().map(|why| format!("the debt could not be read: {why}"));
+    let notes = run_off.unseen.iter().map(|why| format!("the backlog could not be read: {why}"));
     EventKind::WaitEnded { wait: WAIT.to_owned(), took_s, paid, notes: notes.collect() }
 }
 

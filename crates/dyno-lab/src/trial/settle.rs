@@ -54,9 +54,9 @@ impl Stage<'_, '_> {
         why: String,
     ) -> Result<Settled, TrialError> {
         let message =
-            format!("before step {step}: no wait, because the debt cannot be seen: {why}");
+            format!("before step {step}: no wait, because the backlog cannot be read: {why}");
         self.telling.of_trial(self.writer, EventKind::Noted { message })?;
-        let notes = vec![format!("the debt cannot be seen: {why}")];
+        let notes = vec![format!("the backlog cannot be read: {why}")];
         Ok(Settled { limit_s: limit.as_secs_f64(), took_s: 0.0, paid: false, notes })
     }
 }
@@ -98,11 +98,13 @@ impl Waiting<'_> {
         let mut notes = Vec::new();
         match meter.begin_settling(tables) {
             Ok(done) => notes.extend(done),
-            Err(why) => notes.push(format!("could not make the engine pay sooner: {why}")),
+            Err(why) => notes.push(format!("could not make the engine catch up sooner: {why}")),
         }
         let outcome = self.until_paid(began, meter, tell);
         meter.end_settling().map_err(|why| {
-            TrialError::new(format!("the settings of before the wait could not be put back: {why}"))
+            TrialError::new(format!(
+                "the settings from before the wait could not be restored: {why}"
+            ))
         })?;
         if self.abort.is_raised() {
             return Err(TrialError::Abandoned);
@@ -114,7 +116,7 @@ impl Waiting<'_> {
                 false
             }
             Err(why) => {
-                notes.push(format!("the debt could not be read: {why}"));
+                notes.push(format!("the backlog could not be read: {why}"));
                 false
             }
         };
@@ -155,7 +157,7 @@ impl Waiting<'_> {
 fn left(debt: &Debt) -> String {
     let unpaid = debt.parts.iter().filter(|part| part.value > part.paid_at);
     let parts: Vec<String> = unpaid
-        .map(|part| format!("{} {} (paid at {})", part.reading, part.value, part.paid_at))
+        .map(|part| format!("{} {} (caught up at {})", part.reading, part.value, part.paid_at))
         .collect();
     format!("left: {}", parts.join(", "))
 }
@@ -227,8 +229,8 @@ mod tests {
         check(1.0, true, 0.0, None);
         check(3.0, true, 2.0, None);
         check(4.0, true, 3.0, None);
-        check(9.0, false, 3.0, Some("left: debt.pages 6 (paid at 1)"));
-        check(-1.0, false, 0.0, Some("the debt could not be read: gone"));
+        check(9.0, false, 3.0, Some("left: debt.pages 6 (caught up at 1)"));
+        check(-1.0, false, 0.0, Some("the backlog could not be read: gone"));
     }
 
     #[test]

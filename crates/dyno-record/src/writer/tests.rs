@@ -600,7 +600,7 @@ fn a_run_of_before_is_refused_with_a_clear_word() {
     let path = folder.path().join("run");
     drop(RunWriter::create(&path, &manifest("9ae3")).unwrap());
     let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap().to_string();
-    assert!(error.contains("an earlier Dyno (0.1.0)"), "{error}");
+    assert!(error.contains("an earlier version of Dyno (0.1.0)"), "{error}");
     assert!(error.contains("`dyno report` reads it"), "{error}");
 }
 

@@ -28,12 +28,12 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     if commands.is_empty() {
         return;
     }
-    out.raw("<details class=\"fold\"><summary>One cell again, without the study</summary>");
+    out.raw("<details class=\"fold\"><summary>Repeat one measurement without the study</summary>");
     out.classed(
         "p",
         "quiet",
-        "One trial of one variant at one step. A server that is reached by its URL needs its \
-         password put back in.",
+        "Each command runs one trial of one variant at one step. For a server given by URL, put \
+         its password back in.",
     );
     out.raw(
         "<div class=\"scroll\"><table class=\"again\"><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Step</th>",

@@ -25,23 +25,26 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         out,
         "audit",
         "Audit",
-        "What the workload demands of the tables and of itself.",
+        "What the workload checks in its tables and in its own transactions.",
     );
     let failed = audited.iter().filter(|(_, row)| !row.pass).count();
     let open = if failed > 0 { " open" } else { "" };
     out.raw(format_args!("<details class=\"fold\"{open}>"));
-    let demands = words::counted(audited.len(), "demand", "demands");
+    let checks = words::counted(audited.len(), "check", "checks");
     out.element(
         "summary",
         match failed {
-            0 => format!("The workload's audit: {demands}, all of them met"),
-            _ => format!("The workload's audit: {demands}, {failed} not met"),
+            0 => format!("The workload's audit: {checks}, all passed"),
+            _ => format!("The workload's audit: {checks}, {failed} failed"),
         },
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\" scope=\"col\">Trial</th><th scope=\"col\">Variant</th>");
-    out.raw("<th scope=\"col\">Demand</th><th class=\"n\" scope=\"col\">Expected</th><th class=\"n\" scope=\"col\">Measured</th>");
+    out.raw(
+        "<th scope=\"col\">Check</th><th class=\"n\" scope=\"col\">Expected</th><th class=\"n\" \
+         scope=\"col\">Measured</th>",
+    );
     out.raw("<th scope=\"col\">Outcome</th></tr></thead><tbody>");
-    // What was not met is read first.
+    // What failed is read first.
     let ordered = audited.iter().filter(|(_, row)| !row.pass);
     for (trial, row) in ordered.chain(audited.iter().filter(|(_, row)| row.pass)) {
         let (variant, number) = (trial.variant, trial.number);
@@ -49,7 +52,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         out.raw(format_args!("<td>{}</td>", parts::name(view, variant)));
         out.element("td", &row.name);
         out.classed("td", "n", &row.expected).classed("td", "n", &row.measured);
-        let (class, outcome) = if row.pass { ("", "met") } else { ("bad", "not met") };
+        let (class, outcome) = if row.pass { ("", "passed") } else { ("bad", "failed") };
         out.classed("td", class, outcome).raw("</tr>");
     }
     out.raw("</tbody></table></div></details></section>");

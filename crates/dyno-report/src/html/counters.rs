@@ -46,7 +46,7 @@ pub(crate) fn section(
         out,
         "counters",
         "Server and machine",
-        "What the probes read, on the same time axis as the load.",
+        "What the probes read, on the time axis of the load.",
     );
     let meanings = meanings(runs);
     let drawn: Vec<usize> = (0..steps.len())
@@ -163,9 +163,9 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
     out.raw("</table></div>").classed(
         "p",
         "quiet",
-        "Mean, lowest and highest of the whole measured seconds, of the median over repetitions. Resources \
-         per transaction, in the numbers, are over the whole measure phase of each trial and can differ a \
-         little.",
+        "Mean, lowest and highest over whole measured seconds, of the median over repetitions. \
+         Resources per transaction (in The numbers) cover the whole measure phase of each trial \
+         and can differ slightly.",
     );
     if !constant.is_empty() {
         out.raw("<details class=\"fold\">");

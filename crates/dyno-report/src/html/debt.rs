@@ -37,9 +37,10 @@ pub(crate) fn section(
     parts::open_section(
         out,
         "debt",
-        "Debt",
-        "Work that the engine deferred under load: history to purge, tombstones, dead rows, dirty pages, \
-         log to be checkpointed. If debt keeps growing, the engine cannot sustain the load.",
+        "Deferred work",
+        "Work that the engine deferred under load: history to purge, tombstones, dead rows, dirty \
+         pages, log to be checkpointed. If the backlog keeps growing, the engine cannot sustain \
+         the load.",
     );
     for (step, trials) in steps.iter().enumerate() {
         let own: Vec<&DebtFacts> = facts.iter().copied().filter(|d| d.step == step).collect();
@@ -56,7 +57,10 @@ pub(crate) fn section(
 }
 
 fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
-    out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Debt</th><th scope=\"col\">Variant</th>");
+    out.raw(
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Deferred work</th><th \
+         scope=\"col\">Variant</th>",
+    );
     for title in ["At the start", "At the end", "Most", "Slope per second"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
@@ -162,9 +166,12 @@ fn run_off(
     if told.is_empty() && run_offs.is_empty() {
         return;
     }
-    out.element("h3", "Run-off: the time after the load until the debt was paid");
+    out.element("h3", "Run-off: time from the end of the load until the engine had caught up");
     if !told.is_empty() {
-        out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" scope=\"col\">Paid after</th>");
+        out.raw(
+            "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" \
+             scope=\"col\">Caught up after</th>",
+        );
         out.raw("<th scope=\"col\">What happened</th></tr></thead><tbody>");
         for facts in told {
             out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
@@ -214,7 +221,7 @@ fn curve(
         });
     }
     let unit = unit_of(&reading.unit);
-    let note = with_unit("seconds since the load ended; a line for each trial", &unit);
+    let note = with_unit("seconds since the load ended; one line per trial", &unit);
     let legend = view.legend(small().width);
     let chart = LinesChart {
         label: format!("{} after the load", reading.title),

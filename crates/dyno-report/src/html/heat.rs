@@ -52,8 +52,8 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
             "p",
             "quiet",
             format!(
-                "Not all seconds are here: the interval log of trial {lacking} is cut or missing. \
-                 Estimates do not rest on it."
+                "Some seconds are missing: the interval log of trial {lacking} is truncated or \
+                 missing. The estimates do not depend on it."
             ),
         );
     }

@@ -110,7 +110,7 @@ fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
     let step = view.findings.steps.get(kind.step)?;
     let is_open = step.rate.is_some();
     let name = match tpcc::new_orders_name(&variant.options, step.clients, is_open) {
-        "tpmC" => "tpmC, in no audit of the TPC",
+        "tpmC" => "tpmC, not audited by the TPC",
         other => other,
     };
     let mode = tpcc::mode(&variant.options, is_open);
@@ -119,7 +119,7 @@ fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
         Some((low, high)) => format!(" ({} … {})", a_minute(low), a_minute(high)),
         None => format!(" (no CI, n = {})", throughput.n),
     };
-    Some(format!("{}{bounds} a minute: {name}, {mode}", a_minute(throughput.value)))
+    Some(format!("{}{bounds} per minute: {name}, {mode}", a_minute(throughput.value)))
 }
 
 fn comparison<'a>(

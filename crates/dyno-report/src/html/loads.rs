@@ -21,8 +21,8 @@ const LOG_FROM: f64 = 20.0;
 /// Writes the section.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     let lead = format!(
-        "Error bars are {} confidence intervals; an arrow means that one goes on beyond the chart. Each \
-         dot is one repetition.{}",
+        "Error bars are {} confidence intervals; an arrow marks one that extends beyond the chart. \
+         Each dot is one repetition.{}",
         parts::confidence(view),
         if view.findings.steps.len() > 1 {
             " Point at a chart to read the values of all charts at that step."
@@ -289,7 +289,7 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
         title: format!("{name}{by}"),
         note: match curves.is_empty() {
             true => note(metric, is_log),
-            false => format!("{} · dotted: the fitted law of scaling", note(metric, is_log)),
+            false => format!("{} · dotted: the fitted scalability law", note(metric, is_log)),
         },
         marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
         unit,
@@ -306,8 +306,8 @@ fn note(metric: Metric, is_log: bool) -> String {
     let unit = match metric {
         Metric::StepTime => "time until all quotas were done",
         Metric::Throughput => "committed transactions per second",
-        Metric::RateAtLimit => "highest offered rate that kept the limit twice",
-        Metric::ClientsAtLimit => "most clients that kept the limit twice",
+        Metric::RateAtLimit => "highest offered rate that met the limit twice",
+        Metric::ClientsAtLimit => "most clients that met the limit twice",
         Metric::ServerCpuPerTransaction => "CPU time of the server's processes ÷ transactions",
         Metric::DiskWrittenPerTransaction => "bytes written to disk devices ÷ transactions",
         _ => "done − due, committed transactions",

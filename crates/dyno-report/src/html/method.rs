@@ -197,7 +197,10 @@ fn variants(out: &mut Markup, view: &View<'_>) {
             (&pair[0].workload, &pair[0].options) == (&pair[1].workload, &pair[1].options)
         });
     out.raw("<div class=\"scroll\"><table><caption>Variants</caption><thead><tr><th scope=\"col\">Variant</th>");
-    out.raw("<th scope=\"col\">Server</th><th scope=\"col\">Levels</th><th scope=\"col\">A commit survives</th>");
+    out.raw(
+        "<th scope=\"col\">Server</th><th scope=\"col\">Levels</th><th \
+         scope=\"col\">Durability</th>",
+    );
     out.raw(if is_common { "" } else { "<th scope=\"col\">Workload</th>" });
     out.raw("<th class=\"n\" scope=\"col\">Finished</th><th class=\"n\" scope=\"col\">Failed</th></tr></thead><tbody>");
     for (i, variant) in variants.iter().enumerate() {
@@ -213,7 +216,7 @@ fn variants(out: &mut Markup, view: &View<'_>) {
     }
     out.raw("</tbody></table></div>");
     if let Some(first) = variants.first().filter(|_| is_common) {
-        out.raw("<p class=\"quiet\">Workload of all of them: ").element("b", &first.workload);
+        out.raw("<p class=\"quiet\">Workload of all variants: ").element("b", &first.workload);
         let options = join(&mut first.options.iter());
         out.element("small", options).raw("</p>");
     }
@@ -262,7 +265,7 @@ fn settings_table<'a>(
         for value in values {
             match value {
                 Some(value) => out.raw("<td>").element("code", value).raw("</td>"),
-                None => out.raw("<td class=\"none\">has none</td>"),
+                None => out.raw("<td class=\"none\">no such setting</td>"),
             };
         }
         out.raw("</tr>");
@@ -275,7 +278,7 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
     let Some(facts) = &view.findings.stopping else { return };
     out.element("h3", "When variants were settled");
     let (looks, saved) = (
-        words::counted(facts.looks as usize, "look", "looks"),
+        words::counted(facts.looks as usize, "interim analysis", "interim analyses"),
         words::counted(facts.saved_trials as usize, "trial", "trials"),
     );
     let each = Unit::Percent.tick(facts.confidence_of_looks * 100.0);
@@ -283,9 +286,9 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         format!(
-            "From {} to {} repetitions, with {looks} at most; {saved} of the plan were not needed. \
-             CIs account for all looks: {each} at each look before the end, so that they hold {} \
-             whenever a variant was stopped.",
+            "Between {} and {} repetitions, with at most {looks}; {saved} of the plan were not \
+             needed. The CIs allow for all of them: the confidence is {each} at each one before \
+             the last, so that {} holds whenever a variant is stopped.",
             facts.repetitions_min,
             facts.repetitions_max,
             parts::confidence(view)
@@ -370,7 +373,7 @@ fn errors(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     if examples.is_empty() {
         return;
     }
-    open_facts(out, "Errors, an example of each kind");
+    open_facts(out, "Errors, with an example of each kind");
     for (kind, message) in examples {
         fact(out, &kind.replace('_', " "), message);
     }
@@ -401,7 +404,7 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
 }
 
 fn deeper(out: &mut Markup, runs: &[Run]) {
-    out.element("h3", "Run it again, look deeper");
+    out.element("h3", "Reproduce it, look deeper");
     out.raw("<ul><li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
     out.raw("study.toml</code>. With the same seed the trials come in the same order.</li>");
     for run in runs {

@@ -138,7 +138,7 @@ fn top(out: &mut Markup, made: &str, body: &str) {
         ("spectrum", "Response times"),
         ("seconds", "By second"),
         ("counters", "Server"),
-        ("debt", "Debt"),
+        ("debt", "Deferred work"),
         ("scaling", "Scaling"),
         ("price", "Price"),
         ("audit", "Audit"),

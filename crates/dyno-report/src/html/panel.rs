@@ -365,7 +365,11 @@ impl Panel<'_> {
             for stall in &fine {
                 let missing = Unit::Count.show(stall.missing.round());
                 let length = (stall.length_s * 100.0).round() / 100.0;
-                let what = if stall.gap { "nothing done for" } else { "almost nothing done for" };
+                let what = if stall.gap {
+                    "nothing committed for"
+                } else {
+                    "almost nothing committed for"
+                };
                 let text = format!("{what} {length} s, {missing} transactions missing");
                 push(stall.trial, (stall.start_s, stall.length_s), text);
             }

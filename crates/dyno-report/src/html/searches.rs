@@ -56,7 +56,7 @@ fn row(out: &mut Markup, view: &View<'_>, search: &TrialSearch, probe: &ProbeFac
     let is_found = search.found.is_some_and(|found| found.total_cmp(&probe.level).is_eq());
     let outcome = match &probe.broken_by {
         Some(why) => format!("broke: {why}"),
-        None if is_found => "held; the load that was found".to_owned(),
+        None if is_found => "met the limit; this is the load found".to_owned(),
         None => "held".to_owned(),
     };
     out.element("td", outcome).raw("</tr>");

@@ -245,7 +245,7 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
     }
     out.raw("</tbody></table></div>");
     if all.len() > STALLS_MOST {
-        let text = format!("The {STALLS_MOST} that cost most; all are in findings.json.");
+        let text = format!("The {STALLS_MOST} most costly stalls; all are in findings.json.");
         out.classed("p", "quiet", text);
     }
     out.raw("</details>");

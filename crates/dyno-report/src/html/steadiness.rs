@@ -17,7 +17,7 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
     }
     let is_short = |facts: &TimeFacts| facts.steadiness == Steadiness::TooShort;
     if cells.iter().flat_map(|cell| &cell.time).all(is_short) {
-        let text = "Steadiness is not judged: that takes at least 20 measured seconds.";
+        let text = "Steadiness was not judged: that needs at least 20 measured seconds.";
         out.classed("p", "absent", text);
         return;
     }
@@ -69,10 +69,10 @@ fn row(out: &mut Markup, trials: &[TimeFacts]) {
 fn verdicts(trials: &[TimeFacts]) -> String {
     let words = [
         (Steadiness::Steady, "steady"),
-        (Steadiness::SteadyLater, "steady after a beginning"),
+        (Steadiness::SteadyLater, "steady after an initial phase"),
         (Steadiness::Trend, "rose or fell throughout"),
-        (Steadiness::Changes, "changed its level"),
-        (Steadiness::TooShort, "too short to tell (20 s)"),
+        (Steadiness::Changes, "changed level"),
+        (Steadiness::TooShort, "too short to judge (less than 20 s)"),
     ];
     let told: Vec<String> = words
         .into_iter()
@@ -154,12 +154,12 @@ mod tests {
         let falls = told(2, 60, |_, i| 1000.0 - 5.0 * i as f64 + wobble(i));
         check(falls, &["rose or fell throughout in 2 of 2 trials", "never", "−3"]);
         let late = told(2, 60, |_, i| if i < 12 { 700.0 } else { 1000.0 } + wobble(i));
-        check(late, &["steady after a beginning in 2", "12 s"]);
+        check(late, &["steady after an initial phase in 2", "12 s"]);
         let saw = told(2, 240, |_, i| 1000.0 + 30.0 * (i % 20) as f64 + wobble(i));
         check(saw, &["every 20 s", "in 2 of 2"]);
         check(
             told(1, 10, |_, i| 1000.0 + wobble(i)),
-            &["too short to tell (20 s) in 1 of 1 trial"],
+            &["too short to judge (less than 20 s) in 1 of 1 trial"],
         );
     }
 }

@@ -89,7 +89,7 @@ fn every_report_is_well_formed() {
 #[test]
 fn seconds_that_are_not_all_there_are_told() {
     let (findings, runs) = fixture::three_variants();
-    assert!(!render(&findings, &runs, MADE).contains("is cut or missing"));
+    assert!(!render(&findings, &runs, MADE).contains("is truncated or missing"));
     let mut times = Times::new(&findings, &runs);
     fixture::times(&runs, &mut |run, trial, second| times.add(run, trial, second));
     let is_finished =
@@ -99,7 +99,7 @@ fn seconds_that_are_not_all_there_are_told() {
     // No trial of this record.
     times.lacks(0, 9_999);
     let html = super::render(&findings, &runs, &times, MADE);
-    assert!(html.contains(&format!("the interval log of trial {trial} is cut or missing")));
+    assert!(html.contains(&format!("the interval log of trial {trial} is truncated or missing")));
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn area_points(path: &str) -> Vec<(i64, i64)> {
 fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
     let (mut findings, runs) = fixture::three_variants();
     let page = render(&findings, &runs, "today");
-    assert!(page.contains("all of them met"), "the audit is not on the page");
+    assert!(page.contains("checks, all passed"), "the audit is not on the page");
     let failed = dyno_record::AuditRow {
         name: "rows in <history>".to_owned(),
         expected: "10".to_owned(),
@@ -378,8 +378,8 @@ fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
     };
     findings.trials[3].audit.push(failed);
     let page = render(&findings, &runs, "today");
-    assert!(page.contains("1 not met"));
-    let (not_met, met) = (page.find("rows in &lt;history&gt;"), page.find("<td class=\"\">met"));
+    assert!(page.contains("1 failed"));
+    let (not_met, met) = (page.find("rows in &lt;history&gt;"), page.find("<td class=\"\">passed"));
     assert!(not_met.is_some() && not_met < met, "{not_met:?} {met:?}");
 }
 
@@ -403,11 +403,11 @@ fn evidence_has_its_place() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
     for text in [
-        "nothing done for 1.4 s, 41,300 transactions missing",
+        "nothing committed for 1.4 s, 41,300 transactions missing",
         "What moved first",
-        "a process that did not run",
+        "a suspended process",
         "<code>cpupq</code>",
-        "Run-off: the time after the load",
+        "Run-off: time from the end of the load",
         "class=\"frontier\"",
         "beaten by MariaDB 12.3<",
         "Highest load within a response time limit",

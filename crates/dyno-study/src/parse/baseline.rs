@@ -24,7 +24,7 @@ pub(super) fn read(
         problems.add(
             Diagnostic::new(entry.span.clone(), "the baseline names no factor")
                 .with_label("empty")
-                .with_help("leave it out: the first level of each factor is the baseline then"),
+                .with_help("leave it out; the baseline then has the first level of each factor"),
         );
     }
     let section = Section::open(entry.key_span.clone(), table, BASELINE);
@@ -75,9 +75,12 @@ impl Reader<'_, '_> {
                 return;
             }
             self.problems.add(
-                Diagnostic::new(entry.span.clone(), format!("`{level}` is no level of `{name}`"))
-                    .with_label("not among its levels in `vary`")
-                    .with_help(did_you_mean(&level, levels.iter().map(String::as_str))),
+                Diagnostic::new(
+                    entry.span.clone(),
+                    format!("`{level}` is not a level of `{name}`"),
+                )
+                .with_label("not among its levels in `vary`")
+                .with_help(did_you_mean(&level, levels.iter().map(String::as_str))),
             );
             return;
         }

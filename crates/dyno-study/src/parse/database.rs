@@ -118,7 +118,7 @@ pub(super) fn read(
     if table.is_empty() {
         problems.add_missing(
             Diagnostic::new(entry.key_span, "the study names no database")
-                .with_label("no table in here"),
+                .with_label("it has no table"),
         );
     }
     let resolved = resolve(&raws, problems);
@@ -144,8 +144,11 @@ pub(super) fn check_name(problems: &mut Problems, entry: &Entry<'_>) {
     if name.trim() != name || name.is_empty() || name.starts_with('.') || name.contains(is_odd) {
         problems.add(
             Diagnostic::new(entry.key_span.clone(), "this name cannot be used")
-                .with_label("empty, with blanks around it, a dot first, or odd characters in it")
-                .with_help("use letters, digits, `_`, `-`, `.` and blanks"),
+                .with_label("not a valid name")
+                .with_help(
+                    "use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space \
+                     at either end",
+                ),
         );
     } else if name.chars().count() > CHARACTERS_MAX {
         let message = format!("this name is longer than {CHARACTERS_MAX} characters");
@@ -185,8 +188,8 @@ fn read_url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
     if !is_url {
         problems.add(
             Diagnostic::new(entry.span.clone(), "this is not a URL")
-                .with_label("no scheme, no host, or a blank in it")
-                .with_help("write it like mysql://user@host:3306/catalog"),
+                .with_label("it has no scheme or no host, or contains a space")
+                .with_help("write it like mysql://user@host:3306/database"),
         );
         return None;
     }
@@ -232,10 +235,10 @@ fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> 
         (Some(product), Some(url)) => {
             let later = if product.key_span.start < url.key_span.start { url } else { product };
             problems.add(
-                Diagnostic::new(later.key_span.clone(), "`product` and `url` exclude each other")
+                Diagnostic::new(later.key_span.clone(), "`product` and `url` cannot be combined")
                     .with_label("the second of the two")
                     .with_help(
-                        "`product` is a server that Dyno starts, `url` is one that runs already",
+                        "`product` is a server that Dyno starts, `url` one that is already running",
                     ),
             );
             return None;
@@ -245,7 +248,7 @@ fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> 
             let products = vocabulary.products.iter().map(|word| word.name.as_str());
             problems.add_missing(
                 Diagnostic::new(raw.name_span, message)
-                    .with_label("what to run?")
+                    .with_label("neither `product` nor `url`")
                     .with_help(format!("add product = \"…\", one of {}", quoted(products))),
             );
             return None;
@@ -300,7 +303,7 @@ fn check_url_server(problems: &mut Problems, raw: &RawDatabase) {
             problems.add(
                 Diagnostic::new(
                     given.key_span.clone(),
-                    format!("`{name}` does not go together with `url`"),
+                    format!("`{name}` cannot be combined with `url`"),
                 )
                 .with_label("only for servers that Dyno starts")
                 .with_help("use `product` instead of `url`, or leave this key out"),
@@ -316,7 +319,7 @@ fn check_url_server(problems: &mut Problems, raw: &RawDatabase) {
                     raw.name
                 ),
             )
-            .with_label("Dyno changes no server that it does not own")
+            .with_label("Dyno does not change a server that it did not start")
             .with_help("set it on the server yourself, or use `product` instead of `url`"),
         );
     }
@@ -342,12 +345,16 @@ fn check_private<'v>(
         (
             "allow_existing_tables",
             &raw.allow_existing_tables,
-            "a server that Dyno starts has no tables of others",
+            "a server that Dyno starts has no other tables",
         ),
-        ("keep_tables", &raw.keep_tables, "a server that Dyno starts goes with its tables"),
+        (
+            "keep_tables",
+            &raw.keep_tables,
+            "a server that Dyno starts is removed together with its tables",
+        ),
     ] {
         if let Some(given) = given.as_ref().filter(|one| one.value == Some(true)) {
-            let message = format!("`{name}` goes only together with `url`");
+            let message = format!("`{name}` works only with `url`");
             problems.add(Diagnostic::new(given.key_span.clone(), message).with_label(why));
         }
     }
@@ -370,10 +377,10 @@ fn check_setting(
     (span, setting): (Range<usize>, &str),
 ) {
     if let Some(why) = rules.and_then(|rules| rules.refused(product, setting)) {
-        let message = format!("setting `{setting}` cannot be chosen on product `{product}`");
+        let message = format!("setting `{setting}` cannot be set on product `{product}`");
         problems.add(
             Diagnostic::new(span, message)
-                .with_label("Dyno starts this server and keeps it to itself")
+                .with_label("Dyno sets it itself for a server that it starts")
                 .with_help(why),
         );
     }
@@ -382,7 +389,7 @@ fn check_setting(
 fn check_embedded(problems: &mut Problems, raw: &RawDatabase, product: &str) {
     for (name, given) in [("version", &raw.version), ("programs", &raw.programs)] {
         if let Some(given) = given {
-            let message = format!("`{name}` does not go together with product `{product}`");
+            let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
                 Diagnostic::new(given.key_span.clone(), message)
                     .with_label("this product is built into Dyno")

@@ -140,7 +140,7 @@ fn choose(
         (None, None, names) => {
             // A study without any has been reported already.
             if !names.is_empty() {
-                let message = format!("the design does not say which {kind}");
+                let message = format!("the design does not name its {kind}");
                 problems.add_missing(
                     Diagnostic::new(section.span.clone(), message)
                         .with_label(format!("there are {}", quoted_list(names)))
@@ -198,8 +198,8 @@ fn read_loads(
         && !asked.as_ref().is_some_and(|asked| asked.is_rate)
     {
         problems.add(
-            Diagnostic::new(arrivals.key_span.clone(), "`arrivals` goes only with a rate")
-                .with_label("this load is a closed one: each client waits for its answer")
+            Diagnostic::new(arrivals.key_span.clone(), "`arrivals` needs a rate")
+                .with_label("this load is closed: each client waits for its answer")
                 .with_help("add rate = 500, or leave this key out"),
         );
     }
@@ -263,10 +263,11 @@ fn check_stepped(
     let span = entry.map_or_else(|| section.span.clone(), |entry| entry.span);
     problems.add(
         Diagnostic::new(span, "the measured time is too short for the stepped rate")
-            .with_label(format!("`duration` is {duration}, and all rates once take {length}"))
+            .with_label(format!(
+                "`duration` is {duration}, and one pass through the rates takes {length}"
+            ))
             .with_help(
-                "raise `duration`, or let the rates hold for less; behind the last one they begin \
-                 again",
+                "raise `duration`, or shorten the rates; after the last one they begin again",
             ),
     );
 }
@@ -426,7 +427,7 @@ fn requirements(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<Requir
 
 fn requirement(problems: &mut Problems, entry: &Entry<'_>) -> Option<Requirement> {
     let DeValue::String(text) = entry.value else {
-        let expected = "a demand such as \"p99 <= 20ms\" or \"throughput >= 1000\"";
+        let expected = "a requirement such as \"p99 <= 20ms\" or \"throughput >= 1000\"";
         value::wrong_type(problems, entry, expected);
         return None;
     };
@@ -464,7 +465,7 @@ fn check_places(problems: &mut Problems, section: &Section<'_>, databases: &[&Na
     let mut refuse = |name: &str, why: &str| {
         if let Some(entry) = section.entry(name) {
             problems.add(
-                Diagnostic::new(entry.key_span, format!("`{name}` has nothing to act on"))
+                Diagnostic::new(entry.key_span, format!("`{name}` has no effect here"))
                     .with_label(why)
                     .with_help("leave this key out"),
             );

@@ -96,7 +96,7 @@ fn place_of<T: Inherit>(
     let name = like.value.as_ref()?;
     let place = places.get(name.as_str()).copied();
     if place.is_none() {
-        let message = format!("there is no {} `{name}` to be like", T::KIND);
+        let message = format!("there is no {} `{name}` to inherit from", T::KIND);
         let others = tables.iter().map(T::name).filter(|other| *other != tables[index].name());
         problems.add(
             Diagnostic::new(like.span.clone(), message)
@@ -122,9 +122,9 @@ fn report_circle<T: Inherit>(tables: &[T], circle: &[usize], problems: &mut Prob
     problems.add(
         Diagnostic::new(
             like.span.clone(),
-            format!("{} `{}` is like itself", T::KIND, tables[first].name()),
+            format!("{} `{}` inherits from itself", T::KIND, tables[first].name()),
         )
         .with_label(names.join(" is like "))
-        .with_help("one of them must name what it is"),
+        .with_help("one of them must say itself what it is"),
     );
 }

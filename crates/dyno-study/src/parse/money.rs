@@ -54,7 +54,7 @@ pub(super) fn of_machine(
     problems.add(
         Diagnostic::new(span, "prices in different currencies cannot be compared")
             .with_label(format!("others are in {}", first.currency))
-            .with_help("convert them to one currency, at the rate of one day"),
+            .with_help("convert them to one currency, at one exchange rate"),
     );
 }
 

@@ -218,8 +218,8 @@ fn is_one_load(
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         let name = &variant.workload.name;
         problems.add(
-            Diagnostic::new(span, format!("`{key}` does not go together with workload `{name}`"))
-                .with_label(format!("its steps are its own: {}", list(&names)))
+            Diagnostic::new(span, format!("`{key}` cannot be combined with workload `{name}`"))
+                .with_label(format!("it defines its own steps: {}", list(&names)))
                 .with_help("give one number of clients: clients = 4"),
         );
     }
@@ -249,9 +249,9 @@ fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, St
     problems.add(
         Diagnostic::new(
             places.of_difference(first, other),
-            "the variants differ in their steps, so that they could not be compared",
+            "the variants have different steps, so they cannot be compared",
         )
-        .with_label(format!("`{}` has other steps than `{}`", other.name, first.name))
+        .with_label(format!("`{}` and `{}` have different steps", other.name, first.name))
         .with_help(format!(
             "one has {}; the other {}",
             words(&expected),

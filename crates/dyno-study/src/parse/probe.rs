@@ -56,16 +56,16 @@ fn read_one(
                 command.key_span
             };
             problems.add(
-                Diagnostic::new(later, "`command` and `sql` exclude each other")
+                Diagnostic::new(later, "`command` and `sql` cannot be combined")
                     .with_label("the second of the two")
-                    .with_help("make two probes of it"),
+                    .with_help("make them two probes"),
             );
             None
         }
         (None, None) => {
             problems.add_missing(
-                Diagnostic::new(entry.key_span.clone(), format!("{title} asks nothing"))
-                    .with_label("what is read?")
+                Diagnostic::new(entry.key_span.clone(), format!("{title} reads nothing"))
+                    .with_label("neither `command` nor `sql`")
                     .with_help("add command = [\"…\"] or sql = \"…\""),
             );
             None
@@ -83,7 +83,7 @@ fn read_one(
 /// A program and its arguments; the same argument may be there twice.
 fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
     let DeValue::Array(items) = entry.value else {
-        wrong_type(problems, entry, "a list of texts such as [\"cat\", \"/proc/loadavg\"]");
+        wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
         return None;
     };
     let texts: Option<Vec<String>> = items
@@ -102,7 +102,7 @@ fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
             None
         }
         None => {
-            wrong_type(problems, entry, "a list of texts such as [\"cat\", \"/proc/loadavg\"]");
+            wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
             None
         }
     }

@@ -35,7 +35,7 @@ impl Asked {
             problems.add(
                 Diagnostic::new(
                     span.key_span.clone(),
-                    "`find_rate` and `find_clients` exclude each other",
+                    "`find_rate` and `find_clients` cannot be combined",
                 )
                 .with_label("the second of the two")
                 .with_help("`find_rate` searches an open load, `find_clients` a closed one"),
@@ -45,7 +45,7 @@ impl Asked {
         let Some(limit) = rate.or(clients) else {
             if let Some(precision) = precision {
                 problems.add(
-                    Diagnostic::new(precision.key_span, "`find_precision` goes only with a search")
+                    Diagnostic::new(precision.key_span, "`find_precision` needs a search")
                         .with_label("nothing is searched")
                         .with_help("add find_rate = \"p99 <= 20ms\", or leave this key out"),
                 );
@@ -72,9 +72,9 @@ fn refuse_loads(problems: &mut Problems, section: &Section<'_>, vary: &Vary<'_>,
     let clients = vary.clients.as_ref().map(|varied| ("clients", varied.key_span.clone()));
     for (name, span) in [given, rates, clients].into_iter().flatten() {
         problems.add(
-            Diagnostic::new(span, format!("`{name}` does not go together with `{key}`"))
+            Diagnostic::new(span, format!("`{name}` cannot be combined with `{key}`"))
                 .with_label("the load of this study is searched")
-                .with_help("leave this key out, or do not search"),
+                .with_help("leave this key out, or remove the search"),
         );
     }
 }

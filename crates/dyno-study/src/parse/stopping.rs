@@ -33,7 +33,7 @@ pub(super) fn read(
             problems.add(
                 Diagnostic::new(
                     min.key_span,
-                    "`repetitions_min` goes only with stop = \"settled\"",
+                    "`repetitions_min` works only with stop = \"settled\"",
                 )
                 .with_label("every variant gets all repetitions")
                 .with_help("add stop = \"settled\", or leave this key out"),
@@ -54,7 +54,7 @@ pub(super) fn read(
     };
     if repetitions <= least {
         refuse(
-            &format!("all {repetitions} repetitions are done before the first look"),
+            &format!("all {repetitions} repetitions are done before the first interim analysis"),
             &format!("give more repetitions than {least}: they are the most that a variant gets"),
         );
     }

@@ -166,7 +166,7 @@ pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &
 
 /// Reports a value of the right type that cannot be.
 pub(super) fn wrong_value(problems: &mut Problems, entry: &Entry<'_>, message: String) {
-    let label = format!("not possible for `{}`", entry.key);
+    let label = format!("not accepted for `{}`", entry.key);
     problems.add(Diagnostic::new(entry.span.clone(), message).with_label(label));
 }
 
@@ -213,8 +213,8 @@ pub(super) fn word<T: Copy>(
         return Some(*meaning);
     }
     problems.add(
-        Diagnostic::new(entry.span.clone(), format!("unknown word `{given}`"))
-            .with_label(format!("not possible for `{}`", entry.key))
+        Diagnostic::new(entry.span.clone(), format!("unknown value `{given}`"))
+            .with_label(format!("not accepted for `{}`", entry.key))
             .with_help(did_you_mean(given, words())),
     );
     None
@@ -412,7 +412,7 @@ pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<Sett
         DeValue::Float(number) => to_f64(number).map(SettingValue::Real),
         DeValue::String(text) => return setting_text(problems, entry, text),
         _ => {
-            wrong_type(problems, entry, "a text, a number, `true` or `false`");
+            wrong_type(problems, entry, "a string, a number or a boolean");
             return None;
         }
     };
@@ -504,7 +504,7 @@ pub(super) fn list<T>(
             && !seen.insert(text.clone())
         {
             problems.add(
-                Diagnostic::new(item.span, format!("`{text}` is twice in `{}`", entry.key))
+                Diagnostic::new(item.span, format!("`{text}` appears twice in `{}`", entry.key))
                     .with_label("given before"),
             );
         }

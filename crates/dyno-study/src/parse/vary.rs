@@ -263,7 +263,7 @@ fn setting_factor(
                     setting.name, database.name
                 ),
             )
-            .with_label("given by `url`: Dyno changes no server that it does not own")
+            .with_label("given by `url`: Dyno does not change a server that it did not start")
             .with_help("use `product` instead of `url` in that database"),
         );
     }

@@ -71,7 +71,7 @@ pub(super) fn read<'v>(
     if table.is_empty() {
         problems.add_missing(
             Diagnostic::new(entry.key_span.clone(), "the study names no workload")
-                .with_label("no table in here"),
+                .with_label("it has no table"),
         );
     }
     let raws: Vec<RawWorkload<'_>> = entries(table)
@@ -149,7 +149,9 @@ fn report_unknown_workload(
     if given.span == given.key_span {
         let sign = if help.ends_with('?') { "" } else { "." };
         help.push_str(sign);
-        help.push_str(" A table with a name of its own says workload = \"…\" or like = \"…\".");
+        help.push_str(
+            " A table whose name is not a workload needs workload = \"…\" or like = \"…\".",
+        );
     }
     problems.add(
         Diagnostic::new(given.span.clone(), format!("unknown workload `{name}`"))

@@ -79,7 +79,7 @@ fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
 fn steps_table(steps: &[PlannedStep]) -> Rows {
     let mut rows = vec![row(["step of each trial", "warm-up", "measured"])];
     if steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_))) {
-        rows[0].extend(row(["wait for debt", "clients"]));
+        rows[0].extend(row(["wait for backlog", "clients"]));
     }
     for step in steps {
         let times = [step.warm_up, step.duration].map(|time| match step.probes_expected() {
@@ -203,7 +203,7 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
         };
         lines.push(("", format!("{how}; limits end it after {most} at the latest")));
     } else if plan.repetitions_min.is_some() {
-        lines.push(("", format!("{least} if all verdicts are settled at the first look")));
+        lines.push(("", format!("{least} if all verdicts are settled at the first interim analysis")));
     }
     if context.void_repeats > 0 {
         let one = prepare + plan.trial_time_likely(&context.measured) + plan.rest;
@@ -240,5 +240,5 @@ fn budget_text((least, most): (Nanoseconds, Nanoseconds), budget: Option<Nanosec
         (Nanoseconds::ZERO, false) => format!("may be exceeded, by up to {over}"),
         (surely, false) => format!("exceeded by {surely} to {over}"),
     };
-    format!("{budget}: {exceeded}; trials past the budget are not begun")
+    format!("{budget}: {exceeded}; trials that would exceed it are not started")
 }

@@ -197,7 +197,7 @@ fn table_for_people() {
 
         trials  4 (2 variants, 2 repetitions of each)
         time    4 min 54 s (warm-up, measured time and rest; deploying and populating come on top)
-        budget  4 min: exceeded by 54 s; trials past the budget are not begun
+        budget  4 min: exceeded by 54 s; trials that would exceed it are not started
         disk    not known where the workload's own steps fill its tables
         seed    42
     "#]]
@@ -414,8 +414,11 @@ fn steps_that_end_by_quota_make_a_span_of_times_and_not_one() {
     assert!(time.starts_with("time    about "), "{time}");
     assert!(!time.contains(" to 6 h"), "{time}");
     check(8 * 3600, "8 h: fits, with 1 h 28 min to spare");
-    check(3600, "1 h: may be exceeded, by up to 5 h 31 min; trials past the budget are not begun");
-    check(60, "1 min: exceeded by 30 s to 6 h 30 min; trials past the budget are not begun");
+    check(
+        3600,
+        "1 h: may be exceeded, by up to 5 h 31 min; trials that would exceed it are not started",
+    );
+    check(60, "1 min: exceeded by 30 s to 6 h 30 min; trials that would exceed it are not started");
 }
 
 #[test]

@@ -99,8 +99,8 @@ impl Workload for DbStress {
 
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         if is_open && self.settings.think_ns > 0.0 {
-            return Err("option `think_time_ms` does not go with a rate: under a rate it is the \
-                        rate that says when transactions begin; leave one of the two out"
+            return Err("option `think_time_ms` cannot be combined with a rate: the rate decides \
+                        when transactions begin; leave out one of the two"
                 .to_owned());
         }
         Ok(())

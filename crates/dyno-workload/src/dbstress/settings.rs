@@ -71,8 +71,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "trx",
         kind: OptionKind::Switch,
         default: "off",
-        help: "BEGIN and COMMIT around the statements of a read and of a write; else each statement \
-               commits by itself",
+        help: "BEGIN and COMMIT around the statements of a read and of a write; otherwise \
+               autocommit",
     },
     OptionSpec {
         name: "for_update",
@@ -84,7 +84,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "hpk",
         kind: OptionKind::Switch,
         default: "off",
-        help: "a unique key on history; else the same columns have a plain index",
+        help: "a unique key on history; otherwise a plain index on the same columns",
     },
     OptionSpec {
         name: "think_time_ms",

@@ -264,9 +264,9 @@ impl Plan<'_> {
             return Ok(());
         }
         Err(format!(
-            "option `rows_i0`: {rows} rows are too few for the deletes, which go at {batch} rows at \
-             a time and up to {} rows a second from each table; give at least {least}, or a lower \
-             `rate_3`",
+            "option `rows_i0`: {rows} rows are too few for the deletes, which go at {batch} rows \
+             at a time and up to {} rows per second from each table; give at least {least}, or a \
+             lower `rate_3`",
             rate * inserters
         ))
     }

@@ -138,25 +138,29 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     count("commit_i1", "50", "rows of an INSERT and of a DELETE in l.i1"),
     count("commit_i2", "5", "rows of an INSERT and of a DELETE in l.i2"),
     count("commit_q", "50", "rows of an INSERT and of a DELETE in the read/write steps"),
-    count("rate_1", "100", "rows a second that each client inserts in the first read/write steps"),
-    count("rate_2", "500", "rows a second in the second read/write steps; 0 leaves them out"),
-    count("rate_3", "1000", "rows a second in the third read/write steps; 0 leaves them out"),
+    count(
+        "rate_1",
+        "100",
+        "rows per second that each client inserts in the first read/write steps",
+    ),
+    count("rate_2", "500", "rows per second in the second read/write steps; 0 leaves them out"),
+    count("rate_3", "1000", "rows per second in the third read/write steps; 0 leaves them out"),
     count("query_clients", "1", "connections that query in a read/write step, for each client"),
     count("rows_per_query", "10", "most rows that a query returns"),
     count(
         "resync_get_min",
         "1000",
-        "deletes after which the smallest id is asked for again; 0 asks once a step",
+        "deletes after which the smallest id is queried again; 0 queries it once per step",
     ),
     count(
         "settle_s",
         "1200",
-        "longest wait before the first read/write step, in seconds, for the \
-           engine to pay its debt; the author's formula (60 s and 1 s a million rows) may say less",
+        "longest wait before the first read/write step, in seconds, for the engine to catch up; \
+         the author's formula (60 s plus 1 s per million rows) may give less",
     ),
-    count("limit_s", "14400", "longest time of a step that ends by rows, in seconds"),
-    count("data_length_min", "10", "fewest characters in column data"),
-    count("data_length_max", "20", "most characters in column data, at most 4000"),
+    count("limit_s", "14400", "time limit of a step that ends by rows, in seconds"),
+    count("data_length_min", "10", "least length of column data"),
+    count("data_length_max", "20", "greatest length of column data, at most 4000"),
     count("data_random_pct", "50", "percent of column data that cannot be compressed"),
     count("cashregisters", "1000", "values of column cashregisterid"),
     count("products", "10000", "values of column productid"),
@@ -271,7 +275,7 @@ fn rates(options: &Options) -> Result<Vec<u64>, OptionError> {
             continue;
         }
         if rates.last().is_some_and(|last| *last >= rate) {
-            let reason = format!("{rate} rows a second is not above the rate before it");
+            let reason = format!("{rate} rows per second is not above the rate before it");
             return Err(OptionError { name: name.to_owned(), reason });
         }
         rates.push(rate);

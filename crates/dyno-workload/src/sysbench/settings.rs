@@ -99,17 +99,20 @@ const fn switch(name: &'static str, default: &'static str, help: &'static str) -
 }
 
 const TABLES: &[OptionSpec] = &[
-    count("tables", "1", "how many tables (select_random_points and _ranges ask the first only)"),
+    count(
+        "tables",
+        "1",
+        "number of tables (select_random_points and _ranges query only the first)",
+    ),
     count("table_size", "10000", "rows in each table"),
-    switch("auto_inc", "on", "whether the server gives ids to inserted rows"),
+    switch("auto_inc", "on", "whether the server assigns the ids of inserted rows"),
     switch("secondary", "off", "a plain index on id in place of the primary key"),
-    switch("create_secondary", "on", "an index on column k, made after the rows are filled in"),
+    switch("create_secondary", "on", "an index on column k, created after the rows are filled in"),
 ];
-const BEGIN: &[OptionSpec] =
-    &[switch("skip_trx", "off", "no BEGIN and COMMIT: every statement commits by itself")];
+const BEGIN: &[OptionSpec] = &[switch("skip_trx", "off", "no BEGIN and COMMIT: autocommit")];
 const POINTS: &[OptionSpec] = &[count("point_selects", "10", "point selects in a transaction")];
 const KEYS: &[OptionSpec] =
-    &[count("point_select_keys", "1", "keys in one point select; above 1 it asks `id IN (…)`")];
+    &[count("point_select_keys", "1", "keys in one point select; above 1 it uses `id IN (…)`")];
 const RANGES: &[OptionSpec] = &[
     switch("range_selects", "on", "off leaves out all four kinds of range scans"),
     count("range_size", "100", "rows of a range scan"),
@@ -131,7 +134,7 @@ const RANDOM_RANGES: &[OptionSpec] = &[
     count("delta", "5", "length of a range: its last value less its first"),
 ];
 const BULK: &[OptionSpec] = &[
-    count("tables", "1", "how many tables; sysbench has one for each client"),
+    count("tables", "1", "number of tables; sysbench has one for each client"),
     count("statement_bytes", "524288", "length at which a statement is sent"),
 ];
 

@@ -168,7 +168,7 @@ impl Workload for TpcC {
                 refused("procedures", "SQLite has no stored procedures")
             }
             Dialect::Sqlite if self.settings.has_foreign_keys => {
-                refused("foreign_keys", "SQLite cannot add foreign keys to tables that are there")
+                refused("foreign_keys", "SQLite cannot add foreign keys to existing tables")
             }
             Dialect::Sqlite if self.settings.is_pipelined => {
                 refused("pipelined", "SQLite is in the client's process, without round trips")
@@ -184,14 +184,13 @@ impl Workload for TpcC {
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         match (self.settings.mode, is_open) {
             (Mode::Paced, true) => {
-                Err("tpcc in mode `paced` does not go with a rate: its clients \
-                                        key and think, and begin when they have; leave out the \
-                                        rate or the mode"
+                Err("tpcc in mode `paced` cannot be combined with a rate: a client begins when it \
+                     has finished keying and thinking; leave out the rate or the mode"
                     .to_owned())
             }
             (Mode::Unpaced, true) => {
-                Err("tpcc in mode `unpaced` does not go with a rate: under a rate its mode is \
-                     `open`, and named so; say mode = \"open\", or leave out the rate"
+                Err("tpcc in mode `unpaced` cannot be combined with a rate: under a rate its mode \
+                     is `open`; write mode = \"open\", or leave out the rate"
                     .to_owned())
             }
             (Mode::Open, false) => {

@@ -23,8 +23,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "tables",
         kind: OptionKind::Count,
         default: "1",
-        help: "table sets, named with a number from 1 where there are more than one; clients are \
-               spread over them",
+        help: "table sets, named with a number from 1 if there are several; clients are spread \
+               over them",
     },
     OptionSpec {
         name: "size",
@@ -37,8 +37,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "mode",
         kind: OptionKind::Word(&["unpaced", "paced", "open"]),
         default: "unpaced",
-        help: "one transaction after the other (or open, where there is a rate); with keying and \
-               think time; only open",
+        help: "one transaction after another (or open, if there is a rate); with keying and think \
+               times; only open",
     },
     OptionSpec {
         name: "home",
@@ -205,18 +205,18 @@ impl Settings {
             Err(OptionError { name: name.to_owned(), reason: reason.to_owned() })
         };
         if self.mode == Mode::Paced && !self.has_home {
-            let reason = "`off` does not go with mode `paced`: who waits is a terminal of one \
-                          warehouse; leave one of the two out";
+            let reason = "`off` cannot be combined with mode `paced`, in which each client is a \
+                          terminal of one warehouse; leave out one of the two";
             return refused("home", reason);
         }
         if self.has_procedures && self.is_batched {
-            let reason = "`on` does not go with procedures, which send one statement for each \
-                          transaction anyway; leave one of the two out";
+            let reason = "`on` cannot be combined with procedures, which send one statement for \
+                          each transaction anyway; leave out one of the two";
             return refused("batched", reason);
         }
         if self.has_procedures && self.is_pipelined {
-            let reason = "`on` does not go with procedures, which take one round trip for each \
-                          transaction anyway; leave one of the two out";
+            let reason = "`on` cannot be combined with procedures, which take one round trip for \
+                          each transaction anyway; leave out one of the two";
             return refused("pipelined", reason);
         }
         Ok(self)

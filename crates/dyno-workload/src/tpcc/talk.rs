@@ -190,8 +190,6 @@ impl<'a> Talk<'a> {
 /// The server has no such row, which the population has.
 #[cold]
 pub(super) fn missing(what: &str) -> StatementError {
-    let message = format!(
-        "the server told no {what}: the tables are not as this workload fills and leaves them"
-    );
+    let message = format!("the server returned no {what}: something else has changed the tables");
     StatementError::new(ErrorClass::Refused, "dyno-tpcc", message)
 }

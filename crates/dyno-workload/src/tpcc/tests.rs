@@ -444,7 +444,7 @@ fn what_a_product_does_not_have_is_refused() {
 #[test]
 fn a_mode_that_is_not_the_loads_is_refused() {
     let check = |mode, is_open| workload(&[("mode", mode)]).check_load(is_open);
-    assert!(check("paced", true).unwrap_err().contains("does not go with a rate"));
+    assert!(check("paced", true).unwrap_err().contains("cannot be combined with a rate"));
     assert!(check("open", false).unwrap_err().contains("needs a rate"));
     assert!(check("unpaced", true).unwrap_err().contains("its mode is `open`"));
     for (mode, is_open) in [("paced", false), ("open", true), ("unpaced", false)] {

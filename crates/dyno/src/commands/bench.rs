@@ -60,8 +60,8 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     }
     if end.kept > 0 {
         terminal::say(&format!(
-            "nothing was measured: {} holds this very trial already, and this is its result; \
-             another --out measures again",
+            "nothing was measured: {} already holds this trial, and this is its result; to measure \
+             again, choose another --out",
             record.path().display()
         ));
     }
@@ -76,9 +76,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     }
     show(matches, &record, (&run, trial), &lab)?;
     if end.uncleaned > 0 {
-        terminal::say(
-            "the result stands; what was left behind, as said above, is to be removed by hand",
-        );
+        terminal::say("the result is valid; remove what was left behind (see above) by hand");
         return Ok(End::Bad);
     }
     match unfit(trial) {
@@ -324,7 +322,7 @@ fn loads(
         return Ok(vec![load]);
     }
     if !matches!(load, LoadLevel::Closed { .. }) {
-        bail!("the steps of {workload} are its own: give only --clients, no rate and no search");
+        bail!("{workload} defines its own steps: give only --clients, no rate and no search");
     }
     Ok(steps.into_iter().map(|step| LoadLevel::Own(OwnLoad::new(frame, step))).collect())
 }
@@ -360,7 +358,10 @@ fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
         let rate: SteppedRate = rate.parse().context("--rate")?;
         let (once, duration) = (rate.length(), duration(matches, "duration")?);
         if once > duration {
-            bail!("--duration: {duration} is too short for --rate, whose rates once take {once}");
+            bail!(
+                "--duration: {duration} is too short for --rate: one pass through its rates takes \
+                 {once}"
+            );
         }
         return Ok(LoadLevel::Stepped { rate, arrivals, clients });
     }
@@ -392,12 +393,15 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
     }
     let product = if on.contains("://") {
         if !settings.is_empty() {
-            bail!("--setting is for private servers; Dyno does not change one that runs already");
+            bail!(
+                "--setting is for private servers; Dyno does not change a server that is already \
+                 running"
+            );
         }
         for name in ["engine", "programs", "data-folder"] {
             if text(matches, name).is_some() {
                 let url = dyno_units::redact_secrets(on);
-                bail!("--{name} is for servers that Dyno starts, and {url} runs already");
+                bail!("--{name} is for servers that Dyno starts, and {url} is already running");
             }
         }
         Product::Url(secrets::expand(on)?)
@@ -409,7 +413,7 @@ fn database(matches: &ArgMatches) -> anyhow::Result<Database> {
         }
         for name in ["allow-existing-tables", "keep-tables"] {
             if matches.get_flag(name) {
-                bail!("--{name} is for a server that runs already, given by its URL");
+                bail!("--{name} is for a running server, given by its URL");
             }
         }
         Product::Private(on.to_owned())

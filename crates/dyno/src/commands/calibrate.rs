@@ -71,8 +71,8 @@ fn keep(calibrated: &Calibrated, even_if_disturbed: bool) -> anyhow::Result<End>
     if calibrated.disturbed && !even_if_disturbed {
         terminal::say(
             "NOT KEPT: the machine was busy, and other processes took the worker's CPU. Calibrate \
-             again when it is idle (`dyno doctor` names who is busy); --keep-disturbed keeps it as \
-             it is. An earlier calibration stays in force.",
+             again when it is idle (`dyno doctor` shows what is running); --keep-disturbed keeps \
+             it anyway. An earlier calibration stays in force.",
         );
         return Ok(End::Bad);
     }

@@ -53,7 +53,7 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
             let folder = options
                 .out
                 .as_ref()
-                .context("tables are several files: give the folder for them with --out")?;
+                .context("tables are several files: name a folder for them with --out")?;
             report::write_tables(&findings, &runs, rows, folder)?
         }
         (ReportFormat::Terminal, _) => {
@@ -65,7 +65,7 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
             report::render(&findings, &runs, format, now)?
         }
     };
-    let gate = findings.gate.context("there is nothing to be judged")?;
+    let gate = findings.gate.context("there is nothing to judge")?;
     let text = match options.format {
         ReportFormat::Markdown if options.gate => {
             let told = dyno_report::markdown::escaped(&gate.to_string());

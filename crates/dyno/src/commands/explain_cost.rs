@@ -34,26 +34,25 @@ pub(crate) struct ExplainCostOptions {
     /// Let it change data (INSERT, UPDATE, DELETE, REPLACE, MERGE); each run is rolled back
     #[arg(long)]
     writes: bool,
-    /// Make and fill the tables of this workload first (private servers only)
+    /// Create and fill the tables of this workload first (private servers only)
     #[arg(long, value_name = "WORKLOAD", value_parser = workloads(), hide_possible_values = true)]
     workload: Option<String>,
-    /// An option of the workload; may be given again
+    /// An option of the workload; may be repeated
     #[arg(long = "option", value_name = "NAME=VALUE", requires = "workload")]
     options: Vec<String>,
-    /// A statement to run before all else, such as CREATE TABLE (private servers only); may be
-    /// given again
+    /// A statement to run first, such as CREATE TABLE (private servers only); may be repeated
     #[arg(long, value_name = "SQL")]
     setup: Vec<String>,
-    /// Storage engine, where the product has several
+    /// Storage engine, if the product has several
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Folder with the server's programs
     #[arg(long, value_name = "FOLDER")]
     programs: Option<PathBuf>,
-    /// A setting of the private server; may be given again
+    /// A setting of the private server; may be repeated
     #[arg(long = "setting", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// Where a private server keeps its data
+    /// Folder in which a private server keeps its data
     #[arg(long, value_name = "FOLDER")]
     data_folder: Option<PathBuf>,
     /// Print the result as JSON
@@ -81,7 +80,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         if options.is_private_asked() {
             return Err(crate::misuse(anyhow::anyhow!(
                 "--workload, --setup, --engine, --programs and --setting are for private servers; \
-                 Dyno does not change one that runs already"
+                 Dyno does not change a server that is already running"
             )));
         }
         let connector = endpoint.protocol.connector(&endpoint);
@@ -277,7 +276,7 @@ fn table(cost: &Cost) -> String {
         );
         return out;
     }
-    let mut rows = vec![["counter", "a run", "from", "to", "idle"].map(str::to_owned)];
+    let mut rows = vec![["counter", "per run", "lowest", "highest", "idle"].map(str::to_owned)];
     rows.extend(cost.counters.iter().map(|counter| {
         let run = &counter.per_run;
         let numbers = [run.median, run.low, run.high, counter.idle.median].map(amount);
@@ -347,7 +346,7 @@ mod tests {
             n_counters: 400,
         };
         let expected = "5 runs, median 12.5 ms (10 ms to 2 s); 1 row returned, 0 changed\n\
-             counter                a run   from         to  idle\n\
+             counter  per run  lowest  highest  idle\n\
              handler_read_rnd_next  10001  10000  10002.5     0\n";
         let found = table(&cost);
         let blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -22,15 +22,15 @@ const NAMES: [&str; 2] = ["old", "new"];
 /// Options of `dyno gate`.
 #[derive(clap::Args)]
 pub(crate) struct GateOptions {
-    /// The build to hold the new one against: a folder with the server's programs; with --study the
-    /// name of a database of the study
+    /// The build to compare with: a folder with the server's programs; with --study, the name of
+    /// one of its databases
     #[arg(value_name = "OLD")]
     old: String,
-    /// The build that is asked about, likewise
+    /// The build to judge, likewise
     #[arg(value_name = "NEW")]
     new: String,
-    /// Take databases, workload, load and times from this study; its database factor becomes OLD and
-    /// NEW
+    /// Take databases, workload, load and times from this study, with OLD and NEW as its only
+    /// databases
     #[arg(long, value_name = "FILE", conflicts_with_all = ["on", "workload", "clients", "duration", "warm_up", "option", "setting"])]
     study: Option<PathBuf>,
     /// The product of both builds: mariadb, postgresql, …
@@ -39,13 +39,13 @@ pub(crate) struct GateOptions {
     /// The workload; `dyno bench --help` lists them
     #[arg(long, value_name = "NAME", required_unless_present = "study")]
     workload: Option<String>,
-    /// An option of the workload; may be given again
+    /// An option of the workload; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// A setting of both servers; may be given again
+    /// A setting of both servers; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
-    /// Clients; several make several steps: 1,8
+    /// Numbers of clients, one step each: 1,8
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
     clients: Vec<u64>,
     /// Measured time of each step
@@ -54,20 +54,20 @@ pub(crate) struct GateOptions {
     /// Warm-up before each step
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: String,
-    /// Trials of each build; docs/gate.md has a table of how many it takes [default: 8, or the
+    /// Trials of each build; docs/gate.md has a table of how many are needed [default: 8, or the
     /// study's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: Option<u32>,
     /// Harm of this size must be excluded [default: 5%, or the study's]
     #[arg(long, value_name = "PERCENTAGE", value_parser = crate::cli::threshold)]
     threshold: Option<f64>,
-    /// The run's folder; a new one below `runs/` where not given
+    /// The run's folder [default: a new one in `runs/`]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Where private servers keep their data
+    /// Folder in which private servers keep their data
     #[arg(long, value_name = "FOLDER")]
     data_folder: Option<PathBuf>,
-    /// The seed, where the study fixes none
+    /// The seed, if the study sets none
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// What to print
@@ -76,7 +76,7 @@ pub(crate) struct GateOptions {
     /// Write the verdict of each comparison into this file, too, as JUnit XML for CI servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print the gate's one line and nothing else
+    /// Print only the gate's one line
     #[arg(long)]
     quiet: bool,
 }
@@ -216,7 +216,7 @@ fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
             match dyno_study::parse(&source, &vocabulary::vocabulary()) {
                 Ok(study) => Ok(Some((study, source))),
                 Err(diagnostics) => {
-                    let what = "the study made from the options";
+                    let what = "the study written from the options";
                     terminal::say(&dyno_study::diagnostic::render(what, &source, &diagnostics));
                     Ok(None)
                 }
@@ -280,7 +280,7 @@ fn source(options: &GateOptions) -> anyhow::Result<String> {
         writeln!(text, "\n[database.{name}]\nproduct = {}", quoted(product)?)?;
         if is_embedded {
             bail!(
-                "{product} is built into Dyno, so that there are no two builds of it; compare two \
+                "{product} is built into Dyno, so there are no two builds of it; compare two \
                  databases of a study with --study"
             );
         }

@@ -185,7 +185,7 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
             difference(effect)
         ),
         None if repetitions < 2 => {
-            format!("no difference: with {what} there is no spread to judge one by")
+            format!("no difference: {what} gives no spread to judge one by")
         }
         None => format!("no difference, however large, with {what}"),
     }];

@@ -81,7 +81,7 @@ pub(crate) fn render(
         ReportFormat::Json => dyno_report::json::render(findings),
         ReportFormat::Terminal => summary(findings),
         ReportFormat::Csv | ReportFormat::Jsonl | ReportFormat::Parquet => {
-            anyhow::bail!("tables are several files: give the folder for them with --out")
+            anyhow::bail!("tables are several files: name a folder for them with --out")
         }
     })
 }

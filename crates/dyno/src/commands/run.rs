@@ -120,7 +120,7 @@ fn kept_data(lab: &Lab) -> Option<String> {
 
 /// Which variants need no more repetitions after the blocks before this one.
 fn decide(folder: &Path, block: u32) -> anyhow::Result<Vec<(usize, String)>> {
-    let mut run = dyno_record::read_run(folder).context("cannot look at the run so far")?;
+    let mut run = dyno_record::read_run(folder).context("cannot read the run so far")?;
     run.trials.retain(|trial| trial.block < block);
     Ok(dyno_analysis::stopping::decide(&run).settled)
 }
@@ -151,7 +151,7 @@ fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow:
         return Ok(seed);
     }
     if folder.join("manifest.json").exists() {
-        let run = dyno_record::read_run(folder).context("cannot go on with the run")?;
+        let run = dyno_record::read_run(folder).context("cannot continue the run")?;
         return Ok(Seed(run.manifest.seed));
     }
     // A short number is easier to copy by hand.
@@ -168,7 +168,7 @@ fn tell(end: &RunEnd) -> End {
     }
     let has_more = end.over_budget > 0 || !end.hopeless.is_empty() || end.failed_before > 0;
     if end.finished + end.failed == 0 && end.kept > 0 && !has_more {
-        terminal::say("all trials were there already; `--new` begins another run");
+        terminal::say("all trials were already done; `--new` begins another run");
     }
     if end.settled > 0 {
         terminal::say(&format!(
@@ -178,8 +178,8 @@ fn tell(end: &RunEnd) -> End {
     }
     if end.over_budget > 0 {
         terminal::say(&format!(
-            "{} trials were not begun: the time budget would not have sufficed; the same command \
-             continues with them",
+            "{} trials were not started: they would have exceeded the time budget; the same \
+             command continues with them",
             end.over_budget
         ));
     }
@@ -195,7 +195,7 @@ fn tell(end: &RunEnd) -> End {
     }
     if end.failed_before > 0 {
         terminal::say(&format!(
-            "{} failed earlier and not repeated; --retry-failed repeats them and keeps what they left",
+            "{} failed earlier, not repeated; --retry-failed repeats them and keeps what they left",
             counted(end.failed_before as usize, "trial")
         ));
     }

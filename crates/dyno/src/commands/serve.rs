@@ -12,7 +12,7 @@ use crate::{End, terminal};
 /// Serves until it is stopped.
 pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
     let listener = listen(options).map_err(crate::misuse)?;
-    let address = listener.local_addr().context("cannot tell where it listens")?;
+    let address = listener.local_addr().context("cannot determine the listening address")?;
     terminal::say(&format!(
         "serving {} on http://{address}/ – stop with Ctrl-C",
         options.folder.display()
@@ -25,8 +25,8 @@ pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
 fn listen(options: &ServeOptions) -> anyhow::Result<TcpListener> {
     if !options.listen.ip().is_loopback() {
         bail!(
-            "{} is not an address of this machine alone: pages have no password, so only loopback \
-             addresses are served, such as 127.0.0.1; use SSH's -L to read them from elsewhere",
+            "{} is not a loopback address: pages have no password, so only loopback addresses are \
+             served, such as 127.0.0.1; to read them from elsewhere, use `ssh -L`",
             options.listen.ip()
         );
     }
@@ -36,9 +36,9 @@ fn listen(options: &ServeOptions) -> anyhow::Result<TcpListener> {
     TcpListener::bind(options.listen).map_err(|error| {
         let advice = match error.kind() {
             ErrorKind::AddrInUse => {
-                "; another program listens there: `--listen 127.0.0.1:0` takes a port that is free"
+                "; another program listens there: `--listen 127.0.0.1:0` picks a free port"
             }
-            ErrorKind::PermissionDenied => "; `--listen 127.0.0.1:0` takes a port that is allowed",
+            ErrorKind::PermissionDenied => "; `--listen 127.0.0.1:0` picks a permitted port",
             _ => "",
         };
         anyhow::anyhow!("cannot listen on {}: {error}{advice}", options.listen)

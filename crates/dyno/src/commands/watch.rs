@@ -23,7 +23,7 @@ use view::View;
 /// Options of `dyno watch`.
 #[derive(clap::Args)]
 pub(crate) struct WatchOptions {
-    /// URL of a server that runs; without it (and without --pid) this host alone is watched
+    /// URL of a running server; without it (and without --pid), only this host is watched
     pub(crate) url: Option<String>,
     /// A process to watch with all its descendants: the server's, or any other
     #[arg(long, value_name = "PID")]
@@ -31,13 +31,13 @@ pub(crate) struct WatchOptions {
     /// How often to read
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
     pub(crate) every: Nanoseconds,
-    /// How long to watch; until Ctrl-C where not given
+    /// How long to watch [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = length)]
     pub(crate) r#for: Option<Nanoseconds>,
-    /// Keep what is seen as a record in this folder, and write its report
+    /// Keep a record in this folder, and write its report
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
-    /// A probe that is not read; may be given again
+    /// A probe to leave out; may be repeated
     #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(dyno_study::PROBES))]
     pub(crate) probes_off: Vec<String>,
     /// Serve the latest readings as OpenMetrics text on this loopback address: 127.0.0.1:9464

@@ -47,7 +47,7 @@ impl LoadView {
         }
         lines.extend(self.cpu_line(n_cpus));
         let slope = self.gauge.slope(SLOPE_S);
-        lines.extend(debt(&self.readings, slope).map(|text| format!("  debt        {text}")));
+        lines.extend(debt(&self.readings, slope).map(|text| format!("  backlog     {text}")));
         lines
     }
 
@@ -186,10 +186,9 @@ mod tests {
         ];
         view.set_readings(&told.map(|(name, value)| (name.to_owned(), value)).into());
         let lines = view.lines(2).join("\n");
-        let expected = "  throughput         300 tx/s  ▃█  mean 200\n  \
-            p95                  2.5 ms  ▅█\n  \
-            CPU         server 1.20, rest 0.05 of 2 CPUs\n  \
-            debt        3 (not paid), history list length 12.0k";
+        let expected = "  throughput         300 tx/s  ▃█  mean 200\n  p95                  2.5 ms  ▅█\n  CPU         server \
+                        1.20, rest 0.05 of 2 CPUs\n  backlog     3 (behind), history list length \
+                        12.0k";
         assert_eq!(lines, expected);
     }
 }

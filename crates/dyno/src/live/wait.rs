@@ -41,8 +41,8 @@ impl WaitView {
             EventKind::WaitEnded { wait, took_s, paid, notes } => {
                 let took = seconds(*took_s);
                 let state = match paid {
-                    Some(true) => format!("{wait}: the debt was paid after {took}"),
-                    Some(false) => format!("{wait}: the debt was not paid within {took}"),
+                    Some(true) => format!("{wait}: caught up after {took}"),
+                    Some(false) => format!("{wait}: did not catch up within {took}"),
                     None => format!("{wait}: ended after {took}"),
                 };
                 let notes = notes.iter().map(|note| format!("; {note}"));
@@ -74,7 +74,8 @@ impl WaitView {
             told += &format!(", {} so far", seconds(self.passed_s.floor()));
         }
         if let Some(gauge) = self.gauge.latest() {
-            told += &format!(": debt {} ({})", short(gauge), way(gauge, self.gauge.slope(SLOPE_S)));
+            told +=
+                &format!(": backlog {} ({})", short(gauge), way(gauge, self.gauge.slope(SLOPE_S)));
         }
         Some(told)
     }
@@ -83,12 +84,12 @@ impl WaitView {
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.gauge.latest().is_some() {
-            lines.push(format!("  debt        {}", self.gauge.drawn(CURVE)));
+            lines.push(format!("  backlog     {}", self.gauge.drawn(CURVE)));
         }
         if !self.unpaid.is_empty() {
             let parts = self.unpaid.iter().filter_map(|(name, value)| part(name, *value));
             let parts: Vec<String> = parts.collect();
-            lines.push(format!("  not paid    {}", parts.join(", ")));
+            lines.push(format!("  behind      {}", parts.join(", ")));
         }
         lines
     }
@@ -98,7 +99,7 @@ impl WaitView {
 /// on so. Its gauge is above 1 where it is not paid.
 pub(super) fn way(gauge: f64, slope_per_s: Option<f64>) -> String {
     if gauge <= 1.0 {
-        return "paid".to_owned();
+        return "caught up".to_owned();
     }
     // Less than a hundredth in ten seconds is no way.
     let slope = slope_per_s.filter(|slope| slope.abs() * 1_000.0 >= gauge);
@@ -108,8 +109,8 @@ pub(super) fn way(gauge: f64, slope_per_s: Option<f64>) -> String {
             format!("falling by {}/s, about {} left", short(-slope), seconds(left.ceil()))
         }
         Some(slope) => format!("growing by {}/s", short(slope)),
-        None if slope_per_s.is_some() => "not paid, level".to_owned(),
-        None => "not paid".to_owned(),
+        None if slope_per_s.is_some() => "behind, level".to_owned(),
+        None => "behind".to_owned(),
     }
 }
 
@@ -145,21 +146,21 @@ mod tests {
         let expected =
             "run-off, at most 1 min, 3 s so far: debt 7 (falling by 1/s, about 6 s left)";
         assert_eq!(view.told().as_deref(), Some(expected));
-        assert_eq!(view.lines()[1], "  not paid    dirty pages 7 %");
+        assert_eq!(view.lines()[1], "  behind      dirty pages 7 %");
         read(&mut view, 4.0, 0.5);
-        assert!(view.told().is_some_and(|told| told.ends_with("debt 0.500 (paid)")));
+        assert!(view.told().is_some_and(|told| told.ends_with("backlog 0.500 (caught up)")));
         let ended = EventKind::WaitEnded { wait, took_s: 3.0, paid: Some(true), notes: Vec::new() };
         assert!(view.hear(&ended));
-        assert_eq!(view.ended().as_deref(), Some("run-off: the debt was paid after 3 s"));
+        assert_eq!(view.ended().as_deref(), Some("run-off: caught up after 3 s"));
         assert_eq!((view.ended(), view.told()), (None, None));
     }
 
     #[test]
     fn the_way_of_a_debt_is_told() {
         let check = |gauge, slope, expected: &str| assert_eq!(way(gauge, slope), expected);
-        check(0.4, Some(1.0), "paid");
-        check(4.0, None, "not paid");
-        check(4.0, Some(0.001), "not paid, level");
+        check(0.4, Some(1.0), "caught up");
+        check(4.0, None, "behind");
+        check(4.0, Some(0.001), "behind, level");
         check(4.0, Some(0.5), "growing by 0.500/s");
         check(4.0, Some(-0.5), "falling by 0.500/s, about 6 s left");
     }
@@ -175,8 +176,8 @@ mod tests {
         assert!(view.told().is_some_and(|told| told.ends_with("debt 4 (growing by 2/s)")));
         let notes = vec!["ANALYZE t".to_owned(), "left: x".to_owned()];
         view.hear(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
-        let expected = "settling before step load: the debt was not paid within 1 min; ANALYZE t; \
-            left: x";
+        let expected = "settling before step load: did not catch up within 1 min; ANALYZE t; left: \
+                        x";
         assert_eq!(view.ended().as_deref(), Some(expected));
     }
 }

@@ -76,9 +76,9 @@
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
   source.addEventListener("state", event => {
     const { planned, ended, trial, of, running, left } = JSON.parse(event.data);
-    const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; nobody is working on it";
+    const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; no Dyno is running it";
     one("state").textContent = `${ended} of ${planned} trials ended${rest}`;
-    one("phase").textContent = trial ? of || `Trial ${trial}` : ended < planned ? "Between trials" : "All is done";
+    one("phase").textContent = trial ? of || `Trial ${trial}` : ended < planned ? "Between trials" : "All trials are done";
   });
   source.addEventListener("second", event => {
     const second = JSON.parse(event.data);
@@ -100,6 +100,6 @@
     if (what === "phase_began") one("phase").textContent = [of, `${name}: ${phase}`].filter(Boolean).join(" · ");
   });
   source.addEventListener("error", () => {
-    if (source.readyState === EventSource.CLOSED) one("state").textContent = "The server has gone away";
+    if (source.readyState === EventSource.CLOSED) one("state").textContent = "The connection to Dyno is lost";
   });
 })();

@@ -19,12 +19,12 @@ const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width
 /// The list of runs.
 pub(super) fn index(folder: &Path, found: &Found, now_unix_ms: u64) -> Reply {
     let mut body = format!(
-        "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p>\
-         <div class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
+        "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p><div \
+         class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
          answer, variant, machine\" aria-label=\"Search runs\"><span class=\"quiet\" id=\"found\" \
-         role=\"status\"></span></div>\
-         <form action=\"/compare\" class=\"find\"><button type=\"submit\" id=\"compare\">Compare the \
-         two chosen</button><span class=\"quiet\">The first is the baseline.</span>",
+         role=\"status\"></span></div><form action=\"/compare\" class=\"find\"><button \
+         type=\"submit\" id=\"compare\">Compare the two selected runs</button><span \
+         class=\"quiet\">The first is the baseline.</span>",
         escaped(&folder.display().to_string()),
         match found.runs.len() {
             0 => "No runs yet: `dyno run STUDY` makes one".replace('`', ""),
@@ -104,19 +104,20 @@ pub(super) fn live(run: &RunEntry) -> Reply {
     let title = run.manifest.as_ref().map_or(run.name.as_str(), |m| m.title.as_str());
     let address = encode(&run.name);
     let body = format!(
-        "<section id=\"answer\" data-events=\"/run/{address}/events\"><p class=\"eyebrow\">{}</p>\
-         <h1>{}</h1><p class=\"headline\" id=\"state\" role=\"status\">Connecting</p>\
-         <p class=\"lead\" id=\"phase\"></p><p class=\"lead\"><a href=\"/run/{address}\">The report \
-         of the trials that have ended</a></p><p class=\"keys\" id=\"variants\"></p>\
-         <div class=\"charts\"><figure class=\"chart\">\
-         <figcaption><b>Throughput</b><span id=\"throughput\">committed transactions per second\
-         </span></figcaption><svg viewBox=\"0 0 560 190\" class=\"ch\" role=\"img\" \
-         aria-label=\"Throughput\" data-of=\"throughput\"></svg></figure><figure class=\"chart\">\
-         <figcaption><b>p99 response time</b><span id=\"p99_us\">of each second</span></figcaption>\
-         <svg viewBox=\"0 0 560 190\" class=\"ch\" role=\"img\" aria-label=\"p99 response time\" \
-         data-of=\"p99_us\"></svg></figure></div><h3>What happened</h3>\
-         <div class=\"scroll tall\"><table><thead><tr><th>UTC</th><th>Variant and trial</th>\
-         <th>What</th></tr></thead><tbody id=\"events\"></tbody></table></div></section>",
+        "<section id=\"answer\" data-events=\"/run/{address}/events\"><p \
+         class=\"eyebrow\">{}</p><h1>{}</h1><p class=\"headline\" id=\"state\" \
+         role=\"status\">Connecting</p><p class=\"lead\" id=\"phase\"></p><p class=\"lead\"><a \
+         href=\"/run/{address}\">Report of the trials that have finished</a></p><p class=\"keys\" \
+         id=\"variants\"></p><div class=\"charts\"><figure \
+         class=\"chart\"><figcaption><b>Throughput</b><span id=\"throughput\">committed \
+         transactions per second</span></figcaption><svg viewBox=\"0 0 560 190\" class=\"ch\" \
+         role=\"img\" aria-label=\"Throughput\" data-of=\"throughput\"></svg></figure><figure \
+         class=\"chart\"><figcaption><b>p99 response time</b><span id=\"p99_us\">of each \
+         second</span></figcaption><svg viewBox=\"0 0 560 190\" class=\"ch\" role=\"img\" \
+         aria-label=\"p99 response time\" data-of=\"p99_us\"></svg></figure></div><h3>What \
+         happened</h3><div class=\"scroll tall\"><table><thead><tr><th>UTC</th><th>Variant and \
+         trial</th><th>What</th></tr></thead><tbody \
+         id=\"events\"></tbody></table></div></section>",
         escaped(&run.name),
         escaped(title),
     );
@@ -127,8 +128,8 @@ pub(super) fn live(run: &RunEntry) -> Reply {
 /// A page that says what went wrong.
 pub(super) fn problem(status: Status, text: &str) -> Reply {
     let body = format!(
-        "<section id=\"answer\"><p class=\"headline\">That did not work</p><p>{}</p><p>\
-         <a href=\"/\">All runs</a></p></section>",
+        "<section id=\"answer\"><p class=\"headline\">Something went wrong</p><p>{}</p><p><a \
+         href=\"/\">All runs</a></p></section>",
         escaped(text)
     );
     Reply::html(status, shell("Problem", &body, ""), &[SCRIPTS[0]])

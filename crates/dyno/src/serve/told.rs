@@ -19,15 +19,15 @@ pub(super) fn in_words(event: &EventKind) -> String {
             )
         }
         EventKind::Audited { n_passed, failed, took_s } => audited(*n_passed, failed, *took_s),
-        EventKind::Rested { seconds } => format!("a rest of {} began", time_s(*seconds)),
+        EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
         EventKind::WaitBegan { wait, limit_s } => {
             format!("{wait} began, for at most {}", time_s(*limit_s))
         }
         EventKind::WaitEnded { wait, took_s, paid, notes } => {
             let paid = match paid {
-                Some(true) => "all was paid",
-                Some(false) => "not all was paid",
-                None => "whether all was paid is not known",
+                Some(true) => "the engine had caught up",
+                Some(false) => "the engine had not caught up",
+                None => "whether the engine had caught up is unknown",
             };
             let all: Vec<&str> =
                 [paid].into_iter().chain(notes.iter().map(String::as_str)).collect();
@@ -41,10 +41,10 @@ pub(super) fn in_words(event: &EventKind) -> String {
             format!("{variant} is settled after {repetitions} repetitions: {why}")
         }
         EventKind::TrialSkipped { trial, variant, why, .. } => {
-            format!("trial {trial} of {variant} is not done: {why}")
+            format!("trial {trial} of {variant} is skipped: {why}")
         }
         EventKind::BlockVoided { block, why } => {
-            format!("block {block} is void and measured again: {why}")
+            format!("block {block} is void and will be measured again: {why}")
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),
@@ -82,9 +82,9 @@ fn data_in_words(event: &EventKind) -> String {
 fn audited(n_passed: usize, failed: &[String], took_s: f64) -> String {
     let n = n_passed + failed.len();
     match failed {
-        [] => format!("the audit passed: {n} of {n} demands met, in {}", time_s(took_s)),
+        [] => format!("the audit passed: {n} of {n} checks, in {}", time_s(took_s)),
         _ => format!(
-            "the audit FAILED: {} of {n} demands not met: {}",
+            "the audit FAILED: {} of {n} checks failed: {}",
             failed.len(),
             failed.join("; ")
         ),
@@ -127,11 +127,11 @@ mod tests {
         };
         check(
             r#"{"event":"audited","n_passed":2,"failed":[],"took_s":0.000009094}"#,
-            "the audit passed: 2 of 2 demands met, in 9.09 µs",
+            "the audit passed: 2 of 2 checks, in 9.09 µs",
         );
         check(
             r#"{"event":"audited","n_passed":1,"failed":["rows: expected 3, found 2"],"took_s":1}"#,
-            "the audit FAILED: 1 of 2 demands not met: rows: expected 3, found 2",
+            "the audit FAILED: 1 of 2 checks failed: rows: expected 3, found 2",
         );
         check(
             r#"{"event":"phase_began","step":0,"name":"4 clients","phase":"measure"}"#,

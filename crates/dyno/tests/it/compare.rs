@@ -131,7 +131,7 @@ fn what_is_invalid_passes_no_gate() {
     std::fs::remove_file(summary.with_file_name("checksums.json")).unwrap();
     let answer = bench.dyno(&wide);
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
-    let told = "cannot say: the audit of server (after) failed";
+    let told = "inconclusive: the audit of server (after) failed";
     assert!(answer.err.contains(&format!("gate: {told}")), "{}", answer.err);
     let answer = bench.dyno(&[&wide[..], &["--format", "markdown"]].concat());
     assert!(answer.out.starts_with(&format!("**Gate: {told}")), "{}", answer.out);

@@ -94,7 +94,7 @@ fn check_hang(product: &str) {
     running.wait_for(&["the trial failed"]);
     // Which of the two is seen first depends on how much of the step was left.
     let is_told = |text: &str| {
-        text.contains("does not answer any more") || text.contains("nothing committed in the last")
+        text.contains("no longer answers") || text.contains("nothing committed in the last")
     };
     assert!(is_told(&running.said), "{}", running.said);
     assert_eq!(running.end(), 1);

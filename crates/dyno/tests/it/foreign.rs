@@ -265,7 +265,7 @@ fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
     // A wrong port is told once, with its address once.
     let arguments = ["bench", "oltp_point_select", "--on", url];
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
-    assert_eq!(answer.err.matches("nobody listens there").count(), 1, "{}", answer.err);
+    assert_eq!(answer.err.matches("nothing is listening there").count(), 1, "{}", answer.err);
     assert!(!answer.err.contains("0.0.0.0:1: 0.0.0.0:1"), "{}", answer.err);
 }
 

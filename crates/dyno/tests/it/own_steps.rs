@@ -143,11 +143,11 @@ fn load_levels_are_refused_before_anything_runs() {
         assert_eq!(answer.code, 2, "{}", answer.err);
         assert!(answer.err.contains(words), "{}", answer.err);
     };
-    check("vary = { clients = [1, 2] }", "its steps are its own");
-    check("rate = 100", "its steps are its own");
-    check("find_rate = \"p99 <= 20ms\"", "its steps are its own");
+    check("vary = { clients = [1, 2] }", "it defines its own steps");
+    check("rate = 100", "it defines its own steps");
+    check("find_rate = \"p99 <= 20ms\"", "it defines its own steps");
 
     let answer = bench.dyno(&["bench", "insert-benchmark", "--on=sqlite", "--rate=5"]);
     assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("its own: give only --clients"), "{}", answer.err);
+    assert!(answer.err.contains("defines its own steps: give only --clients"), "{}", answer.err);
 }

@@ -259,7 +259,7 @@ fn with_a_store_rows_are_true_and_the_same_each_time() {
     assert!(new_orders["outcomes"]["deadlock"].as_u64() > Some(0), "{new_orders:#}");
     assert!(new_orders["outcomes"]["refused"].is_null(), "{new_orders:#}");
     let page = std::fs::read_to_string(bench.path("runs/study/report.html")).expect("a page");
-    assert!(page.contains("a minute: NOPM"));
+    assert!(page.contains("per minute: NOPM"));
 
     let (_bench, second) = run(study);
     assert_eq!(first["cells"], second["cells"]);

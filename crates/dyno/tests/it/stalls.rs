@@ -138,7 +138,7 @@ fn check_stop(product: &str) {
     let missing_s = number(stall, "missing") / number(stall, "level");
     assert!((missing_s - stop.length_s).abs() <= 0.15, "{product}: {stop:?}, {stall:#}");
     let is_of_server = |moved: &Value| {
-        moved["sign_of"] == "a process that did not run"
+        moved["sign_of"] == "a suspended process"
             && moved["reading"].as_str().is_some_and(|name| name.starts_with("server."))
             && moved["meaning"].as_str().is_some_and(|text| !text.is_empty())
     };

@@ -294,7 +294,7 @@ fn what_cannot_run_is_refused_by_check() {
     check("sqlite", "pipelined = \"on\"", one, "without round trips");
     let paced = "mode = \"paced\"\nwarehouses = 2";
     check("mariadb", paced, "clients = 21", "ten terminals for each warehouse");
-    check("mariadb", paced, "rate = 50", "does not go with a rate");
+    check("mariadb", paced, "rate = 50", "cannot be combined with a rate");
     check("mariadb", "mode = \"open\"", one, "needs a rate");
-    check("mariadb", "mode = \"paced\"\nhome = \"off\"", one, "who waits is a terminal");
+    check("mariadb", "mode = \"paced\"\nhome = \"off\"", one, "each client is a terminal");
 }

@@ -49,7 +49,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     assert!(told.contains("Observed (Dyno sent no load): "), "{told}");
     assert!(told.contains("statements/s, Dyno's own included"), "{told}");
     // Statements are no transactions, nobody waited, and an idle server has nothing to answer for.
-    for wrong in ["transactions/s", "p95", "absent", "not paid"] {
+    for wrong in ["transactions/s", "p95", "not available", "behind"] {
         assert!(!told.contains(wrong), "{wrong}: {told}");
         assert!(!answer.out.contains(wrong), "{wrong}: {}", answer.out);
     }

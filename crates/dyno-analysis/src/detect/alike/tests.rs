@@ -38,8 +38,8 @@ fn sizes_as_servers_tell_them() {
 }
 
 #[test]
-fn unlike_memory() {
-    let caveat = only(CaveatKind::UnlikeMemory, |run| {
+fn different_memory() {
+    let caveat = only(CaveatKind::DifferentMemory, |run| {
         set(run, 0, "innodb_buffer_pool_size", "134217728");
         set(run, 1, "shared_buffers", "512MB");
     });
@@ -72,19 +72,19 @@ fn memory_that_is_the_question_is_no_caveat() {
     }
     let caveats = caveats_of(run);
     let [caveat] = caveats.as_slice() else { panic!("{caveats:?}") };
-    assert_eq!(caveat.kind, CaveatKind::UnlikeMemory);
+    assert_eq!(caveat.kind, CaveatKind::DifferentMemory);
     contains(&caveat.advice, "Varied on purpose");
 }
 
 #[test]
-fn unlike_protocol() {
-    let caveat = only(CaveatKind::UnlikeProtocol, |run| {
+fn different_protocol() {
+    let caveat = only(CaveatKind::DifferentProtocol, |run| {
         for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
             trial.server.transport = "tcp".to_owned();
         }
     });
     contains(&caveat.message, "b: tcp; a: unix");
-    let caveat = only(CaveatKind::UnlikeProtocol, |run| {
+    let caveat = only(CaveatKind::DifferentProtocol, |run| {
         for (record, word) in run.manifest.variants.iter_mut().zip(["simple", "prepared"]) {
             record.options = BTreeMap::from([("protocol".to_owned(), word.to_owned())]);
         }
@@ -104,8 +104,8 @@ fn a_protocol_that_is_varied_on_purpose_is_no_caveat() {
 }
 
 #[test]
-fn unlike_tls() {
-    let caveat = only(CaveatKind::UnlikeTls, |run| {
+fn different_tls() {
+    let caveat = only(CaveatKind::DifferentTls, |run| {
         for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
             trial.server.tls = true;
         }
@@ -142,7 +142,7 @@ fn logs_that_grow_are_no_data() {
 
 #[test]
 fn data_in_memory_on_one_side_only() {
-    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+    let caveat = only(CaveatKind::UnexpectedCaching, |run| {
         read(run, 0, 0.0);
         read(run, 1, 5_000.0);
     });
@@ -161,7 +161,7 @@ fn what_a_handful_of_transactions_read_says_nothing_of_caches() {
     read(&mut run, 0, 0.0);
     read(&mut run, 1, 5_000.0);
     let found = caveats_of(run);
-    assert!(found.iter().all(|c| c.kind != CaveatKind::CacheNotAsMeant), "{found:?}");
+    assert!(found.iter().all(|c| c.kind != CaveatKind::UnexpectedCaching), "{found:?}");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_others_read_from_the_same_disks_does_not_count() {
 
 #[test]
 fn data_that_fit_and_are_read_all_the_same() {
-    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+    let caveat = only(CaveatKind::UnexpectedCaching, |run| {
         for variant in 0..2 {
             set(run, variant, "innodb_buffer_pool_size", "134217728");
             read(run, variant, 2_500.0);
@@ -193,7 +193,7 @@ fn data_that_fit_and_are_read_all_the_same() {
 
 #[test]
 fn data_that_do_not_fit_and_are_not_read() {
-    let caveat = only(CaveatKind::CacheNotAsMeant, |run| {
+    let caveat = only(CaveatKind::UnexpectedCaching, |run| {
         for variant in 0..2 {
             set(run, variant, "innodb_buffer_pool_size", "524288");
             read(run, variant, 0.0);

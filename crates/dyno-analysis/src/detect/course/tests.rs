@@ -134,7 +134,7 @@ fn a_step_that_did_not_become_steady() {
 #[test]
 fn debt_that_was_left_before_a_step_or_after_the_load() {
     let settled = |paid| Settled { limit_s: 10.0, took_s: 10.0, paid, notes: Vec::new() };
-    let caveat = only(CaveatKind::DebtUnpaid, |run| {
+    let caveat = only(CaveatKind::NotCaughtUp, |run| {
         own(run, false);
         for trial in &mut run.trials {
             trial.steps[0].settled = Some(settled(trial.variant == 0));

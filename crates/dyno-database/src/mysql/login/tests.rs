@@ -252,7 +252,7 @@ fn what_a_server_may_send_before_it_lets_in_is_bounded() {
         Step::Expect(answered(b"", "mysql_native_password")),
         Step::Send(switch_to(&"x".repeat(1 << 19), b"")),
     ];
-    check(switch_without_end, Err("which Dyno does not speak"));
+    check(switch_without_end, Err("which Dyno does not support"));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn plugins_that_cannot_be_served_are_told() {
         Step::Expect(vec![1]),
         Step::Send([&[1], SHORT_RSA_KEY].concat()),
     ];
-    check(short_key, Err("which is not safe"));
+    check(short_key, Err("too few to be secure"));
 }
 
 #[test]

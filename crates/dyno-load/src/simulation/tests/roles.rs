@@ -235,8 +235,8 @@ fn a_quota_that_is_done_in_the_warm_up_is_an_error() {
     let error = try_simulate_workload(&spec, &roomy(), &by_role(1)).err().expect("it is too short");
     assert_eq!(
         error.to_string(),
-        "all quotas were done before the warm-up was over, and nothing was measured; \
-         shorten the warm-up or raise the quotas"
+        "all quotas were finished before the warm-up ended, so nothing was measured; shorten the \
+         warm-up or raise the quotas"
     );
 }
 

@@ -56,9 +56,9 @@ fn the_plan_says_what_is_not_known_beforehand() {
         variant  compared with
         a        (baseline)
 
-        step of each trial  warm-up  measured                 wait for debt   clients
-        load                0 s      until done, at most 2 h  none            4 × inserter until 250 done
-        read                0 s      30 s                     at most 10 min  4 × query, 1 × deleter at 100/s
+        step of each trial  warm-up  measured                 wait for backlog  clients
+        load                0 s      until done, at most 2 h  none              4 × inserter until 250 done
+        read                0 s      30 s                     at most 10 min    4 × query, 1 × deleter at 100/s
 
         trial  block  variant  repetition  steps  done after
         1      1      a        1 of 2      2      1 min 35 s
@@ -85,19 +85,19 @@ fn levels_rates_and_searches_are_refused() {
     refused(
         &staged("", "database = 'a'\nworkload = 'staged'\nvary = { clients = [1, 2], rate = [5] }"),
         expect![[r#"
-            error: `clients` does not go together with workload `staged`
+            error: `clients` cannot be combined with workload `staged`
               --> study.toml:15:10
                |
             15 | vary = { clients = [1, 2], rate = [5] }
-               |          ^^^^^^^ its steps are its own: `load`, `read`
+               |          ^^^^^^^ it defines its own steps: `load`, `read`
                |
                = help: give one number of clients: clients = 4
 
-            error: `rate` does not go together with workload `staged`
+            error: `rate` cannot be combined with workload `staged`
               --> study.toml:15:28
                |
             15 | vary = { clients = [1, 2], rate = [5] }
-               |                            ^^^^ its steps are its own: `load`, `read`
+               |                            ^^^^ it defines its own steps: `load`, `read`
                |
                = help: give one number of clients: clients = 4
         "#]],
@@ -105,11 +105,11 @@ fn levels_rates_and_searches_are_refused() {
     refused(
         &staged("", &format!("{CHOSEN}rate = 5")),
         expect![[r#"
-        error: `rate` does not go together with workload `staged`
+        error: `rate` cannot be combined with workload `staged`
           --> study.toml:15:1
            |
         15 | rate = 5
-           | ^^^^ its steps are its own: `load`, `read`
+           | ^^^^ it defines its own steps: `load`, `read`
            |
            = help: give one number of clients: clients = 4
     "#]],
@@ -117,11 +117,11 @@ fn levels_rates_and_searches_are_refused() {
     refused(
         &staged("", &format!("{CHOSEN}find_rate = 'p99 <= 20ms'")),
         expect![[r#"
-        error: `find_rate` does not go together with workload `staged`
+        error: `find_rate` cannot be combined with workload `staged`
           --> study.toml:15:1
            |
         15 | find_rate = 'p99 <= 20ms'
-           | ^^^^^^^^^ its steps are its own: `load`, `read`
+           | ^^^^^^^^^ it defines its own steps: `load`, `read`
            |
            = help: give one number of clients: clients = 4
     "#]],
@@ -133,11 +133,11 @@ fn variants_with_other_steps_are_refused() {
     refused(
         &staged("", "database = 'a'\nvary = { workload = ['staged', 'tpcb'] }"),
         expect![[r#"
-            error: the variants differ in their steps, so that they could not be compared
+            error: the variants have different steps, so they cannot be compared
               --> study.toml:14:10
                |
             14 | vary = { workload = ['staged', 'tpcb'] }
-               |          ^^^^^^^^ `tpcb` has other steps than `staged`
+               |          ^^^^^^^^ `tpcb` and `staged` have different steps
                |
                = help: one has `load`, `read`; the other the load levels of the study
         "#]],
@@ -145,11 +145,11 @@ fn variants_with_other_steps_are_refused() {
     refused(
         &staged("", "database = 'a'\nvary = { workload = ['staged', 'loads'] }"),
         expect![[r#"
-            error: the variants differ in their steps, so that they could not be compared
+            error: the variants have different steps, so they cannot be compared
               --> study.toml:14:10
                |
             14 | vary = { workload = ['staged', 'loads'] }
-               |          ^^^^^^^^ `loads` has other steps than `staged`
+               |          ^^^^^^^^ `loads` and `staged` have different steps
                |
                = help: one has `load`, `read`; the other `load`
         "#]],
@@ -157,11 +157,11 @@ fn variants_with_other_steps_are_refused() {
     refused(
         &staged("", &format!("{CHOSEN}vary = {{ option = {{ reads = [true, false] }} }}")),
         expect![[r#"
-            error: the variants differ in their steps, so that they could not be compared
+            error: the variants have different steps, so they cannot be compared
               --> study.toml:15:21
                |
             15 | vary = { option = { reads = [true, false] } }
-               |                     ^^^^^ `reads=off` has other steps than `reads=on`
+               |                     ^^^^^ `reads=off` and `reads=on` have different steps
                |
                = help: one has `load`, `read`; the other `load`
         "#]],

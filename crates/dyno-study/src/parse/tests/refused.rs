@@ -20,7 +20,7 @@ fn settings_that_open_a_private_server_are_refused_wherever_they_stand() {
     .replace("product = 'mariadb'", "product = 'mariadb'\nsettings = { bind_address = '::' }");
     let diagnostics = parse(&with_settings, &vocabulary()).expect_err("it is refused");
     let told = render("study.toml", &with_settings, &diagnostics);
-    let refused = "setting `bind_address` cannot be chosen on product `mariadb`";
+    let refused = "setting `bind_address` cannot be set on product `mariadb`";
     assert!(told.matches(refused).count() >= 2, "{told}");
     assert!(told.contains("study.toml:4:") && told.contains("study.toml:9:"), "{told}");
     assert!(told.contains("a private server listens nowhere"), "{told}");
@@ -89,7 +89,7 @@ fn many_errors_at_once() {
             9 | vary = { database = ['a', 'z'], clients = [] }
               |                           ^^^ not in this study
               |
-              = help: only `a` is possible here
+              = help: only `a` is accepted here
 
             error: the list of `clients` is empty
              --> study.toml:9:43
@@ -111,7 +111,7 @@ fn many_errors_at_once() {
               --> study.toml:11:15
                |
             11 | repetitions = 0
-               |               ^ not possible for `repetitions`
+               |               ^ not accepted for `repetitions`
         "#]],
     );
 }
@@ -137,7 +137,7 @@ fn design_must_choose() {
     check(
         &with_design(""),
         expect![[r#"
-            error: the design does not say which database
+            error: the design does not name its database
              --> study.toml:7:2
               |
             7 | [design]
@@ -262,7 +262,7 @@ fn database_is_nothing() {
              --> study.toml:2:11
               |
             2 | [database.a]
-              |           ^ what to run?
+              |           ^ neither `product` nor `url`
               |
               = help: add product = "…", one of "sqlite", "mariadb", "postgresql", "simulated"
         "#]],
@@ -274,13 +274,13 @@ fn product_and_url() {
     check(
         &with_database("product = 'mariadb'\nurl = 'mysql://me:pw@h'"),
         expect![[r#"
-            error: `product` and `url` exclude each other
+            error: `product` and `url` cannot be combined
              --> study.toml:4:1
               |
             4 | url = 'mysql://me:**@h'
               | ^^^ the second of the two
               |
-              = help: `product` is a server that Dyno starts, `url` is one that runs already
+              = help: `product` is a server that Dyno starts, `url` one that is already running
         "#]],
     );
 }
@@ -292,7 +292,7 @@ fn server_by_url_is_not_changed() {
             "url = 'mysql://me:pw@h/db'\nengine = 'InnoDB'\nprograms = '/x'\nsettings = { a = 1 }",
         ),
         expect![[r#"
-            error: `engine` does not go together with `url`
+            error: `engine` cannot be combined with `url`
              --> study.toml:4:1
               |
             4 | engine = 'InnoDB'
@@ -300,7 +300,7 @@ fn server_by_url_is_not_changed() {
               |
               = help: use `product` instead of `url`, or leave this key out
 
-            error: `programs` does not go together with `url`
+            error: `programs` cannot be combined with `url`
              --> study.toml:5:1
               |
             5 | programs = '/x'
@@ -312,7 +312,7 @@ fn server_by_url_is_not_changed() {
              --> study.toml:6:14
               |
             6 | settings = { a = 1 }
-              |              ^ Dyno changes no server that it does not own
+              |              ^ Dyno does not change a server that it did not start
               |
               = help: set it on the server yourself, or use `product` instead of `url`
         "#]],
@@ -328,9 +328,9 @@ fn password_is_never_shown() {
              --> study.toml:3:7
               |
             3 | url = 'me:******@host' # not a URL
-              |       ^^^^^^^^^^^^^^^^ no scheme, no host, or a blank in it
+              |       ^^^^^^^^^^^^^^^^ it has no scheme or no host, or contains a space
               |
-              = help: write it like mysql://user@host:3306/catalog
+              = help: write it like mysql://user@host:3306/database
         "#]],
     );
 }
@@ -341,7 +341,7 @@ fn embedded_product_has_no_programs() {
         &(with_database("product = 'sqlite'\nversion = '3'\nprograms = '/x'\nengine = 'x'")
             + "[design]\nserver_cpus = [1]\n"),
         expect![[r#"
-            error: `version` does not go together with product `sqlite`
+            error: `version` cannot be combined with product `sqlite`
              --> study.toml:4:1
               |
             4 | version = '3'
@@ -349,7 +349,7 @@ fn embedded_product_has_no_programs() {
               |
               = help: leave this key out
 
-            error: `programs` does not go together with product `sqlite`
+            error: `programs` cannot be combined with product `sqlite`
              --> study.toml:5:1
               |
             5 | programs = '/x'
@@ -365,7 +365,7 @@ fn embedded_product_has_no_programs() {
               |
               = help: leave this key out
 
-            error: `server_cpus` has nothing to act on
+            error: `server_cpus` has no effect here
              --> study.toml:9:1
               |
             9 | server_cpus = [1]
@@ -382,7 +382,7 @@ fn nothing_to_place() {
         &(with_database("url = 'mysql://h'")
             + "[design]\nserver_cpus = [1]\ndata_folder = '/x'\nreuse = true\n"),
         expect![[r#"
-            error: `server_cpus` has nothing to act on
+            error: `server_cpus` has no effect here
              --> study.toml:6:1
               |
             6 | server_cpus = [1]
@@ -390,7 +390,7 @@ fn nothing_to_place() {
               |
               = help: leave this key out
 
-            error: `data_folder` has nothing to act on
+            error: `data_folder` has no effect here
              --> study.toml:7:1
               |
             7 | data_folder = '/x'
@@ -398,7 +398,7 @@ fn nothing_to_place() {
               |
               = help: leave this key out
 
-            error: `reuse` has nothing to act on
+            error: `reuse` has no effect here
              --> study.toml:8:1
               |
             8 | reuse = true
@@ -414,21 +414,21 @@ fn existing_and_kept_tables_only_by_url() {
     check(
         &with_database("product = 'mariadb'\nallow_existing_tables = true"),
         expect![[r#"
-            error: `allow_existing_tables` goes only together with `url`
+            error: `allow_existing_tables` works only with `url`
              --> study.toml:4:1
               |
             4 | allow_existing_tables = true
-              | ^^^^^^^^^^^^^^^^^^^^^ a server that Dyno starts has no tables of others
+              | ^^^^^^^^^^^^^^^^^^^^^ a server that Dyno starts has no other tables
         "#]],
     );
     check(
         &with_database("product = 'mariadb'\nkeep_tables = true"),
         expect![[r#"
-            error: `keep_tables` goes only together with `url`
+            error: `keep_tables` works only with `url`
              --> study.toml:4:1
               |
             4 | keep_tables = true
-              | ^^^^^^^^^^^ a server that Dyno starts goes with its tables
+              | ^^^^^^^^^^^ a server that Dyno starts is removed together with its tables
         "#]],
     );
 }
@@ -460,15 +460,15 @@ fn settings() {
              --> study.toml:4:18
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
-              |                  ^^^^ not possible for `a`
+              |                  ^^^^ not accepted for `a`
 
             error: `b`: a share of memory must be above 0% and at most 100%
              --> study.toml:4:28
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
-              |                            ^^^^^^ not possible for `b`
+              |                            ^^^^^^ not accepted for `b`
 
-            error: expected a text, a number, `true` or `false`, found array
+            error: expected a string, a number or a boolean, found array
              --> study.toml:4:40
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
@@ -484,7 +484,7 @@ fn settings() {
              --> study.toml:4:60
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
-              |                                                            ^^^^^^ not possible for `f`
+              |                                                            ^^^^^^ not accepted for `f`
         "#]],
     );
 }
@@ -496,15 +496,15 @@ fn like_leads_nowhere_or_in_a_circle() {
          [database.c]\nlike = 'a'\n[database.d]\nlike = 'e'\n[database.f]\nlike = 'f'\n\
          [workload.oltp_read_only]\n[design]\ndatabase = 'a'\n",
         expect![[r#"
-            error: database `a` is like itself
+            error: database `a` inherits from itself
              --> study.toml:3:8
               |
             3 | like = 'b'
               |        ^^^ `a` is like `b` is like `a`
               |
-              = help: one of them must name what it is
+              = help: one of them must say itself what it is
 
-            error: there is no database `e` to be like
+            error: there is no database `e` to inherit from
              --> study.toml:9:8
               |
             9 | like = 'e'
@@ -512,13 +512,13 @@ fn like_leads_nowhere_or_in_a_circle() {
               |
               = help: choose one of `a`, `b`, `c`, `f`
 
-            error: database `f` is like itself
+            error: database `f` inherits from itself
               --> study.toml:11:8
                |
             11 | like = 'f'
                |        ^^^ `f` is like `f`
                |
-               = help: one of them must name what it is
+               = help: one of them must say itself what it is
         "#]],
     );
 }
@@ -551,7 +551,7 @@ fn inherited_settings_do_not_fit_a_url() {
              --> study.toml:4:14
               |
             4 | settings = { x = 1 }
-              |              ^ Dyno changes no server that it does not own
+              |              ^ Dyno does not change a server that it did not start
               |
               = help: set it on the server yourself, or use `product` instead of `url`
         "#]],
@@ -567,17 +567,17 @@ fn odd_names() {
              --> study.toml:2:11
               |
             2 | [database.'a·b']
-              |           ^^^^^ empty, with blanks around it, a dot first, or odd characters in it
+              |           ^^^^^ not a valid name
               |
-              = help: use letters, digits, `_`, `-`, `.` and blanks
+              = help: use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space at either end
 
             error: this name cannot be used
              --> study.toml:4:11
               |
             4 | [workload.'']
-              |           ^^ empty, with blanks around it, a dot first, or odd characters in it
+              |           ^^ not a valid name
               |
-              = help: use letters, digits, `_`, `-`, `.` and blanks
+              = help: use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space at either end
         "#]],
     );
 }
@@ -593,7 +593,7 @@ fn unknown_workload() {
             4 | [workload.oltp_readonly]
               |           ^^^^^^^^^^^^^ Dyno does not know it
               |
-              = help: did you mean `oltp_read_only`? A table with a name of its own says workload = "…" or like = "…".
+              = help: did you mean `oltp_read_only`? A table whose name is not a workload needs workload = "…" or like = "…".
         "#]],
     );
 }
@@ -626,19 +626,19 @@ fn workload_options() {
              --> study.toml:5:10
               |
             5 | tables = -1
-              |          ^^ not possible for `tables`
+              |          ^^ not accepted for `tables`
 
             error: `5 rows` is not a count; write it like "250k" or "20M"
              --> study.toml:6:14
               |
             6 | table_size = '5 rows'
-              |              ^^^^^^^^ not possible for `table_size`
+              |              ^^^^^^^^ not accepted for `table_size`
 
-            error: unknown word `zipf`
+            error: unknown value `zipf`
              --> study.toml:7:16
               |
             7 | distribution = 'zipf'
-              |                ^^^^^^ not possible for `distribution`
+              |                ^^^^^^ not accepted for `distribution`
               |
               = help: choose one of `uniform`, `pareto`, `zipfian`
 
@@ -646,13 +646,13 @@ fn workload_options() {
              --> study.toml:8:12
               |
             8 | pareto_h = 'much'
-              |            ^^^^^^ not possible for `pareto_h`
+              |            ^^^^^^ not accepted for `pareto_h`
 
             error: `maybe` is neither "on" nor "off"
              --> study.toml:9:12
               |
             9 | skip_trx = 'maybe'
-              |            ^^^^^^^ not possible for `skip_trx`
+              |            ^^^^^^^ not accepted for `skip_trx`
 
             error: expected a whole number such as 100 or "250k", found float
               --> study.toml:10:14
@@ -688,11 +688,11 @@ fn values_of_the_design() {
          retries = 'three'\nrest = 1979-05-27",
         ),
         expect![[r#"
-            error: unknown word `random`
+            error: unknown value `random`
              --> study.toml:9:9
               |
             9 | order = 'random'
-              |         ^^^^^^^^ not possible for `order`
+              |         ^^^^^^^^ not accepted for `order`
               |
               = help: choose one of `interleaved`, `sequential`
 
@@ -700,19 +700,19 @@ fn values_of_the_design() {
               --> study.toml:10:11
                |
             10 | warm_up = 'soon'
-               |           ^^^^^^ not possible for `warm_up`
+               |           ^^^^^^ not accepted for `warm_up`
 
             error: `duration` must be longer than zero
               --> study.toml:11:12
                |
             11 | duration = '0s'
-               |            ^^^^ not possible for `duration`
+               |            ^^^^ not accepted for `duration`
 
             error: `threshold` must be below 100%
               --> study.toml:12:13
                |
             12 | threshold = '150%'
-               |             ^^^^^^ not possible for `threshold`
+               |             ^^^^^^ not accepted for `threshold`
 
             error: expected a duration such as "30s", found integer
               --> study.toml:13:10
@@ -726,13 +726,13 @@ fn values_of_the_design() {
               --> study.toml:14:8
                |
             14 | seed = -1
-               |        ^^ not possible for `seed`
+               |        ^^ not accepted for `seed`
 
             error: `workers` must be at least 1
               --> study.toml:15:11
                |
             15 | workers = 0
-               |           ^ not possible for `workers`
+               |           ^ not accepted for `workers`
 
             error: the list of `generator_cpus` is empty
               --> study.toml:16:18
@@ -742,7 +742,7 @@ fn values_of_the_design() {
                |
                = help: name at least one value, or leave the key out
 
-            error: `1` is twice in `server_cpus`
+            error: `1` appears twice in `server_cpus`
               --> study.toml:17:19
                |
             17 | server_cpus = [1, 1]
@@ -768,11 +768,11 @@ fn closed_load_has_no_arrivals() {
     check(
         &with_design("database = 'a'\narrivals = 'constant'"),
         expect![[r#"
-            error: `arrivals` goes only with a rate
+            error: `arrivals` needs a rate
              --> study.toml:9:1
               |
             9 | arrivals = 'constant'
-              | ^^^^^^^^ this load is a closed one: each client waits for its answer
+              | ^^^^^^^^ this load is closed: each client waits for its answer
               |
               = help: add rate = 500, or leave this key out
         "#]],
@@ -788,25 +788,25 @@ fn rates() {
              --> study.toml:9:18
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
-              |                  ^ not possible for `rate`
+              |                  ^ not accepted for `rate`
 
             error: a rate must be above 0 and at most 1000000000 per second
              --> study.toml:9:21
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
-              |                     ^^ not possible for `rate`
+              |                     ^^ not accepted for `rate`
 
             error: `fast` is not a count; write it like "250k" or "20M"
              --> study.toml:9:25
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
-              |                         ^^^^^^ not possible for `rate`
+              |                         ^^^^^^ not accepted for `rate`
 
             error: a rate must be above 0 and at most 1000000000 per second
              --> study.toml:9:33
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
-              |                                 ^^^ not possible for `rate`
+              |                                 ^^^ not accepted for `rate`
 
             error: expected a rate in transactions per second such as 500 or "2k", found boolean
              --> study.toml:9:38
@@ -822,23 +822,23 @@ fn stepped_rates() {
     check(
         &with_design("database = 'a'\nvary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }"),
         expect![[r#"
-            error: `5 for 0s`: a rate must hold for a time above 0
+            error: `5 for 0s`: a rate must hold for longer than 0
              --> study.toml:9:18
               |
             9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
-              |                  ^^^^^^^^^^ not possible for `rate`
+              |                  ^^^^^^^^^^ not accepted for `rate`
 
-            error: `7` does not say a rate and how long it holds; write "500 for 10s, 2k for 5s"
+            error: `7` is not a rate and its duration; write "500 for 10s, 2k for 5s"
              --> study.toml:9:30
               |
             9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
-              |                              ^^^^^^^^^^^^^ not possible for `rate`
+              |                              ^^^^^^^^^^^^^ not accepted for `rate`
 
             error: `0 for 2s`: at least one of the rates must be above 0
              --> study.toml:9:45
               |
             9 | vary = { rate = ['5 for 0s', '5 for 1s, 7', '0 for 2s'] }
-              |                                             ^^^^^^^^^^ not possible for `rate`
+              |                                             ^^^^^^^^^^ not accepted for `rate`
         "#]],
     );
     check(
@@ -848,9 +848,9 @@ fn stepped_rates() {
              --> study.toml:9:12
               |
             9 | duration = '14s'
-              |            ^^^^^ `duration` is 14 s, and all rates once take 15 s
+              |            ^^^^^ `duration` is 14 s, and one pass through the rates takes 15 s
               |
-              = help: raise `duration`, or let the rates hold for less; behind the last one they begin again
+              = help: raise `duration`, or shorten the rates; after the last one they begin again
         "#]],
     );
 }
@@ -897,19 +897,19 @@ fn levels_given_twice() {
             "vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }",
         ),
         expect![[r#"
-            error: `a` is twice in `database`
+            error: `a` appears twice in `database`
              --> study.toml:8:27
               |
             8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
               |                           ^^^ given before
 
-            error: `1000` is twice in `clients`
+            error: `1000` appears twice in `clients`
              --> study.toml:8:50
               |
             8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
               |                                                  ^^^^ given before
 
-            error: `1` is twice in `x`
+            error: `1` appears twice in `x`
              --> study.toml:8:77
               |
             8 | vary = { database = ['a', 'a'], clients = [1000, '1k'], setting = { x = [1, '1'] } }
@@ -952,7 +952,7 @@ fn setting_of_a_url_server_is_not_varied() {
              --> study.toml:6:22
               |
             6 | vary = { setting = { x = [1, 2] } }
-              |                      ^ given by `url`: Dyno changes no server that it does not own
+              |                      ^ given by `url`: Dyno does not change a server that it did not start
               |
               = help: use `product` instead of `url` in that database
         "#]],
@@ -985,7 +985,7 @@ fn baseline_level_is_no_level() {
          baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }",
         ),
         expect![[r#"
-            error: `c` is no level of `database`
+            error: `c` is not a level of `database`
              --> study.toml:9:25
               |
             9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
@@ -993,7 +993,7 @@ fn baseline_level_is_no_level() {
               |
               = help: choose one of `a`, `b`
 
-            error: `201` is no level of `setting.innodb_io_capacity`
+            error: `201` is not a level of `setting.innodb_io_capacity`
              --> study.toml:9:61
               |
             9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
@@ -1058,7 +1058,7 @@ fn baseline_names_nothing() {
             9 | baseline = {}
               |            ^^ empty
               |
-              = help: leave it out: the first level of each factor is the baseline then
+              = help: leave it out; the baseline then has the first level of each factor
         "#]],
     );
 }
@@ -1110,13 +1110,13 @@ fn limits() {
              --> study.toml:9:13
               |
             9 | find_rate = 'p98 <= 20ms'
-              |             ^^^^^^^^^^^^^ not possible for `find_rate`
+              |             ^^^^^^^^^^^^^ not accepted for `find_rate`
 
             error: `find_precision` must be between 0.5% and 50%
               --> study.toml:10:18
                |
             10 | find_precision = '80%'
-               |                  ^^^^^ not possible for `find_precision`
+               |                  ^^^^^ not accepted for `find_precision`
         "#]],
     );
     check(
@@ -1128,11 +1128,11 @@ fn limits() {
         9 | find_clients = 20
           |                ^^ wrong type for `find_clients`
 
-        error: `arrivals` goes only with a rate
+        error: `arrivals` needs a rate
           --> study.toml:10:1
            |
         10 | arrivals = 'poisson'
-           | ^^^^^^^^ this load is a closed one: each client waits for its answer
+           | ^^^^^^^^ this load is closed: each client waits for its answer
            |
            = help: add rate = 500, or leave this key out
     "#]],
@@ -1144,31 +1144,31 @@ fn steps_that_never_become_steady() {
     check(
         &with_design("database = 'a'\nfind_rate = 'p99 <= 20ms'\nuntil_steady = '5m'"),
         expect![[r#"
-            error: `until_steady` does not go with a search
+            error: `until_steady` cannot be combined with a search
               --> study.toml:10:1
                |
             10 | until_steady = '5m'
-               | ^^^^^^^^^^^^ a search judges loads of one length
+               | ^^^^^^^^^^^^ a search compares loads of equal duration
                |
-               = help: leave it out, or search nothing
+               = help: leave it out, or remove the search
         "#]],
     );
     check(
         &with_design("database = 'a'\nrate = '500 for 5s, 1k for 5s'\nuntil_steady = '5m'"),
         expect![[r#"
-            error: `until_steady` does not go with a rate that changes
+            error: `until_steady` cannot be combined with a rate that changes
               --> study.toml:10:1
                |
             10 | until_steady = '5m'
                | ^^^^^^^^^^^^ the load itself is never steady
                |
-               = help: leave it out, or offer one rate a step
+               = help: leave it out, or offer one rate per step
         "#]],
     );
     check(
         &with_design("database = 'a'\nduration = '9s'\nuntil_steady = '5m'"),
         expect![[r#"
-        error: too little time has to be steady
+        error: `duration` is too short for `until_steady`
          --> study.toml:9:12
           |
         9 | duration = '9s'
@@ -1180,13 +1180,13 @@ fn steps_that_never_become_steady() {
     check(
         &with_design("database = 'a'\nuntil_steady = '30s'"),
         expect![[r#"
-        error: the longest time of a step is too short
+        error: `until_steady` is too short
          --> study.toml:9:1
           |
         9 | until_steady = '30s'
           | ^^^^^^^^^^^^ throughput has to be steady for `duration`, which is 30 s
           |
-          = help: give a longer time, such as some times `duration`
+          = help: give a longer time, such as a few times `duration`
     "#]],
     );
 }
@@ -1199,7 +1199,7 @@ fn search_and_load() {
              vary = { clients = [1, 2] }",
         ),
         expect![[r#"
-            error: `find_rate` and `find_clients` exclude each other
+            error: `find_rate` and `find_clients` cannot be combined
               --> study.toml:10:1
                |
             10 | find_clients = 'p99 <= 20ms'
@@ -1207,27 +1207,27 @@ fn search_and_load() {
                |
                = help: `find_rate` searches an open load, `find_clients` a closed one
 
-            error: `rate` does not go together with `find_rate`
+            error: `rate` cannot be combined with `find_rate`
               --> study.toml:11:1
                |
             11 | rate = 5
                | ^^^^ the load of this study is searched
                |
-               = help: leave this key out, or do not search
+               = help: leave this key out, or remove the search
 
-            error: `clients` does not go together with `find_rate`
+            error: `clients` cannot be combined with `find_rate`
               --> study.toml:12:10
                |
             12 | vary = { clients = [1, 2] }
                |          ^^^^^^^ the load of this study is searched
                |
-               = help: leave this key out, or do not search
+               = help: leave this key out, or remove the search
         "#]],
     );
     check(
         &with_design("database = 'a'\nfind_precision = '5%'"),
         expect![[r#"
-        error: `find_precision` goes only with a search
+        error: `find_precision` needs a search
          --> study.toml:9:1
           |
         9 | find_precision = '5%'
@@ -1267,13 +1267,13 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
               |
               = help: choose one of `a`, `b`
 
-            error: `y` is no level of `database`
+            error: `y` is not a level of `database`
              --> study.toml:9:25
               |
             9 | baseline = { database = 'y' }
               |                         ^^^ not among its levels in `vary`
               |
-              = help: only `a` is possible here
+              = help: only `a` is accepted here
         "#]],
     );
     // What is wrong as a level is told once.
@@ -1307,15 +1307,15 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
              --> study.toml:8:53
               |
             8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
-              |                                                     ^^^^^^ not possible for `x`
+              |                                                     ^^^^^^ not accepted for `x`
 
-            error: `3` is no level of `setting.x`
+            error: `3` is not a level of `setting.x`
              --> study.toml:9:46
               |
             9 | baseline = { database = 'a', setting = { x = 3, y = 1 } }
               |                                              ^ not among its levels in `vary`
               |
-              = help: only `1` is possible here
+              = help: only `1` is accepted here
 
             error: `setting.y` is not varied, so it cannot be part of the baseline
              --> study.toml:9:49

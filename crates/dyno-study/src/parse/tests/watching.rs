@@ -52,7 +52,7 @@ fn the_plan_of_a_run_that_may_stop_early() {
     let totals = table.split("\n\n").last().expect("there are totals");
     expect![[r#"
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
-        run-off after each trial's last step, until debt is paid, at most 10 min
+        run-off after each trial's last step, until the engine has caught up, at most 10 min
         time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating come on top)
                 guessed: 100 transactions/s of each client until quotas are done, waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
         budget  none given
@@ -69,7 +69,7 @@ fn nothing_to_settle() {
          --> study.toml:9:1
           |
         9 | stop = 'settled'
-          | ^^^^ all 3 repetitions are done before the first look
+          | ^^^^ all 3 repetitions are done before the first interim analysis
           |
           = help: give more repetitions than 3: they are the most that a variant gets
     "#]],
@@ -81,7 +81,7 @@ fn nothing_to_settle() {
          --> study.toml:9:1
           |
         9 | stop = 'settled'
-          | ^^^^ all 9 repetitions are done before the first look
+          | ^^^^ all 9 repetitions are done before the first interim analysis
           |
           = help: give more repetitions than 9: they are the most that a variant gets
     "#]],
@@ -101,7 +101,7 @@ fn nothing_to_settle() {
     refused(
         &with("repetitions_min = 2", ""),
         expect![[r#"
-        error: `repetitions_min` goes only with stop = "settled"
+        error: `repetitions_min` works only with stop = "settled"
          --> study.toml:9:1
           |
         9 | repetitions_min = 2
@@ -133,7 +133,7 @@ fn wrong_prices() {
           --> study.toml:11:18
            |
         11 | price_per_hour = '12'
-           |                  ^^^^ not possible for `price_per_hour`
+           |                  ^^^^ not accepted for `price_per_hour`
 
         error: unknown key `price` in `[machine]`
           --> study.toml:12:1
@@ -141,7 +141,7 @@ fn wrong_prices() {
         12 | price = 3
            | ^^^^^ unknown key
            |
-           = help: only `price_per_hour` is possible here
+           = help: only `price_per_hour` is accepted here
     "#]],
     );
     refused(
@@ -151,7 +151,7 @@ fn wrong_prices() {
           --> study.toml:11:18
            |
         11 | price_per_hour = '-1 USD'
-           |                  ^^^^^^^^ not possible for `price_per_hour`
+           |                  ^^^^^^^^ not accepted for `price_per_hour`
     "#]],
     );
     refused(
@@ -174,7 +174,7 @@ fn wrong_prices() {
             6 | price_per_hour = '1 EUR'
               |                  ^^^^^^^ others are in USD
               |
-              = help: convert them to one currency, at the rate of one day
+              = help: convert them to one currency, at one exchange rate
         "#]],
     );
 }
@@ -184,7 +184,7 @@ fn wrong_probes() {
     refused(
         &with("", "[probe.p]\nevery = '100ms'"),
         expect![[r#"
-        error: `[probe.p]` asks nothing
+        error: `[probe.p]` reads nothing
           --> study.toml:10:8
            |
         10 | [probe.p]
@@ -196,19 +196,19 @@ fn wrong_probes() {
           --> study.toml:11:9
            |
         11 | every = '100ms'
-           |         ^^^^^^^ not possible for `every`
+           |         ^^^^^^^ not accepted for `every`
     "#]],
     );
     refused(
         &with("", "[probe.p]\nsql = 'x'\ncommand = ['y']\ndatabases = ['c']"),
         expect![[r#"
-        error: `command` and `sql` exclude each other
+        error: `command` and `sql` cannot be combined
           --> study.toml:12:1
            |
         12 | command = ['y']
            | ^^^^^^^ the second of the two
            |
-           = help: make two probes of it
+           = help: make them two probes
 
         error: there is no database `c`
           --> study.toml:13:14
@@ -222,7 +222,7 @@ fn wrong_probes() {
     refused(
         &with("", "[probe.p]\ncommand = 'uptime -p'\n[probe.q]\ncommand = []"),
         expect![[r#"
-        error: expected a list of texts such as ["cat", "/proc/loadavg"], found string
+        error: expected a list of strings such as ["cat", "/proc/loadavg"], found string
           --> study.toml:11:11
            |
         11 | command = 'uptime -p'
@@ -232,7 +232,7 @@ fn wrong_probes() {
           --> study.toml:13:11
            |
         13 | command = []
-           |           ^^ not possible for `command`
+           |           ^^ not accepted for `command`
     "#]],
     );
 }

@@ -17,14 +17,14 @@ pub(in crate::tpcc) const NAMES: [&str; 12] = [
     "1: a warehouse's year-to-date is the sum of its districts'",
     "2: a district's next order follows its last order and its last new order",
     "3: a district's new orders are numbered without gaps",
-    "4: a district's orders tell as many lines as there are",
+    "4: a district's orders state as many lines as there are",
     "5: an order has a carrier, or is a new order",
-    "6: an order has as many lines as it tells",
+    "6: an order has as many lines as it states",
     "7: a line has a delivery date if and only if its order has a carrier",
     "8: a warehouse's year-to-date is the sum of its history",
     "9: a district's year-to-date is the sum of its history",
     "10: a customer's balance is what was delivered less what was paid",
-    "11: a district's orders that are no new orders are the first ones and those delivered",
+    "11: a district's orders that are not new orders are the first ones and those delivered",
     "12: a customer's balance and payments are what was delivered",
 ];
 

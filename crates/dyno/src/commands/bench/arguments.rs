@@ -60,7 +60,7 @@ pub(crate) fn on() -> Arg {
 
 /// The help of an option that names a database.
 pub(crate) fn on_help(products: &Products) -> String {
-    format!("{}, or the URL of a server that runs", products.names().join(", "))
+    format!("{}, or the URL of a running server", products.names().join(", "))
 }
 
 fn owned(words: Vec<&str>) -> Vec<String> {
@@ -93,16 +93,16 @@ fn database_arguments() -> Vec<Arg> {
             .action(ArgAction::Append),
         option("programs", "FOLDER", "Folder with the server's programs")
             .value_hint(ValueHint::DirPath),
-        option("data-folder", "FOLDER", "Where a private server keeps its data")
+        option("data-folder", "FOLDER", "Folder in which a private server keeps its data")
             .value_hint(ValueHint::DirPath),
-        flag("no-reuse", "Populate even if a data set is kept, and keep none"),
+        flag("no-reuse", "Populate: neither reuse nor keep a data set"),
         flag(
             "allow-existing-tables",
-            "Use a database (by URL) that holds tables which Dyno did not make, and leave them alone",
+            "Use a database (by URL) that has tables Dyno did not create; they are left alone",
         ),
         flag(
             "keep-tables",
-            "Leave Dyno's tables in the database (by URL); a later run there replaces them",
+            "Keep Dyno's tables in the database (by URL); a later run there replaces them",
         ),
     ];
     arguments.map(|argument| argument.help_heading(DATABASE)).into()
@@ -114,27 +114,29 @@ fn load_arguments() -> Vec<Arg> {
         option(
             "clients",
             "N",
-            "Clients; with a rate the most transactions in flight [default: 1, or 64 with a rate]",
+            "Number of clients; with a rate, the most transactions in flight [default: 1, or 64 \
+             with a rate]",
         ),
         option(
             "rate",
             "R",
-            "Offered rate in transactions per second (open load): 500, 2k; or rates that take \
-             turns: \"500 for 10s, 2k for 5s\"",
+            "Offered rate in transactions per second (open load): 500, 2k; or a schedule that \
+             repeats: \"500 for 10s, 2k for 5s\"",
         ),
         proposing(
             option(
                 "arrivals",
                 "WORD",
-                "How arrivals are spread: poisson or constant [default: poisson]",
+                "Distribution of arrivals: poisson or constant [default: poisson]",
             ),
             owned(vec!["poisson", "constant"]),
         )
         .requires(search::OPEN),
-        option("workers", "N", "Load generator threads [default: one for each CPU]"),
-        option("retries", "N", "Retries after a deadlock or the like").default_value("3"),
+        option("workers", "N", "Load generator threads [default: one per CPU]"),
+        option("retries", "N", "Retries after a deadlock or another transient error")
+            .default_value("3"),
         option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"),
-        option("seed", "N", "The seed of everything random [default: 1]"),
+        option("seed", "N", "Seed of everything random [default: 1]"),
     ];
     arguments.map(|argument| argument.help_heading(LOAD)).into()
 }
@@ -142,7 +144,7 @@ fn load_arguments() -> Vec<Arg> {
 fn time_arguments() -> Vec<Arg> {
     let arguments = [
         option("duration", "TIME", "Measured time").default_value("10s"),
-        option("warm-up", "TIME", "Warm-up before it").default_value("1s"),
+        option("warm-up", "TIME", "Warm-up before the measured time").default_value("1s"),
         option(
             "until-steady",
             "TIME",
@@ -172,7 +174,7 @@ fn record_arguments() -> Vec<Arg> {
         Arg::new("probes-off")
             .long("probes-off")
             .value_name("PROBE")
-            .help("A probe that is not read; may be repeated")
+            .help("A probe to leave out; may be repeated")
             .action(ArgAction::Append)
             .value_parser(clap::builder::PossibleValuesParser::new(dyno_study::PROBES)),
     ];

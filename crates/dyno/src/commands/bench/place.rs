@@ -34,7 +34,7 @@ impl Place {
             Arc::clone(&lab.keeper)
         } else {
             let keeper = Keeper::new(&root)
-                .context("there is no place for the record; --out names another")?;
+                .context("the record cannot be kept; choose a folder for it with --out")?;
             // Of the keeper of servers the run does it.
             keeper.end_leftovers(lab.clock.as_ref());
             Arc::new(keeper)
@@ -42,7 +42,7 @@ impl Place {
         clean_failed(&root, lab.clock.unix_millis());
         let folder = keeper
             .make_folder("bench")
-            .context("there is no place for the record; --out names another")?;
+            .context("the record cannot be kept; choose a folder for it with --out")?;
         let path = folder.join("record");
         Ok(Place { path, passing: Some(Passing { keeper, folder }) })
     }

@@ -276,8 +276,8 @@ fn steps_told(result: &Value, steps: &[Value]) -> String {
 /// What a step that ran out of its longest time was to become.
 fn unfinished(step: &Value) -> &'static str {
     match step["ended_by"].as_str() {
-        Some("limit") => ", NOT DONE within its time",
-        Some("unsteady") => ", NOT STEADY within its time",
+        Some("limit") => ", NOT FINISHED within its time limit",
+        Some("unsteady") => ", NOT STEADY within its time limit",
         _ => "",
     }
 }
@@ -381,7 +381,7 @@ fn new_orders_line(new_orders: &Value) -> String {
     };
     let mode = new_orders["mode"].as_str().unwrap_or_default();
     rate.map_or(String::new(), |rate| {
-        format!("new-orders      {rate:.0} a minute ({name}, {mode}; one trial, no CI)\n")
+        format!("new-orders      {rate:.0} per minute ({name}, {mode}; one trial, no CI)\n")
     })
 }
 

@@ -22,15 +22,16 @@ pub(super) fn with_options(command: Command) -> Command {
         .arg(option(
             "find-rate",
             "LIMIT",
-            "Search the highest offered rate that keeps a limit such as \"p99 <= 20ms\"",
+            "Search for the highest offered rate that meets a limit such as \"p99 <= 20ms\"",
         ))
         .arg(option(
             "find-clients",
             "LIMIT",
-            "Search the most clients of a closed load that keep a limit; at most --clients [default: 1024]",
+            "Search for the most clients of a closed load that meet a limit; at most --clients \
+             [default: 1024]",
         ))
         .arg(
-            option("find-precision", "SHARE", "How narrow a search ends [default: 5%]")
+            option("find-precision", "SHARE", "Precision of a search [default: 5%]")
                 .requires("search"),
         )
         .group(ArgGroup::new(OPEN).args(["rate", "find-rate"]))

@@ -109,8 +109,8 @@ impl Target {
     pub(super) fn lost_process(&self) -> Option<String> {
         let pid = self.pid.filter(|pid| !self.is_pid_named && !is_there(*pid))?;
         Some(format!(
-            "process {pid} has ended: the server at this address is asked on, but what its process \
-             takes is not read any more; watch it anew for that"
+            "process {pid} has ended: the server at this address is still queried, but its process \
+             is no longer read; start `dyno watch` again for that"
         ))
     }
 }

@@ -122,7 +122,7 @@ impl View {
     fn table(&self, elapsed: Nanoseconds, unix_ms: u64) -> Vec<String> {
         let n_readings = self.latest.current().len();
         let mut lines = vec![format!(
-            "{}   {}, {elapsed}, {n_readings} readings   (Ctrl-C ends)",
+            "{}   {}, {elapsed}, {n_readings} readings   (Ctrl-C to quit)",
             self.name,
             date(unix_ms)
         )];
