@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use dyno_database::{Place, Products, ServerSpec};
 use dyno_host::Keeper;
+use dyno_model::names;
 use dyno_units::{Clock, Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
 
@@ -73,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
     connection.query("CREATE TABLE point (id int PRIMARY KEY, c text)")?;
     let mut number = 0;
-    connection.load_rows("point", &["id", "c"], &mut |row: &mut Row| {
+    connection.load_rows("point", &names(&["id", "c"]), &mut |row: &mut Row| {
         number += 1;
         row.push_integer(number);
         row.push_text(&[b'c'; 120]);

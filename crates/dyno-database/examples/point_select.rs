@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use dyno_database::{AttachOptions, Endpoint, Place, Products, Server, ServerSpec, attach};
 use dyno_host::Keeper;
+use dyno_model::names;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Row, Statement, StatementClass, Value};
 
@@ -85,7 +86,7 @@ fn private_server(
 fn populate(connection: &mut dyn Connection) -> Result<(), Box<dyn Error>> {
     connection.query("CREATE TABLE point (id INT PRIMARY KEY, c CHAR(120))")?;
     let mut number = 0;
-    connection.load_rows("point", &["id", "c"], &mut |row: &mut Row| {
+    connection.load_rows("point", &names(&["id", "c"]), &mut |row: &mut Row| {
         number += 1;
         row.push_integer(number);
         row.push_text(&[b'c'; 120]);

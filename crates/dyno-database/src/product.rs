@@ -104,10 +104,10 @@ pub struct ConnectionLimit {
     /// The setting that says how many.
     pub setting: String,
     /// Clients up to which the setting's default is enough.
-    pub default_clients: u64,
+    pub default_clients: usize,
     /// Connections beside those of the clients: the lab's own, loaders', and what the product keeps
     /// back.
-    pub spare: u64,
+    pub spare: usize,
 }
 
 /// What a product's files take on disk beside the rows of the tables.

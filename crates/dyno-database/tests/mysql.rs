@@ -13,6 +13,7 @@ mod pipelines;
 use std::task::Poll;
 
 use dyno_database::{AttachOptions, ServerSpec, mysql as product};
+use dyno_model::names;
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
 };
@@ -495,7 +496,7 @@ fn load(connection: &mut dyn Connection, table: &str, n: u64) -> String {
         number += 1;
         true
     };
-    assert_eq!(connection.load_rows(table, &["id", "t", "b"], &mut next_row), Ok(n));
+    assert_eq!(connection.load_rows(table, &names(&["id", "t", "b"]), &mut next_row), Ok(n));
     connection.query(&format!("CHECKSUM TABLE {quoted}")).unwrap()[0][1].clone().unwrap()
 }
 
@@ -527,7 +528,7 @@ fn loading_rows(fixture: &Fixture) {
     assert_eq!(load(other.as_mut(), "loaded too", N_LOADED), checksum);
     // The session's checks are as they were.
     assert_eq!(value(c, "SELECT @@unique_checks + @@foreign_key_checks"), "2");
-    assert_eq!(c.load_rows("loaded", &["id"], &mut |_| false), Ok(0));
+    assert_eq!(c.load_rows("loaded", &names(&["id"]), &mut |_| false), Ok(0));
     // A row longer than any packet.
     text(c, "CREATE TABLE loaded_long (t LONGTEXT)").unwrap();
     let mut lens = vec![17_000_000, 3];
@@ -538,7 +539,7 @@ fn loading_rows(fixture: &Fixture) {
         }
         None => false,
     };
-    assert_eq!(c.load_rows("loaded_long", &["t"], &mut next_row), Ok(2));
+    assert_eq!(c.load_rows("loaded_long", &names(&["t"]), &mut next_row), Ok(2));
     assert_eq!(value(c, "SELECT SUM(LENGTH(t)) FROM loaded_long"), "17000003");
 }
 
@@ -547,7 +548,7 @@ fn loading_bad_rows(fixture: &Fixture) {
     let c = c.as_mut();
     let load = |c: &mut dyn Connection, table: &str, values: &[&str]| {
         let mut left = values.iter();
-        c.load_rows(table, &["id"], &mut |row: &mut Row| {
+        c.load_rows(table, &names(&["id"]), &mut |row: &mut Row| {
             left.next().map(|value| row.push_text(value.as_bytes())).is_some()
         })
     };

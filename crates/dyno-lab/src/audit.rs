@@ -3,7 +3,7 @@
 use dyno_load::{Interval, KindInterval, OUTCOMES};
 use dyno_record::AuditRow;
 use dyno_workload::{
-    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, StatementError, TextRows, Workload,
+    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, TextRows,
 };
 
 /// The outcome of what the workload wanted rolled back.
@@ -38,7 +38,7 @@ fn kind_totals(kind: &KindInterval) -> KindTotals {
 pub(crate) fn audit(
     connector: &Connector,
     dialect: Dialect,
-    workload: &dyn Workload,
+    workload: &MadeWorkload,
     totals: &AuditTotals,
 ) -> Vec<AuditRow> {
     let rows = match ask(connector, &workload.audit_queries(dialect)) {

@@ -15,6 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use dyno_database::DataShape;
 use dyno_host::{CopyError, Keeper};
+use dyno_model::Name;
 use dyno_units::{ByteCount, Nanoseconds};
 use dyno_workload::{Dialect, Row, Workload};
 use serde::{Deserialize, Serialize};
@@ -90,7 +91,7 @@ impl Contents {
         let tables = tables.into_iter().enumerate().map(|(idx, table)| TableContents {
             sample: sample(workload, idx, table.rows),
             create: table.create,
-            columns: table.columns.into_iter().map(str::to_owned).collect(),
+            columns: table.columns.into_iter().map(Name::into_owned).collect(),
             rows: table.rows,
             after: table.after,
         });

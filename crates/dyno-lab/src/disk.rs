@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use dyno_model::Name;
 use dyno_study::{Plan, Variant, WorkloadChoice};
+use dyno_workload::catalog::Catalog;
 use dyno_workload::{Dialect, Row};
 
-use crate::manifest::{make_workload, own_steps};
+use crate::manifest::plan_workload;
 
 /// The data set of one variant, as far as it can be told beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ const SAMPLE_ROWS: u64 = 50;
 const SAMPLE_ROWS_ALL: u64 = 200_000;
 
 /// The data set of each variant of the plan.
-pub fn expected_disk(plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
+pub fn expected_disk(catalog: &Catalog, plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
     let n_variants = plan.variants.len().max(1) as u64;
     let samples = (SAMPLE_ROWS_ALL / n_variants).clamp(1, SAMPLE_ROWS);
     let mut known: HashMap<&WorkloadChoice, ExpectedData> = HashMap::new();
@@ -41,7 +43,7 @@ pub fn expected_disk(plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
         let data = match known.get(variant.workload.as_ref()) {
             Some(data) => *data,
             None => {
-                let data = expected(plan, variant, samples)?;
+                let data = expected(catalog, plan, variant, samples)?;
                 known.insert(&variant.workload, data);
                 data
             }
@@ -52,13 +54,17 @@ pub fn expected_disk(plan: &Plan) -> anyhow::Result<Vec<ExpectedData>> {
 }
 
 /// The data set of one variant, from so many rows of each kind of table.
-fn expected(plan: &Plan, variant: &Variant, samples: u64) -> anyhow::Result<ExpectedData> {
-    let workload = make_workload(variant, plan.seed)?;
-    own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
+fn expected(
+    catalog: &Catalog,
+    plan: &Plan,
+    variant: &Variant,
+    samples: u64,
+) -> anyhow::Result<ExpectedData> {
+    let workload = plan_workload(catalog, plan, variant)?;
     let mut data = ExpectedData { rows: 0, bytes: 0, is_populated: false };
     let (mut row, mut text) = (Row::new(), Vec::new());
     // Tables of the same columns and size have alike rows.
-    let mut means: Vec<((Vec<&str>, u64), u64)> = Vec::new();
+    let mut means: Vec<((Vec<Name>, u64), u64)> = Vec::new();
     // Rows do not depend on the dialect; only the statements that make the tables do.
     for (idx, table) in workload.tables(Dialect::ALL[0]).into_iter().enumerate() {
         let shape = (table.columns, table.rows);

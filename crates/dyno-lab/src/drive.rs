@@ -8,17 +8,18 @@ use dyno_database::Server;
 use dyno_host::CommandProbe;
 use dyno_load::simulation::run_simulated_step;
 use dyno_load::{
-    EndedBy, GeneratorUse, Interval, Job, Load, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
+    EndedBy, GeneratorUse, Interval, Job, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
     run_step,
 };
+use dyno_model::{Load, Name};
 use dyno_record::{
     EncodedCounts, EncodedHistogram, EventKind, GeneratorSummary, IntervalColumns, IntervalRecord,
     KindInterval, KindSummary, StepSummary, TrialWriter, WriteError, new_histogram,
 };
-use dyno_study::{Arrivals, ProbeSource, Variant};
+use dyno_study::{ProbeSource, Variant};
 use dyno_units::reading::known;
 use dyno_units::{ManualClock, Nanoseconds, Reading, Registry};
-use dyno_workload::{AuditTotals, Workload};
+use dyno_workload::{AuditTotals, MadeWorkload};
 use hdrhistogram::Histogram;
 
 use crate::audit;
@@ -43,7 +44,7 @@ pub(crate) struct Drive<'a> {
     pub(crate) variant: &'a Variant,
     /// The trial's block: all its variants draw the same random numbers.
     pub(crate) block: u32,
-    pub(crate) workload: &'a Arc<dyn Workload>,
+    pub(crate) workload: &'a MadeWorkload,
     /// Index of the step.
     pub(crate) step: usize,
     /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
@@ -105,7 +106,7 @@ impl Drive<'_> {
         let result = match site {
             Site::Real(server) => {
                 let job = Job {
-                    workload: Arc::clone(self.workload),
+                    workload: self.workload.clone(),
                     connector: server.connector(),
                     clock: Arc::clone(&self.lab.clock),
                     abort: self.lab.abort.clone(),
@@ -330,11 +331,7 @@ fn ended_by(ended: EndedBy) -> &'static str {
     }
 }
 
-fn kinds(
-    names: &[&'static str],
-    measured: &Interval,
-    mut commits: Vec<EncodedCounts>,
-) -> Vec<KindSummary> {
+fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -> Vec<KindSummary> {
     commits.resize(names.len(), EncodedCounts::default());
     let outcomes = |kind: &dyno_load::KindInterval| {
         let counted = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(_, count)| *count > 0);
@@ -346,7 +343,7 @@ fn kinds(
         .zip(commits)
         .map(|((name, kind), commits)| KindSummary {
             commits_100ms: Some(commits),
-            name: (*name).to_owned(),
+            name: name.clone().into_owned(),
             outcomes: outcomes(kind),
             response: EncodedHistogram::encode(&kind.response),
             service: EncodedHistogram::encode(&kind.service),
@@ -379,14 +376,6 @@ pub(crate) fn throughput(summary: &StepSummary) -> f64 {
 /// p95 response time of a step, all kinds together, in microseconds.
 pub(crate) fn p95_us(summary: &StepSummary) -> f64 {
     response_times(summary).value_at_quantile(0.95) as f64 / 1e3
-}
-
-/// The load generator's word for how arrivals are spread.
-pub(crate) fn arrivals(arrivals: Arrivals) -> dyno_load::Arrivals {
-    match arrivals {
-        Arrivals::Constant => dyno_load::Arrivals::Constant,
-        Arrivals::Poisson => dyno_load::Arrivals::Poisson,
-    }
 }
 
 /// Response times of a step, all kinds together, in nanoseconds.

@@ -1,6 +1,7 @@
 //! What is told while a load goes on, beside what the record holds.
 
 use dyno_load::Interval;
+use dyno_model::Name;
 use dyno_record::{EventKind, KindSecond};
 
 use crate::observe::{Sample, six_digits};
@@ -9,14 +10,14 @@ use crate::observe::{Sample, six_digits};
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 1.0];
 
 /// A second of load, by kind of transaction.
-pub(crate) fn kinds_told(step: String, names: &[&'static str], interval: &Interval) -> EventKind {
+pub(crate) fn kinds_told(step: String, names: &[Name], interval: &Interval) -> EventKind {
     let seconds = interval.length.as_secs_f64().max(1e-9);
     let per_s = |count: u64| six_digits(count as f64 / seconds);
     let kinds = names.iter().zip(&interval.kinds).map(|(name, kind)| {
         let us = |quantile| kind.response.value_at_quantile(quantile) as f64 / 1e3;
         let is_empty = kind.response.is_empty();
         KindSecond {
-            name: (*name).to_owned(),
+            name: name.clone().into_owned(),
             throughput: per_s(kind.outcomes.committed()),
             errors: per_s(kind.outcomes.failed()),
             response_us: QUANTILES

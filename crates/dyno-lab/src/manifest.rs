@@ -1,19 +1,22 @@
 //! What the record says of the run before its first trial.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use dyno_model::{Load, Role, WorkloadStep};
 use dyno_record::{
     Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
     RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::{
-    Arrivals, Database, Design, Frame, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product,
-    Requirement, Search, Sought, Study, UserProbe, Variant,
+    Database, Design, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product, Requirement,
+    Search, Sought, Study, UserProbe, Variant,
 };
 use dyno_units::{
-    ByteCount, Nanoseconds, Seed, SettingValue, redact_command, redact_secrets, redact_setting,
+    ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,
 };
-use dyno_workload::{OwnStep, Pacing, Role, StepFrame, Workload};
+use dyno_workload::Workload;
+use dyno_workload::catalog::Catalog;
 
 /// FNV-1a, 64 bits, as 16 hexadecimal digits.
 fn digest(bytes: &[u8]) -> String {
@@ -127,6 +130,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
 
 /// Makes the manifest of a run. `source` is the study's text; passwords in URLs are taken out.
 pub fn make_manifest(
+    catalog: &Catalog,
     plan: &Plan,
     study: &Study,
     source: &str,
@@ -136,13 +140,13 @@ pub fn make_manifest(
     let design = &study.design;
     let memory = ByteCount(environment.memory_bytes);
     let own = match plan.variants.first() {
-        Some(first) => own_records(plan, first)?,
+        Some(first) => own_records(catalog, plan, first)?,
         None => Vec::new(),
     };
     let mut variants = Vec::new();
     for variant in &plan.variants {
-        let mut record = variant_record(variant, memory, plan.seed)?;
-        let steps = plan.steps.iter().zip(&own).zip(own_records(plan, variant)?);
+        let mut record = variant_record(catalog, plan, variant, memory)?;
+        let steps = plan.steps.iter().zip(&own).zip(own_records(catalog, plan, variant)?);
         let other = steps.filter(|((_, first), own)| *first != own);
         record.own_steps = other.map(|((step, _), own)| (step.name.clone(), own)).collect();
         variants.push(record);
@@ -218,11 +222,12 @@ fn design_record(design: &Design) -> BTreeMap<String, String> {
 }
 
 fn variant_record(
+    catalog: &Catalog,
+    plan: &Plan,
     variant: &Variant,
     memory: ByteCount,
-    seed: Seed,
 ) -> anyhow::Result<VariantRecord> {
-    let workload = make_workload(variant, seed)?;
+    let workload = plan_workload(catalog, plan, variant)?;
     let mut settings: BTreeMap<String, String> = variant
         .database
         .settings
@@ -294,61 +299,50 @@ fn asked(database: &Database) -> BTreeMap<String, String> {
     asked
 }
 
-/// What a variant's workload says of its own steps, where they are those of the plan.
-fn own_records(plan: &Plan, variant: &Variant) -> anyhow::Result<Vec<OwnStepRecord>> {
-    let workload = make_workload(variant, plan.seed)?;
-    let steps = own_steps(plan, workload.as_ref()).map_err(anyhow::Error::msg)?;
-    Ok(steps.iter().map(|step| own_record(step, workload.as_ref())).collect())
-}
-
-/// The steps that a workload defines, asked for as the plan was made; none where the plan's loads
-/// are its steps. A workload that has steps of its own is asked before anything else.
-pub(crate) fn own_steps(plan: &Plan, workload: &dyn Workload) -> Result<Vec<OwnStep>, String> {
-    let Some(LoadLevel::Own(own)) = plan.steps.first().map(|step| &step.load) else {
+/// What a variant's workload says of its own steps; none if the plan's loads are its steps.
+fn own_records(
+    catalog: &Catalog,
+    plan: &Plan,
+    variant: &Variant,
+) -> anyhow::Result<Vec<OwnStepRecord>> {
+    if !plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_))) {
         return Ok(Vec::new());
-    };
-    let Frame { clients, duration } = own.frame;
-    workload.steps(&StepFrame { clients: clients as usize, duration })
+    }
+    let workload = plan_workload(catalog, plan, variant)?;
+    Ok(workload.steps().iter().map(own_record).collect())
 }
 
-fn own_record(step: &OwnStep, workload: &dyn Workload) -> OwnStepRecord {
-    let record = |role: &Role| role_record(role, workload.kinds_of_role(role.name));
+fn own_record(step: &WorkloadStep) -> OwnStepRecord {
     OwnStepRecord {
-        roles: step.roles.iter().map(record).collect(),
-        ends_by_quota: step.has_quota(),
+        roles: step.roles.iter().map(role_record).collect(),
+        ends_by_quota: step.ends_by_quota(),
         settle_s: step.settle.as_secs_f64(),
     }
 }
 
-fn role_record(role: &Role, kinds: &[&str]) -> RoleRecord {
-    let (pacing, rate) = match role.pacing {
-        Pacing::Closed => ("closed", None),
-        Pacing::Constant { rate } => ("constant", Some(rate)),
-        Pacing::Poisson { rate } => ("poisson", Some(rate)),
-        Pacing::Bursts { per_burst } => ("bursts", Some(per_burst as f64)),
-    };
+fn role_record(role: &Role) -> RoleRecord {
     RoleRecord {
-        name: role.name.to_owned(),
+        name: role.name.clone().into_owned(),
         clients: role.clients as u64,
-        pacing: pacing.to_owned(),
-        rate,
+        pacing: role.pacing.word().to_owned(),
+        rate: role.pacing.rate(),
         quota: role.quota,
-        kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
+        kinds: role.kinds.iter().map(|kind| kind.clone().into_owned()).collect(),
     }
 }
 
 fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
-    let (clients, rate, arrivals) = match &step.load {
-        LoadLevel::Closed { clients } => (*clients, None, "closed"),
-        LoadLevel::Open { rate, arrivals, clients } => (*clients, Some(*rate), word(*arrivals)),
-        LoadLevel::Stepped { rate, arrivals, clients } => {
-            (*clients, Some(rate.mean_until(step.duration)), word(*arrivals))
+    let (rate, arrivals) = match &step.load {
+        LoadLevel::Given(Load::Open { rate, arrivals, .. }) => (Some(*rate), arrivals.word()),
+        LoadLevel::Given(Load::Stepped { rate, arrivals, .. }) => {
+            (Some(rate.mean_until(step.duration)), arrivals.word())
         }
+        LoadLevel::Given(Load::Closed { .. } | Load::Roles(_)) => (None, "closed"),
         LoadLevel::Search(search) => match search.sought {
-            Sought::Rate { arrivals, clients } => (clients, None, word(arrivals)),
-            Sought::Clients { most } => (most, None, "closed"),
+            Sought::Rate { arrivals, .. } => (None, arrivals.word()),
+            Sought::Clients { .. } => (None, "closed"),
         },
-        LoadLevel::Own(own) => (own.connections, None, "own"),
+        LoadLevel::Own(_) => (None, "own"),
     };
     let search = match &step.load {
         LoadLevel::Search(search) => Some(search_record(search)),
@@ -357,11 +351,11 @@ fn step_record(step: &PlannedStep, own: Option<OwnStepRecord>) -> StepRecord {
     StepRecord {
         own,
         stepped: match &step.load {
-            LoadLevel::Stepped { rate, .. } => Some(rate.to_string()),
+            LoadLevel::Given(Load::Stepped { rate, .. }) => Some(rate.to_string()),
             _ => None,
         },
         name: step.name.clone(),
-        clients,
+        clients: step.load.clients() as u64,
         rate,
         arrivals: arrivals.to_owned(),
         warm_up_s: step.warm_up.as_secs_f64(),
@@ -384,21 +378,16 @@ fn search_record(search: &Search) -> SearchRecord {
     }
 }
 
-fn word(arrivals: Arrivals) -> &'static str {
-    match arrivals {
-        Arrivals::Constant => "constant",
-        Arrivals::Poisson => "poisson",
-    }
-}
-
-/// Makes the workload of a variant. Its data follow from the run's seed alone, so that all
-/// variants meet the same rows.
-pub(crate) fn make_workload(
+/// Plans the workload of a variant. Its data follow from the run's seed alone, so that all variants
+/// meet the same rows.
+pub(crate) fn plan_workload(
+    catalog: &Catalog,
+    plan: &Plan,
     variant: &Variant,
-    seed: Seed,
-) -> anyhow::Result<std::sync::Arc<dyn Workload>> {
+) -> anyhow::Result<Arc<dyn Workload>> {
     let choice = &variant.workload;
-    let spec = dyno_workload::catalog::find(&choice.workload)
+    let spec = catalog
+        .find(&choice.workload)
         .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
-    Ok(spec.create(&choice.options, seed.derive("data", 0))?)
+    Ok(spec.plan(&choice.options, plan.step_request(), plan.seed.derive("data", 0))?)
 }

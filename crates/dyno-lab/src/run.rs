@@ -12,6 +12,7 @@ use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan};
 use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_workload::catalog::Catalog;
 
 use crate::calibration::Calibration;
 use crate::datasets::Limits;
@@ -37,6 +38,8 @@ pub struct Lab {
     pub calibration: Option<Calibration>,
     /// How many data sets are kept, and for how long.
     pub data_sets: Limits,
+    /// The workloads that there are.
+    pub catalog: Catalog,
 }
 
 impl Lab {

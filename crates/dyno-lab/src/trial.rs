@@ -7,25 +7,25 @@ mod settle;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use dyno_database::{CatalogError, DeployError, Products};
-use dyno_load::{Load, LoadError};
+use dyno_load::LoadError;
+use dyno_model::{Load, WorkloadStep};
 use dyno_record::{
     AuditRow, Canary, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary,
     TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{LoadLevel, Variant};
 use dyno_units::{Nanoseconds, Reading, clean_text, redact_secrets};
-use dyno_workload::{AuditTotals, ConnectError, OwnStep, StatementError, Workload};
+use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError};
 
 use crate::audit::{audit, failure};
 use crate::canary::Watchbird;
 use crate::data::log_bytes;
 use crate::deploy::Site;
-use crate::drive::{Drive, Length, StepEnd, arrivals};
+use crate::drive::{Drive, Length, StepEnd};
 use crate::failures::{Failure, is_disk_full};
-use crate::manifest::make_workload;
+use crate::manifest::plan_workload;
 use crate::run::{Lab, RunOrder, sleep};
 use crate::telling::Telling;
 
@@ -238,7 +238,7 @@ pub(crate) struct Stage<'a, 't> {
     trial: &'a TrialPlan,
     pub(crate) variant: &'a Variant,
     /// The steps that the workload itself defines; none where the plan's loads are its steps.
-    own: Vec<OwnStep>,
+    own: Vec<WorkloadStep>,
     pub(crate) telling: &'a mut Telling<'t>,
     pub(crate) writer: &'a mut TrialWriter,
 }
@@ -246,10 +246,11 @@ pub(crate) struct Stage<'a, 't> {
 impl<'s> Stage<'s, '_> {
     /// Deploys, does everything, and tears down whatever happened.
     fn bracket(&mut self, progress: &mut Progress) -> Result<(), TrialError> {
-        let workload = make_workload(self.variant, self.order.plan.seed)
+        let planned = plan_workload(&self.lab.catalog, self.order.plan, self.variant)
             .map_err(|error| TrialError::new(error.to_string()))?;
-        self.own = self.own_steps(workload.as_ref())?;
-        let mut site = self.deploy(workload.as_ref(), progress)?;
+        self.own = self.own_steps(planned.as_ref())?;
+        let workload = MadeWorkload::new(planned);
+        let mut site = self.deploy(&*workload, progress)?;
         let result = self.inside(&mut site, &workload, progress);
         let result = result.map_err(|error| explain(error, &mut site));
         // What was measured stands, whatever becomes of the server and its tables.
@@ -260,7 +261,7 @@ impl<'s> Stage<'s, '_> {
     fn inside(
         &mut self,
         site: &mut Site,
-        workload: &Arc<dyn Workload>,
+        workload: &MadeWorkload,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
         if let Some(server) = site.with_tables() {
@@ -285,7 +286,7 @@ impl<'s> Stage<'s, '_> {
             progress.data.log_bytes_after = log_bytes(server.as_ref());
         }
         self.run_off(site, progress)?;
-        self.audit(site, workload.as_ref(), progress)
+        self.audit(site, workload, progress)
     }
 
     fn rest(&mut self, site: &Site) -> Result<(), TrialError> {
@@ -301,28 +302,15 @@ impl<'s> Stage<'s, '_> {
     fn step(
         &mut self,
         site: &mut Site,
-        workload: &Arc<dyn Workload>,
+        workload: &MadeWorkload,
         step: usize,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
         let order = self.order;
-        let settled = self.settle(site, workload.as_ref(), step)?;
+        let settled = self.settle(site, &**workload, step)?;
         let mut summary = match &order.plan.steps[step].load {
             LoadLevel::Search(search) => self.find(site, workload, (step, search), progress)?,
-            LoadLevel::Closed { clients } => {
-                let load = Load::Closed { clients: *clients as usize };
-                self.load(site, workload, (step, load), progress)?
-            }
-            LoadLevel::Open { rate, arrivals: spread, clients } => {
-                let clients = *clients as usize;
-                let load = Load::Open { rate: *rate, arrivals: arrivals(*spread), clients };
-                self.load(site, workload, (step, load), progress)?
-            }
-            LoadLevel::Stepped { rate, arrivals: spread, clients } => {
-                let (rate, clients) = (rate.clone(), *clients as usize);
-                let load = Load::Stepped { rate, arrivals: arrivals(*spread), clients };
-                self.load(site, workload, (step, load), progress)?
-            }
+            LoadLevel::Given(load) => self.load(site, workload, (step, load.clone()), progress)?,
             LoadLevel::Own(_) => {
                 let load = Load::Roles(self.own[step].roles.clone());
                 self.load(site, workload, (step, load), progress)?
@@ -353,7 +341,7 @@ impl<'s> Stage<'s, '_> {
     fn load(
         &mut self,
         site: &mut Site,
-        workload: &Arc<dyn Workload>,
+        workload: &MadeWorkload,
         (step, load): (usize, Load),
         progress: &mut Progress,
     ) -> Result<StepSummary, TrialError> {
@@ -363,7 +351,7 @@ impl<'s> Stage<'s, '_> {
 
     fn drive<'d>(
         &self,
-        workload: &'d Arc<dyn Workload>,
+        workload: &'d MadeWorkload,
         (step, probe): (usize, u32),
         load: Load,
     ) -> Drive<'d>
@@ -375,7 +363,8 @@ impl<'s> Stage<'s, '_> {
         let planned = &self.order.plan.steps[step];
         // A variant's own step may have quotas where that of the plan has none.
         let own = self.own.get(step);
-        let until_steady = planned.until_steady.filter(|_| !own.is_some_and(OwnStep::has_quota));
+        let until_steady =
+            planned.until_steady.filter(|_| !own.is_some_and(WorkloadStep::ends_by_quota));
         // The plan has the longest time of all variants.
         let duration = match own {
             Some(own) if until_steady.is_none() => own.limit,
@@ -400,7 +389,7 @@ impl<'s> Stage<'s, '_> {
     fn audit(
         &mut self,
         site: &Site,
-        workload: &dyn Workload,
+        workload: &MadeWorkload,
         progress: &mut Progress,
     ) -> Result<(), TrialError> {
         let Some(server) = site.with_tables() else { return Ok(()) };

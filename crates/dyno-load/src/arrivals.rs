@@ -1,10 +1,11 @@
 //! Arrivals that are due, or are going to be: those of a worker, and those of one client.
 
+use dyno_model::Load;
 use dyno_units::Nanoseconds;
 
+use crate::StepSpec;
 use crate::load::{Cue, Part};
 use crate::schedule::{Course, Schedule, Slice};
-use crate::{Load, StepSpec};
 
 /// How far arrivals may fall behind before the oldest are given up as missed. Nobody waits longer
 /// for an answer; and a server that comes back is not buried under what nobody wants any more.
@@ -127,16 +128,18 @@ impl OwnArrivals {
 
 #[cfg(test)]
 mod tests {
-    use dyno_workload::{Pacing, Role};
+    use dyno_model::{Pacing, Role};
 
     use super::*;
     use crate::fixture::closed;
+    use crate::load::Parts;
 
     const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
 
     fn arrivals(clients: usize, client: usize, quota: Option<u64>) -> OwnArrivals {
         let pacing = Pacing::Constant { rate: 10.0 };
-        let load = Load::Roles(vec![Role { name: "r", clients, pacing, quota }]);
+        let load =
+            Load::Roles(vec![Role { name: "r".into(), clients, pacing, quota, kinds: Vec::new() }]);
         let spec = StepSpec { load, ..closed(1, 1) };
         let part = spec.load.part(client);
         OwnArrivals::of(&spec, &part, MS(1000)).expect("it has a schedule")

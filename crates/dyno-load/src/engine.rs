@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connector, Workload};
+use dyno_workload::{Connector, MadeWorkload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::collector::{Collector, Until};
@@ -23,7 +23,7 @@ use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
 #[derive(Clone)]
 pub struct Job {
     /// What clients ask.
-    pub workload: Arc<dyn Workload>,
+    pub workload: MadeWorkload,
     /// Opens connections to the server.
     pub connector: Connector,
     /// Tells the time.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use dyno_units::Nanoseconds;
 
 use crate::StepSpec;
+use crate::load::Parts;
 
 /// When a step ends, once that is known; shared by its workers.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ impl Finish {
 
 #[cfg(test)]
 mod tests {
-    use dyno_workload::Pacing;
+    use dyno_model::Pacing;
 
     use super::*;
     use crate::fixture::{closed, role, roles};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
-    ClientFuture, Dialect, Pacing, Role, Row, Seat, Session, Statement, StatementClass,
+    ClientFuture, Clients, Dialect, MadeWorkload, Row, Seat, Session, Statement, StatementClass,
     StatementError, Table, Transactions, Workload, drive,
 };
 
-use crate::{Arrivals, Interval, Load, StepSpec};
+use crate::{Interval, StepSpec};
 
 /// Transactions of one kind for each number of prepared reads: kind 0 has one, kind 1 has two …
 #[derive(Clone, Copy, Default)]
@@ -24,25 +25,30 @@ pub(crate) struct Reads {
     pub(crate) rolls_back_each: u64,
 }
 
-const KINDS: [&str; 3] = ["one_read", "two_reads", "three_reads"];
+static KINDS: [Name; 3] = [name("one_read"), name("two_reads"), name("three_reads")];
 
-pub(crate) fn reads(n_kinds: usize) -> Arc<dyn Workload> {
-    Arc::new(Reads { n_kinds, ..Reads::default() })
+pub(crate) fn reads(n_kinds: usize) -> MadeWorkload {
+    reading(Reads { n_kinds, ..Reads::default() })
+}
+
+/// The workload, ready to run.
+pub(crate) fn reading(reads: Reads) -> MadeWorkload {
+    MadeWorkload::new(Arc::new(reads))
 }
 
 /// Each role's transactions are of a kind of their own.
-pub(crate) fn by_role(n_roles: usize) -> Arc<dyn Workload> {
-    Arc::new(Reads { n_kinds: n_roles, by_role: true, ..Reads::default() })
+pub(crate) fn by_role(n_roles: usize) -> MadeWorkload {
+    reading(Reads { n_kinds: n_roles, by_role: true, ..Reads::default() })
 }
 
 /// A role.
 pub(crate) fn role(
-    name: &'static str,
+    role: &'static str,
     clients: usize,
     pacing: Pacing,
     quota: impl Into<Option<u64>>,
 ) -> Role {
-    Role { name, clients, pacing, quota: quota.into() }
+    Role { name: name(role), clients, pacing, quota: quota.into(), kinds: Vec::new() }
 }
 
 /// A step of at most so many seconds with these roles.
@@ -51,11 +57,11 @@ pub(crate) fn roles(roles: Vec<Role>, seconds: u64) -> StepSpec {
 }
 
 impl Workload for Reads {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "reads"
     }
 
-    fn kinds(&self) -> &[&'static str] {
+    fn kinds(&self) -> &[Name] {
         &KINDS[..self.n_kinds]
     }
 
@@ -73,6 +79,12 @@ impl Workload for Reads {
         vec![Statement::new("SELECT 1", StatementClass::Read)]
     }
 
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        self
+    }
+}
+
+impl Clients for Reads {
     fn client(&self, seat: Seat) -> ClientFuture {
         Box::pin(drive(ReadsClient { reads: *self, role: seat.role, n_done: 0 }, seat))
     }

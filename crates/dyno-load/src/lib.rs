@@ -16,7 +16,7 @@
 //! A step ends by time; or, where clients have quotas, when the last of these is done.
 //!
 //! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
-//! after the end of the measure phase belongs to none and is told as
+//! after the end of the measure phase belongs to none and is counted in
 //! [`StepTotals::in_flight_at_end`]; an arrival that was due before the end and never sent is
 //! missed.
 
@@ -47,8 +47,7 @@ mod worker_state;
 
 pub use abort::AbortFlag;
 pub use engine::{Job, StepEvent, run_step};
-pub use load::Load;
 pub use step::{
-    Arrivals, BIN_LENGTH, BINS, EndedBy, GeneratorUse, Interval, KindInterval, LoadError, OUTCOMES,
-    Outcomes, Phase, RoleTotals, StepSpec, StepTotals,
+    BIN_LENGTH, BINS, EndedBy, GeneratorUse, Interval, KindInterval, LoadError, OUTCOMES, Outcomes,
+    Phase, RoleTotals, StepSpec, StepTotals,
 };

@@ -1,66 +1,35 @@
-//! How hard a step's load is, and who its clients are.
+//! Who the clients of a load are, and whether a step with it can be run.
 
-use dyno_units::{Nanoseconds, SteppedRate};
-use dyno_workload::{Pacing, Role};
+use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
+use dyno_units::Nanoseconds;
 
-use crate::{Arrivals, LoadError, StepSpec};
+use crate::{LoadError, StepSpec};
 
-/// How hard the load is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Load {
-    /// So many clients, each with one transaction at a time, one after the other.
-    Closed {
-        /// Clients.
-        clients: usize,
-    },
-    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
-    /// for up to a minute, and are then given up as missed.
-    Open {
-        /// Offered rate, arrivals per second.
-        rate: f64,
-        /// How they are spread.
-        arrivals: Arrivals,
-        /// Clients: the most transactions in flight.
-        clients: usize,
-    },
-    /// As open, but with a rate that changes. Its first rate holds in the warm-up, its course begins
-    /// with the measure phase.
-    Stepped {
-        /// Offered rates, arrivals per second, with their times.
-        rate: SteppedRate,
-        /// How arrivals are spread.
-        arrivals: Arrivals,
-        /// Clients: the most transactions in flight.
-        clients: usize,
-    },
-    /// The roles of a step that the workload defines, side by side, each paced by itself and with
-    /// its own quota. A client's arrivals wait for that client only, for up to a minute.
-    Roles(Vec<Role>),
+/// A load taken apart into what each of its clients does.
+pub(crate) trait Parts {
+    /// The names of its roles and their clients; one without a name if it has no roles.
+    fn roles(&self) -> Vec<(Name, usize)>;
+
+    /// What this client, counted over all roles, is to do.
+    fn part(&self, client_idx: usize) -> Part;
+
+    /// Clients that have to do something before the step ends.
+    fn n_with_quota(&self) -> usize;
 }
 
-impl Load {
-    /// Clients of this load.
-    pub fn clients(&self) -> usize {
+impl Parts for Load {
+    fn roles(&self) -> Vec<(Name, usize)> {
         match self {
-            Load::Closed { clients }
-            | Load::Open { clients, .. }
-            | Load::Stepped { clients, .. } => *clients,
-            Load::Roles(roles) => roles.iter().map(|role| role.clients).sum(),
-        }
-    }
-
-    /// The names of its roles and their clients; one without a name where it has none.
-    pub(crate) fn roles(&self) -> Vec<(&'static str, usize)> {
-        match self {
-            Load::Roles(roles) => roles.iter().map(|role| (role.name, role.clients)).collect(),
+            Load::Roles(roles) => {
+                roles.iter().map(|role| (role.name.clone(), role.clients)).collect()
+            }
             Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => {
-                vec![("", self.clients())]
+                vec![(name(""), self.clients())]
             }
         }
     }
 
-    /// What this client, counted over all roles, is to be.
-    pub(crate) fn part(&self, client_idx: usize) -> Part {
+    fn part(&self, client_idx: usize) -> Part {
         let whole = |cue| Part {
             cue,
             quota: None,
@@ -84,8 +53,7 @@ impl Load {
         }
     }
 
-    /// Clients that have to do something before the step ends.
-    pub(crate) fn n_with_quota(&self) -> usize {
+    fn n_with_quota(&self) -> usize {
         match self {
             Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => 0,
             Load::Roles(roles) => {
@@ -168,7 +136,7 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
 }
 
 fn check_role(role: &Role) -> Result<(), LoadError> {
-    let name = role.name;
+    let name = &role.name;
     if role.quota == Some(0) {
         return refuse(&format!("role {name} has a quota of 0 transactions; give at least one"));
     }
@@ -199,8 +167,8 @@ fn refuse(why: &str) -> Result<(), LoadError> {
 mod tests {
     use super::*;
 
-    fn role(name: &'static str, clients: usize) -> Role {
-        Role { name, clients, pacing: Pacing::Closed, quota: None }
+    fn role(role: &'static str, clients: usize) -> Role {
+        Role { name: name(role), clients, pacing: Pacing::Closed, quota: None, kinds: Vec::new() }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use dyno_model::Name;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{
     ConnectError, Connection, Connector, Dialect, ErrorClass, Reply, Row, Statement,
@@ -218,7 +219,7 @@ impl Connection for LineConnection {
     fn load_rows(
         &mut self,
         _table: &str,
-        _columns: &[&str],
+        _columns: &[Name],
         _next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         Ok(0)
@@ -263,7 +264,7 @@ impl Connection for ImmediateConnection {
     fn load_rows(
         &mut self,
         _table: &str,
-        _columns: &[&str],
+        _columns: &[Name],
         _next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         Ok(0)

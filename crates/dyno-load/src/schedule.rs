@@ -5,7 +5,7 @@
 
 use dyno_units::{Nanoseconds, RandomStream, Seed, SteppedRate};
 
-use crate::Arrivals;
+use dyno_model::Arrivals;
 
 /// Which share of a schedule a worker (or a whole generator) takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

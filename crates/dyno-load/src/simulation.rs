@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use dyno_units::{Clock, ManualClock};
-use dyno_workload::Workload;
+use dyno_workload::MadeWorkload;
 
 use crate::collector::{Collector, Until};
 use crate::finish::Finish;
@@ -37,7 +37,7 @@ use reactor::SimulatedReactor;
 /// As [`run_step`](crate::run_step).
 pub fn run_simulated_step(
     spec: &StepSpec,
-    workload: &Arc<dyn Workload>,
+    workload: &MadeWorkload,
     server: &SimulatedServer,
     clock: &Arc<ManualClock>,
     observe: &mut dyn FnMut(StepEvent<'_>),

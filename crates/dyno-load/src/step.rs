@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use dyno_model::{Load, Name};
 use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::Tally;
 use hdrhistogram::Histogram;
-
-use crate::Load;
 
 /// A step of load.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,15 +32,6 @@ pub struct StepSpec {
     pub cpus: Vec<u32>,
     /// Seed of the clients' streams and of the schedule.
     pub seed: Seed,
-}
-
-/// How arrivals are spread in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// Evenly.
-    Constant,
-    /// With exponential gaps.
-    Poisson,
 }
 
 /// Which part of a step an interval belongs to.
@@ -176,10 +166,10 @@ pub enum EndedBy {
 }
 
 /// What the clients of one role did, warm-up included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleTotals {
     /// The role's name.
-    pub name: &'static str,
+    pub name: Name,
     /// Its clients.
     pub clients: usize,
     /// Transactions they committed before the step ended.

@@ -2,16 +2,15 @@
 
 use std::cmp::Reverse;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use dyno_units::Nanoseconds;
 use dyno_workload::{
-    ClientFuture, ConnectError, Connection, Pace, Seat, Session, Statement, Workload,
+    ClientFuture, ConnectError, Connection, MadeWorkload, Pace, Seat, Session, Statement,
 };
 
 use crate::arrivals::{ArrivalQueue, OwnArrivals};
-use crate::load::Part;
+use crate::load::{Part, Parts};
 use crate::pace::{ClientPace, Waiting};
 use crate::reactor::{Deadline, Happened, Reactor};
 use crate::recorder::WorkerEnd;
@@ -60,7 +59,7 @@ impl ClientRange {
 
 /// What a worker needs to make its clients.
 pub(crate) struct Recruiting<'a> {
-    pub(crate) workload: &'a Arc<dyn Workload>,
+    pub(crate) workload: &'a MadeWorkload,
     pub(crate) spec: &'a StepSpec,
     pub(crate) range: ClientRange,
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use dyno_model::{OptionSpec, Pacing, Role, StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 
 use crate::vocabulary::{
-    Frame, OptionWord, Options, ProductWord, RoleOutline, SettingRules, StepOutline, ValueKind,
-    Vocabulary, WorkloadRules, WorkloadWord,
+    Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
 };
 use crate::{Product, Study, diagnostic, parse};
 
@@ -112,23 +112,21 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
         name: name.to_owned(),
         summary: format!("The workload {name}."),
         options: options
-            .map(|(name, default)| OptionWord {
-                name: (*name).to_owned(),
-                kind: match *default {
-                    "on" | "off" => ValueKind::Switch,
-                    "uniform" => words(&["uniform", "pareto", "zipfian"]),
-                    "tpcb-like" => words(&["tpcb-like", "simple-update", "select-only"]),
-                    "prepared" => words(&["prepared", "extended", "simple"]),
-                    "qr-qp" => words(&["qr-qp", "q"]),
-                    "together" => words(&["together", "one-by-one"]),
-                    "slice" => words(&["slice", "mod2000", "mod2t", "random"]),
-                    "before-and-after" => words(&["before-and-after", "after", "none"]),
-                    "sequential" => words(&["sequential", "random-string"]),
-                    text if text.contains('.') => ValueKind::Real,
-                    _ => ValueKind::Count,
-                },
-                default: (*default).to_owned(),
-                help: format!("What {name} is."),
+            .map(|&(name, default)| {
+                let help = "What it is.";
+                match default {
+                    "on" | "off" => OptionSpec::switch(name, default == "on", help),
+                    "uniform" => words(name, &["uniform", "pareto", "zipfian"]),
+                    "tpcb-like" => words(name, &["tpcb-like", "simple-update", "select-only"]),
+                    "prepared" => words(name, &["prepared", "extended", "simple"]),
+                    "qr-qp" => words(name, &["qr-qp", "q"]),
+                    "together" => words(name, &["together", "one-by-one"]),
+                    "slice" => words(name, &["slice", "mod2000", "mod2t", "random"]),
+                    "before-and-after" => words(name, &["before-and-after", "after", "none"]),
+                    "sequential" => words(name, &["sequential", "random-string"]),
+                    text if text.contains('.') => OptionSpec::real(name, default, help),
+                    _ => OptionSpec::count(name, default, help),
+                }
             })
             .collect(),
         rules: None,
@@ -143,39 +141,48 @@ const STAGED: Group = &[("rows", "1000"), ("reads", "on"), ("procedures", "off")
 struct StagedRules;
 
 impl StagedRules {
-    fn role(name: &str, clients: u64, quota: Option<u64>) -> RoleOutline {
-        let rate = (name == "deleter").then_some(100.0);
-        RoleOutline { name: name.to_owned(), clients, rate, quota }
+    fn role(name: &'static str, clients: usize, quota: Option<u64>) -> Role {
+        let pacing = match name {
+            "deleter" => Pacing::Constant { rate: 100.0 },
+            _ => Pacing::Closed,
+        };
+        Role { name: name.into(), clients, pacing, quota, kinds: Vec::new() }
     }
 }
 
 impl WorkloadRules for StagedRules {
-    fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String> {
+    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String> {
         let rows: u64 = options.get("rows").map_or(1000, |rows| rows.parse().expect("a count"));
-        let clients = frame.clients;
-        if rows < clients {
+        let clients = request.clients;
+        if rows < clients as u64 {
             return Err(format!("{rows} rows are too few; give rows = {clients} or more"));
         }
         let seconds = Nanoseconds::from_secs;
-        let load = StepOutline {
-            name: "load".to_owned(),
-            roles: vec![StagedRules::role("inserter", clients, Some(rows / clients))],
+        let quota = Some(rows / clients as u64);
+        let load = WorkloadStep {
+            name: "load".into(),
+            roles: vec![StagedRules::role("inserter", clients, quota)],
             limit: seconds(7200),
             settle: Nanoseconds::ZERO,
         };
         let roles =
             vec![StagedRules::role("query", clients, None), StagedRules::role("deleter", 1, None)];
-        let read = StepOutline {
-            name: "read".to_owned(),
+        let read = WorkloadStep {
+            name: "read".into(),
             roles,
-            limit: frame.duration,
+            limit: request.duration,
             settle: seconds(600),
         };
         let reads = options.get("reads").is_none_or(|reads| reads == "on");
         Ok(if reads { vec![load, read] } else { vec![load] })
     }
 
-    fn check(&self, options: &Options, product: &Product) -> Result<(), String> {
+    fn check(
+        &self,
+        options: &Options,
+        _request: StepRequest,
+        product: &Product,
+    ) -> Result<(), String> {
         let is_sqlite = matches!(product, Product::Private(name) if name == "sqlite");
         if is_sqlite && options.get("procedures").is_some_and(|value| value == "on") {
             return Err("SQLite has no stored procedures; leave out `procedures`".to_owned());
@@ -184,8 +191,8 @@ impl WorkloadRules for StagedRules {
     }
 }
 
-fn words(words: &[&str]) -> ValueKind {
-    ValueKind::Word(words.iter().map(|word| (*word).to_owned()).collect())
+fn words(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
+    OptionSpec::word(name, words, "What it is.")
 }
 
 /// A study with every kind of factor and every key.

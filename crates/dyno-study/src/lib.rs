@@ -28,13 +28,10 @@ pub use requirement::Requirement;
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{
-    Arrivals, Database, Design, Factor, LoadLevel, Order, OwnLoad, Price, ProbeSource, Product,
-    Study, UserProbe, WorkloadChoice, setting_text,
+    Database, Design, Factor, LoadLevel, Order, OwnLoad, Price, ProbeSource, Product, Study,
+    UserProbe, WorkloadChoice, setting_text,
 };
-pub use vocabulary::{
-    Frame, OptionWord, Options, ProductWord, RoleOutline, SettingRules, StepOutline, ValueKind,
-    Vocabulary, WorkloadRules, WorkloadWord,
-};
+pub use vocabulary::{Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord};
 
 #[cfg(test)]
 mod studies_tests;

@@ -8,6 +8,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use dyno_model::{Load, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
 
 pub use self::table::{TableContext, VariantSize, render_table};
@@ -94,13 +95,13 @@ impl PlannedStep {
     }
 
     fn ends_by_quota(&self) -> bool {
-        matches!(&self.load, LoadLevel::Own(own) if own.outline.ends_by_quota())
+        matches!(&self.load, LoadLevel::Own(own) if own.step.ends_by_quota())
     }
 
     /// Longest wait before it for the engine to pay its debt.
     pub fn settle(&self) -> Nanoseconds {
         match &self.load {
-            LoadLevel::Own(own) => own.outline.settle,
+            LoadLevel::Own(own) => own.step.settle,
             _ => Nanoseconds::ZERO,
         }
     }
@@ -118,9 +119,12 @@ impl PlannedStep {
     /// The time that quotas take at least, because their transactions have a rate.
     fn quota_time(&self) -> Nanoseconds {
         let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
-        let least = own.outline.roles.iter().filter_map(|role| {
+        let least = own.step.roles.iter().filter_map(|role| {
             // The first one is due at once; how far apart random ones are is not known.
-            Some((role.quota?.saturating_sub(1)) as f64 / role.rate.filter(|rate| *rate > 0.0)?)
+            Some(
+                (role.quota?.saturating_sub(1)) as f64
+                    / role.pacing.rate().filter(|rate| *rate > 0.0)?,
+            )
         });
         let seconds = least.fold(0.0, f64::max).floor();
         Nanoseconds::from_secs(seconds as u64).min(self.duration)
@@ -143,8 +147,8 @@ impl PlannedStep {
     /// The time that quotas take where transactions without a rate come at [`GUESSED_RATE`].
     fn quota_guess(&self) -> Nanoseconds {
         let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
-        let times = own.outline.roles.iter().filter_map(|role| {
-            let rate = role.rate.filter(|rate| *rate > 0.0).unwrap_or(GUESSED_RATE);
+        let times = own.step.roles.iter().filter_map(|role| {
+            let rate = role.pacing.rate().filter(|rate| *rate > 0.0).unwrap_or(GUESSED_RATE);
             Some(role.quota? as f64 / rate)
         });
         let seconds = times.fold(0.0, f64::max).ceil();
@@ -208,6 +212,18 @@ impl Plan {
         measured: &BTreeMap<String, Nanoseconds>,
     ) -> Nanoseconds {
         self.trials_time(self.trials.len() as u64, prepare + self.trial_time_likely(measured))
+    }
+
+    /// What the workloads of all variants are planned for.
+    pub fn step_request(&self) -> StepRequest {
+        let own = self.steps.iter().find_map(|step| match &step.load {
+            LoadLevel::Own(own) => Some(own.request),
+            _ => None,
+        });
+        own.unwrap_or_else(|| StepRequest {
+            clients: self.steps.iter().map(|step| step.load.clients_least()).max().unwrap_or(1),
+            duration: self.steps.iter().map(|step| step.duration).max().unwrap_or_default(),
+        })
     }
 
     /// Whether times are longest times, because something ends when it is done.
@@ -532,22 +548,17 @@ impl Names {
 }
 
 fn steps(design: &Design) -> Vec<PlannedStep> {
-    let mut clients: BTreeSet<u64> = BTreeSet::new();
-    for load in &design.loads {
-        if let LoadLevel::Open { clients: most, .. } | LoadLevel::Stepped { clients: most, .. } =
-            load
-        {
-            clients.insert(*most);
-        }
-    }
+    let open = design.loads.iter().filter_map(|load| match load {
+        LoadLevel::Given(load) if load.is_open() => Some(load.clients()),
+        _ => None,
+    });
+    let clients: BTreeSet<usize> = open.collect();
     let is_clients_varied = clients.len() > 1;
     let step = |load: &LoadLevel| {
         let (warm_up, duration) = match load {
             // What is done in a warm-up would not count, and would be there all the same.
-            LoadLevel::Own(own) if own.outline.ends_by_quota() => {
-                (Nanoseconds::ZERO, own.outline.limit)
-            }
-            LoadLevel::Own(own) => (design.warm_up, own.outline.limit),
+            LoadLevel::Own(own) if own.step.ends_by_quota() => (Nanoseconds::ZERO, own.step.limit),
+            LoadLevel::Own(own) => (design.warm_up, own.step.limit),
             _ => (design.warm_up, design.duration),
         };
         let name = step_name(load, is_clients_varied);
@@ -564,21 +575,23 @@ fn steps(design: &Design) -> Vec<PlannedStep> {
 }
 
 fn step_name(load: &LoadLevel, is_clients_varied: bool) -> String {
-    let clients_text = |clients: u64| match clients {
+    let clients_text = |clients: usize| match clients {
         1 => "1 client".to_owned(),
         _ => format!("{clients} clients"),
     };
+    let with_clients = |rate: String, clients: usize| match is_clients_varied {
+        true => format!("{rate}, {}", clients_text(clients)),
+        false => rate,
+    };
     match load {
-        LoadLevel::Closed { clients } => clients_text(*clients),
-        LoadLevel::Open { rate, clients, .. } if is_clients_varied => {
-            format!("{rate}/s, {}", clients_text(*clients))
+        LoadLevel::Given(Load::Open { rate, clients, .. }) => {
+            with_clients(format!("{rate}/s"), *clients)
         }
-        LoadLevel::Open { rate, .. } => format!("{rate}/s"),
-        LoadLevel::Stepped { rate, clients, .. } if is_clients_varied => {
-            format!("{rate}, {}", clients_text(*clients))
+        LoadLevel::Given(Load::Stepped { rate, clients, .. }) => {
+            with_clients(rate.to_string(), *clients)
         }
-        LoadLevel::Stepped { rate, .. } => rate.to_string(),
+        LoadLevel::Given(load) => clients_text(load.clients()),
         LoadLevel::Search(search) => search.to_string(),
-        LoadLevel::Own(own) => own.outline.name.clone(),
+        LoadLevel::Own(own) => own.step.name.clone().into_owned(),
     }
 }

@@ -3,11 +3,12 @@
 //! Made from the same key table that the parser reads by. It is kinder than the parser: what only
 //! several keys together make wrong is left to `dyno check`.
 
+use dyno_model::{OptionKind, OptionSpec};
 use serde_json::{Map, Value, json};
 
 use crate::Vocabulary;
 use crate::keys::{BASELINE, DATABASE, DESIGN, Key, MACHINE, PROBE, STUDY, Shape, VARY, WORKLOAD};
-use crate::vocabulary::{OptionWord, ProductWord, ValueKind, WorkloadWord};
+use crate::vocabulary::{ProductWord, WorkloadWord};
 
 /// How durations are written.
 const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
@@ -70,7 +71,7 @@ fn property(key: &Key, vocabulary: &Vocabulary) -> Value {
 fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     match shape {
         Shape::Text => text(),
-        Shape::Words(words) => json!({ "enum": words }),
+        Shape::Words(words) => json!({ "enum": words.iter().collect::<Vec<_>>() }),
         Shape::Product => {
             json!({ "enum": vocabulary.products.iter().map(|word| &word.name).collect::<Vec<_>>() })
         }
@@ -229,10 +230,10 @@ fn workloads(vocabulary: &Vocabulary) -> Value {
 fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
     let mut properties = properties(WORKLOAD, vocabulary);
     for option in &word.options {
-        properties.insert(option.name.clone(), self::option(option));
+        properties.insert(option.name.clone().into_owned(), self::option(option));
     }
     let mut names: Vec<&str> = WORKLOAD.iter().map(|key| key.name).collect();
-    names.extend(all_options(vocabulary).iter().map(|option| option.name.as_str()));
+    names.extend(all_options(vocabulary).iter().map(|option| option.name.as_ref()));
     json!({
         "type": "object",
         "description": word.summary,
@@ -245,15 +246,15 @@ fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
 fn any_workload(vocabulary: &Vocabulary) -> Value {
     let mut value = table(WORKLOAD, vocabulary);
     for option in all_options(vocabulary) {
-        value["properties"][&option.name] = self::option(option);
+        value["properties"][option.name.as_ref()] = self::option(option);
     }
     value["anyOf"] = json!([{ "required": ["workload"] }, { "required": ["like"] }]);
     value
 }
 
 /// The options of all workloads, each name once.
-fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionWord> {
-    let mut all: Vec<&OptionWord> = Vec::new();
+fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionSpec> {
+    let mut all: Vec<&OptionSpec> = Vec::new();
     for option in vocabulary.workloads.iter().flat_map(|word| &word.options) {
         if !all.iter().any(|other| other.name == option.name) {
             all.push(option);
@@ -265,29 +266,29 @@ fn all_options(vocabulary: &Vocabulary) -> Vec<&OptionWord> {
 fn option_table(vocabulary: &Vocabulary, wrap: impl Fn(Value) -> Value) -> Value {
     let properties: Map<String, Value> = all_options(vocabulary)
         .into_iter()
-        .map(|option| (option.name.clone(), wrap(self::option(option))))
+        .map(|option| (option.name.clone().into_owned(), wrap(self::option(option))))
         .collect();
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
-fn option(option: &OptionWord) -> Value {
+fn option(option: &OptionSpec) -> Value {
     let mut value = match &option.kind {
-        ValueKind::Count => number_or_text("integer", 0, i64::MAX as u64),
-        ValueKind::Real => json!({ "type": ["number", "string"] }),
-        ValueKind::Switch => json!({ "enum": [true, false, "on", "off", "true", "false"] }),
-        ValueKind::Word(words) => json!({ "enum": words }),
+        OptionKind::Count => number_or_text("integer", 0, i64::MAX as u64),
+        OptionKind::Real => json!({ "type": ["number", "string"] }),
+        OptionKind::Switch => json!({ "enum": [true, false, "on", "off", "true", "false"] }),
+        OptionKind::Word(words) => json!({ "enum": words.iter().collect::<Vec<&str>>() }),
     };
     value["description"] = json!(option.help);
     value["default"] = default(option);
     value
 }
 
-fn default(option: &OptionWord) -> Value {
+fn default(option: &OptionSpec) -> Value {
     let text = &option.default;
     let number = match option.kind {
-        ValueKind::Count => text.parse::<u64>().ok().map(Value::from),
-        ValueKind::Real => text.parse::<f64>().ok().map(Value::from),
-        ValueKind::Switch | ValueKind::Word(_) => None,
+        OptionKind::Count => text.parse::<u64>().ok().map(Value::from),
+        OptionKind::Real => text.parse::<f64>().ok().map(Value::from),
+        OptionKind::Switch | OptionKind::Word(_) => None,
     };
     number.unwrap_or_else(|| json!(text))
 }

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use dyno_model::Arrivals;
 use dyno_units::{Nanoseconds, parse_duration};
-
-use crate::Arrivals;
 
 /// A step that searches: the highest load at which a limit on response times is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,12 +26,12 @@ pub enum Sought {
         /// How arrivals are spread.
         arrivals: Arrivals,
         /// Clients that serve the arrivals: the most transactions in flight.
-        clients: u64,
+        clients: usize,
     },
     /// The number of clients of a closed load.
     Clients {
         /// The most that are tried.
-        most: u64,
+        most: usize,
     },
 }
 
@@ -42,7 +41,7 @@ impl Search {
     /// Finest and coarsest precision that may be asked for.
     pub const PRECISIONS: (f64, f64) = (0.005, 0.5);
     /// Most clients that a search for clients tries, where it is not told.
-    pub const CLIENTS_MOST: u64 = 1024;
+    pub const CLIENTS_MOST: usize = 1024;
     /// How many times as long as the limit a load has to be measured: a server that is asked for
     /// more than it can do shows it by a backlog that grows, which takes time.
     pub const DURATION_LEAST: u64 = 10;

@@ -1,5 +1,6 @@
 //! Steps that go on until their throughput is steady: what such a step needs.
 
+use dyno_model::Load;
 use dyno_units::Nanoseconds;
 
 use crate::LoadLevel;
@@ -43,7 +44,7 @@ pub fn check_until_steady(
             "leave it out, or remove the search",
             false,
         ),
-        Some(LoadLevel::Stepped { .. }) => refuse(
+        Some(LoadLevel::Given(Load::Stepped { .. })) => refuse(
             "`until_steady` cannot be combined with a rate that changes",
             "the load itself is never steady".to_owned(),
             "leave it out, or offer one rate per step",

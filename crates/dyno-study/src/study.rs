@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue, SteppedRate};
+use dyno_model::{Load, StepRequest, WorkloadStep};
+use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
-use crate::{Frame, Requirement, Search, Sought, StepOutline};
+use crate::{Requirement, Search, Sought};
 use dyno_units::redact_secrets;
 
 /// A question and the full design to answer it.
@@ -247,30 +248,8 @@ fn exact_size(bytes: ByteCount) -> String {
 /// How hard the load is in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadLevel {
-    /// So many clients, each with one transaction at a time.
-    Closed {
-        /// Clients.
-        clients: u64,
-    },
-    /// Arrivals by a schedule, whatever the server does.
-    Open {
-        /// Offered rate, transactions per second.
-        rate: f64,
-        /// How arrivals are spread.
-        arrivals: Arrivals,
-        /// Clients that serve the arrivals: the most transactions in flight.
-        clients: u64,
-    },
-    /// Arrivals by a schedule whose rate changes.
-    Stepped {
-        /// Offered rates, transactions per second, with their times; its course begins with the
-        /// measured time.
-        rate: SteppedRate,
-        /// How arrivals are spread.
-        arrivals: Arrivals,
-        /// Clients that serve the arrivals: the most transactions in flight.
-        clients: u64,
-    },
+    /// A load that the study gives.
+    Given(Load),
     /// The highest load under a limit, which the step itself finds; the only load of its study.
     Search(Search),
     /// A step that the workload defines; all loads of its study are such.
@@ -281,21 +260,19 @@ pub enum LoadLevel {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnLoad {
     /// What the workload was asked with.
-    pub frame: Frame,
+    pub request: StepRequest,
     /// What the workload of the first variant says of it. The others name it alike; what its roles
     /// do may differ by the variants' options.
-    pub outline: StepOutline,
+    pub step: WorkloadStep,
     /// Connections of the variant that has the most.
-    pub connections: u64,
+    pub connections: usize,
 }
 
 impl LoadLevel {
     /// Clients: the most transactions in flight.
-    pub fn clients(&self) -> u64 {
+    pub fn clients(&self) -> usize {
         match self {
-            LoadLevel::Closed { clients }
-            | LoadLevel::Open { clients, .. }
-            | LoadLevel::Stepped { clients, .. } => *clients,
+            LoadLevel::Given(load) => load.clients(),
             LoadLevel::Search(search) => match search.sought {
                 Sought::Rate { clients, .. } => clients,
                 Sought::Clients { most } => most,
@@ -304,31 +281,30 @@ impl LoadLevel {
         }
     }
 
-    /// Whether a rate tells when transactions begin.
+    /// Clients that there are for certain: one if their number is searched for.
+    pub fn clients_least(&self) -> usize {
+        match self {
+            LoadLevel::Search(Search { sought: Sought::Clients { .. }, .. }) => 1,
+            other => other.clients(),
+        }
+    }
+
+    /// Whether an offered rate decides when transactions begin.
     pub fn is_open(&self) -> bool {
         match self {
-            LoadLevel::Open { .. } | LoadLevel::Stepped { .. } => true,
+            LoadLevel::Given(load) => load.is_open(),
             LoadLevel::Search(search) => matches!(search.sought, Sought::Rate { .. }),
-            LoadLevel::Closed { .. } | LoadLevel::Own(_) => false,
+            LoadLevel::Own(_) => false,
         }
     }
 }
 
 impl OwnLoad {
     /// The step of a study with one variant.
-    pub fn new(frame: Frame, outline: StepOutline) -> OwnLoad {
-        let connections = outline.connections();
-        OwnLoad { frame, outline, connections }
+    pub fn new(request: StepRequest, step: WorkloadStep) -> OwnLoad {
+        let connections = step.connections();
+        OwnLoad { request, step, connections }
     }
-}
-
-/// How the arrivals of an open load are spread in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrivals {
-    /// Evenly.
-    Constant,
-    /// With exponential gaps, as independent users arrive.
-    Poisson,
 }
 
 /// The order of trials.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use dyno_units::Nanoseconds;
+use dyno_model::{OptionSpec, StepRequest, WorkloadStep};
 
 use crate::Product;
 
@@ -47,7 +47,7 @@ pub struct WorkloadWord {
     /// One sentence.
     pub summary: String,
     /// Its options.
-    pub options: Vec<OptionWord>,
+    pub options: Vec<OptionSpec>,
     /// What it says once its options are known; none where nobody can be asked.
     pub rules: Option<Arc<dyn WorkloadRules>>,
 }
@@ -60,112 +60,37 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Why it cannot run with these options and so many clients, and what to do.
-    fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String>;
+    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String>;
 
-    /// Whether it can run with these options under such a load: open (a rate), or closed.
+    /// Whether it can run with these options under such a load: open (a rate), or closed. Asked
+    /// only of a request for which there are steps.
     ///
     /// # Errors
     ///
     /// Why not, and what to do.
-    fn check_load(&self, options: &Options, is_open: bool) -> Result<(), String> {
-        let _ = (options, is_open);
+    fn check_load(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        is_open: bool,
+    ) -> Result<(), String> {
+        let _ = (options, request, is_open);
         Ok(())
     }
 
-    /// Whether it can run on this product with these options.
+    /// Whether it can run on this product with these options. Asked only of a request for which
+    /// there are steps.
     ///
     /// # Errors
     ///
     /// Why not, and what to do.
-    fn check(&self, options: &Options, product: &Product) -> Result<(), String>;
+    fn check(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        product: &Product,
+    ) -> Result<(), String>;
 }
 
 /// Options of a workload by name, as text; those that are not given have their defaults.
 pub type Options = BTreeMap<String, String>;
-
-/// What a study says to a workload that defines its own steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// Clients, as the workload counts them.
-    pub clients: u64,
-    /// Length of the steps that end by time.
-    pub duration: Nanoseconds,
-}
-
-/// A step that a workload defines, as far as a plan needs to know it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StepOutline {
-    /// Its name: `l.i0`, `q100`.
-    pub name: String,
-    /// Who does what in it, at the same time.
-    pub roles: Vec<RoleOutline>,
-    /// Its longest time; just its time where it does not end by quota.
-    pub limit: Nanoseconds,
-    /// Longest wait before it for the engine to pay its debt; zero for none.
-    pub settle: Nanoseconds,
-}
-
-/// Clients of a step that do the same thing.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RoleOutline {
-    /// `inserter`, `deleter`, `query`.
-    pub name: String,
-    /// How many of them, each with a connection of its own.
-    pub clients: u64,
-    /// Transactions per second that each of them offers; none where one follows the other.
-    pub rate: Option<f64>,
-    /// Transactions that each of them has to commit; none to go on until the step ends.
-    pub quota: Option<u64>,
-}
-
-impl StepOutline {
-    /// Connections of all roles.
-    pub fn connections(&self) -> u64 {
-        self.roles.iter().map(|role| role.clients).sum()
-    }
-
-    /// Whether it ends when something is done, rather than by time.
-    pub fn ends_by_quota(&self) -> bool {
-        self.roles.iter().any(|role| role.quota.is_some())
-    }
-}
-
-impl fmt::Display for RoleOutline {
-    /// Writes `4 × inserter at 100/s until 5000 done`; rate and quota are those of each.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} × {}", self.clients, self.name)?;
-        if let Some(rate) = self.rate {
-            write!(out, " at {rate}/s")?;
-        }
-        match self.quota {
-            Some(quota) => write!(out, " until {quota} done"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// An option of a workload.
-#[derive(Clone, Debug)]
-pub struct OptionWord {
-    /// Its name.
-    pub name: String,
-    /// What its value is.
-    pub kind: ValueKind,
-    /// Its value when it is not given, as text.
-    pub default: String,
-    /// One sentence.
-    pub help: String,
-}
-
-/// What a value is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ValueKind {
-    /// A whole number; as text also `"20M"`.
-    Count,
-    /// A number.
-    Real,
-    /// `true`, `false`, `"on"`, `"off"`.
-    Switch,
-    /// One of these words.
-    Word(Vec<String>),
-}

@@ -1,91 +1,121 @@
-//! The list of workloads.
+//! The catalogue of workloads.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use dyno_model::{Name, OptionError, OptionSpec, StepRequest};
 use dyno_units::Seed;
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::options::Options;
 use crate::{Workload, dbstress, insert_benchmark, key_order, sysbench, tpcb, tpcc};
 
 /// A workload that can be named in a study.
+#[derive(Clone)]
 pub struct WorkloadSpec {
     /// Its name.
-    pub name: &'static str,
+    pub name: Name,
     /// One sentence.
-    pub summary: &'static str,
+    pub summary: Name,
     /// Its options.
     pub options: Vec<OptionSpec>,
-    make: Make,
+    plan: Plan,
 }
 
-/// Makes the workload of a name, its options resolved.
-type Make = fn(&'static str, Options, Seed) -> Result<Arc<dyn Workload>, OptionError>;
+/// Plans a workload, its options resolved.
+type Plan = Arc<dyn Fn(&Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync>;
+
+/// What a workload is planned from.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The name that it has in the catalogue.
+    pub name: &'a Name,
+    /// All its options.
+    pub options: &'a Options,
+    /// The load that it has to be ready for.
+    pub request: StepRequest,
+    /// Decides the rows that it fills in.
+    pub seed: Seed,
+}
+
+/// A workload that cannot be planned so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// An option has a wrong name or value.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+    /// It cannot run under this load: why not, and what to do.
+    #[error("{0}")]
+    Load(String),
+}
 
 impl WorkloadSpec {
-    /// Makes the workload. `seed` decides the data it populates.
-    pub fn create(
+    /// A workload with the function that plans it, which must be pure.
+    pub fn new(
+        name: impl Into<Name>,
+        summary: impl Into<Name>,
+        options: Vec<OptionSpec>,
+        plan: impl Fn(&Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync + 'static,
+    ) -> WorkloadSpec {
+        WorkloadSpec { name: name.into(), summary: summary.into(), options, plan: Arc::new(plan) }
+    }
+
+    /// Plans the workload with these options; those that are not given have their defaults. Pure:
+    /// the same arguments give the same steps, tables, rows and statements.
+    ///
+    /// # Errors
+    ///
+    /// An option that is unknown or wrong; a load that the workload cannot run with these options.
+    pub fn plan(
         &self,
         given: &BTreeMap<String, String>,
+        request: StepRequest,
         seed: Seed,
-    ) -> Result<Arc<dyn Workload>, OptionError> {
-        (self.make)(self.name, Options::resolve(&self.options, given)?, seed)
+    ) -> Result<Arc<dyn Workload>, PlanError> {
+        let options = Options::resolve(&self.options, given)?;
+        (self.plan)(&Asked { name: &self.name, options: &options, request, seed })
     }
 }
 
-/// Workloads that are not of sysbench, by name, in the order in which help texts list them.
-const OTHERS: [(&str, fn() -> WorkloadSpec); 5] = [
-    (dbstress::NAME, || WorkloadSpec {
-        name: dbstress::NAME,
-        summary: dbstress::SUMMARY,
-        options: dbstress::option_specs(),
-        make: dbstress::create,
-    }),
-    (key_order::NAME, || WorkloadSpec {
-        name: key_order::NAME,
-        summary: key_order::SUMMARY,
-        options: key_order::option_specs(),
-        make: key_order::create,
-    }),
-    (insert_benchmark::NAME, || WorkloadSpec {
-        name: insert_benchmark::NAME,
-        summary: insert_benchmark::SUMMARY,
-        options: insert_benchmark::option_specs(),
-        make: insert_benchmark::create,
-    }),
-    (tpcb::NAME, || WorkloadSpec {
-        name: tpcb::NAME,
-        summary: tpcb::SUMMARY,
-        options: tpcb::option_specs(),
-        make: tpcb::create,
-    }),
-    (tpcc::NAME, || WorkloadSpec {
-        name: tpcc::NAME,
-        summary: tpcc::SUMMARY,
-        options: tpcc::option_specs(),
-        make: tpcc::create,
-    }),
-];
-
-fn of_sysbench(script: &sysbench::Script) -> WorkloadSpec {
-    WorkloadSpec {
-        name: script.name,
-        summary: script.summary,
-        options: sysbench::option_specs(script.name),
-        make: sysbench::create,
+impl fmt::Debug for WorkloadSpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("WorkloadSpec").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// All workloads, in the order in which help texts list them.
-pub fn workloads() -> Vec<WorkloadSpec> {
-    let others = OTHERS.iter().map(|(_, make)| make());
-    sysbench::SCRIPTS.iter().map(of_sysbench).chain(others).collect()
+/// The workloads that there are.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    workloads: Vec<WorkloadSpec>,
 }
 
-/// The workload of this name.
-pub fn find(name: &str) -> Option<WorkloadSpec> {
-    // Only this one is made: a plan with many variants asks for each of them.
-    let script = sysbench::SCRIPTS.iter().find(|script| script.name == name);
-    let other = || OTHERS.iter().find(|(other, _)| *other == name).map(|(_, make)| make());
-    script.map(of_sysbench).or_else(other)
+impl Catalog {
+    /// Those that Dyno brings, in the order of help texts.
+    pub fn built_in() -> Catalog {
+        let mut workloads = sysbench::specs();
+        workloads.extend([
+            dbstress::spec(),
+            key_order::spec(),
+            insert_benchmark::spec(),
+            tpcb::spec(),
+            tpcc::spec(),
+        ]);
+        Catalog { workloads }
+    }
+
+    /// Adds a workload; it takes the place of one that has its name.
+    pub fn add(&mut self, spec: WorkloadSpec) {
+        self.workloads.retain(|other| other.name != spec.name);
+        self.workloads.push(spec);
+    }
+
+    /// All of them.
+    pub fn workloads(&self) -> &[WorkloadSpec] {
+        &self.workloads
+    }
+
+    /// The workload of this name.
+    pub fn find(&self, name: &str) -> Option<&WorkloadSpec> {
+        self.workloads.iter().find(|spec| spec.name == name)
+    }
 }

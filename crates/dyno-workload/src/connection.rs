@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::{Dialect, KeptRows, Row};
+use dyno_model::Name;
 
 /// One connection to a server.
 ///
@@ -126,7 +127,7 @@ pub trait Connection: Send {
     fn load_rows(
         &mut self,
         table: &str,
-        columns: &[&str],
+        columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError>;
 }

@@ -2,18 +2,20 @@
 //! client do a number of transactions.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use dyno_model::{Name, OptionError, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
 
+use crate::catalog::{Catalog, PlanError};
 use crate::{
-    ConnectError, Connection, Dialect, Ended, KeptRows, Next, Pace, Reply, Row, Seat, Session,
-    Statement, StatementError, Tally, TextRows, Value, Workload,
+    ConnectError, Connection, Dialect, Ended, KeptRows, MadeWorkload, Next, Pace, Reply, Row, Seat,
+    Session, Statement, StatementError, Tally, TextRows, Value,
 };
 
 /// A statement as it was sent.
@@ -107,7 +109,7 @@ impl Fake {
     }
 
     /// Runs the client until `n` transactions have ended well or for good.
-    pub(crate) fn run(self, workload: &dyn Workload, n: u64) -> Ran {
+    pub(crate) fn run(self, workload: &MadeWorkload, n: u64) -> Ran {
         let statements: Rc<[Statement]> = workload.statements(self.dialect).into();
         let sent = Arc::new(Mutex::new(Vec::new()));
         let connection = FakeConnection {
@@ -272,7 +274,7 @@ impl Connection for FakeConnection {
     fn load_rows(
         &mut self,
         _table: &str,
-        _columns: &[&str],
+        _columns: &[Name],
         _next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         Ok(0)
@@ -330,5 +332,36 @@ impl Pace for FakePace {
 
     fn reconnect_failed(&self, _error: &ConnectError) -> bool {
         false
+    }
+}
+
+/// Options as a study gives them.
+pub(crate) fn given(options: &[(&str, &str)]) -> BTreeMap<String, String> {
+    options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A load of so many clients, for a minute.
+pub(crate) fn request(clients: usize) -> StepRequest {
+    StepRequest { clients, duration: Nanoseconds::from_secs(60) }
+}
+
+/// A workload of the catalogue, for one client.
+pub(crate) fn made(
+    name: &str,
+    options: &[(&str, &str)],
+    seed: u64,
+) -> Result<MadeWorkload, PlanError> {
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(name).unwrap();
+    spec.plan(&given(options), request(1), Seed(seed)).map(MadeWorkload::new)
+}
+
+/// The option that was refused.
+#[track_caller]
+pub(crate) fn refused_option(result: Result<MadeWorkload, PlanError>) -> OptionError {
+    match result {
+        Err(PlanError::Option(error)) => error,
+        Err(PlanError::Load(why)) => panic!("the load was refused: {why}"),
+        Ok(_) => panic!("nothing was refused"),
     }
 }

@@ -4,7 +4,8 @@
 //! [`Connection`], which a product implements, and it meets time only through [`Pace`], which the
 //! load generator implements. It knows no driver, no clock and no host.
 //!
-//! What the server confirmed is checked when the load has ended: [`Workload::audit`].
+//! A workload is planned by its [`catalog::WorkloadSpec`], which is pure, and made into the [`Clients`] of a
+//! trial. What the server confirmed is checked when the load has ended: [`Clients::audit`].
 //!
 //! To add a workload, copy the folder `tpcb` (one workload) or `sysbench` (a family) and name it in
 //! [`catalog`].
@@ -23,7 +24,6 @@ pub mod options;
 mod row;
 mod session;
 pub mod skew;
-mod steps;
 pub mod sysbench;
 pub mod tpcb;
 pub mod tpcc;
@@ -38,5 +38,4 @@ pub use drive::{Ended, Next, Pace, Seat, Transactions, drive};
 pub use kept::KeptRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
-pub use steps::{OwnStep, Pacing, Role, StepFrame};
-pub use workload::{ClientFuture, Dialect, Table, Workload};
+pub use workload::{ClientFuture, Clients, Dialect, MadeWorkload, Table, Workload};

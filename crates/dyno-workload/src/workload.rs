@@ -1,28 +1,34 @@
 //! The shape that every workload has.
 
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::{AuditRow, AuditTotals, OwnStep, Row, Seat, Statement, StepFrame, TextRows};
+use dyno_model::{Name, WorkloadStep};
+
+use crate::{AuditRow, AuditTotals, Row, Seat, Statement, TextRows};
 
 /// A client's whole life as a future: it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What clients ask, for any database.
+/// A planned workload: what follows from its options, the load and the seed alone.
+///
+/// Nothing in it changes while it runs: that is in its [`Clients`].
 pub trait Workload: Send + Sync {
     /// Its name in study files and on the command line.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The kinds of its transactions; elsewhere a kind is an index into this list.
-    fn kinds(&self) -> &[&'static str];
+    fn kinds(&self) -> &[Name];
 
     /// Its options, resolved, as name and value: what a record keeps.
     fn options(&self) -> Vec<(String, String)>;
 
     /// Whether it can run on this dialect with its options; if not, why not and what to do.
     ///
-    /// Options are read before it is known where the workload will run; what only some products
-    /// have is refused here, before any table is made.
+    /// A workload is planned before it is known where it will run; what only some products have is
+    /// refused here, before any table is made.
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         let _ = dialect;
         Ok(())
@@ -34,35 +40,21 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// Whether it can run under such a load with its options: open, where a rate tells when
+    /// Whether it can run under such a load with its options: open, if a rate decides when
     /// transactions begin, or closed. If not, why not and what to do.
     fn check_load(&self, is_open: bool) -> Result<(), String> {
         let _ = is_open;
         Ok(())
     }
 
-    /// Rows that its own steps put into its tables, as far as its options tell: for estimates of disk.
-    /// Asked after [`Workload::steps`].
+    /// Rows that its own steps put into its tables, as far as its options say: for estimates of disk.
     fn rows_of_steps(&self) -> u64 {
         0
     }
 
-    /// The steps that the workload itself defines, in their order; none where the study's load
-    /// levels are its steps. Clients learn from their [`Seat`] which step and role is theirs. The
-    /// instance that runs is asked before its tables are made: they may depend on the frame.
-    ///
-    /// # Errors
-    ///
-    /// Why the workload cannot run so, and what to do: too few rows for so many clients.
-    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
-        let _ = frame;
-        Ok(Vec::new())
-    }
-
-    /// Which kinds the transactions of a role of its own steps are, by name; none where it does not
-    /// tell.
-    fn kinds_of_role(&self, role: &str) -> &'static [&'static str] {
-        let _ = role;
+    /// The steps that the workload itself defines, in their order; none if the study's load levels
+    /// are its steps. Clients learn from their [`Seat`] which step and role is theirs.
+    fn steps(&self) -> &[WorkloadStep] {
         &[]
     }
 
@@ -78,9 +70,6 @@ pub trait Workload: Send + Sync {
     /// The statements each connection prepares.
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;
 
-    /// One client. Allocates here, once, and not again while it runs.
-    fn client(&self, seat: Seat) -> ClientFuture;
-
     /// What to ask the server every second while the load runs, if anything: a statement that costs
     /// little, and whose one row has named columns of numbers. They are read as
     /// `probe.WORKLOAD.COLUMN`.
@@ -89,7 +78,7 @@ pub trait Workload: Send + Sync {
         None
     }
 
-    /// What to ask the server when the load has ended, for [`Workload::audit`] to judge.
+    /// What to ask the server when the load has ended, for [`Clients::audit`] to judge.
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of
     /// one moment: what was in flight when the load ended may still be finishing.
@@ -98,14 +87,65 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
+    /// Makes what the clients of one trial share. Their tables must be as [`Workload::fill_row`]
+    /// fills them.
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients>;
+}
+
+/// The clients of one trial, and what they share while they run: counters, mostly, that the audit
+/// compares with what the server did.
+pub trait Clients: Send + Sync {
+    /// One client. Allocates here, once, and not again while it runs.
+    fn client(&self, seat: Seat) -> ClientFuture;
+
     /// Whether the server did what it confirmed. `answers` are those to
-    /// [`Workload::audit_queries`], one for each, in their order. A pure function.
+    /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of what
+    /// the clients counted.
     ///
     /// The tables must have been as [`Workload::fill_row`] fills them when the first of the
     /// transactions in `totals` began.
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let _ = (totals, answers);
         Vec::new()
+    }
+}
+
+/// A planned workload with the clients that were made of it.
+#[derive(Clone)]
+pub struct MadeWorkload {
+    plan: Arc<dyn Workload>,
+    clients: Arc<dyn Clients>,
+}
+
+impl MadeWorkload {
+    /// Makes the clients of this plan.
+    pub fn new(plan: Arc<dyn Workload>) -> MadeWorkload {
+        let clients = Arc::clone(&plan).clients();
+        MadeWorkload { plan, clients }
+    }
+
+    /// A plan with clients that a test has its hand on.
+    #[cfg(test)]
+    pub(crate) fn with(plan: Arc<dyn Workload>, clients: Arc<dyn Clients>) -> MadeWorkload {
+        MadeWorkload { plan, clients }
+    }
+
+    /// One client; see [`Clients::client`].
+    pub fn client(&self, seat: Seat) -> ClientFuture {
+        self.clients.client(seat)
+    }
+
+    /// Whether the server did what it confirmed; see [`Clients::audit`].
+    pub fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        self.clients.audit(totals, answers)
+    }
+}
+
+impl Deref for MadeWorkload {
+    type Target = dyn Workload;
+
+    fn deref(&self) -> &Self::Target {
+        self.plan.as_ref()
     }
 }
 
@@ -156,7 +196,7 @@ pub struct Table {
     /// The statement that makes it, empty.
     pub create: String,
     /// The columns that [`Workload::fill_row`] gives, in its order.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<Name>,
     /// How many rows to fill in.
     pub rows: u64,
     /// Statements to run after it is filled: secondary indexes, statistics.

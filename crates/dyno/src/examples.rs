@@ -174,8 +174,8 @@ mod tests {
     fn every_example_parses() {
         let all = OF_COMMANDS.iter().flat_map(|(_, examples)| *examples).chain(OF_BENCH);
         all.for_each(|(line, _)| check(line));
-        for workload in dyno_workload::catalog::workloads() {
-            let told = of_workload(workload.name);
+        for workload in dyno_workload::catalog::Catalog::built_in().workloads() {
+            let told = of_workload(&workload.name);
             told.lines().skip(1).for_each(|line| check(line.trim()));
         }
     }

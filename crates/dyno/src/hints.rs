@@ -4,6 +4,8 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use dyno_database::Products;
 
+use dyno_workload::catalog::Catalog;
+
 use crate::cli;
 
 /// Most words that are proposed for a wrong one.
@@ -158,7 +160,8 @@ fn for_option(command: &str, option: &str) -> Option<String> {
 
 /// What to write instead of a command, or of a workload.
 fn for_command(word: &str, is_bench: bool) -> Option<String> {
-    let workloads = workloads();
+    let catalog = Catalog::built_in();
+    let workloads: Vec<&str> = catalog.workloads().iter().map(|one| one.name.as_ref()).collect();
     if is_bench {
         return did_you_mean(word, &workloads);
     }
@@ -193,10 +196,6 @@ pub(crate) fn for_product(word: &str, products: &Products) -> String {
     known
         .or_else(|| did_you_mean(word, &names))
         .unwrap_or_else(|| format!("there are {}, or the URL of a server", names.join(", ")))
-}
-
-fn workloads() -> Vec<&'static str> {
-    dyno_workload::catalog::workloads().iter().map(|workload| workload.name).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use dyno_lab::datasets::Limits;
 use dyno_load::AbortFlag;
 use dyno_record::Environment;
 use dyno_units::Clock;
+use dyno_workload::catalog::Catalog;
 
 use crate::clock::SystemClock;
 use crate::{calibration, terminal};
@@ -31,9 +32,16 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let environment = environment(&root);
     // Why there is none is told where its share would have been.
     let calibration = calibration::read(&environment).ok();
-    let data_sets = Limits::USUAL;
-    let (keeper, products) = (Arc::new(keeper), dyno_lab::products());
-    Ok(Lab { clock, keeper, products, abort, environment, calibration, data_sets })
+    Ok(Lab {
+        clock,
+        keeper: Arc::new(keeper),
+        products: dyno_lab::products(),
+        catalog: Catalog::built_in(),
+        abort,
+        environment,
+        calibration,
+        data_sets: Limits::USUAL,
+    })
 }
 
 /// Allows as many open files as the system grants: each client holds a connection. Servers that

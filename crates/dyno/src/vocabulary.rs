@@ -4,42 +4,33 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dyno_database::{Endpoint, ProductSpec, Products};
+use dyno_model::{StepRequest, WorkloadStep};
 use dyno_study::{
-    Frame, OptionWord, Options, Product, ProductWord, RoleOutline, SettingRules, StepOutline,
-    ValueKind, Vocabulary, WorkloadRules, WorkloadWord,
+    Options, Product, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
 };
 use dyno_units::Seed;
-use dyno_workload::options::{OptionKind, OptionSpec};
-use dyno_workload::{Dialect, Pacing, Role, StepFrame, Workload};
+use dyno_workload::catalog::{Catalog, WorkloadSpec};
+use dyno_workload::{Dialect, Workload};
 
 /// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
-    vocabulary_of(&dyno_lab::products())
+    vocabulary_of(&dyno_lab::products(), &Catalog::built_in())
 }
 
-/// These products, and all workloads of this Dyno.
-fn vocabulary_of(products: &Products) -> Vocabulary {
+/// These products and workloads.
+fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     let product = |product: &ProductSpec| ProductWord {
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),
         is_embedded: product.is_embedded,
     };
-    let workloads = dyno_workload::catalog::workloads().into_iter().map(|workload| WorkloadWord {
-        name: workload.name.to_owned(),
-        summary: workload.summary.to_owned(),
-        options: workload
-            .options
-            .iter()
-            .map(|option| OptionWord {
-                name: option.name.to_owned(),
-                kind: kind(option.kind),
-                default: default(option),
-                help: option.help.to_owned(),
-            })
-            .collect(),
+    let workloads = catalog.workloads().iter().map(|workload| WorkloadWord {
+        name: workload.name.clone().into_owned(),
+        summary: workload.summary.clone().into_owned(),
+        options: workload.options.clone(),
         rules: Some(Arc::new(Rules {
-            workload: workload.name,
+            workload: workload.clone(),
             products: products.clone(),
             last: Mutex::new(None),
         })),
@@ -48,26 +39,6 @@ fn vocabulary_of(products: &Products) -> Vocabulary {
         products: products.specs().map(product).collect(),
         workloads: workloads.collect(),
         setting_rules: Some(Arc::new(Settings(products.clone()))),
-    }
-}
-
-fn kind(kind: OptionKind) -> ValueKind {
-    match kind {
-        OptionKind::Count => ValueKind::Count,
-        OptionKind::Real => ValueKind::Real,
-        OptionKind::Switch => ValueKind::Switch,
-        OptionKind::Word(words) => {
-            ValueKind::Word(words.iter().map(|&word| word.to_owned()).collect())
-        }
-    }
-}
-
-/// The default as a study would write it: switches are `on` or `off`.
-fn default(option: &OptionSpec) -> String {
-    match (option.kind, option.default) {
-        (OptionKind::Switch, "on" | "true" | "yes" | "1") => "on".to_owned(),
-        (OptionKind::Switch, _) => "off".to_owned(),
-        (_, default) => default.to_owned(),
     }
 }
 
@@ -81,13 +52,13 @@ impl SettingRules for Settings {
     }
 }
 
-/// Asks a workload of the catalog.
+/// Asks a workload of the catalogue.
 struct Rules {
-    workload: &'static str,
+    workload: WorkloadSpec,
     products: Products,
-    /// The workload that was made last, with its options: each is asked several things, and a study may
+    /// The workload that was planned last, and what for: each is asked several things, and a study may
     /// have very many of them.
-    last: Mutex<Option<(Options, Arc<dyn Workload>)>>,
+    last: Mutex<Option<(Options, StepRequest, Arc<dyn Workload>)>>,
 }
 
 impl fmt::Debug for Rules {
@@ -97,18 +68,18 @@ impl fmt::Debug for Rules {
 }
 
 impl Rules {
-    /// The workload with these options. What it says does not depend on its data, nor on the seed.
-    fn make(&self, options: &Options) -> Result<Arc<dyn Workload>, String> {
+    /// The workload with these options. What it says does not depend on the seed.
+    fn plan(&self, options: &Options, request: StepRequest) -> Result<Arc<dyn Workload>, String> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, workload)) = &*last
+        if let Some((known, asked, workload)) = &*last
             && known == options
+            && *asked == request
         {
             return Ok(Arc::clone(workload));
         }
-        let spec = dyno_workload::catalog::find(self.workload)
-            .ok_or_else(|| format!("there is no workload `{}`", self.workload))?;
-        let workload = spec.create(options, Seed(0)).map_err(|error| error.to_string())?;
-        *last = Some((options.clone(), Arc::clone(&workload)));
+        let planned = self.workload.plan(options, request, Seed(0));
+        let workload = planned.map_err(|error| error.to_string())?;
+        *last = Some((options.clone(), request, Arc::clone(&workload)));
         Ok(workload)
     }
 
@@ -122,23 +93,25 @@ impl Rules {
 }
 
 impl WorkloadRules for Rules {
-    fn steps(&self, options: &Options, frame: &Frame) -> Result<Vec<StepOutline>, String> {
-        let frame = StepFrame { clients: frame.clients as usize, duration: frame.duration };
-        let steps = self.make(options)?.steps(&frame)?;
-        let outline = |step: dyno_workload::OwnStep| StepOutline {
-            roles: step.roles.iter().map(role).collect(),
-            name: step.name,
-            limit: step.limit,
-            settle: step.settle,
-        };
-        Ok(steps.into_iter().map(outline).collect())
+    fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String> {
+        Ok(self.plan(options, request)?.steps().to_vec())
     }
 
-    fn check_load(&self, options: &Options, is_open: bool) -> Result<(), String> {
-        self.make(options)?.check_load(is_open)
+    fn check_load(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        is_open: bool,
+    ) -> Result<(), String> {
+        self.plan(options, request)?.check_load(is_open)
     }
 
-    fn check(&self, options: &Options, product: &Product) -> Result<(), String> {
+    fn check(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        product: &Product,
+    ) -> Result<(), String> {
         if let Product::Url(url) = product
             && !url.contains("${")
         {
@@ -146,7 +119,7 @@ impl WorkloadRules for Rules {
         }
         match self.dialect(product) {
             Some(dialect) => {
-                let workload = self.make(options)?;
+                let workload = self.plan(options, request)?;
                 if workload.needs_rows()
                     && let Product::Private(name) = product
                     && self.products.spec(name).is_some_and(|product| !product.stores_data)
@@ -154,7 +127,7 @@ impl WorkloadRules for Rules {
                     return Err(format!(
                         "`{}` works on rows that it has read, and `{name}` stores none; choose \
                          another workload or database",
-                        self.workload
+                        self.workload.name
                     ));
                 }
                 workload.check(dialect)
@@ -162,18 +135,5 @@ impl WorkloadRules for Rules {
             // Simulated, or a URL of which the environment tells a part.
             None => Ok(()),
         }
-    }
-}
-
-fn role(role: &Role) -> RoleOutline {
-    RoleOutline {
-        name: role.name.to_owned(),
-        clients: role.clients as u64,
-        rate: match role.pacing {
-            Pacing::Closed => None,
-            Pacing::Constant { rate } | Pacing::Poisson { rate } => Some(rate),
-            Pacing::Bursts { per_burst } => Some(per_burst as f64),
-        },
-        quota: role.quota,
     }
 }

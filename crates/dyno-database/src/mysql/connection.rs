@@ -12,6 +12,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
+use dyno_model::Name;
 use dyno_units::Nanoseconds;
 use dyno_workload::{
     ConnectError, Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement,
@@ -719,7 +720,7 @@ impl Connection for MySqlConnection {
     fn load_rows(
         &mut self,
         table: &str,
-        columns: &[&str],
+        columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         self.cold_as(Nanoseconds::ZERO, true, |connection| {

@@ -1,5 +1,6 @@
 //! Filling a table: LOAD DATA LOCAL INFILE without a file, or INSERT where that is turned off.
 
+use dyno_model::Name;
 use dyno_workload::{Cell, ErrorClass, Row, StatementError};
 
 use super::connection::MySqlConnection;
@@ -49,7 +50,7 @@ impl Source<'_> {
 pub(super) fn load_rows(
     connection: &mut MySqlConnection,
     table: &str,
-    columns: &[&str],
+    columns: &[Name],
     next_row: &mut dyn FnMut(&mut Row) -> bool,
 ) -> Result<u64, StatementError> {
     let mut source = Source { row: Row::new(), has_row: false, next_row };
@@ -90,7 +91,7 @@ struct Target {
 }
 
 impl Target {
-    fn new(table: &str, columns: &[&str]) -> Target {
+    fn new(table: &str, columns: &[Name]) -> Target {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
         let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
         Target { table: quoted(table), columns: columns.join(", ") }
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn names_are_quoted() {
-        let target = Target::new("a`b", &["c", "d e"]);
+        let target = Target::new("a`b", &dyno_model::names(&["c", "d e"]));
         assert_eq!((target.table.as_str(), target.columns.as_str()), ("`a``b`", "`c`, `d e`"));
     }
 }

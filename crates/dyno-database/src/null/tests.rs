@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use dyno_model::names;
 use dyno_units::{Clock, ManualClock, Nanoseconds};
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
@@ -118,7 +119,7 @@ fn rows_are_counted_and_not_kept() {
             row.push_null();
             n_rows <= 30_000
         };
-        let stored = connection.load_rows("t", &["a", "b", "c"], &mut next_row);
+        let stored = connection.load_rows("t", &names(&["a", "b", "c"]), &mut next_row);
         assert_eq!(stored, Ok(30_000));
         assert_eq!(text(connection.as_mut(), "SELECT 1"), ONE_ROW);
     }

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
 use bytes::BytesMut;
+use dyno_model::Name;
 use dyno_units::Nanoseconds;
 use dyno_workload::{
     Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement, StatementError,
@@ -727,7 +728,7 @@ impl Connection for PgConnection {
     fn load_rows(
         &mut self,
         table: &str,
-        columns: &[&str],
+        columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));

@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixListener;
 use std::task::Poll;
 
+use dyno_model::names;
 use dyno_workload::{ErrorClass, Reply, Row, Statement, StatementClass, StatementError};
 use proptest::prelude::*;
 
@@ -258,7 +259,7 @@ proptest! {
         let statement = Statement::new("SELECT $1", StatementClass::Read);
         let _ = connection.query("SELECT 1");
         let _ = connection.prepare(&[statement]);
-        let _ = connection.load_rows("t", &["a"], &mut |row: &mut Row| {
+        let _ = connection.load_rows("t", &names(&["a"]), &mut |row: &mut Row| {
             row.push_null();
             true
         });

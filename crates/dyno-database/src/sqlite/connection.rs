@@ -5,6 +5,7 @@ use std::path::Path;
 use std::task::Poll;
 use std::time::Duration;
 
+use dyno_model::Name;
 use dyno_workload::{
     Cell, ConnectError, Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row,
     Statement, StatementError, TextRows, Value,
@@ -330,7 +331,7 @@ impl Connection for SqliteConnection {
     fn load_rows(
         &mut self,
         table: &str,
-        columns: &[&str],
+        columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let marks = vec!["?"; columns.len()].join(", ");

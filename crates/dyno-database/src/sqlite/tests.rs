@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use dyno_host::Keeper;
-use dyno_units::{Clock, ManualClock, Nanoseconds, Seed, SettingValue};
+use dyno_model::{OptionKind, OptionSpec, StepRequest, names};
+use dyno_units::{Clock, ManualClock, Seed, SettingValue};
+use dyno_workload::catalog::Catalog;
 use dyno_workload::{
-    Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, StepFrame,
-    Value, Workload, catalog,
-    options::{OptionKind, OptionSpec},
+    Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value, Workload,
 };
 
 use super::pragma;
@@ -212,14 +212,13 @@ fn populate(workload: &dyn Workload, connection: &mut dyn Connection) -> u64 {
 fn every_workload_can_be_populated_and_prepared() {
     let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let small = [given("tables", "2"), given("table_size", "500")];
-    for spec in catalog::workloads() {
+    for spec in Catalog::built_in().workloads() {
         let is_count = |option: &&OptionSpec| matches!(option.kind, OptionKind::Count);
         let has =
             |name: &str| spec.options.iter().filter(is_count).any(|option| option.name == name);
         let options: BTreeMap<_, _> = small.iter().filter(|(name, _)| has(name)).cloned().collect();
-        let workload = spec.create(&options, Seed(7)).unwrap();
-        // A workload with own steps learns from them how many clients its tables are for.
-        workload.steps(&StepFrame { clients: 2, duration: Nanoseconds::from_secs(1) }).unwrap();
+        let request = StepRequest { clients: 2, ..StepRequest::LEAST };
+        let workload = spec.plan(&options, request, Seed(7)).unwrap();
         let (_folder, database) = database(&[("journal_mode", "wal")]);
         let mut connection = database.connector()().unwrap();
         let n_rows = populate(workload.as_ref(), connection.as_mut());
@@ -237,8 +236,9 @@ fn row_filter_passes_one_row_of_every_range() {
     let mut options = BTreeMap::from(options);
     options.insert("row_filter".to_owned(), "on".to_owned());
     options.insert("table_size".to_owned(), "400".to_owned());
-    let spec = catalog::find("oltp_read_only").unwrap();
-    let workload = spec.create(&options, Seed(7)).unwrap();
+    let catalog = Catalog::built_in();
+    let spec = catalog.find("oltp_read_only").unwrap();
+    let workload = spec.plan(&options, StepRequest::LEAST, Seed(7)).unwrap();
     let (_folder, database) = database(&[]);
     let mut connection = database.connector()().unwrap();
     populate(workload.as_ref(), connection.as_mut());
@@ -258,7 +258,7 @@ fn a_fill_that_fails_leaves_no_transaction_open() {
     let connection = connection.as_mut();
     text(connection, "CREATE TABLE t (id INTEGER PRIMARY KEY)").unwrap();
     let error = connection
-        .load_rows("t", &["id"], &mut |row: &mut Row| {
+        .load_rows("t", &names(&["id"]), &mut |row: &mut Row| {
             row.push_integer(1);
             true
         })

@@ -2,6 +2,7 @@
 
 use dyno_database::postgresql::{connect, connector};
 use dyno_database::{Address, Endpoint, Secret, TlsMode};
+use dyno_model::names;
 use dyno_workload::{Connection, Row, Value};
 
 use crate::server::{TestServer, fixture, server};
@@ -105,7 +106,7 @@ fn statements_go_through_tls() {
     let text = "x".repeat(1000);
     let mut number = 0;
     let stored = connection
-        .load_rows("encrypted", &["id", "c"], &mut |row: &mut Row| {
+        .load_rows("encrypted", &names(&["id", "c"]), &mut |row: &mut Row| {
             number += 1;
             row.push_integer(number);
             row.push_text(text.as_bytes());

@@ -2,6 +2,7 @@
 
 use std::task::Poll;
 
+use dyno_model::names;
 use dyno_workload::{Connection, ErrorClass, Reply, Row, StatementError, Value};
 
 use crate::server::server;
@@ -310,7 +311,7 @@ fn copy_stores_all_rows() {
     connection.query("CREATE TABLE copied (id int, k bigint, c text)").unwrap();
     let mut number = 0;
     let stored = connection
-        .load_rows("copied", &["id", "k", "c"], &mut |row: &mut Row| {
+        .load_rows("copied", &names(&["id", "k", "c"]), &mut |row: &mut Row| {
             number += 1;
             row.push_integer(number);
             if number % 10 == 0 {
@@ -327,7 +328,7 @@ fn copy_stores_all_rows() {
     let seen = connection.query(sql).unwrap();
     let expected = ["100000", "90000", "-4500000000", "100000", "tab\t back\\slash \n99999"];
     assert_eq!(seen[0].iter().flatten().collect::<Vec<_>>(), expected);
-    assert_eq!(connection.load_rows("copied", &["id"], &mut |_| false), Ok(0));
+    assert_eq!(connection.load_rows("copied", &names(&["id"]), &mut |_| false), Ok(0));
 }
 
 #[test]
@@ -337,7 +338,7 @@ fn a_failed_copy_is_told_and_the_connection_lives() {
     connection.query("CREATE TABLE refused (id smallint)").unwrap();
     let mut number = 0_i64;
     let error = connection
-        .load_rows("refused", &["id"], &mut |row: &mut Row| {
+        .load_rows("refused", &names(&["id"]), &mut |row: &mut Row| {
             number += 1;
             row.push_integer(number);
             number < 10_000_000
@@ -346,7 +347,7 @@ fn a_failed_copy_is_told_and_the_connection_lives() {
     assert_eq!(error.code, "22003");
     assert!(error.message.contains("in COPY refused, line 32768"), "{error}");
     assert!(number < 10_000_000, "rows were made to no use");
-    let error = connection.load_rows("missing", &["id"], &mut |_| false).unwrap_err();
+    let error = connection.load_rows("missing", &names(&["id"]), &mut |_| false).unwrap_err();
     assert_eq!(error.code, "42P01");
     assert_eq!(text(&mut connection, "SELECT * FROM refused"), Ok(rows(0)));
 }

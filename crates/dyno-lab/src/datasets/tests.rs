@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dyno_model::StepRequest;
 use dyno_units::Seed;
+use dyno_workload::catalog::Catalog;
 
 use super::*;
 
 fn workload(name: &str, options: &[(&str, &str)], seed: u64) -> Arc<dyn Workload> {
     let given: BTreeMap<String, String> =
         options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let spec = dyno_workload::catalog::find(name).unwrap();
-    spec.create(&given, Seed(seed).derive("data", 0)).unwrap()
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(name).unwrap();
+    spec.plan(&given, StepRequest::LEAST, Seed(seed).derive("data", 0)).unwrap()
 }
 
 fn shape() -> DataShape {

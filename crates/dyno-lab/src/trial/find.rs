@@ -1,15 +1,13 @@
 //! A step that searches: one load probe after the other, until the highest load that holds is known.
 
-use std::sync::Arc;
-
-use dyno_load::Load;
+use dyno_model::Load;
 use dyno_record::{EventKind, LoadProbe, SearchSummary, StepSummary};
 use dyno_study::{Search as Asked, Sought, Statistic};
-use dyno_workload::Workload;
+use dyno_workload::MadeWorkload;
 
 use super::{Progress, Stage, TrialError};
 use crate::deploy::Site;
-use crate::drive::{StepEnd, arrivals, response_times, throughput};
+use crate::drive::{StepEnd, response_times, throughput};
 use crate::judge::{Seen, broken_by};
 use crate::search::{Search, Space, rounded};
 
@@ -23,7 +21,7 @@ impl Stage<'_, '_> {
     pub(super) fn find(
         &mut self,
         site: &mut Site,
-        workload: &Arc<dyn Workload>,
+        workload: &MadeWorkload,
         (step, asked): (usize, &Asked),
         progress: &mut Progress,
     ) -> Result<StepSummary, TrialError> {
@@ -59,7 +57,7 @@ impl Stage<'_, '_> {
     fn probe(
         &mut self,
         site: &mut Site,
-        workload: &Arc<dyn Workload>,
+        workload: &MadeWorkload,
         (step, number, load): (usize, u32, Load),
         progress: &mut Progress,
     ) -> Result<StepSummary, (TrialError, IsBegun)> {
@@ -117,9 +115,7 @@ fn space(asked: &Asked, measured_s: f64) -> Space {
 
 fn load(asked: &Asked, level: f64) -> Load {
     match asked.sought {
-        Sought::Rate { arrivals: spread, clients } => {
-            Load::Open { rate: level, arrivals: arrivals(spread), clients: clients as usize }
-        }
+        Sought::Rate { arrivals, clients } => Load::Open { rate: level, arrivals, clients },
         Sought::Clients { .. } => Load::Closed { clients: level as usize },
     }
 }
@@ -208,7 +204,7 @@ fn summary(search: &Search, probes: Vec<LoadProbe>) -> Result<StepSummary, Trial
 
 #[cfg(test)]
 mod tests {
-    use dyno_study::Arrivals;
+    use dyno_model::Arrivals;
 
     use super::*;
 

@@ -1,21 +1,24 @@
 //! Steps that the workload itself defines.
 
+use dyno_model::WorkloadStep;
 use dyno_record::{EventKind, StepSummary};
-use dyno_workload::{OwnStep, Workload};
+use dyno_workload::Workload;
 
 use super::{Stage, TrialError};
-use crate::manifest::own_steps;
 
 impl Stage<'_, '_> {
     /// The variant's own steps; none where the plan's loads are its steps.
-    pub(super) fn own_steps(&self, workload: &dyn Workload) -> Result<Vec<OwnStep>, TrialError> {
+    pub(super) fn own_steps(
+        &self,
+        workload: &dyn Workload,
+    ) -> Result<Vec<WorkloadStep>, TrialError> {
         let plan = self.order.plan;
-        let steps = own_steps(plan, workload).map_err(TrialError::new)?;
+        let steps = workload.steps().to_vec();
         if steps.is_empty() {
             return Ok(steps);
         }
         let planned = plan.steps.iter().map(|step| step.name.as_str());
-        if !planned.eq(steps.iter().map(|step| step.name.as_str())) {
+        if !planned.eq(steps.iter().map(|step| step.name.as_ref())) {
             let message = "the workload's steps differ from those of the plan";
             return Err(TrialError::new(message));
         }

@@ -4,11 +4,12 @@
 use std::sync::atomic::Ordering;
 
 use super::*;
-use dyno_workload::Pacing;
+use dyno_model::{Arrivals, Pacing};
 
 use crate::fixture::{by_role, closed, open, reads, role, roles};
+use crate::load::Parts;
 use crate::null_server::{KernelClock, Log, NullServer};
-use crate::{Arrivals, EndedBy, OUTCOMES};
+use crate::{EndedBy, OUTCOMES};
 
 const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
 

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use dyno_model::Name;
 use dyno_units::{Clock, ManualClock, Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
     ConnectError, Connection, Dialect, ErrorClass, Reply, Row, Statement, StatementClass,
@@ -460,7 +461,7 @@ impl Connection for SimulatedConnection {
     fn load_rows(
         &mut self,
         _table: &str,
-        _columns: &[&str],
+        _columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let mut row = Row::new();

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
+use dyno_model::Name;
 use dyno_workload::{
     ConnectError, Connection, Connector, Dialect, ErrorClass, KeptRows, Reply, Row, Statement,
     StatementClass, StatementError, TextRows, Value,
@@ -255,7 +256,7 @@ impl Connection for StoringConnection {
     fn load_rows(
         &mut self,
         table: &str,
-        columns: &[&str],
+        columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         self.rows().load_rows(table, columns, next_row)

@@ -1,12 +1,13 @@
 //! Tests of the measuring itself: on a server whose truth is known, the truth must come out.
 
+use dyno_model::Arrivals;
 use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::ErrorClass;
 use proptest::prelude::*;
 
 use super::*;
 use crate::fixture::{closed, open, reads};
-use crate::{Arrivals, Interval, OUTCOMES, Outcomes, Phase};
+use crate::{Interval, OUTCOMES, Outcomes, Phase};
 
 mod pauses;
 mod roles;
@@ -46,7 +47,7 @@ fn try_simulate(
 fn try_simulate_workload(
     spec: &StepSpec,
     server: &SimulatedServer,
-    workload: &Arc<dyn Workload>,
+    workload: &MadeWorkload,
 ) -> Result<Seen, LoadError> {
     let clock = Arc::new(ManualClock::new());
     clock.advance_to(Nanoseconds::from_millis(12_345));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use dyno_model::{Arrivals, Load};
 use dyno_units::{Nanoseconds, Seed};
 use toml::de::{DeTable, DeValue};
 
@@ -17,8 +18,8 @@ use super::vary::{Choices, KnownNames, ReadFactor, Varied, Vary, known_name};
 use crate::keys::{DESIGN, PROBES};
 use crate::nearest::list as quoted_list;
 use crate::{
-    Arrivals, Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement,
-    Search, Sought,
+    Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement, Search,
+    Sought,
 };
 
 /// Most trials that one study may ask for; more are a mistake in the study.
@@ -187,7 +188,7 @@ fn read_loads(
     let clients = section.number("clients", problems);
     let rate = section.read("rate", problems, value::rate);
     let arrivals = section.read("arrivals", problems, |problems, entry| {
-        let words = [("poisson", Arrivals::Poisson), ("constant", Arrivals::Constant)];
+        let words = Arrivals::ALL.map(|arrivals| (arrivals.word(), arrivals));
         value::word(problems, entry, &words)
     });
     check_fixed_and_varied(problems, &clients, &rate, vary);
@@ -204,10 +205,10 @@ fn read_loads(
         );
     }
     if let Some(asked) = asked {
-        let clients = clients.map(|given| given.value);
+        let clients = clients.map(|given| given.value.map(|clients| clients as usize));
         let arrivals = arrivals.map_or(Some(Arrivals::Poisson), |given| given.value)?;
         let sought = if asked.is_rate {
-            Sought::Rate { arrivals, clients: clients.unwrap_or(Some(OPEN_CLIENTS))? }
+            Sought::Rate { arrivals, clients: clients.unwrap_or(Some(OPEN_CLIENTS as usize))? }
         } else {
             Sought::Clients { most: clients.unwrap_or(Some(Search::CLIENTS_MOST))? }
         };
@@ -255,7 +256,9 @@ fn check_stepped(
     duration: Nanoseconds,
 ) {
     let too_long = loads.into_iter().flatten().find_map(|load| match load {
-        LoadLevel::Stepped { rate, .. } if rate.length() > duration => Some(rate.length()),
+        LoadLevel::Given(Load::Stepped { rate, .. }) if rate.length() > duration => {
+            Some(rate.length())
+        }
         _ => None,
     });
     let Some(length) = too_long else { return };
@@ -286,10 +289,13 @@ fn cross(
     arrivals: Arrivals,
     is_rate_first: bool,
 ) -> Vec<LoadLevel> {
-    let level = |rate: &Option<Rate>, clients: u64| match rate.clone() {
-        Some(Rate::Steady(rate)) => LoadLevel::Open { rate, arrivals, clients },
-        Some(Rate::Stepped(rate)) => LoadLevel::Stepped { rate, arrivals, clients },
-        None => LoadLevel::Closed { clients },
+    let level = |rate: &Option<Rate>, clients: u64| {
+        let clients = clients as usize;
+        LoadLevel::Given(match rate.clone() {
+            Some(Rate::Steady(rate)) => Load::Open { rate, arrivals, clients },
+            Some(Rate::Stepped(rate)) => Load::Stepped { rate, arrivals, clients },
+            None => Load::Closed { clients },
+        })
     };
     if is_rate_first {
         rates.iter().flat_map(|r| clients.iter().map(move |c| level(r, *c))).collect()

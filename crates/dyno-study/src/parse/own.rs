@@ -7,13 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use dyno_model::{StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 use toml::de::{DeTable, DeValue};
 
 use super::problems::Problems;
 use crate::nearest::list;
-use crate::vocabulary::{Frame, StepOutline, Vocabulary, WorkloadRules};
-use crate::{Diagnostic, LoadLevel, OwnLoad, Sought, Study, Variant, WorkloadChoice};
+use crate::vocabulary::{Vocabulary, WorkloadRules};
+use crate::{Diagnostic, LoadLevel, OwnLoad, Study, Variant, WorkloadChoice};
 
 /// Asks all workloads. Steps that they define take the place of the design's load.
 pub(super) fn resolve(
@@ -30,23 +31,29 @@ pub(super) fn resolve(
         vocabulary,
         checked: HashMap::new(),
         loaded: HashMap::new(),
-        outlined: HashMap::new(),
+        planned: HashMap::new(),
         first: None,
     };
     let mut found: Vec<(&Variant, Steps)> = Vec::new();
     let mut is_refused = false;
     let kinds: BTreeSet<bool> = study.design.loads.iter().map(LoadLevel::is_open).collect();
-    let frames = frames(&study.design.loads);
+    let duration = study.design.duration;
+    let requests: Vec<StepRequest> = clients_asked(&study.design.loads)
+        .into_iter()
+        .map(|clients| StepRequest { clients, duration })
+        .collect();
     for variant in &variants {
-        is_refused |= !asking.check(variant);
-        for &is_open in &kinds {
-            is_refused |= !asking.check_load(variant, is_open);
-        }
-        for &clients in &frames {
-            match asking.steps(variant, Frame { clients, duration: study.design.duration }) {
+        for &request in &requests {
+            match asking.steps(variant, request) {
                 Some(steps) => found.push((variant, steps)),
                 None => is_refused = true,
             }
+        }
+        let possible = requests.iter().find(|request| asking.steps(variant, **request).is_some());
+        let Some(&request) = possible else { continue };
+        is_refused |= !asking.check(variant, request);
+        for &is_open in &kinds {
+            is_refused |= !asking.check_load(variant, request, is_open);
         }
     }
     if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
@@ -57,8 +64,7 @@ pub(super) fn resolve(
     {
         return;
     }
-    let frame = Frame { clients: study.design.loads[0].clients(), duration: study.design.duration };
-    study.design.loads = own_loads(&found, frame);
+    study.design.loads = own_loads(&found, requests[0]);
     if places.of_design("warm_up").is_none() {
         study.design.warm_up = Nanoseconds::ZERO;
     }
@@ -80,17 +86,12 @@ fn variants(study: &Study) -> Option<Vec<Variant>> {
 }
 
 /// The numbers of clients that workloads are asked about, each once.
-fn frames(loads: &[LoadLevel]) -> BTreeSet<u64> {
-    let clients = |load: &LoadLevel| match load {
-        // How many there will be is what is sought.
-        LoadLevel::Search(search) if matches!(search.sought, Sought::Clients { .. }) => 1,
-        other => other.clients(),
-    };
-    loads.iter().map(clients).collect()
+fn clients_asked(loads: &[LoadLevel]) -> BTreeSet<usize> {
+    loads.iter().map(LoadLevel::clients_least).collect()
 }
 
 /// The steps of a variant, shared by variants that have the same ones.
-type Steps = Arc<[StepOutline]>;
+type Steps = Arc<[WorkloadStep]>;
 
 /// Asks each question once, however many variants it is asked for.
 struct Asking<'a, 't> {
@@ -102,7 +103,7 @@ struct Asking<'a, 't> {
     /// Whether a workload with these options can run under an open load, or a closed one.
     loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
-    outlined: HashMap<(Arc<WorkloadChoice>, u64), Option<Steps>>,
+    planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
     /// The first steps that were found.
     first: Option<Steps>,
 }
@@ -115,14 +116,14 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// Whether the workload of a variant can run on its database.
-    fn check(&mut self, variant: &Variant) -> bool {
+    fn check(&mut self, variant: &Variant, request: StepRequest) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let (workload, database) = (&variant.workload, &variant.database);
         let key = (Arc::clone(workload), database.name.clone());
         if let Some(known) = self.checked.get(&key) {
             return *known;
         }
-        let result = rules.check(&workload.options, &database.product);
+        let result = rules.check(&workload.options, request, &database.product);
         self.checked.insert(key, result.is_ok());
         let Err(why) = result else { return true };
         let (workload, database) = (&workload.name, &database.name);
@@ -132,14 +133,14 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// Whether the workload of a variant can run under an open load, or a closed one.
-    fn check_load(&mut self, variant: &Variant, is_open: bool) -> bool {
+    fn check_load(&mut self, variant: &Variant, request: StepRequest, is_open: bool) -> bool {
         let Some(rules) = self.rules(variant) else { return true };
         let workload = &variant.workload;
         let key = (Arc::clone(workload), is_open);
         if let Some(known) = self.loaded.get(&key) {
             return *known;
         }
-        let result = rules.check_load(&workload.options, is_open);
+        let result = rules.check_load(&workload.options, request, is_open);
         self.loaded.insert(key, result.is_ok());
         let Err(why) = result else { return true };
         let load = if is_open { "at a rate" } else { "without a rate" };
@@ -149,18 +150,18 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// The steps of a variant; none where it cannot run so, which has been reported then.
-    fn steps(&mut self, variant: &Variant, frame: Frame) -> Option<Steps> {
+    fn steps(&mut self, variant: &Variant, request: StepRequest) -> Option<Steps> {
         let Some(rules) = self.rules(variant) else { return Some(Arc::from([])) };
         let workload = &variant.workload;
-        let key = (Arc::clone(workload), frame.clients);
-        if let Some(known) = self.outlined.get(&key) {
+        let key = (Arc::clone(workload), request.clients);
+        if let Some(known) = self.planned.get(&key) {
             return known.clone();
         }
-        let result = rules.steps(&workload.options, &frame).map(|steps| self.shared(steps));
-        self.outlined.insert(key, result.as_ref().ok().cloned());
+        let result = rules.steps(&workload.options, request).map(|steps| self.shared(steps));
+        self.planned.insert(key, result.as_ref().ok().cloned());
         result
             .map_err(|why| {
-                let clients = match frame.clients {
+                let clients = match request.clients {
                     1 => "1 client".to_owned(),
                     n => format!("{n} clients"),
                 };
@@ -172,7 +173,7 @@ impl<'a> Asking<'a, '_> {
     }
 
     /// These steps; the very first ones where they are the same.
-    fn shared(&mut self, steps: Vec<StepOutline>) -> Steps {
+    fn shared(&mut self, steps: Vec<WorkloadStep>) -> Steps {
         match &self.first {
             Some(first) if first[..] == steps[..] => Arc::clone(first),
             _ => {
@@ -215,7 +216,7 @@ fn is_one_load(
     for (key, span) in keys {
         let Some(span) = span else { continue };
         is_one = false;
-        let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        let names: Vec<&str> = steps.iter().map(|step| step.name.as_ref()).collect();
         let name = &variant.workload.name;
         problems.add(
             Diagnostic::new(span, format!("`{key}` cannot be combined with workload `{name}`"))
@@ -228,14 +229,14 @@ fn is_one_load(
 
 /// Refuses variants whose steps have other names than those of the first one.
 fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, Steps)]) -> bool {
-    let names = |steps: &[StepOutline]| -> Vec<String> {
-        steps.iter().map(|step| step.name.clone()).collect()
+    let names = |steps: &[WorkloadStep]| -> Vec<String> {
+        steps.iter().map(|step| step.name.clone().into_owned()).collect()
     };
     let Some((first, steps)) = found.first() else { return true };
     let expected = names(steps);
-    let is_other = |own: &[StepOutline]| {
+    let is_other = |own: &[WorkloadStep]| {
         own.len() != expected.len()
-            || own.iter().zip(&expected).any(|(step, expected)| step.name != *expected)
+            || own.iter().zip(&expected).any(|(step, expected)| step.name != **expected)
     };
     let Some((other, steps)) = found.iter().find(|(_, steps)| is_other(steps)) else {
         return true;
@@ -262,27 +263,27 @@ fn is_alike(problems: &mut Problems, places: &Places<'_>, found: &[(&Variant, St
 }
 
 /// The steps of all variants as loads; those of the first variant, connections of the largest.
-fn own_loads(found: &[(&Variant, Steps)], frame: Frame) -> Vec<LoadLevel> {
+fn own_loads(found: &[(&Variant, Steps)], request: StepRequest) -> Vec<LoadLevel> {
     let connections = |step: usize| {
-        found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(frame.clients)
+        found.iter().map(|(_, steps)| steps[step].connections()).max().unwrap_or(request.clients)
     };
-    let outlines = found[0].1.iter().enumerate();
-    outlines
-        .map(|(step, outline)| {
-            let connections = connections(step);
-            LoadLevel::Own(OwnLoad { frame, outline: longest(found, step, outline), connections })
+    let steps = found[0].1.iter().enumerate();
+    steps
+        .map(|(idx, step)| {
+            let connections = connections(idx);
+            LoadLevel::Own(OwnLoad { request, step: longest(found, idx, step), connections })
         })
         .collect()
 }
 
-/// The outline with the longest times of all variants.
-fn longest(found: &[(&Variant, Steps)], step: usize, first: &StepOutline) -> StepOutline {
-    let mut outline = first.clone();
+/// The step with the longest times of all variants.
+fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> WorkloadStep {
+    let mut longest = first.clone();
     for (_, steps) in found {
-        outline.limit = outline.limit.max(steps[step].limit);
-        outline.settle = outline.settle.max(steps[step].settle);
+        longest.limit = longest.limit.max(steps[idx].limit);
+        longest.settle = longest.settle.max(steps[idx].settle);
     }
-    outline
+    longest
 }
 
 /// Where things stand in the file.

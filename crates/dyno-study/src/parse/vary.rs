@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use dyno_model::OptionSpec;
 use dyno_units::SettingValue;
 use toml::de::DeValue;
 
@@ -13,7 +14,6 @@ use super::workload::{NamedWorkload, option_text_for_all, report_unknown_option}
 use crate::keys::{Shape, VARY};
 use crate::nearest::did_you_mean;
 use crate::study::setting_text;
-use crate::vocabulary::OptionWord;
 use crate::{Diagnostic, Factor};
 
 /// The databases and workloads that the design chooses from.
@@ -306,7 +306,7 @@ fn option_words<'v>(
     name: &str,
     span: Range<usize>,
     workloads: &[&NamedWorkload<'v>],
-) -> Option<Vec<&'v OptionWord>> {
+) -> Option<Vec<&'v OptionSpec>> {
     let mut words = Vec::new();
     let mut is_unknown = false;
     for workload in workloads {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use dyno_model::{OptionKind, OptionSpec};
 use toml::de::DeValue;
 
 use super::database::check_name;
@@ -11,7 +12,7 @@ use super::problems::Problems;
 use super::value::{self, Entry, Given, Section, entries, wrong_type, wrong_value};
 use crate::keys::{WORKLOAD, names};
 use crate::nearest::did_you_mean;
-use crate::vocabulary::{OptionWord, ValueKind, Vocabulary, WorkloadWord};
+use crate::vocabulary::{Vocabulary, WorkloadWord};
 use crate::{Diagnostic, WorkloadChoice};
 
 /// A workload as far as it could be read.
@@ -186,7 +187,7 @@ pub(super) fn report_unknown_option(
     name: &str,
     word: &WorkloadWord,
 ) {
-    let options = word.options.iter().map(|option| option.name.as_str());
+    let options = word.options.iter().map(|option| option.name.as_ref());
     problems.add(
         Diagnostic::new(span, format!("workload `{}` has no option `{name}`", word.name))
             .with_label("unknown option")
@@ -199,19 +200,18 @@ pub(super) fn report_unknown_option(
 pub(super) fn option_text(
     problems: &mut Problems,
     entry: &Entry<'_>,
-    option: &OptionWord,
+    option: &OptionSpec,
 ) -> Option<String> {
     match &option.kind {
-        ValueKind::Count => {
+        OptionKind::Count => {
             // What fits into a TOML integer.
             let count = value::count(problems, entry, (0, i64::MAX as u64))?;
             Some(count.to_string())
         }
-        ValueKind::Real => real_text(problems, entry),
-        ValueKind::Switch => switch_text(problems, entry),
-        ValueKind::Word(words) => {
-            let meanings: Vec<(&str, &str)> =
-                words.iter().map(|word| (word.as_str(), word.as_str())).collect();
+        OptionKind::Real => real_text(problems, entry),
+        OptionKind::Switch => switch_text(problems, entry),
+        OptionKind::Word(words) => {
+            let meanings: Vec<(&str, &str)> = words.iter().map(|word| (word, word)).collect();
             value::word(problems, entry, &meanings).map(str::to_owned)
         }
     }
@@ -257,7 +257,7 @@ fn switch_text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
 pub(super) fn option_text_for_all(
     problems: &mut Problems,
     entry: &Entry<'_>,
-    options: &[&OptionWord],
+    options: &[&OptionSpec],
 ) -> Option<String> {
     let texts: Vec<Option<String>> =
         options.iter().map(|option| option_text(problems, entry, option)).collect();

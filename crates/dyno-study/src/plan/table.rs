@@ -97,7 +97,7 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
                 Nanoseconds::ZERO => "none".to_owned(),
                 settle => format!("at most {settle}"),
             });
-            let roles: Vec<String> = own.outline.roles.iter().map(ToString::to_string).collect();
+            let roles: Vec<String> = own.step.roles.iter().map(ToString::to_string).collect();
             cells.push(roles.join(", "));
         }
         rows.push(cells);
@@ -203,7 +203,10 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
         };
         lines.push(("", format!("{how}; limits end it after {most} at the latest")));
     } else if plan.repetitions_min.is_some() {
-        lines.push(("", format!("{least} if all verdicts are settled at the first interim analysis")));
+        lines.push((
+            "",
+            format!("{least} if all verdicts are settled at the first interim analysis"),
+        ));
     }
     if context.void_repeats > 0 {
         let one = prepare + plan.trial_time_likely(&context.measured) + plan.rest;

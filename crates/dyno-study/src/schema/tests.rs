@@ -219,8 +219,10 @@ fn parser_reads_every_key_of_the_schema() {
                     let mut options = workloads.into_iter().flat_map(|word| word.options);
                     let option = options.find(|option| option.name == name).expect("it is there");
                     let level = match option.kind {
-                        ValueKind::Word(words) => format!("'{}'", words[0]),
-                        ValueKind::Switch => "true".to_owned(),
+                        dyno_model::OptionKind::Word(words) => {
+                            format!("'{}'", words.iter().next().expect("a word"))
+                        }
+                        dyno_model::OptionKind::Switch => "true".to_owned(),
                         _ => "1".to_owned(),
                     };
                     format!("design.vary.option.{name} = [{level}]\n")

@@ -29,12 +29,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_units::Seed;
+use dyno_model::Name;
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, OwnStep, Row, Seat, Statement, StepFrame, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
+    Workload, drive,
 };
 
 use audit::Audit;
@@ -43,42 +43,34 @@ use own::Own;
 use settings::Settings;
 use transactions::Client;
 
-/// The workload's name.
-pub const NAME: &str = "dbstress";
+const NAME: &str = "dbstress";
 
-/// One sentence.
-pub const SUMMARY: &str =
-    "db_STRESS: objects with a history of states, read and rewritten by many users";
-
-/// Its options.
-pub fn option_specs() -> Vec<OptionSpec> {
-    settings::OPTIONS.to_vec()
+/// The workload, for the catalogue.
+pub fn spec() -> WorkloadSpec {
+    let summary = "db_STRESS: objects with a history of states, read and rewritten by many users";
+    WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// Makes the workload. The rows follow from their numbers alone: `seed` decides nothing here.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    _seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings::read(&options)?;
-    let counts = Counts::default();
-    Ok(Arc::new(DbStress { name, options: options.pairs(), settings, counts }))
+/// The rows follow from their numbers alone: the seed decides nothing here. Refuses loads with more
+/// clients than there are objects for.
+fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(asked.options)?;
+    let clients = asked.request.clients as u64;
+    settings.sharing.check(settings.objects, clients).map_err(PlanError::Load)?;
+    Ok(Arc::new(DbStress { options: asked.options.pairs(), settings }))
 }
 
 struct DbStress {
-    name: &'static str,
     options: Vec<(String, String)>,
     settings: Settings,
-    counts: Counts,
 }
 
 impl Workload for DbStress {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn kinds(&self) -> &[&'static str] {
+    fn kinds(&self) -> &[Name] {
         self.settings.kinds()
     }
 
@@ -106,12 +98,6 @@ impl Workload for DbStress {
         Ok(())
     }
 
-    /// None of its own; says whether there are objects for so many clients.
-    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
-        self.settings.sharing.check(self.settings.objects, frame.clients as u64)?;
-        Ok(Vec::new())
-    }
-
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         schema::tables(&self.settings, dialect)
     }
@@ -124,19 +110,32 @@ impl Workload for DbStress {
         transactions::statements(&self.settings, dialect)
     }
 
-    fn client(&self, seat: Seat) -> ClientFuture {
-        let Settings { sharing, objects, .. } = self.settings;
-        let place = (seat.client_idx as u64, seat.n_clients as u64);
-        let own = Own::of(sharing, objects, place);
-        let counts = self.counts.client(place, own);
-        Box::pin(drive(Client::new(&self.settings, place, own, counts), seat))
-    }
-
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         audit::queries(&self.settings)
     }
 
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        Arc::new(DbStressClients { workload: self, counts: Counts::default() })
+    }
+}
+
+/// The clients with what they counted.
+struct DbStressClients {
+    workload: Arc<DbStress>,
+    counts: Counts,
+}
+
+impl Clients for DbStressClients {
+    fn client(&self, seat: Seat) -> ClientFuture {
+        let settings = &self.workload.settings;
+        let place = (seat.client_idx as u64, seat.n_clients as u64);
+        let own = Own::of(settings.sharing, settings.objects, place);
+        let counts = self.counts.client(place, own);
+        Box::pin(drive(Client::new(settings, place, own, counts), seat))
+    }
+
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        Audit { settings: &self.settings, counts: &self.counts, totals, answers }.judge()
+        let settings = &self.workload.settings;
+        Audit { settings, counts: &self.counts, totals, answers }.judge()
     }
 }

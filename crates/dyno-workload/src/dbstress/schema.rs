@@ -11,6 +11,8 @@
 
 use std::io::Write;
 
+use dyno_model::names;
+
 use crate::{Dialect, Row, Table};
 
 use super::settings::{HISTORY, Settings};
@@ -100,7 +102,7 @@ impl Plan {
         };
         Table {
             create: format!("CREATE TABLE {name} ({definition}{inline})"),
-            columns: self.columns.to_vec(),
+            columns: names(self.columns),
             rows: self.rows,
             after: later.into_iter().chain([analyze]).collect(),
             name,

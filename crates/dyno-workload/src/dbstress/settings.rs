@@ -1,6 +1,8 @@
 //! The options, checked. Their names are those of the sysbench port where it has them.
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{Name, OptionError, OptionSpec, name};
+
+use crate::options::Options;
 
 use super::own::Sharing;
 
@@ -17,87 +19,62 @@ const SETS_MAX: u64 = 100;
 pub(super) const REPEATS_MAX: usize = 20;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "obj_tables",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "sets of the five tables; a client draws one for each read",
-    },
-    OptionSpec {
-        name: "obj_table_size",
-        kind: OptionKind::Count,
-        default: "10k",
-        help: "objects of each set, with 20 rows of history each (about 4 kB an object; the classic \
+    OptionSpec::count(
+        "obj_tables",
+        "1",
+        "sets of the five tables; a client draws one for each read",
+    ),
+    OptionSpec::count(
+        "obj_table_size",
+        "10k",
+        "objects of each set, with 20 rows of history each (about 4 kB an object; the classic \
                size is 10M)",
-    },
-    OptionSpec {
-        name: "rw_ratio",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "reads for each write of a client; 0 for read only",
-    },
-    OptionSpec {
-        name: "ref",
-        kind: OptionKind::Word(&["slice", "mod2000", "mod2t", "random"]),
-        default: "slice",
-        help: "objects of a client: its own slice; each 2000th, or each 2·clients-th of its own \
+    ),
+    OptionSpec::count("rw_ratio", "1", "reads for each write of a client; 0 for read only"),
+    OptionSpec::word(
+        "ref",
+        &["slice", "mod2000", "mod2t", "random"],
+        "objects of a client: its own slice; each 2000th, or each 2·clients-th of its own \
                (anti-deadlock v05, v06, v07); any of all (true random)",
-    },
-    OptionSpec {
-        name: "sel1",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "selects of an object with its section and zone (1 row) in a read",
-    },
-    OptionSpec {
-        name: "sel2",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "selects of an object's history with its states (20 rows) in a read",
-    },
-    OptionSpec {
-        name: "delete_inserts",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "rows of history that a write deletes and inserts again",
-    },
-    OptionSpec {
-        name: "updates",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "rows of history that a write updates",
-    },
-    OptionSpec {
-        name: "trx",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "BEGIN and COMMIT around the statements of a read and of a write; otherwise \
+    ),
+    OptionSpec::count(
+        "sel1",
+        "1",
+        "selects of an object with its section and zone (1 row) in a read",
+    ),
+    OptionSpec::count(
+        "sel2",
+        "1",
+        "selects of an object's history with its states (20 rows) in a read",
+    ),
+    OptionSpec::count(
+        "delete_inserts",
+        "1",
+        "rows of history that a write deletes and inserts again",
+    ),
+    OptionSpec::count("updates", "1", "rows of history that a write updates"),
+    OptionSpec::switch(
+        "trx",
+        false,
+        "BEGIN and COMMIT around the statements of a read and of a write; otherwise \
                autocommit",
-    },
-    OptionSpec {
-        name: "for_update",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "SELECT … FOR UPDATE (not on SQLite)",
-    },
-    OptionSpec {
-        name: "hpk",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "a unique key on history; otherwise a plain index on the same columns",
-    },
-    OptionSpec {
-        name: "think_time_ms",
-        kind: OptionKind::Real,
-        default: "0",
-        help: "mean pause of a client after a read and the write that follows it (closed load only)",
-    },
-    OptionSpec {
-        name: "think_time",
-        kind: OptionKind::Word(&["constant", "uniform", "exponential"]),
-        default: "constant",
-        help: "how long pauses are: always the mean, from 0 to twice the mean, or exponential",
-    },
+    ),
+    OptionSpec::switch("for_update", false, "SELECT … FOR UPDATE (not on SQLite)"),
+    OptionSpec::switch(
+        "hpk",
+        false,
+        "a unique key on history; otherwise a plain index on the same columns",
+    ),
+    OptionSpec::real(
+        "think_time_ms",
+        "0",
+        "mean pause of a client after a read and the write that follows it (closed load only)",
+    ),
+    OptionSpec::word(
+        "think_time",
+        &["constant", "uniform", "exponential"],
+        "how long pauses are: always the mean, from 0 to twice the mean, or exponential",
+    ),
 ];
 
 /// How long pauses are.
@@ -186,11 +163,11 @@ impl Settings {
         self.rw_ratio > 0
     }
 
-    pub(super) fn kinds(&self) -> &'static [&'static str] {
+    pub(super) fn kinds(&self) -> &'static [Name] {
         match (self.has_reads(), self.has_writes()) {
-            (true, true) => &["read", "write"],
-            (true, false) => &["read"],
-            (false, _) => &["write"],
+            (true, true) => const { &[name("read"), name("write")] },
+            (true, false) => const { &[name("read")] },
+            (false, _) => const { &[name("write")] },
         }
     }
 

@@ -3,35 +3,30 @@
 
 mod audits;
 
-use std::collections::BTreeMap;
-
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, Seed};
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::fake::{Fake, Ran};
-use crate::{ErrorClass, StatementError, Tally, catalog};
+use crate::fake::{Fake, Ran, given, made, refused_option, request};
+use crate::options::Options;
+use crate::{ErrorClass, MadeWorkload, StatementError, Tally};
 
 const DIALECTS: [Dialect; 3] = [Dialect::PostgreSql, Dialect::MySql, Dialect::Sqlite];
 
-fn make(options: &[(&str, &str)]) -> Result<Arc<dyn Workload>, OptionError> {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    catalog::find("dbstress").unwrap().create(&given, Seed(1))
+fn make(options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
+    made(NAME, options, 1)
 }
 
 fn settings(options: &[(&str, &str)]) -> Settings {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Settings::read(&Options::resolve(settings::OPTIONS, &given).unwrap()).unwrap()
+    Settings::read(&Options::resolve(settings::OPTIONS, &given(options)).unwrap()).unwrap()
 }
 
-fn workload(options: &[(&str, &str)]) -> Arc<dyn Workload> {
+fn workload(options: &[(&str, &str)]) -> MadeWorkload {
     make(options).unwrap()
 }
 
 fn run(options: &[(&str, &str)], n: u64) -> Ran {
-    Fake::of(2, 8).run(workload(options).as_ref(), n)
+    Fake::of(2, 8).run(&workload(options), n)
 }
 
 #[track_caller]
@@ -47,9 +42,7 @@ fn check_tallies(options: &[(&str, &str)], expected: &[(u64, u64, u64)]) {
 #[test]
 fn pauses_do_not_go_with_a_rate() {
     let check = |options: &[(&str, &str)]| {
-        let given: BTreeMap<String, String> =
-            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let workload = crate::catalog::find(super::NAME).unwrap().create(&given, Seed(1)).unwrap();
+        let workload = workload(options);
         assert_eq!(workload.check_load(false), Ok(()));
         workload.check_load(true)
     };
@@ -122,7 +115,7 @@ fn a_retry_sends_the_same_values_again() {
     // The read, DELETE and INSERT succeed.
     (0..4).for_each(|_| fake.succeed_next());
     fake.fail_next(StatementError::new(ErrorClass::Deadlock, "1213", "no"));
-    let ran = fake.run(workload(&[]).as_ref(), 2);
+    let ran = fake.run(&workload(&[]), 2);
     let lines: Vec<String> = ran.sent_text().lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), 2 + 3 + 1 + 3);
     assert_eq!((&lines[2..5], &*lines[5]), (&lines[6..9], "ROLLBACK"));
@@ -231,7 +224,7 @@ fn a_client_thinks_after_a_read_and_the_write_that_follows_it() {
 
 #[track_caller]
 fn check_refused(options: &[(&str, &str)], expected: &str) {
-    let error = make(options).err().unwrap();
+    let error = refused_option(make(options));
     assert_eq!(error.name, expected, "{error}");
 }
 
@@ -253,10 +246,12 @@ fn what_cannot_run_is_refused_before_it_runs() {
     let locking = workload(&[("for_update", "on")]);
     assert!(locking.check(Dialect::Sqlite).unwrap_err().contains("`for_update`"));
     assert_eq!(locking.check(Dialect::MySql), Ok(()));
-    let frame = |clients| StepFrame { clients, duration: Nanoseconds::SECOND };
-    let small = workload(&[("obj_table_size", "1000")]);
-    assert_eq!(small.steps(&frame(100)), Ok(Vec::new()));
-    let error = small.steps(&frame(101)).unwrap_err();
+    let small = |clients| {
+        let options = given(&[("obj_table_size", "1000")]);
+        spec().plan(&options, request(clients), Seed(1)).map(|workload| workload.steps().len())
+    };
+    assert_eq!(small(100), Ok(0));
+    let error = small(101).unwrap_err().to_string();
     assert!(error.contains("101 clients need at least 1010 objects"), "{error}");
 }
 

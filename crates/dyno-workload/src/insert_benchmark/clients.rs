@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn who_is_ahead_waits_until_the_lead_has_halved() {
         let workload = asked(&[], 1);
-        let bench = Arc::clone(workload.bench.get().unwrap());
+        let bench = Arc::clone(&workload.bench);
         let post = |is_coupled| Post {
             bench: Arc::clone(&bench),
             step: 2,

@@ -1,8 +1,7 @@
 //! The steps for so many clients: who does how much of what, on which table.
 
+use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name, names};
 use dyno_units::Nanoseconds;
-
-use crate::{OwnStep, Pacing, Role, StepFrame};
 
 use super::settings::{Deletes, Limiter, Reads, Settings};
 
@@ -48,6 +47,17 @@ pub(super) enum Duty {
 }
 
 impl Duty {
+    /// The kinds of its transactions. The deleter asks for the smallest id as well, at the same rate.
+    fn kinds(self) -> Vec<Name> {
+        let kinds: &[&'static str] = match self {
+            Duty::Insert => &["insert"],
+            Duty::Delete => &["delete", "get_min_start", "get_min"],
+            Duty::Index => &["create_indexes"],
+            Duty::Query(_) => &["market", "register", "pdc", "point", "get_max"],
+        };
+        names(kinds)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Duty::Insert => "inserter",
@@ -61,7 +71,7 @@ impl Duty {
 /// One step, as its clients need to know it.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
-    pub(super) own: OwnStep,
+    pub(super) own: WorkloadStep,
     pub(super) work: Work,
     /// Of the roles, in their order.
     pub(super) duties: Vec<Duty>,
@@ -86,13 +96,13 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The steps for this frame, or why the rows are too few for it.
-    pub(super) fn new(settings: &Settings, frame: &StepFrame) -> Result<Layout, String> {
-        if frame.clients == 0 {
+    /// The steps for this request, or why the rows are too few for it.
+    pub(super) fn new(settings: &Settings, request: &StepRequest) -> Result<Layout, String> {
+        if request.clients == 0 {
             return Err("the Insert Benchmark needs at least one client".to_owned());
         }
-        let n_tables = if settings.is_one_table { 1 } else { frame.clients };
-        let plan = Plan { settings, clients: frame.clients, n_tables };
+        let n_tables = if settings.is_one_table { 1 } else { request.clients };
+        let plan = Plan { settings, clients: request.clients, n_tables };
         let mut shapes = vec![plan.load()?, plan.index()];
         for (idx, batches) in settings.churn.into_iter().enumerate() {
             if batches.rows > 0 {
@@ -102,7 +112,7 @@ impl Layout {
         let mut settle = plan.settle();
         for &rate in &settings.rates {
             for &query in plan.queries() {
-                shapes.push(plan.read_write(rate, query, frame.duration, settle)?);
+                shapes.push(plan.read_write(rate, query, request.duration, settle)?);
                 settle = Nanoseconds::ZERO;
             }
         }
@@ -110,8 +120,8 @@ impl Layout {
         Ok(Layout { n_tables, shapes })
     }
 
-    /// What the workload tells of its steps.
-    pub(super) fn steps(&self) -> Vec<OwnStep> {
+    /// The steps, without what only clients need to know.
+    pub(super) fn steps(&self) -> Vec<WorkloadStep> {
         self.shapes.iter().map(|shape| shape.own.clone()).collect()
     }
 }
@@ -211,7 +221,7 @@ impl Plan<'_> {
         let shape = self.shape(&name, Work::ReadWrite(query), per_commit, roles);
         // A server that cannot keep the rate takes longer; four times as long says enough.
         let limit = Nanoseconds(duration.0.saturating_mul(4));
-        Ok(Shape { deletes, own: OwnStep { limit, settle, ..shape.own }, ..shape })
+        Ok(Shape { deletes, own: WorkloadStep { limit, settle, ..shape.own }, ..shape })
     }
 
     /// One deleter for each table. It asks for the smallest id as well; `pacing` is given its
@@ -227,14 +237,19 @@ impl Plan<'_> {
     }
 
     fn role(&self, duty: Duty, pacing: Pacing, quota: Option<u64>) -> Role {
-        Role { name: duty.name(), clients: self.clients, pacing, quota }
+        Role { name: name(duty.name()), clients: self.clients, pacing, quota, kinds: duty.kinds() }
     }
 
-    fn shape(&self, name: &str, work: Work, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
+    fn shape(&self, step: &str, work: Work, per_commit: u64, roles: Vec<(Duty, Role)>) -> Shape {
         let (duties, roles) = roles.into_iter().unzip();
         let limit = self.settings.limit;
         Shape {
-            own: OwnStep { name: name.to_owned(), roles, limit, settle: Nanoseconds::ZERO },
+            own: WorkloadStep {
+                name: step.to_owned().into(),
+                roles,
+                limit,
+                settle: Nanoseconds::ZERO,
+            },
             work,
             duties,
             per_commit,

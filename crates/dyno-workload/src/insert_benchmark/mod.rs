@@ -27,15 +27,15 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use dyno_units::Seed;
+use dyno_model::{Name, WorkloadStep, name};
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, OwnStep, Row, Seat, Statement, StatementError,
-    StepFrame, Table, TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, StatementError,
+    Table, TextRows, Workload, drive,
 };
 
 use clients::{Deleter, Indexer, Inserter, Post, Refused};
@@ -44,31 +44,25 @@ use ledger::Ledger;
 use queries::{PointClient, RangeClient};
 use settings::Settings;
 
-/// The workload's name.
-pub const NAME: &str = "insert-benchmark";
+const NAME: &str = "insert-benchmark";
 
-/// One sentence.
-pub const SUMMARY: &str =
-    "the Insert Benchmark's steps l.i0 to qp1000: inserts, deletes at the tail and queries";
-
-/// Its options.
-pub fn option_specs() -> Vec<OptionSpec> {
-    settings::OPTIONS.to_vec()
+/// The workload, for the catalogue.
+pub fn spec() -> WorkloadSpec {
+    let summary =
+        "the Insert Benchmark's steps l.i0 to qp1000: inserts, deletes at the tail and queries";
+    WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// Makes the workload. `seed` decides nothing: tables begin empty, and rows come from clients.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    _seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings::read(&options)?;
-    Ok(Arc::new(InsertBenchmark {
-        name,
-        options: options.pairs(),
-        settings,
-        bench: OnceLock::new(),
-    }))
+/// The seed decides nothing: tables begin empty, and rows come from clients.
+fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    planned(asked).map(|workload| Arc::new(workload) as Arc<dyn Workload>)
+}
+
+fn planned(asked: &Asked<'_>) -> Result<InsertBenchmark, PlanError> {
+    let settings = Settings::read(asked.options)?;
+    let layout = Layout::new(&settings, &asked.request).map_err(PlanError::Load)?;
+    let steps = layout.steps();
+    Ok(InsertBenchmark { options: asked.options.pairs(), settings, layout, steps })
 }
 
 /// A kind of transaction.
@@ -90,17 +84,17 @@ enum Kind {
 }
 
 /// The names of all kinds, in the order of [`Kind`].
-const KINDS: &[&str] = &[
-    "insert",
-    "delete",
-    "get_min_start",
-    "get_min",
-    "create_indexes",
-    "market",
-    "register",
-    "pdc",
-    "point",
-    "get_max",
+const KINDS: &[Name] = &[
+    name("insert"),
+    name("delete"),
+    name("get_min_start"),
+    name("get_min"),
+    name("create_indexes"),
+    name("market"),
+    name("register"),
+    name("pdc"),
+    name("point"),
+    name("get_max"),
 ];
 
 impl Kind {
@@ -113,14 +107,13 @@ impl Kind {
 }
 
 struct InsertBenchmark {
-    name: &'static str,
     options: Vec<(String, String)>,
     settings: Settings,
-    // Known once it has been asked for its steps.
-    bench: OnceLock<Arc<Bench>>,
+    layout: Layout,
+    steps: Vec<WorkloadStep>,
 }
 
-/// What all clients share.
+/// What the clients of a trial share.
 struct Bench {
     settings: Settings,
     layout: Layout,
@@ -129,23 +122,20 @@ struct Bench {
     products: Arc<DrawnKeys>,
 }
 
-impl InsertBenchmark {
-    /// The tables there are; before the steps were asked for, those of one client.
-    fn n_tables(&self) -> usize {
-        self.bench.get().map_or(1, |bench| bench.layout.n_tables)
-    }
+/// The clients of a trial.
+struct BenchClients {
+    bench: Arc<Bench>,
+}
 
-    /// The client of this seat.
-    fn seated(&self, seat: Seat) -> ClientFuture {
-        let Some(bench) = self.bench.get().map(Arc::clone) else {
-            return refuse(seat, "the Insert Benchmark has not been asked for its steps");
-        };
+impl Clients for BenchClients {
+    fn client(&self, seat: Seat) -> ClientFuture {
+        let bench = Arc::clone(&self.bench);
         let place = bench.layout.shapes.get(seat.step).and_then(|shape| {
             let role = shape.own.roles.get(seat.role)?;
             (role.clients == seat.n_in_role).then_some((shape, shape.duties[seat.role]))
         });
         let Some((shape, duty)) = place else {
-            return refuse(seat, "the step has other roles than the Insert Benchmark said");
+            return refuse(seat, "the step has other roles than the Insert Benchmark planned");
         };
         let post = Post {
             step: seat.step,
@@ -155,28 +145,37 @@ impl InsertBenchmark {
             has_deletes: shape.has_deletes(),
             bench: Arc::clone(&bench),
         };
-        let (dialect, settings) = (seat.session.dialect(), &bench.settings);
-        let table = schema::table_name(post.table);
-        match duty {
-            Duty::Insert => Box::pin(drive(Inserter::new(post, schema::now(dialect)), seat)),
-            Duty::Delete => {
-                let (deleter, statements) = Deleter::new(post, dialect, shape.deletes);
-                with_statements(deleter, statements, seat)
-            }
-            Duty::Index => {
-                let is_one_by_one = settings.is_one_by_one;
-                let statements =
-                    schema::create_indexes(settings.schema, dialect, &table, is_one_by_one);
-                Box::pin(drive(Indexer::new(statements), seat))
-            }
-            Duty::Query(Query::Range) => {
-                let (client, statements) = RangeClient::new(post, dialect);
-                with_statements(client, statements, seat)
-            }
-            Duty::Query(Query::Point) => {
-                let (client, statements) = PointClient::new(post, dialect);
-                with_statements(client, statements, seat)
-            }
+        client_of(post, (duty, shape.deletes), seat)
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        audit::judge(&self.bench, totals, answers)
+    }
+}
+
+/// The client with this duty; a deleter has so many rows to delete.
+fn client_of(post: Post, (duty, deletes): (Duty, u64), seat: Seat) -> ClientFuture {
+    let dialect = seat.session.dialect();
+    match duty {
+        Duty::Insert => Box::pin(drive(Inserter::new(post, schema::now(dialect)), seat)),
+        Duty::Delete => {
+            let (deleter, statements) = Deleter::new(post, dialect, deletes);
+            with_statements(deleter, statements, seat)
+        }
+        Duty::Index => {
+            let (settings, table) = (&post.bench.settings, schema::table_name(post.table));
+            let is_one_by_one = settings.is_one_by_one;
+            let statements =
+                schema::create_indexes(settings.schema, dialect, &table, is_one_by_one);
+            Box::pin(drive(Indexer::new(statements), seat))
+        }
+        Duty::Query(Query::Range) => {
+            let (client, statements) = RangeClient::new(post, dialect);
+            with_statements(client, statements, seat)
+        }
+        Duty::Query(Query::Point) => {
+            let (client, statements) = PointClient::new(post, dialect);
+            with_statements(client, statements, seat)
         }
     }
 }
@@ -202,11 +201,11 @@ fn refuse(seat: Seat, reason: &str) -> ClientFuture {
 }
 
 impl Workload for InsertBenchmark {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn kinds(&self) -> &[&'static str] {
+    fn kinds(&self) -> &[Name] {
         KINDS
     }
 
@@ -214,39 +213,17 @@ impl Workload for InsertBenchmark {
         self.options.clone()
     }
 
-    /// Remembers the frame: how many tables there are, and what the audit demands, follows from it.
-    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
-        let layout = Layout::new(&self.settings, frame)?;
-        let steps = layout.steps();
-        let bench = self.bench.get_or_init(|| {
-            let ledger = Ledger::new(layout.n_tables, layout.shapes.len());
-            let products = DrawnKeys::new(KeyBins::even(self.settings.values.products));
-            Arc::new(Bench { settings: self.settings.clone(), layout, ledger, products })
-        });
-        if bench.layout.steps() == steps {
-            return Ok(steps);
-        }
-        Err("the Insert Benchmark was asked for the steps of two different loads".to_owned())
+    fn steps(&self) -> &[WorkloadStep] {
+        &self.steps
     }
 
     fn rows_of_steps(&self) -> u64 {
-        self.settings.load.rows.saturating_mul(self.n_tables() as u64)
-    }
-
-    /// The deleter asks for the smallest id as well, at the same rate.
-    fn kinds_of_role(&self, role: &str) -> &'static [&'static str] {
-        match role {
-            "inserter" => &["insert"],
-            "deleter" => &["delete", "get_min_start", "get_min"],
-            "indexer" => &["create_indexes"],
-            "query" => &["market", "register", "pdc", "point", "get_max"],
-            _ => &[],
-        }
+        self.settings.load.rows.saturating_mul(self.layout.n_tables as u64)
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         let schema = self.settings.schema;
-        (0..self.n_tables()).map(|idx| schema::table(schema, dialect, idx)).collect()
+        (0..self.layout.n_tables).map(|idx| schema::table(schema, dialect, idx)).collect()
     }
 
     fn fill_row(&self, _table_idx: usize, _number: u64, _row: &mut Row) {
@@ -258,18 +235,20 @@ impl Workload for InsertBenchmark {
         Vec::new()
     }
 
-    fn client(&self, seat: Seat) -> ClientFuture {
-        self.seated(seat)
-    }
-
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
-        audit::queries(self.n_tables(), dialect)
+        audit::queries(self.layout.n_tables, dialect)
     }
 
-    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        match self.bench.get() {
-            Some(bench) => audit::judge(bench, totals, answers),
-            None => Vec::new(),
-        }
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        Arc::new(self.made())
+    }
+}
+
+impl InsertBenchmark {
+    fn made(&self) -> BenchClients {
+        let (settings, layout) = (self.settings.clone(), self.layout.clone());
+        let ledger = Ledger::new(layout.n_tables, layout.shapes.len());
+        let products = DrawnKeys::new(KeyBins::even(settings.values.products));
+        BenchClients { bench: Arc::new(Bench { settings, layout, ledger, products }) }
     }
 }

@@ -3,7 +3,9 @@
 use dyno_units::Nanoseconds;
 
 use crate::Dialect;
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
 
 /// The column types, indexes and queries of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,89 +85,105 @@ pub(super) enum QueryProtocol {
     Prepared,
 }
 
-const fn count(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Count, default, help }
-}
-
-const fn word(
-    name: &'static str,
-    words: &'static [&'static str],
-    help: &'static str,
-) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Word(words), default: words[0], help }
-}
-
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    word(
+    OptionSpec::word(
         "schema",
         &["2023-12", "2023-07"],
         "columns, indexes and queries since December 2023, or those before it (July 2023 and back \
          to 2009); figures of the two cannot be compared",
     ),
-    word("tables", &["per-client", "one"], "a table for each client, or one for all"),
-    word(
+    OptionSpec::word("tables", &["per-client", "one"], "a table for each client, or one for all"),
+    OptionSpec::word(
         "reads",
         &["qr-qp", "q"],
         "range and point queries in turn (qr100, qp100, qr500 …), or range queries alone (q100 …)",
     ),
-    word(
+    OptionSpec::word(
         "limiter",
         &["schedule", "iibench"],
         "how the read/write steps keep their rate: evenly spread arrivals whatever the server does, \
          or bursts at the start of each second as iibench.py has them",
     ),
-    word(
+    OptionSpec::word(
         "deletes",
         &["limit", "range", "off"],
         "delete the first rows from an id on (since April 2024), or a range of ids (before)",
     ),
-    word(
+    OptionSpec::word(
         "create_indexes",
         &["together", "one-by-one"],
         "MariaDB and MySQL: one ALTER TABLE for all three indexes, or one for each (as the author \
          has it for MyRocks); elsewhere always one statement an index",
     ),
-    word(
+    OptionSpec::word(
         "query_protocol",
         &["as-run", "text", "prepared"],
         "queries as text or prepared by the protocol; as the author runs it: text on MariaDB and \
          MySQL, text `execute …` of what SQL's PREPARE prepared on PostgreSQL (SQLite: prepared)",
     ),
-    count("rows_i0", "100k", "rows of l.i0 in each table"),
-    count("rows_i1", "40k", "rows of l.i1 in each table; as many are deleted; 0 leaves it out"),
-    count("rows_i2", "10k", "rows of l.i2 in each table; as many are deleted; 0 leaves it out"),
-    count("commit_i0", "100", "rows of an INSERT, and so of a commit, in l.i0"),
-    count("commit_i1", "50", "rows of an INSERT and of a DELETE in l.i1"),
-    count("commit_i2", "5", "rows of an INSERT and of a DELETE in l.i2"),
-    count("commit_q", "50", "rows of an INSERT and of a DELETE in the read/write steps"),
-    count(
+    OptionSpec::count("rows_i0", "100k", "rows of l.i0 in each table"),
+    OptionSpec::count(
+        "rows_i1",
+        "40k",
+        "rows of l.i1 in each table; as many are deleted; 0 leaves it out",
+    ),
+    OptionSpec::count(
+        "rows_i2",
+        "10k",
+        "rows of l.i2 in each table; as many are deleted; 0 leaves it out",
+    ),
+    OptionSpec::count("commit_i0", "100", "rows of an INSERT, and so of a commit, in l.i0"),
+    OptionSpec::count("commit_i1", "50", "rows of an INSERT and of a DELETE in l.i1"),
+    OptionSpec::count("commit_i2", "5", "rows of an INSERT and of a DELETE in l.i2"),
+    OptionSpec::count(
+        "commit_q",
+        "50",
+        "rows of an INSERT and of a DELETE in the read/write steps",
+    ),
+    OptionSpec::count(
         "rate_1",
         "100",
         "rows per second that each client inserts in the first read/write steps",
     ),
-    count("rate_2", "500", "rows per second in the second read/write steps; 0 leaves them out"),
-    count("rate_3", "1000", "rows per second in the third read/write steps; 0 leaves them out"),
-    count("query_clients", "1", "connections that query in a read/write step, for each client"),
-    count("rows_per_query", "10", "most rows that a query returns"),
-    count(
+    OptionSpec::count(
+        "rate_2",
+        "500",
+        "rows per second in the second read/write steps; 0 leaves them out",
+    ),
+    OptionSpec::count(
+        "rate_3",
+        "1000",
+        "rows per second in the third read/write steps; 0 leaves them out",
+    ),
+    OptionSpec::count(
+        "query_clients",
+        "1",
+        "connections that query in a read/write step, for each client",
+    ),
+    OptionSpec::count("rows_per_query", "10", "most rows that a query returns"),
+    OptionSpec::count(
         "resync_get_min",
         "1000",
         "deletes after which the smallest id is queried again; 0 queries it once per step",
     ),
-    count(
+    OptionSpec::count(
         "settle_s",
         "1200",
         "longest wait before the first read/write step, in seconds, for the engine to catch up; \
          the author's formula (60 s plus 1 s per million rows) may give less",
     ),
-    count("limit_s", "14400", "time limit of a step that ends by rows, in seconds"),
-    count("data_length_min", "10", "least length of column data"),
-    count("data_length_max", "20", "greatest length of column data, at most 4000"),
-    count("data_random_pct", "50", "percent of column data that cannot be compressed"),
-    count("cashregisters", "1000", "values of column cashregisterid"),
-    count("products", "10000", "values of column productid"),
-    count("customers", "100000", "values of column customerid"),
-    count("max_price", "500", "column price stays below this (until 2023: below this plus 1000)"),
+    OptionSpec::count("limit_s", "14400", "time limit of a step that ends by rows, in seconds"),
+    OptionSpec::count("data_length_min", "10", "least length of column data"),
+    OptionSpec::count("data_length_max", "20", "greatest length of column data, at most 4000"),
+    OptionSpec::count("data_random_pct", "50", "percent of column data that cannot be compressed"),
+    OptionSpec::count("cashregisters", "1000", "values of column cashregisterid"),
+    OptionSpec::count("products", "10000", "values of column productid"),
+    OptionSpec::count("customers", "100000", "values of column customerid"),
+    OptionSpec::count(
+        "max_price",
+        "500",
+        "column price stays below this (until 2023: below this plus 1000)",
+    ),
 ];
 
 /// The options as values.

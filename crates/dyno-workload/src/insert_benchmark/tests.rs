@@ -3,47 +3,54 @@
 mod audits;
 mod clients;
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use dyno_units::{Nanoseconds, Seed};
+use dyno_model::{Pacing, Role, WorkloadStep};
+use dyno_units::Seed;
 
-use super::InsertBenchmark;
-use super::settings::{OPTIONS, Settings};
-use crate::options::{OptionError, Options};
-use crate::{Dialect, OwnStep, Pacing, StepFrame, Workload};
+use super::settings::OPTIONS;
+use super::{Bench, InsertBenchmark};
+use crate::catalog::{Asked, PlanError};
+use crate::fake::{self, request};
+use crate::options::Options;
+use crate::{Dialect, MadeWorkload, Workload};
 
-fn options(given: &[(&str, &str)]) -> Result<Options, OptionError> {
-    let given: BTreeMap<String, String> =
-        given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Options::resolve(OPTIONS, &given)
+/// A workload with what its clients share.
+pub(super) struct Ready {
+    pub(super) workload: MadeWorkload,
+    pub(super) bench: Arc<Bench>,
 }
 
-fn make(given: &[(&str, &str)]) -> Result<InsertBenchmark, OptionError> {
-    let options = options(given)?;
-    let settings = Settings::read(&options)?;
-    let (name, bench) = (super::NAME, std::sync::OnceLock::new());
-    Ok(InsertBenchmark { name, options: options.pairs(), settings, bench })
+impl Deref for Ready {
+    type Target = MadeWorkload;
+
+    fn deref(&self) -> &MadeWorkload {
+        &self.workload
+    }
 }
 
-fn frame(clients: usize) -> StepFrame {
-    StepFrame { clients, duration: Nanoseconds::from_secs(60) }
+fn plan(given: &[(&str, &str)], clients: usize) -> Result<InsertBenchmark, PlanError> {
+    let options = Options::resolve(OPTIONS, &fake::given(given))?;
+    let (name, request) = (&super::NAME.into(), request(clients));
+    super::planned(&Asked { name, options: &options, request, seed: Seed(1) })
 }
 
 /// Ready to run with so many clients.
-pub(super) fn asked(given: &[(&str, &str)], clients: usize) -> InsertBenchmark {
-    let workload = make(given).unwrap();
-    workload.steps(&frame(clients)).unwrap();
-    workload
+pub(super) fn asked(given: &[(&str, &str)], clients: usize) -> Ready {
+    let plan = plan(given, clients).unwrap();
+    let made = plan.made();
+    let bench = Arc::clone(&made.bench);
+    Ready { workload: MadeWorkload::with(Arc::new(plan), Arc::new(made)), bench }
 }
 
-fn steps(given: &[(&str, &str)], clients: usize) -> Vec<OwnStep> {
-    make(given).unwrap().steps(&frame(clients)).unwrap()
+fn steps(given: &[(&str, &str)], clients: usize) -> Vec<WorkloadStep> {
+    plan(given, clients).unwrap().steps().to_vec()
 }
 
 /// `name: 3 × inserter closed until 100, …`
-fn outline(step: &OwnStep) -> String {
-    let role = |role: &crate::Role| {
+fn outline(step: &WorkloadStep) -> String {
+    let role = |role: &Role| {
         let pacing = match role.pacing {
             Pacing::Closed => "closed".to_owned(),
             Pacing::Constant { rate } => format!("at {rate:.3}/s"),
@@ -154,10 +161,7 @@ fn only_the_first_read_write_step_waits_for_the_debt() {
 
 #[track_caller]
 fn check_refused(given: &[(&str, &str)], clients: usize, words: &[&str]) {
-    let refusal = match make(given) {
-        Ok(workload) => workload.steps(&frame(clients)).unwrap_err(),
-        Err(error) => error.to_string(),
-    };
+    let refusal = plan(given, clients).err().unwrap().to_string();
     for word in words {
         assert!(refusal.contains(word), "no {word} in: {refusal}");
     }
@@ -191,16 +195,8 @@ fn senseless_options_are_refused() {
 }
 
 #[test]
-fn a_workload_serves_one_load() {
-    let workload = Arc::new(make(&[]).unwrap());
-    assert!(workload.steps(&frame(2)).is_ok() && workload.steps(&frame(2)).is_ok());
-    assert!(workload.steps(&frame(3)).unwrap_err().contains("two different loads"));
-}
-
-#[test]
 fn it_is_in_the_catalog() {
-    let spec = crate::catalog::find(super::NAME).unwrap();
-    let workload = spec.create(&BTreeMap::new(), Seed(1)).unwrap();
+    let workload = fake::made(super::NAME, &[], 1).unwrap();
     assert_eq!(workload.kinds().len(), super::Kind::GetMax.index() + 1);
     assert_eq!(workload.options().len(), OPTIONS.len());
 }

@@ -15,41 +15,34 @@ mod tests;
 
 use std::sync::Arc;
 
+use dyno_model::{Name, name};
 use dyno_units::{RandomStream, Seed};
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::row::push_decimal;
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Session, Statement, StatementClass,
-    StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Session, Statement,
+    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
 use settings::{Key, Settings};
 
-/// The workload's name.
-pub const NAME: &str = "key-order";
+const NAME: &str = "key-order";
 
-/// One sentence.
-pub const SUMMARY: &str = "inserts alone, into tables with a sequential or a random primary key";
-
-/// Its options.
-pub fn option_specs() -> Vec<OptionSpec> {
-    settings::OPTIONS.to_vec()
+/// The workload, for the catalogue.
+pub fn spec() -> WorkloadSpec {
+    let summary = "inserts alone, into tables with a sequential or a random primary key";
+    WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// Makes the workload; `seed` decides the rows that are there at the beginning.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings::read(&options)?;
-    let seeds = (0..settings.tables).map(|idx| seed.derive("key-order", idx)).collect();
-    Ok(Arc::new(KeyOrder { name, options: options.pairs(), settings, seeds }))
+/// The seed decides the rows that are there at the beginning.
+fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(asked.options)?;
+    let seeds = (0..settings.tables).map(|idx| asked.seed.derive("key-order", idx)).collect();
+    Ok(Arc::new(KeyOrder { options: asked.options.pairs(), settings, seeds }))
 }
 
 struct KeyOrder {
-    name: &'static str,
     options: Vec<(String, String)>,
     settings: Settings,
     /// Of each table's rows.
@@ -57,12 +50,12 @@ struct KeyOrder {
 }
 
 impl Workload for KeyOrder {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn kinds(&self) -> &[&'static str] {
-        &["insert"]
+    fn kinds(&self) -> &[Name] {
+        const { &[name("insert")] }
     }
 
     fn options(&self) -> Vec<(String, String)> {
@@ -97,10 +90,6 @@ impl Workload for KeyOrder {
         (0..self.settings.tables).map(insert).collect()
     }
 
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings), seat))
-    }
-
     /// What the tables take on disk, second by second.
     fn readings_query(&self, dialect: Dialect) -> Option<String> {
         audit::readings_query(&self.settings, dialect)
@@ -108,6 +97,17 @@ impl Workload for KeyOrder {
 
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
         audit::queries(&self.settings, dialect)
+    }
+
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        self
+    }
+}
+
+/// They share nothing.
+impl Clients for KeyOrder {
+    fn client(&self, seat: Seat) -> ClientFuture {
+        Box::pin(drive(Client::new(&self.settings), seat))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {

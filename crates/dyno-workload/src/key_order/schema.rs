@@ -1,5 +1,6 @@
 //! The tables in three dialects.
 
+use dyno_model::names;
 use dyno_units::RandomStream;
 
 use crate::{Dialect, Table};
@@ -61,7 +62,7 @@ pub(super) fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
         create: format!(
             "CREATE TABLE {name} (id {id}, number int not null, PRIMARY KEY (id){index})"
         ),
-        columns: key.columns().to_vec(),
+        columns: names(key.columns()),
         rows,
         after,
         name,

@@ -1,6 +1,8 @@
 //! The options, checked.
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
 
 /// What the primary key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +31,16 @@ impl Key {
     }
 }
 
-const fn count(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Count, default, help }
-}
-
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "key",
-        kind: OptionKind::Word(&["sequential", "random-string"]),
-        default: "sequential",
-        help: "the primary key: a number that the server assigns, or 22 random digits",
-    },
-    count("tables", "1", "number of tables"),
-    count("table_size", "0", "rows in each table before the first insert"),
-    count("rows_per_transaction", "1", "rows of an INSERT, and so of a commit"),
-    count("numbers", "10000", "values of the indexed column number"),
+    OptionSpec::word(
+        "key",
+        &["sequential", "random-string"],
+        "the primary key: a number that the server assigns, or 22 random digits",
+    ),
+    OptionSpec::count("tables", "1", "number of tables"),
+    OptionSpec::count("table_size", "0", "rows in each table before the first insert"),
+    OptionSpec::count("rows_per_transaction", "1", "rows of an INSERT, and so of a commit"),
+    OptionSpec::count("numbers", "10000", "values of the indexed column number"),
 ];
 
 /// The options as values.

@@ -1,23 +1,19 @@
 //! What clients insert, and what the audit makes of it.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use dyno_units::Seed;
 use expect_test::{Expect, expect};
 
-use crate::fake::{Fake, Ran};
-use crate::options::OptionError;
-use crate::{AuditTotals, Dialect, KindTotals, Row, Tally, TextRows, Workload};
+use crate::catalog::PlanError;
+use crate::fake::{Fake, Ran, made, refused_option};
+use crate::{AuditTotals, Dialect, KindTotals, MadeWorkload, Row, Tally, TextRows};
 
-fn make(options: &[(&str, &str)]) -> Result<Arc<dyn Workload>, OptionError> {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    crate::catalog::find(super::NAME).unwrap().create(&given, Seed(4))
+fn make(options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
+    made(super::NAME, options, 4)
 }
 
 fn run(options: &[(&str, &str)], n: u64) -> Ran {
-    Fake::new(Dialect::PostgreSql).run(make(options).unwrap().as_ref(), n)
+    Fake::new(Dialect::PostgreSql).run(&make(options).unwrap(), n)
 }
 
 const RANDOM: (&str, &str) = ("key", "random-string");
@@ -141,7 +137,7 @@ fn filled_rows_follow_from_the_seed_and_have_keys_of_their_own() {
 #[test]
 fn senseless_options_are_refused() {
     let check = |name: &str, value: &str| {
-        assert_eq!(make(&[(name, value)]).err().unwrap().name, name);
+        assert_eq!(refused_option(make(&[(name, value)])).name, name);
     };
     check("key", "uuid");
     check("tables", "0");

@@ -9,7 +9,9 @@ mod shares;
 
 use dyno_units::RandomStream;
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
 
 /// Which distribution, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,42 +53,32 @@ pub enum DistributionSpec {
 
 /// The options that choose a distribution.
 pub const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "distribution",
-        kind: OptionKind::Word(&["uniform", "gaussian", "special", "pareto", "zipfian"]),
-        default: "uniform",
-        help: "how rows are chosen (sysbench 1.0 had `special` where its successor has `uniform`)",
-    },
-    OptionSpec {
-        name: "gaussian_iterations",
-        kind: OptionKind::Count,
-        default: "12",
-        help: "uniform draws averaged for one draw of `gaussian` and of the bell of `special`",
-    },
-    OptionSpec {
-        name: "special_pct",
-        kind: OptionKind::Real,
-        default: "1",
-        help: "width of the hot band of `special`, in percent of the rows",
-    },
-    OptionSpec {
-        name: "special_res",
-        kind: OptionKind::Real,
-        default: "75",
-        help: "share of the draws of `special` that go to the hot band, in percent",
-    },
-    OptionSpec {
-        name: "pareto_h",
-        kind: OptionKind::Real,
-        default: "0.2",
-        help: "`pareto` sends 1 - h of the draws to h of the rows",
-    },
-    OptionSpec {
-        name: "zipfian_exponent",
-        kind: OptionKind::Real,
-        default: "0.8",
-        help: "exponent of `zipfian`; 0 is uniform, larger is more skewed",
-    },
+    OptionSpec::word(
+        "distribution",
+        &["uniform", "gaussian", "special", "pareto", "zipfian"],
+        "how rows are chosen (sysbench 1.0 had `special` where its successor has `uniform`)",
+    ),
+    OptionSpec::count(
+        "gaussian_iterations",
+        "12",
+        "uniform draws averaged for one draw of `gaussian` and of the bell of `special`",
+    ),
+    OptionSpec::real(
+        "special_pct",
+        "1",
+        "width of the hot band of `special`, in percent of the rows",
+    ),
+    OptionSpec::real(
+        "special_res",
+        "75",
+        "share of the draws of `special` that go to the hot band, in percent",
+    ),
+    OptionSpec::real("pareto_h", "0.2", "`pareto` sends 1 - h of the draws to h of the rows"),
+    OptionSpec::real(
+        "zipfian_exponent",
+        "0.8",
+        "exponent of `zipfian`; 0 is uniform, larger is more skewed",
+    ),
 ];
 
 impl DistributionSpec {

@@ -25,13 +25,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_units::Seed;
+use dyno_model::Name;
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Statement, Table, TextRows, Workload,
-    drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
+    Workload, drive,
 };
 
 use audit::Audit;
@@ -44,16 +44,14 @@ use transactions::{
     BulkClient, InsertClient, InsertIds, MixClient, RandomKeysClient, RowText, Rows,
 };
 
-/// A script of the family.
-pub struct Script {
-    /// Its name.
-    pub name: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
+/// A script of the family: its name and one sentence.
+struct Script {
+    name: &'static str,
+    summary: &'static str,
 }
 
 /// All scripts.
-pub const SCRIPTS: &[Script] = &[
+const SCRIPTS: &[Script] = &[
     Script {
         name: "oltp_read_only",
         summary: "10 point selects and 4 range scans of 100 rows in a transaction",
@@ -82,49 +80,43 @@ pub const SCRIPTS: &[Script] = &[
     },
 ];
 
-/// The options of a script; none for a name that is not one of [`SCRIPTS`].
-pub fn option_specs(script: &str) -> Vec<OptionSpec> {
-    ScriptId::find(script).map(settings::option_specs).unwrap_or_default()
+/// All scripts, for the catalogue.
+pub fn specs() -> Vec<WorkloadSpec> {
+    let spec = |(script, id): (&Script, ScriptId)| {
+        let options = settings::option_specs(id);
+        WorkloadSpec::new(script.name, script.summary, options, move |asked| plan(id, asked))
+    };
+    SCRIPTS.iter().zip(ScriptId::ALL).map(spec).collect()
 }
 
-/// Makes the workload of script `name`; `seed` decides the rows it fills in.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let script = ScriptId::find(name).ok_or_else(|| OptionError {
-        name: name.to_owned(),
-        reason: "there is no such sysbench script".to_owned(),
-    })?;
-    let settings = Settings::read(script, &options)?;
-    let shape = Shape::new(script, &settings);
+/// The seed decides the rows that are filled in.
+fn plan(script: ScriptId, asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(script, asked.options)?;
     Ok(Arc::new(Sysbench {
-        name,
-        drawn: shape.draws_from_all_rows().then(|| {
-            let rows = settings.distribution.over(settings.table_size);
-            let bins = KeyBins::of_neighbours(rows.n_items(), |row| rows.share_before(row));
-            DrawnKeys::new(bins)
-        }),
-        options: options.pairs(),
-        schema: settings.schema(seed),
-        shape,
+        name: asked.name.clone(),
+        options: asked.options.pairs(),
+        schema: settings.schema(asked.seed),
+        shape: Shape::new(script, &settings),
         distribution: settings.distribution,
         table_size: settings.table_size,
-        sequences: Sequences::default(),
     }))
 }
 
 /// A script with its options.
 struct Sysbench {
-    name: &'static str,
+    name: Name,
     options: Vec<(String, String)>,
     schema: Schema,
     shape: Shape,
     distribution: DistributionSpec,
     table_size: u64,
+}
+
+/// The clients of a trial.
+struct SysbenchClients {
+    script: Arc<Sysbench>,
     sequences: Sequences,
-    /// The rows that clients drew; none where each draws from a part of its own, or not at all.
+    /// The rows that clients drew; none if each draws from a part of its own, or not at all.
     drawn: Option<Arc<DrawnKeys>>,
 }
 
@@ -163,11 +155,11 @@ impl Shape {
 }
 
 impl Workload for Sysbench {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    fn kinds(&self) -> &[&'static str] {
+    fn kinds(&self) -> &[Name] {
         std::slice::from_ref(&self.name)
     }
 
@@ -203,10 +195,25 @@ impl Workload for Sysbench {
         }
     }
 
+    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
+        Audit { shape: self.shape, schema: &self.schema }.queries()
+    }
+
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        let drawn = self.shape.draws_from_all_rows().then(|| {
+            let rows = self.distribution.over(self.table_size);
+            let bins = KeyBins::of_neighbours(rows.n_items(), |row| rows.share_before(row));
+            DrawnKeys::new(bins)
+        });
+        Arc::new(SysbenchClients { script: self, sequences: Sequences::default(), drawn })
+    }
+}
+
+impl Clients for SysbenchClients {
     fn client(&self, seat: Seat) -> ClientFuture {
-        match self.shape {
+        match self.script.shape {
             Shape::Mix(mix) => {
-                Box::pin(drive(MixClient::new(mix, self.schema.n_tables, self.rows()), seat))
+                Box::pin(drive(MixClient::new(mix, self.script.schema.n_tables, self.rows()), seat))
             }
             Shape::Insert => Box::pin(drive(self.insert_client(&seat), seat)),
             Shape::BulkInsert { bytes_max } => {
@@ -224,40 +231,42 @@ impl Workload for Sysbench {
         }
     }
 
-    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
-        Audit { shape: self.shape, schema: &self.schema }.queries()
-    }
-
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let mut rows = Audit { shape: self.shape, schema: &self.schema }.judge(totals, answers);
+        let Sysbench { shape, schema, .. } = self.script.as_ref();
+        let mut rows = Audit { shape: *shape, schema }.judge(totals, answers);
         rows.extend(self.drawn.iter().map(|drawn| drawn.audit_row("rows drawn")));
         rows
     }
 }
 
-impl Sysbench {
+impl SysbenchClients {
     fn insert_client(&self, seat: &Seat) -> InsertClient {
         let sequence = self.sequences.member(seat.client_idx as u64, seat.n_clients as u64);
-        let ids = if !self.schema.needs_ids(seat.session.dialect()) {
+        let ids = if !self.script.schema.needs_ids(seat.session.dialect()) {
             InsertIds::Server
-        } else if self.schema.is_auto_increment {
-            InsertIds::After(self.schema.n_rows, sequence)
+        } else if self.script.schema.is_auto_increment {
+            InsertIds::After(self.script.schema.n_rows, sequence)
         } else {
             InsertIds::Scattered(sequence)
         };
-        InsertClient { n_tables: self.schema.n_tables, k: self.rows(), ids, text: RowText::new() }
+        InsertClient {
+            n_tables: self.script.schema.n_tables,
+            k: self.rows(),
+            ids,
+            text: RowText::new(),
+        }
     }
 
     /// The rows for one further client to draw from.
     fn rows(&self) -> Rows {
         let drawn = self.drawn.as_ref().map(DrawnKeys::client);
-        Rows { distribution: self.distribution.over(self.table_size), drawn }
+        Rows { distribution: self.script.distribution.over(self.script.table_size), drawn }
     }
 
     /// Client i fills table i, as in sysbench; where there are fewer tables than clients, those
     /// that share a table interleave their ids.
     fn bulk_client(&self, bytes_max: usize, seat: &Seat) -> BulkClient {
-        let n_tables = self.schema.n_tables;
+        let n_tables = self.script.schema.n_tables;
         let (client, n_clients) = (seat.client_idx as u64, seat.n_clients as u64);
         let table_idx = client % n_tables;
         let n_sharing = (n_clients - table_idx).div_ceil(n_tables);
@@ -267,9 +276,9 @@ impl Sysbench {
 
     /// The client's part of [0, rows]: its first key, and a distribution over its keys.
     fn segment(&self, seat: &Seat) -> (i64, distribution::Distribution) {
-        let len = self.table_size as f64 / seat.n_clients as f64;
+        let len = self.script.table_size as f64 / seat.n_clients as f64;
         let low = len * seat.client_idx as f64;
         let (first, last) = (low as u64, (low + len) as u64);
-        (first as i64, self.distribution.over(last - first + 1))
+        (first as i64, self.script.distribution.over(last - first + 1))
     }
 }

@@ -11,6 +11,7 @@
 //!   Otherwise the server does so by itself at some moment of the measurement: PostgreSQL's
 //!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits.
 
+use dyno_model::names;
 use dyno_units::{RandomStream, Seed};
 
 use crate::{Dialect, Row, Table};
@@ -44,7 +45,7 @@ impl Schema {
             .map(|number| Table {
                 name: format!("sbtest{number}"),
                 create: self.create(dialect, number),
-                columns: vec!["id", "k", "c", "pad"],
+                columns: names(&["id", "k", "c", "pad"]),
                 rows: self.n_rows,
                 after: self.after(dialect, number),
             })
@@ -123,7 +124,7 @@ pub(super) fn bulk_tables(n_tables: u64) -> Vec<Table> {
                 "CREATE TABLE sbtest{number} (id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, \
                  PRIMARY KEY (id))"
             ),
-            columns: vec!["id", "k"],
+            columns: names(&["id", "k"]),
             rows: 0,
             after: Vec::new(),
         })

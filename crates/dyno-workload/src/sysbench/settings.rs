@@ -2,14 +2,15 @@
 
 use dyno_units::Seed;
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
 
-use super::SCRIPTS;
+use crate::options::Options;
+
 use super::distribution::{self, DistributionSpec};
 use super::schema::Schema;
 use super::statements::{Mix, StatementKind};
 
-/// A script, in the order of [`SCRIPTS`].
+/// A script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptId {
     ReadOnly,
@@ -25,25 +26,21 @@ pub(super) enum ScriptId {
     RandomRanges,
 }
 
-const ALL: [ScriptId; 11] = [
-    ScriptId::ReadOnly,
-    ScriptId::ReadWrite,
-    ScriptId::WriteOnly,
-    ScriptId::PointSelect,
-    ScriptId::UpdateIndex,
-    ScriptId::UpdateNonIndex,
-    ScriptId::Delete,
-    ScriptId::Insert,
-    ScriptId::BulkInsert,
-    ScriptId::RandomPoints,
-    ScriptId::RandomRanges,
-];
-
 impl ScriptId {
-    /// The script of this name.
-    pub(super) fn find(name: &str) -> Option<ScriptId> {
-        SCRIPTS.iter().position(|script| script.name == name).map(|idx| ALL[idx])
-    }
+    /// All of them.
+    pub(super) const ALL: [ScriptId; 11] = [
+        ScriptId::ReadOnly,
+        ScriptId::ReadWrite,
+        ScriptId::WriteOnly,
+        ScriptId::PointSelect,
+        ScriptId::UpdateIndex,
+        ScriptId::UpdateNonIndex,
+        ScriptId::Delete,
+        ScriptId::Insert,
+        ScriptId::BulkInsert,
+        ScriptId::RandomPoints,
+        ScriptId::RandomRanges,
+    ];
 
     /// Whether its transactions are a mix of statements.
     fn sends_mix(self) -> bool {
@@ -90,52 +87,65 @@ impl ScriptId {
     }
 }
 
-const fn count(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Count, default, help }
-}
-
-const fn switch(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Switch, default, help }
-}
-
 const TABLES: &[OptionSpec] = &[
-    count(
+    OptionSpec::count(
         "tables",
         "1",
         "number of tables (select_random_points and _ranges query only the first)",
     ),
-    count("table_size", "10000", "rows in each table"),
-    switch("auto_inc", "on", "whether the server assigns the ids of inserted rows"),
-    switch("secondary", "off", "a plain index on id in place of the primary key"),
-    switch("create_secondary", "on", "an index on column k, created after the rows are filled in"),
+    OptionSpec::count("table_size", "10000", "rows in each table"),
+    OptionSpec::switch("auto_inc", true, "whether the server assigns the ids of inserted rows"),
+    OptionSpec::switch("secondary", false, "a plain index on id in place of the primary key"),
+    OptionSpec::switch(
+        "create_secondary",
+        true,
+        "an index on column k, created after the rows are filled in",
+    ),
 ];
-const BEGIN: &[OptionSpec] = &[switch("skip_trx", "off", "no BEGIN and COMMIT: autocommit")];
-const POINTS: &[OptionSpec] = &[count("point_selects", "10", "point selects in a transaction")];
-const KEYS: &[OptionSpec] =
-    &[count("point_select_keys", "1", "keys in one point select; above 1 it uses `id IN (…)`")];
+const BEGIN: &[OptionSpec] =
+    &[OptionSpec::switch("skip_trx", false, "no BEGIN and COMMIT: autocommit")];
+const POINTS: &[OptionSpec] =
+    &[OptionSpec::count("point_selects", "10", "point selects in a transaction")];
+const KEYS: &[OptionSpec] = &[OptionSpec::count(
+    "point_select_keys",
+    "1",
+    "keys in one point select; above 1 it uses `id IN (…)`",
+)];
 const RANGES: &[OptionSpec] = &[
-    switch("range_selects", "on", "off leaves out all four kinds of range scans"),
-    count("range_size", "100", "rows of a range scan"),
-    count("simple_ranges", "1", "range scans that return all rows"),
-    count("sum_ranges", "1", "range scans that return the sum of k"),
-    count("order_ranges", "1", "range scans that sort their rows"),
-    count("distinct_ranges", "1", "range scans that sort their rows and remove equal ones"),
-    switch("row_filter", "off", "range scans read `range_size` rows and pass on only one of them"),
+    OptionSpec::switch("range_selects", true, "off leaves out all four kinds of range scans"),
+    OptionSpec::count("range_size", "100", "rows of a range scan"),
+    OptionSpec::count("simple_ranges", "1", "range scans that return all rows"),
+    OptionSpec::count("sum_ranges", "1", "range scans that return the sum of k"),
+    OptionSpec::count("order_ranges", "1", "range scans that sort their rows"),
+    OptionSpec::count(
+        "distinct_ranges",
+        "1",
+        "range scans that sort their rows and remove equal ones",
+    ),
+    OptionSpec::switch(
+        "row_filter",
+        false,
+        "range scans read `range_size` rows and pass on only one of them",
+    ),
 ];
 const INDEX_UPDATES: &[OptionSpec] =
-    &[count("index_updates", "1", "updates of the indexed column k in a transaction")];
-const NON_INDEX_UPDATES: &[OptionSpec] =
-    &[count("non_index_updates", "1", "updates of the unindexed column c in a transaction")];
+    &[OptionSpec::count("index_updates", "1", "updates of the indexed column k in a transaction")];
+const NON_INDEX_UPDATES: &[OptionSpec] = &[OptionSpec::count(
+    "non_index_updates",
+    "1",
+    "updates of the unindexed column c in a transaction",
+)];
 const DELETE_INSERTS: &[OptionSpec] =
-    &[count("delete_inserts", "1", "rows deleted and inserted again in a transaction")];
-const RANDOM_POINTS: &[OptionSpec] = &[count("random_points", "10", "values in a statement")];
+    &[OptionSpec::count("delete_inserts", "1", "rows deleted and inserted again in a transaction")];
+const RANDOM_POINTS: &[OptionSpec] =
+    &[OptionSpec::count("random_points", "10", "values in a statement")];
 const RANDOM_RANGES: &[OptionSpec] = &[
-    count("number_of_ranges", "10", "ranges in a statement"),
-    count("delta", "5", "length of a range: its last value less its first"),
+    OptionSpec::count("number_of_ranges", "10", "ranges in a statement"),
+    OptionSpec::count("delta", "5", "length of a range: its last value less its first"),
 ];
 const BULK: &[OptionSpec] = &[
-    count("tables", "1", "number of tables; sysbench has one for each client"),
-    count("statement_bytes", "524288", "length at which a statement is sent"),
+    OptionSpec::count("tables", "1", "number of tables; sysbench has one for each client"),
+    OptionSpec::count("statement_bytes", "524288", "length at which a statement is sent"),
 ];
 
 /// The options of a script.

@@ -1,23 +1,19 @@
 //! What every script makes and sends, against a connection that only listens.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-use dyno_units::Seed;
 use expect_test::{Expect, expect};
 
-use crate::catalog;
-use crate::fake::{Fake, Ran};
-use crate::{Dialect, ErrorClass, Row, StatementError, Tally, Workload};
+use crate::fake::{Fake, Ran, made, refused_option};
+use crate::{Dialect, ErrorClass, MadeWorkload, Row, StatementError, Tally};
 
-fn workload(name: &str, options: &[(&str, &str)]) -> std::sync::Arc<dyn Workload> {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    catalog::find(name).unwrap().create(&given, Seed(1)).unwrap()
+fn workload(name: &str, options: &[(&str, &str)]) -> MadeWorkload {
+    made(name, options, 1).unwrap()
 }
 
 /// Runs client 0 of 1 for `n` transactions.
 fn run(name: &str, options: &[(&str, &str)], n: u64) -> Ran {
-    Fake::new(Dialect::MySql).run(workload(name, options).as_ref(), n)
+    Fake::new(Dialect::MySql).run(&workload(name, options), n)
 }
 
 #[track_caller]
@@ -104,7 +100,7 @@ fn keys_and_filters_of_rondb() {
 fn random_keys_come_from_the_clients_own_part() {
     let points = workload("select_random_points", &[("table_size", "1000")]);
     for client_idx in 0..4 {
-        let ran = Fake::of(client_idx, 4).run(points.as_ref(), 50);
+        let ran = Fake::of(client_idx, 4).run(&points, 50);
         let keys: Vec<i64> = ran.integers().collect();
         assert_eq!(keys.len(), 500);
         let part = client_idx as i64 * 250..=client_idx as i64 * 250 + 250;
@@ -121,7 +117,7 @@ fn clients_never_insert_the_same_id() {
     let insert = workload("oltp_insert", &[("auto_inc", "off"), ("tables", "3")]);
     let mut ids = HashSet::new();
     for (client_idx, n_clients) in [(0, 1), (0, 3), (1, 3), (2, 3), (0, 2), (1, 2)] {
-        let ran = Fake::of(client_idx, n_clients).run(insert.as_ref(), 40);
+        let ran = Fake::of(client_idx, n_clients).run(&insert, 40);
         assert_eq!(ran.sent.len(), 40);
         for sent in &ran.sent {
             assert!(ids.insert(sent.values[0].clone()), "{} again", sent.values[0]);
@@ -134,7 +130,7 @@ fn clients_never_insert_the_same_id() {
 fn a_server_that_gives_ids_is_sent_none() {
     let values = |dialect, options: &[(&str, &str)]| {
         let insert = workload("oltp_insert", options);
-        Fake::new(dialect).run(insert.as_ref(), 1).sent[0].values.len()
+        Fake::new(dialect).run(&insert, 1).sent[0].values.len()
     };
     assert_eq!(values(Dialect::MySql, &[]), 3);
     assert_eq!(values(Dialect::PostgreSql, &[]), 3);
@@ -147,7 +143,7 @@ fn a_server_that_gives_ids_is_sent_none() {
 fn bulk_insert_counts_rows_and_sends_long_statements() {
     let options = [("statement_bytes", "1000"), ("tables", "2")];
     let bulk = workload("bulk_insert", &options);
-    let ran = Fake::of(1, 4).run(bulk.as_ref(), 1000);
+    let ran = Fake::of(1, 4).run(&bulk, 1000);
     let n_writes: u64 = ran.tallies.iter().map(|tally| tally.writes).sum();
     assert_eq!(ran.tallies.len(), 1000);
     assert_eq!(n_writes as usize, ran.sent.len());
@@ -163,7 +159,7 @@ fn a_bulk_statement_that_failed_is_sent_again_or_dropped() {
         let bulk = workload("bulk_insert", &[("statement_bytes", "1000")]);
         let mut fake = Fake::new(Dialect::MySql);
         fake.fail_next(StatementError::new(class, "1", "no"));
-        let ran = fake.run(bulk.as_ref(), 300);
+        let ran = fake.run(&bulk, 300);
         let is_row_statement = |sql: &&str| sql.starts_with("INSERT");
         let sent: Vec<&str> =
             ran.sent.iter().map(|sent| sent.sql.as_str()).filter(is_row_statement).collect();
@@ -177,7 +173,7 @@ fn a_bulk_statement_that_failed_is_sent_again_or_dropped() {
 fn an_error_ends_the_transaction_and_a_retry_begins_anew() {
     let mut fake = Fake::new(Dialect::MySql);
     fake.fail_next(StatementError::new(ErrorClass::Deadlock, "1213", "deadlock"));
-    let ran = fake.run(workload("oltp_write_only", &[]).as_ref(), 1);
+    let ran = fake.run(&workload("oltp_write_only", &[]), 1);
     let sent: Vec<&str> = ran.sent.iter().map(|sent| sent.sql.split(' ').next().unwrap()).collect();
     let expected = ["BEGIN", "ROLLBACK", "BEGIN", "UPDATE", "UPDATE", "DELETE", "INSERT", "COMMIT"];
     assert_eq!(sent, expected);
@@ -188,7 +184,7 @@ fn statement_indexes_meet_the_statements_of_their_table() {
     // Every statement must name the table that the draw meant: with all kinds in one mix, each
     // kind of each table is met, and no other.
     let mix = workload("oltp_read_write", &[("tables", "4")]);
-    let ran = Fake::new(Dialect::Sqlite).run(mix.as_ref(), 200);
+    let ran = Fake::new(Dialect::Sqlite).run(&mix, 200);
     let met: HashSet<&str> = ran.sent.iter().map(|sent| sent.sql.as_str()).collect();
     let prepared = mix.statements(Dialect::Sqlite);
     assert_eq!(prepared.len(), 9 * 4);
@@ -285,8 +281,7 @@ fn tables_in_each_dialect() {
 #[test]
 fn rows_are_a_pure_function_of_their_number() {
     let line = |name: &str, seed: u64, table_idx: usize, number: u64| {
-        let given = [("tables".to_owned(), "2".to_owned())].into();
-        let workload = catalog::find(name).unwrap().create(&given, Seed(seed)).unwrap();
+        let workload = made(name, &[("tables", "2")], seed).unwrap();
         let mut row = Row::new();
         workload.fill_row(table_idx, number, &mut row);
         let mut out = Vec::new();
@@ -330,9 +325,7 @@ fn values_of_k_follow_the_distribution() {
 
 #[track_caller]
 fn check_refused(name: &str, options: &[(&str, &str)], expected: &str) {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let error = catalog::find(name).unwrap().create(&given, Seed(1)).err().unwrap();
+    let error = refused_option(made(name, options, 1));
     assert_eq!(error.name, expected, "{error}");
 }
 
@@ -350,13 +343,13 @@ fn senseless_options_are_refused() {
 
 #[test]
 fn every_script_can_be_made_with_its_defaults() {
-    for script in super::SCRIPTS {
-        let spec = catalog::find(script.name).unwrap();
-        let workload = spec.create(&BTreeMap::new(), Seed(1)).unwrap();
+    let specs = super::specs();
+    for spec in &specs {
+        let workload = made(&spec.name, &[], 1).unwrap();
         assert_eq!(workload.name(), spec.name);
-        assert_eq!(workload.kinds(), [spec.name]);
+        assert_eq!(workload.kinds(), std::slice::from_ref(&spec.name));
         assert_eq!(workload.options().len(), spec.options.len());
         assert!(!workload.tables(Dialect::MySql).is_empty());
     }
-    assert_eq!(super::SCRIPTS.len(), 11);
+    assert_eq!(specs.len(), 11);
 }

@@ -26,53 +26,43 @@ mod tests;
 
 use std::sync::Arc;
 
-use dyno_units::Seed;
+use dyno_model::Name;
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, Row, Seat, Statement, Table, TextRows, Workload,
-    drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
+    Workload, drive,
 };
 
 use counts::Counts;
 use settings::{Protocol, Settings};
 use transactions::Client;
 
-/// The workload's name.
-pub const NAME: &str = "tpcb";
+const NAME: &str = "tpcb";
 
-/// One sentence.
-pub const SUMMARY: &str = "pgbench's TPC-B: a delta goes to an account, a teller and a branch";
-
-/// Its options.
-pub fn option_specs() -> Vec<OptionSpec> {
-    settings::option_specs()
+/// The workload, for the catalogue.
+pub fn spec() -> WorkloadSpec {
+    let summary = "pgbench's TPC-B: a delta goes to an account, a teller and a branch";
+    WorkloadSpec::new(NAME, summary, settings::option_specs(), plan)
 }
 
-/// Makes the workload. The rows follow from the options alone: `seed` decides nothing here.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    _seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings::read(&options)?;
-    let counts = Counts::new(&settings);
-    Ok(Arc::new(TpcB { name, options: options.pairs(), settings, counts }))
+/// The rows follow from the options alone: the seed decides nothing here.
+fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(asked.options)?;
+    Ok(Arc::new(TpcB { options: asked.options.pairs(), settings }))
 }
 
 struct TpcB {
-    name: &'static str,
     options: Vec<(String, String)>,
     settings: Settings,
-    counts: Counts,
 }
 
 impl Workload for TpcB {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn kinds(&self) -> &[&'static str] {
+    fn kinds(&self) -> &[Name] {
         self.settings.script.kinds()
     }
 
@@ -125,15 +115,28 @@ impl Workload for TpcB {
         }
     }
 
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings, self.counts.client()), seat))
-    }
-
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         audit::queries(self.settings.script)
     }
 
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        let counts = Counts::new(&self.settings);
+        Arc::new(TpcBClients { workload: self, counts })
+    }
+}
+
+/// The clients with what they counted.
+struct TpcBClients {
+    workload: Arc<TpcB>,
+    counts: Counts,
+}
+
+impl Clients for TpcBClients {
+    fn client(&self, seat: Seat) -> ClientFuture {
+        Box::pin(drive(Client::new(&self.workload.settings, self.counts.client()), seat))
+    }
+
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        audit::judge(self.settings.script, &self.counts, totals, answers)
+        audit::judge(self.workload.settings.script, &self.counts, totals, answers)
     }
 }

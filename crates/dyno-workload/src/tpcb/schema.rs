@@ -10,6 +10,8 @@
 //!   which pads nothing, 84 blanks, because TPC-B wants rows of 100 bytes.
 //! - On MariaDB and MySQL `mtime` is a DATETIME, because there TIMESTAMP is another type.
 
+use dyno_model::names;
+
 use crate::{Dialect, Row, Table};
 
 use super::settings::{ACCOUNTS, Settings, TELLERS};
@@ -34,14 +36,14 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
         Table {
             name: "pgbench_branches".to_owned(),
             create: keyed("pgbench_branches", "bid", "bbalance int, filler char(88)"),
-            columns: vec!["bid", "bbalance"],
+            columns: names(&["bid", "bbalance"]),
             rows: scale,
             after: after(dialect, "pgbench_branches", Some("bid")),
         },
         Table {
             name: "pgbench_tellers".to_owned(),
             create: keyed("pgbench_tellers", "tid", "bid int, tbalance int, filler char(84)"),
-            columns: vec!["tid", "bid", "tbalance"],
+            columns: names(&["tid", "bid", "tbalance"]),
             rows: scale * TELLERS,
             after: after(dialect, "pgbench_tellers", Some("tid")),
         },
@@ -52,7 +54,7 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
                 "aid",
                 &format!("bid int, abalance int, filler char(84) default '{}'", filler(dialect)),
             ),
-            columns: vec!["aid", "bid", "abalance"],
+            columns: names(&["aid", "bid", "abalance"]),
             rows: scale * ACCOUNTS,
             after: without_default(dialect)
                 .into_iter()
@@ -65,7 +67,7 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
                 "CREATE TABLE pgbench_history (tid int, bid int, aid {aid}, delta int, \
                  mtime {mtime}, filler char(22))"
             ),
-            columns: vec!["tid", "bid", "aid", "delta"],
+            columns: names(&["tid", "bid", "aid", "delta"]),
             rows: 0,
             after: after(dialect, "pgbench_history", None),
         },

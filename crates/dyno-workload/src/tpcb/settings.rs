@@ -1,6 +1,8 @@
 //! The options, checked.
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
 use crate::sysbench::distribution::{self, Distribution, DistributionSpec};
 
 use super::transactions::Script;
@@ -15,31 +17,27 @@ pub(super) const TELLERS: u64 = 10;
 const SCALE_MAX: u64 = 200_000_000;
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "scale",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "branches; each has 10 tellers and 100,000 accounts (about 15 MB)",
-    },
-    OptionSpec {
-        name: "script",
-        kind: OptionKind::Word(&["tpcb-like", "simple-update", "select-only"]),
-        default: "tpcb-like",
-        help: "what a transaction does: 7 statements; 5, without tellers and branches; or 1 SELECT",
-    },
-    OptionSpec {
-        name: "protocol",
-        kind: OptionKind::Word(&["prepared", "simple", "extended"]),
-        default: "prepared",
-        help: "statements prepared once for each connection; sent as text (pgbench's default); or \
+    OptionSpec::count(
+        "scale",
+        "1",
+        "branches; each has 10 tellers and 100,000 accounts (about 15 MB)",
+    ),
+    OptionSpec::word(
+        "script",
+        &["tpcb-like", "simple-update", "select-only"],
+        "what a transaction does: 7 statements; 5, without tellers and branches; or 1 SELECT",
+    ),
+    OptionSpec::word(
+        "protocol",
+        &["prepared", "simple", "extended"],
+        "statements prepared once for each connection; sent as text (pgbench's default); or \
                parsed, bound and executed each time (PostgreSQL only)",
-    },
-    OptionSpec {
-        name: "fillfactor",
-        kind: OptionKind::Count,
-        default: "100",
-        help: "percent of a page to fill, from 10 to 100 (PostgreSQL only)",
-    },
+    ),
+    OptionSpec::count(
+        "fillfactor",
+        "100",
+        "percent of a page to fill, from 10 to 100 (PostgreSQL only)",
+    ),
 ];
 
 /// The options of the workload; `distribution` and what follows it choose accounts.

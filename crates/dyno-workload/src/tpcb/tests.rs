@@ -1,32 +1,29 @@
 //! What pgbench's scripts make and send, against a connection that only listens.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use dyno_units::Seed;
 use expect_test::{Expect, expect};
 
-use crate::catalog;
-use crate::fake::{Fake, Ran};
-use crate::options::OptionError;
+use crate::catalog::PlanError;
+use crate::fake::{Fake, Ran, made, refused_option};
 use crate::{
-    AuditTotals, Dialect, ErrorClass, KindTotals, Row, StatementError, Tally, TextRows, Workload,
+    AuditTotals, Dialect, ErrorClass, KindTotals, MadeWorkload, Row, StatementError, Tally,
+    TextRows,
 };
 
 const DIALECTS: [Dialect; 3] = [Dialect::PostgreSql, Dialect::MySql, Dialect::Sqlite];
 
-fn make(options: &[(&str, &str)]) -> Result<Arc<dyn Workload>, OptionError> {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    catalog::find("tpcb").unwrap().create(&given, Seed(1))
+fn make(options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
+    made(super::NAME, options, 1)
 }
 
-fn workload(options: &[(&str, &str)]) -> Arc<dyn Workload> {
+fn workload(options: &[(&str, &str)]) -> MadeWorkload {
     make(options).unwrap()
 }
 
 fn run(options: &[(&str, &str)], n: u64) -> Ran {
-    Fake::new(Dialect::MySql).run(workload(options).as_ref(), n)
+    Fake::new(Dialect::MySql).run(&workload(options), n)
 }
 
 #[test]
@@ -159,7 +156,7 @@ fn accounts_follow_the_distribution() {
 fn a_retry_sends_the_same_values_again() {
     let mut fake = Fake::new(Dialect::PostgreSql);
     fake.fail_next(StatementError::new(ErrorClass::Serialization, "40001", "no"));
-    let ran = fake.run(workload(&[("script", "simple-update")]).as_ref(), 1);
+    let ran = fake.run(&workload(&[("script", "simple-update")]), 1);
     // BEGIN failed; ROLLBACK, and all again.
     let text = ran.sent_text();
     let lines: Vec<&str> = text.lines().collect();
@@ -169,7 +166,7 @@ fn a_retry_sends_the_same_values_again() {
         fake.succeed_next();
     }
     fake.fail_next(StatementError::new(ErrorClass::Serialization, "40001", "no"));
-    let ran = fake.run(workload(&[("script", "simple-update")]).as_ref(), 1);
+    let ran = fake.run(&workload(&[("script", "simple-update")]), 1);
     let text = ran.sent_text();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[..3], lines[4..7], "{text}");
@@ -263,7 +260,7 @@ fn rows_are_those_of_pgbench() {
 
 #[track_caller]
 fn check_refused(options: &[(&str, &str)], expected: &str) {
-    let error = make(options).err().unwrap();
+    let error = refused_option(make(options));
     assert_eq!(error.name, expected, "{error}");
 }
 
@@ -366,7 +363,7 @@ fn an_audit_without_answers_fails() {
 fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
     let settings = |distribution: &str| {
         let given = BTreeMap::from([("distribution".to_owned(), distribution.to_owned())]);
-        let specs = super::option_specs();
+        let specs = super::settings::option_specs();
         let options = crate::options::Options::resolve(&specs, &given).unwrap();
         super::settings::Settings::read(&options).unwrap()
     };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 
 use crate::sysbench::distribution::Distribution;
@@ -33,11 +34,11 @@ pub(super) enum Line {
 
 impl Script {
     /// Its one kind of transaction.
-    pub(super) fn kinds(self) -> &'static [&'static str] {
+    pub(super) fn kinds(self) -> &'static [Name] {
         match self {
-            Script::TpcbLike => &["tpcb_like"],
-            Script::SimpleUpdate => &["simple_update"],
-            Script::SelectOnly => &["select_only"],
+            Script::TpcbLike => const { &[name("tpcb_like")] },
+            Script::SimpleUpdate => const { &[name("simple_update")] },
+            Script::SelectOnly => const { &[name("select_only")] },
         }
     }
 

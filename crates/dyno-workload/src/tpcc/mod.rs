@@ -41,12 +41,13 @@ mod tests;
 
 use std::sync::Arc;
 
+use dyno_model::{Name, names};
 use dyno_units::Seed;
 
-use crate::options::{OptionError, OptionSpec, Options};
+use crate::catalog::{Asked, PlanError, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Dialect, OwnStep, Row, Seat, Statement, StepFrame, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
+    Workload, drive,
 };
 
 use audit::Audit;
@@ -60,11 +61,7 @@ use statements::Manner;
 
 pub use settings::Fault;
 
-/// The workload's name.
-pub const NAME: &str = "tpcc";
-
-/// One sentence.
-pub const SUMMARY: &str = "TPC-C: orders, payments and deliveries of a wholesale supplier";
+const NAME: &str = "tpcc";
 
 /// Kinds of transactions.
 const KINDS: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
@@ -75,50 +72,50 @@ const ORDER_STATUS: usize = 2;
 const DELIVERY: usize = 3;
 const STOCK_LEVEL: usize = 4;
 
-/// Its options.
-pub fn option_specs() -> Vec<OptionSpec> {
-    OPTIONS.to_vec()
+/// The workload, for the catalogue.
+pub fn spec() -> WorkloadSpec {
+    let summary = "TPC-C: orders, payments and deliveries of a wholesale supplier";
+    WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), |asked| plan(asked, |settings| settings))
 }
 
-/// Makes the workload; `seed` decides its rows and the constants of its skew.
-pub fn create(
-    name: &'static str,
-    options: Options,
-    seed: Seed,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings::read(&options)?;
-    Ok(Arc::new(TpcC::new(name, options.pairs(), settings, seed)))
-}
-
-/// For tests of the audit: a small TPC-C (a fiftieth of the rows) that deviates as told.
+/// For tests of the audit: a small TPC-C (a fiftieth of the rows) with this fault in it.
 #[doc(hidden)]
-pub fn create_small(
-    options: Options,
-    seed: Seed,
-    fault: Option<Fault>,
-) -> Result<Arc<dyn Workload>, OptionError> {
-    let settings = Settings { fault, sizes: Sizes::SMALL, ..Settings::read(&options)? };
-    Ok(Arc::new(TpcC::new(NAME, options.pairs(), settings, seed)))
+pub fn small_spec(fault: Option<Fault>) -> WorkloadSpec {
+    WorkloadSpec::new(NAME, "", OPTIONS.to_vec(), move |asked| {
+        plan(asked, |settings| Settings { fault, sizes: Sizes::SMALL, ..settings })
+    })
+}
+
+/// The seed decides the rows and the constants of the skew.
+fn plan(
+    asked: &Asked<'_>,
+    adapt: impl Fn(Settings) -> Settings,
+) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = adapt(Settings::read(asked.options)?);
+    let (n_terminals, clients) = (settings.n_terminals(), asked.request.clients);
+    if settings.mode == Mode::Paced && clients as u64 > n_terminals {
+        return Err(PlanError::Load(format!(
+            "tpcc in mode `paced` has ten terminals for each warehouse, {n_terminals} in all, and \
+             not {clients}; have more `warehouses`, or fewer clients"
+        )));
+    }
+    Ok(Arc::new(TpcC::new(asked.options.pairs(), settings, asked.seed)))
 }
 
 struct TpcC {
-    name: &'static str,
+    kinds: Vec<Name>,
     options: Vec<(String, String)>,
     settings: Settings,
     schema: Schema,
     manner: Manner,
     /// Of items, customers and last names, as they are drawn.
     skews: [NuRand; 3],
-    counts: Counts,
+    /// The same, as the specification demands them.
+    meant: [NuRand; 3],
 }
 
 impl TpcC {
-    fn new(
-        name: &'static str,
-        options: Vec<(String, String)>,
-        settings: Settings,
-        seed: Seed,
-    ) -> TpcC {
+    fn new(options: Vec<(String, String)>, settings: Settings, seed: Seed) -> TpcC {
         let constants = Constants::draw(seed);
         let sizes = settings.sizes;
         let meant = [
@@ -128,7 +125,7 @@ impl TpcC {
         ];
         let is_flat = settings.has_fault(Fault::FlatSkew);
         TpcC {
-            name,
+            kinds: names(&KINDS),
             options,
             settings,
             schema: Schema::new(settings, seed, constants),
@@ -138,18 +135,18 @@ impl TpcC {
                 (false, false) => Manner::Single,
             },
             skews: meant.map(|skew| if is_flat { skew.flat() } else { skew }),
-            counts: Counts::new(&meant),
+            meant,
         }
     }
 }
 
 impl Workload for TpcC {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn kinds(&self) -> &[&'static str] {
-        &KINDS
+    fn kinds(&self) -> &[Name] {
+        &self.kinds
     }
 
     fn options(&self) -> Vec<(String, String)> {
@@ -202,18 +199,6 @@ impl Workload for TpcC {
         }
     }
 
-    fn steps(&self, frame: &StepFrame) -> Result<Vec<OwnStep>, String> {
-        let n_terminals = self.settings.n_terminals();
-        if self.settings.mode == Mode::Paced && frame.clients as u64 > n_terminals {
-            return Err(format!(
-                "tpcc in mode `paced` has ten terminals for each warehouse, {n_terminals} in all, \
-                 and not {}; have more `warehouses`, or fewer clients",
-                frame.clients
-            ));
-        }
-        Ok(Vec::new())
-    }
-
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         self.schema.tables(dialect)
     }
@@ -228,19 +213,33 @@ impl Workload for TpcC {
         (0..n_sets).flat_map(of_set).collect()
     }
 
-    fn client(&self, seat: Seat) -> ClientFuture {
-        let terminal = Terminal::of(&self.settings, seat.client_idx);
-        let source = Source::new(&self.settings, terminal, self.skews, self.counts.client());
-        let client = Client::new(&self.settings, source, self.manner, terminal.set);
-        Box::pin(drive(client, seat))
-    }
-
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         audit::queries(&self.settings)
     }
 
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        let counts = Counts::new(&self.meant);
+        Arc::new(Terminals { workload: self, counts })
+    }
+}
+
+/// The clients with what they counted.
+struct Terminals {
+    workload: Arc<TpcC>,
+    counts: Counts,
+}
+
+impl Clients for Terminals {
+    fn client(&self, seat: Seat) -> ClientFuture {
+        let TpcC { settings, manner, skews, .. } = self.workload.as_ref();
+        let terminal = Terminal::of(settings, seat.client_idx);
+        let source = Source::new(settings, terminal, *skews, self.counts.client());
+        let client = Client::new(settings, source, *manner, terminal.set);
+        Box::pin(drive(client, seat))
+    }
+
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let (settings, schema, counts) = (&self.settings, &self.schema, &self.counts);
-        Audit { settings, schema, manner: self.manner, counts, totals, answers }.rows()
+        let TpcC { settings, schema, manner, .. } = self.workload.as_ref();
+        Audit { settings, schema, manner: *manner, counts: &self.counts, totals, answers }.rows()
     }
 }

@@ -9,6 +9,7 @@
 //! PostgreSQL's keys are made when the rows are there, which is faster; in InnoDB and in SQLite a
 //! table is its primary key, and a key that came later would rewrite it.
 
+use dyno_model::name;
 use dyno_units::Seed;
 
 use crate::{Dialect, Row, Table};
@@ -269,7 +270,7 @@ impl Schema {
         Table {
             name: format!("{}{suffix}", id.name()),
             create: self.create(id, suffix, dialect),
-            columns: id.columns().iter().map(|(name, _)| *name).collect(),
+            columns: id.columns().iter().map(|(column, _)| name(column)).collect(),
             rows,
             after: self.after(id, suffix, dialect),
         }

@@ -1,6 +1,8 @@
 //! The options, checked.
 
-use crate::options::{OptionError, OptionKind, OptionSpec, Options};
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
 
 /// Districts of a warehouse, and terminals of it.
 pub(super) const DISTRICTS: u64 = 10;
@@ -13,84 +15,68 @@ const SETS_MAX: u64 = 100;
 
 /// The options of the workload.
 pub(super) const OPTIONS: &[OptionSpec] = &[
-    OptionSpec {
-        name: "warehouses",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "warehouses of each table set; each is about 100 MB",
-    },
-    OptionSpec {
-        name: "tables",
-        kind: OptionKind::Count,
-        default: "1",
-        help: "table sets, named with a number from 1 if there are several; clients are spread \
+    OptionSpec::count("warehouses", "1", "warehouses of each table set; each is about 100 MB"),
+    OptionSpec::count(
+        "tables",
+        "1",
+        "table sets, named with a number from 1 if there are several; clients are spread \
                over them",
-    },
-    OptionSpec {
-        name: "size",
-        kind: OptionKind::Word(&["full", "small"]),
-        default: "full",
-        help: "items, customers and orders of a warehouse: the specification's, or a fiftieth of \
+    ),
+    OptionSpec::word(
+        "size",
+        &["full", "small"],
+        "items, customers and orders of a warehouse: the specification's, or a fiftieth of \
                them (not TPC-C, but enough to try a study out)",
-    },
-    OptionSpec {
-        name: "mode",
-        kind: OptionKind::Word(&["unpaced", "paced", "open"]),
-        default: "unpaced",
-        help: "one transaction after another (or open, if there is a rate); with keying and think \
+    ),
+    OptionSpec::word(
+        "mode",
+        &["unpaced", "paced", "open"],
+        "one transaction after another (or open, if there is a rate); with keying and think \
                times; only open",
-    },
-    OptionSpec {
-        name: "home",
-        kind: OptionKind::Switch,
-        default: "on",
-        help: "each client is a terminal of one warehouse; `off` draws a warehouse for each \
+    ),
+    OptionSpec::switch(
+        "home",
+        true,
+        "each client is a terminal of one warehouse; `off` draws a warehouse for each \
                transaction (not TPC-C, but what go-tpc and sysbench-tpcc do)",
-    },
-    OptionSpec {
-        name: "mix",
-        kind: OptionKind::Word(&["weights", "deck"]),
-        default: "weights",
-        help: "45/43/4/4/4 drawn independently, or shuffled decks of 10/10/1/1/1 cards",
-    },
-    OptionSpec {
-        name: "procedures",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)",
-    },
-    OptionSpec {
-        name: "batched",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "one statement for all items, one for all stock and one for all lines of an order, \
+    ),
+    OptionSpec::word(
+        "mix",
+        &["weights", "deck"],
+        "45/43/4/4/4 drawn independently, or shuffled decks of 10/10/1/1/1 cards",
+    ),
+    OptionSpec::switch(
+        "procedures",
+        false,
+        "one call of a stored procedure for each transaction (MariaDB, MySQL, PostgreSQL)",
+    ),
+    OptionSpec::switch(
+        "batched",
+        false,
+        "one statement for all items, one for all stock and one for all lines of an order, \
                as go-tpc sends them",
-    },
-    OptionSpec {
-        name: "pipelined",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "statements that do not need each other's replies are sent together, which saves \
+    ),
+    OptionSpec::switch(
+        "pipelined",
+        false,
+        "statements that do not need each other's replies are sent together, which saves \
                round trips (MariaDB, MySQL, PostgreSQL)",
-    },
-    OptionSpec {
-        name: "sort_lines",
-        kind: OptionKind::Switch,
-        default: "on",
-        help: "lines of an order take their stock in the order of its key, which avoids deadlocks",
-    },
-    OptionSpec {
-        name: "foreign_keys",
-        kind: OptionKind::Switch,
-        default: "off",
-        help: "the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)",
-    },
-    OptionSpec {
-        name: "consistency",
-        kind: OptionKind::Word(&["before-and-after", "after", "none"]),
-        default: "before-and-after",
-        help: "when the twelve consistency conditions are checked: each time reads all tables",
-    },
+    ),
+    OptionSpec::switch(
+        "sort_lines",
+        true,
+        "lines of an order take their stock in the order of its key, which avoids deadlocks",
+    ),
+    OptionSpec::switch(
+        "foreign_keys",
+        false,
+        "the ten foreign keys of the schema (MariaDB, MySQL, PostgreSQL)",
+    ),
+    OptionSpec::word(
+        "consistency",
+        &["before-and-after", "after", "none"],
+        "when the twelve consistency conditions are checked: each time reads all tables",
+    ),
 ];
 
 /// Whether clients wait.

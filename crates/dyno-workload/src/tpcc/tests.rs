@@ -1,25 +1,22 @@
 //! What TPC-C's clients draw and send, against a connection that answers from a script.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::Seed;
 
-use crate::fake::{Answers, Fake, Ran, Sent};
-use crate::options::OptionError;
-use crate::{Dialect, ErrorClass, KeptRows, StatementError, StepFrame, Value, Workload, catalog};
+use crate::catalog::PlanError;
+use crate::fake::{Answers, Fake, Ran, Sent, given, made, refused_option, request};
+use crate::{Dialect, ErrorClass, KeptRows, MadeWorkload, StatementError, Value};
 
 use super::KINDS;
 
 const DIALECTS: [Dialect; 3] = [Dialect::PostgreSql, Dialect::MySql, Dialect::Sqlite];
 
-fn make(options: &[(&str, &str)]) -> Result<Arc<dyn Workload>, OptionError> {
-    let given: BTreeMap<String, String> =
-        options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    catalog::find("tpcc").unwrap().create(&given, Seed(1))
+fn make(options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
+    made(super::NAME, options, 1)
 }
 
-fn workload(options: &[(&str, &str)]) -> Arc<dyn Workload> {
+fn workload(options: &[(&str, &str)]) -> MadeWorkload {
     make(options).unwrap()
 }
 
@@ -96,7 +93,7 @@ fn batch_of_stock(values: &[Value<'_>], rows: &mut KeptRows) {
 
 fn run_in(dialect: Dialect, options: &[(&str, &str)], n: u64) -> Ran {
     let fake = Fake::new(dialect).answering(answers()).affecting(1);
-    fake.run(workload(options).as_ref(), n)
+    fake.run(&workload(options), n)
 }
 
 /// The statements of each transaction, BEGIN and COMMIT or ROLLBACK included.
@@ -246,7 +243,7 @@ fn an_error_amid_a_pipeline_is_rolled_back_and_all_is_sent_again() {
         let mut fake = Fake::new(dialect).answering(answers()).affecting(1);
         (0..3).for_each(|_| fake.succeed_next());
         fake.fail_next(error());
-        let ran = fake.run(workload(&[("pipelined", "on")]).as_ref(), 2);
+        let ran = fake.run(&workload(&[("pipelined", "on")]), 2);
         let all = transactions(&ran);
         assert_eq!((all.len(), all[0].last().unwrap().sql.as_str()), (3, "ROLLBACK"));
         let n_sent = all[0].len() - 1;
@@ -272,7 +269,7 @@ fn rows_that_are_missing_amid_a_pipeline_leave_nothing_behind() {
         }
     });
     let fake = Fake::new(Dialect::MySql).answering(answers).affecting(1);
-    let ran = fake.run(workload(&[("pipelined", "on")]).as_ref(), 60);
+    let ran = fake.run(&workload(&[("pipelined", "on")]), 60);
     let orders = transactions(&ran).into_iter().filter(|all| count(all, "SELECT c_discount") > 0);
     assert!(orders.clone().count() > 10);
     assert!(orders.map(|all| all.last().unwrap().sql.as_str()).all(|sql| sql == "ROLLBACK"));
@@ -354,7 +351,7 @@ fn lines_take_stock_in_the_order_of_its_key_unless_told_otherwise() {
 fn clients_are_spread_over_sets_warehouses_and_districts() {
     let warehouse = |options: &[(&str, &str)], client_idx| -> (String, i64) {
         let fake = Fake::of(client_idx, 40).answering(answers()).affecting(1);
-        let ran = fake.run(workload(options).as_ref(), 60);
+        let ran = fake.run(&workload(options), 60);
         let sent = ran.sent.iter().find(|sent| sent.sql.starts_with("UPDATE warehouse"));
         let sent = sent.expect("there is a payment");
         (sent.sql[7..17].to_owned(), sent.values[1].parse().unwrap())
@@ -368,7 +365,7 @@ fn clients_are_spread_over_sets_warehouses_and_districts() {
     assert_eq!(warehouse(&paced, 9).1, 1);
     assert_eq!(warehouse(&paced, 10).1, 2);
     let terminal = |client_idx| {
-        let options = catalog::find("tpcc").unwrap().options;
+        let options = super::spec().options;
         let options = crate::options::Options::resolve(&options, &BTreeMap::new()).unwrap();
         let settings = super::settings::Settings::read(&options).unwrap();
         super::inputs::Terminal::of(&settings, client_idx)
@@ -389,7 +386,7 @@ fn a_call_is_one_round_trip() {
             rows.push_integer(i64::from(is_order && rolls_back));
         });
         let fake = Fake::new(dialect).answering(answer);
-        let ran = fake.run(workload(&[("procedures", "on")]).as_ref(), 300);
+        let ran = fake.run(&workload(&[("procedures", "on")]), 300);
         assert_eq!(ran.sent.len(), 300);
         assert!(ran.tallies.iter().all(|tally| tally.statements() == 1));
     }
@@ -397,7 +394,7 @@ fn a_call_is_one_round_trip() {
 
 #[track_caller]
 fn check_refused(options: &[(&str, &str)], expected: &str) {
-    let error = make(options).err().unwrap();
+    let error = refused_option(make(options));
     assert_eq!(error.name, expected, "{error}");
 }
 
@@ -455,8 +452,8 @@ fn a_mode_that_is_not_the_loads_is_refused() {
 #[test]
 fn paced_terminals_are_ten_for_each_warehouse() {
     let steps = |options: &[(&str, &str)], clients| {
-        let frame = StepFrame { clients, duration: Nanoseconds::from_secs(1) };
-        workload(options).steps(&frame).map(|steps| steps.len())
+        let planned = super::spec().plan(&given(options), request(clients), Seed(1));
+        planned.map(|workload| workload.steps().len()).map_err(|error| error.to_string())
     };
     let paced = [("mode", "paced"), ("warehouses", "2"), ("tables", "3")];
     assert_eq!(steps(&paced, 60), Ok(0));

@@ -33,7 +33,7 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
 
 /// Says before the run when the largest data set will not fit on the disk.
 pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
-    let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(plan)?);
+    let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(&lab.catalog, plan)?);
     let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
     if most > free {
         terminal::say(&format!(

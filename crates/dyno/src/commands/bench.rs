@@ -12,12 +12,14 @@ use anyhow::{Context, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use dyno_lab::{Lab, RunEnd, RunOrder};
+use dyno_model::{Arrivals, Load, StepRequest};
 use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary};
 use dyno_study::{
-    Arrivals, CLIENTS_MAX, Database, Design, Frame, LoadLevel, Order, OwnLoad, Product,
-    Requirement, Search, Sought, Study, WorkloadChoice,
+    CLIENTS_MAX, Database, Design, LoadLevel, Order, OwnLoad, Product, Requirement, Study,
+    WorkloadChoice,
 };
 use dyno_units::{Nanoseconds, Seed, SteppedRate};
+use dyno_workload::catalog::Catalog;
 
 pub(crate) use self::arguments::command;
 use self::place::Place;
@@ -36,8 +38,14 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         beforehand::check_place(Path::new(folder))?;
     }
     let lab = lab::make(study.design.data_folder.as_ref().map(Path::new))?;
-    let manifest =
-        dyno_lab::make_manifest(&plan, &study, "", &lab.environment, lab.clock.unix_millis())?;
+    let manifest = dyno_lab::make_manifest(
+        &lab.catalog,
+        &plan,
+        &study,
+        "",
+        &lab.environment,
+        lab.clock.unix_millis(),
+    )?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     let record = Place::choose(text(matches, "out"), &lab)?;
     let order = RunOrder {
@@ -229,12 +237,13 @@ fn until_steady(
 }
 
 fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
-    let spec = dyno_workload::catalog::find(workload).context("there is no such workload")?;
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(workload).context("there is no such workload")?;
     let mut options = BTreeMap::new();
     for option in &spec.options {
         if let Some(value) = text(matches, &format!("option:{}", option.name)) {
-            dyno_workload::options::check_kind(option, value)?;
-            options.insert(option.name.to_owned(), value.clone());
+            option.check(value)?;
+            options.insert(option.name.clone().into_owned(), value.clone());
         }
     }
     let database = database(matches)?;
@@ -309,22 +318,18 @@ fn loads(
     let vocabulary = vocabulary::vocabulary();
     let word = vocabulary.workloads.iter().find(|word| word.name == workload);
     let Some(rules) = word.and_then(|word| word.rules.as_ref()) else { return Ok(vec![load]) };
-    rules.check(options, product).map_err(anyhow::Error::msg)?;
-    rules.check_load(options, load.is_open()).map_err(anyhow::Error::msg)?;
-    let clients = match &load {
-        // How many there will be is what is sought.
-        LoadLevel::Search(Search { sought: Sought::Clients { .. }, .. }) => 1,
-        load => load.clients(),
-    };
-    let frame = Frame { clients, duration: duration(matches, "duration")? };
-    let steps = rules.steps(options, &frame).map_err(anyhow::Error::msg)?;
+    let duration = duration(matches, "duration")?;
+    let request = StepRequest { clients: load.clients_least(), duration };
+    let steps = rules.steps(options, request).map_err(anyhow::Error::msg)?;
+    rules.check(options, request, product).map_err(anyhow::Error::msg)?;
+    rules.check_load(options, request, load.is_open()).map_err(anyhow::Error::msg)?;
     if steps.is_empty() {
         return Ok(vec![load]);
     }
-    if !matches!(load, LoadLevel::Closed { .. }) {
+    if !matches!(load, LoadLevel::Given(Load::Closed { .. })) {
         bail!("{workload} defines its own steps: give only --clients, no rate and no search");
     }
-    Ok(steps.into_iter().map(|step| LoadLevel::Own(OwnLoad::new(frame, step))).collect())
+    Ok(steps.into_iter().map(|step| LoadLevel::Own(OwnLoad::new(request, step))).collect())
 }
 
 /// What the result has to keep to.
@@ -334,24 +339,26 @@ fn requirements_of(matches: &ArgMatches) -> anyhow::Result<Vec<Requirement>> {
 }
 
 fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
-    let clients = parsed::<u64>(matches, "clients")?;
+    let clients = parsed::<usize>(matches, "clients")?;
     match clients {
         Some(0) => bail!("--clients: at least one client is needed"),
-        Some(clients) if clients > CLIENTS_MAX => {
+        Some(clients) if clients as u64 > CLIENTS_MAX => {
             bail!("--clients: {clients} are more than {CLIENTS_MAX}")
         }
         _ => {}
     }
     let arrivals = match text(matches, "arrivals").map(String::as_str) {
-        None | Some("poisson") => Arrivals::Poisson,
-        Some("constant") => Arrivals::Constant,
-        Some(other) => bail!("--arrivals: `{other}` is neither poisson nor constant"),
+        None => Arrivals::Poisson,
+        Some(word) => Arrivals::ALL
+            .into_iter()
+            .find(|arrivals| arrivals.word() == word)
+            .with_context(|| format!("--arrivals: `{word}` is neither poisson nor constant"))?,
     };
     if let Some(search) = search::load(matches, clients, arrivals)? {
         return Ok(search);
     }
     let Some(rate) = text(matches, "rate") else {
-        return Ok(LoadLevel::Closed { clients: clients.unwrap_or(1) });
+        return Ok(LoadLevel::Given(Load::Closed { clients: clients.unwrap_or(1) }));
     };
     let clients = clients.unwrap_or(64);
     if rate.contains("for") {
@@ -363,9 +370,9 @@ fn load(matches: &ArgMatches) -> anyhow::Result<LoadLevel> {
                  {once}"
             );
         }
-        return Ok(LoadLevel::Stepped { rate, arrivals, clients });
+        return Ok(LoadLevel::Given(Load::Stepped { rate, arrivals, clients }));
     }
-    Ok(LoadLevel::Open { rate: steady_rate(rate)?, arrivals, clients })
+    Ok(LoadLevel::Given(Load::Open { rate: steady_rate(rate)?, arrivals, clients }))
 }
 
 /// A rate as a study takes it: a number above zero, or a count such as `2k`.

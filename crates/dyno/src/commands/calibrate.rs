@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use dyno_database::null::{Listen, NullServer, Script, Wire};
-use dyno_load::{AbortFlag, Arrivals, Job, Load, StepSpec, StepTotals, run_step};
+use dyno_load::{AbortFlag, Job, StepSpec, StepTotals, run_step};
+use dyno_model::{Arrivals, Load, StepRequest};
 use dyno_units::{Clock, Nanoseconds, Seed};
-use dyno_workload::Workload;
+use dyno_workload::MadeWorkload;
+use dyno_workload::catalog::Catalog;
 use rustix::thread::CpuSet;
 
 use crate::calibration::{
@@ -45,9 +47,11 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     calibrated.clock = clock_facts(clock.as_ref());
     let bound = bound();
     calibrated.bound_to = bound;
-    let workload = dyno_workload::catalog::find("oltp_point_select")
+    let workload = Catalog::built_in()
+        .find("oltp_point_select")
         .context("there is no workload to calibrate with")?
-        .create(&BTreeMap::new(), Seed(1))?;
+        .plan(&BTreeMap::new(), StepRequest::LEAST, Seed(1))?;
+    let workload = MadeWorkload::new(workload);
     let folder = Folder::make()?;
     for wire in Wire::ALL {
         let (workload, clock, abort) = (&workload, &clock, &abort);
@@ -138,7 +142,7 @@ struct Bench<'a> {
     wire: Wire,
     folder: &'a Folder,
     bound: Option<Bound>,
-    workload: &'a Arc<dyn Workload>,
+    workload: &'a MadeWorkload,
     clock: &'a Arc<dyn Clock>,
     abort: &'a AbortFlag,
     duration: Nanoseconds,
@@ -193,7 +197,7 @@ impl Bench<'_> {
             seed: Seed(1),
         };
         let job = Job {
-            workload: Arc::clone(self.workload),
+            workload: self.workload.clone(),
             connector: server.connector(),
             clock: Arc::clone(self.clock),
             abort: self.abort.clone(),

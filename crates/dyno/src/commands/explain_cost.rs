@@ -10,7 +10,9 @@ use dyno_database::{
     cost_source, explain_cost, note_tables,
 };
 use dyno_lab::Lab;
+use dyno_model::StepRequest;
 use dyno_units::{ByteCount, Nanoseconds, Seed};
+use dyno_workload::catalog::Catalog;
 use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
@@ -124,14 +126,16 @@ impl ExplainCostOptions {
     /// The workload whose tables are asked for.
     fn workload(&self) -> anyhow::Result<Option<Arc<dyn Workload>>> {
         let Some(name) = &self.workload else { return Ok(None) };
-        let Some(spec) = dyno_workload::catalog::find(name) else {
+        let catalog = Catalog::built_in();
+        let Some(spec) = catalog.find(name) else {
             let names: Vec<&str> =
-                dyno_workload::catalog::workloads().iter().map(|one| one.name).collect();
+                catalog.workloads().iter().map(|one| one.name.as_ref()).collect();
             let hint = hints::did_you_mean(name, &names);
             let hint = hint.unwrap_or_else(|| format!("there are {}", names.join(", ")));
             bail!("--workload: there is no workload `{name}`; {hint}");
         };
-        Ok(Some(spec.create(&pairs("--option", &self.options)?, Seed(1))?))
+        let options = pairs("--option", &self.options)?;
+        Ok(Some(spec.plan(&options, StepRequest::LEAST, Seed(1))?))
     }
 
     fn spec(&self, lab: &Lab) -> anyhow::Result<ServerSpec> {

@@ -151,7 +151,8 @@ fn measure(
     let seed = study.design.seed.unwrap_or(Seed(options.seed));
     let plan = dyno_study::plan(study, seed);
     let now = lab.clock.unix_millis();
-    let manifest = dyno_lab::make_manifest(&plan, study, source, &lab.environment, now)?;
+    let manifest =
+        dyno_lab::make_manifest(&lab.catalog, &plan, study, source, &lab.environment, now)?;
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     if !options.quiet {

@@ -7,6 +7,7 @@ use dyno_lab::ExpectedData;
 use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
 use dyno_study::{BlockOrder, Design, Product, Study};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
+use dyno_workload::catalog::Catalog;
 
 use crate::commands::disk;
 use crate::commands::power::{self, Past};
@@ -27,7 +28,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
     let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
-    let data = dyno_lab::expected_disk(&plan)?;
+    let data = dyno_lab::expected_disk(&Catalog::built_in(), &plan)?;
     let products = dyno_lab::products();
     let is_embedded = |product: &Product| match product {
         Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),
@@ -132,7 +133,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let environment = dyno_record::Environment::default();
         for plan in [free, mirrored] {
-            let manifest = dyno_lab::make_manifest(&plan, &study, source, &environment, 0).unwrap();
+            let manifest = dyno_lab::make_manifest(
+                &Catalog::built_in(),
+                &plan,
+                &study,
+                source,
+                &environment,
+                0,
+            )
+            .unwrap();
             let text = serde_json::to_string(&manifest).unwrap();
             std::fs::write(folder.path().join("manifest.json"), text).unwrap();
             assert_eq!(for_run(&study, Seed(1), folder.path()), plan);

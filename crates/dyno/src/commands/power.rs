@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dyno_analysis::statistics::{Design as Power, Rule};
 use dyno_analysis::{Findings, Options, analyse};
+use dyno_model::Load;
 use dyno_record::{Manifest, Run, read_manifest, read_run};
 use dyno_study::{Design, LoadLevel, Order, Plan, Product};
 use dyno_units::Nanoseconds;
@@ -215,7 +216,7 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
     if design.order == Order::Sequential {
         lines.push("in sequential order a drift of the machine looks like a difference".to_owned());
     }
-    if plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Open { .. })) {
+    if plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Given(Load::Open { .. }))) {
         lines.push("under an open load the differences are those of p95 response time".to_owned());
     }
     lines

@@ -32,7 +32,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
-    let manifest = dyno_lab::make_manifest(&plan, &study, &source, &lab.environment, now)?;
+    let manifest =
+        dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, now)?;
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     terminal::say(&beforehand::headline(&plan, &study.design, &folder));

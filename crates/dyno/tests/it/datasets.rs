@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use dyno_database::{Place, Products, ServerSpec};
 use dyno_host::Keeper;
+use dyno_model::StepRequest;
 use dyno_units::{Clock, Seed};
-use dyno_workload::{Row, Workload};
+use dyno_workload::Row;
+use dyno_workload::catalog::Catalog;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -116,8 +118,10 @@ struct Trial {
 /// The rows as the workload makes them for the seed of `dyno bench`.
 fn true_rows() -> String {
     let options = BTreeMap::from([("table_size".to_owned(), ROWS.to_string())]);
-    let spec = dyno_workload::catalog::find("oltp_write_only").unwrap();
-    let workload: Arc<dyn Workload> = spec.create(&options, Seed(1).derive("data", 0)).unwrap();
+    let catalog = Catalog::built_in();
+    let spec = catalog.find("oltp_write_only").unwrap();
+    let seed = Seed(1).derive("data", 0);
+    let workload = spec.plan(&options, StepRequest::LEAST, seed).unwrap();
     let (mut row, mut text) = (Row::new(), Vec::new());
     for number in 0..ROWS {
         row.clear();

@@ -1,15 +1,13 @@
 //! `dbstress`: it runs on every product with its audit passing, and the audit finds what is wrong
 //! in real tables.
 
-use std::sync::Arc;
-
-use dyno_load::{Load, OUTCOMES, StepTotals};
-use dyno_units::Seed;
-use dyno_workload::{AuditTotals, Connection, KindTotals, TextRows, Workload};
+use dyno_load::{OUTCOMES, StepTotals};
+use dyno_model::Load;
+use dyno_workload::{AuditTotals, Connection, KindTotals, MadeWorkload, TextRows};
 use serde_json::Value;
 
 use crate::bench::check_audit;
-use crate::foreign::{Standing, put_load};
+use crate::foreign::{Standing, planned, put_load};
 use crate::support::Workbench;
 
 /// What clients do, by the options that decide it.
@@ -113,7 +111,7 @@ fn totals(step: &StepTotals) -> AuditTotals {
 }
 
 fn failed(
-    workload: &dyn Workload,
+    workload: &MadeWorkload,
     totals: &AuditTotals,
     connection: &mut dyn Connection,
 ) -> Vec<String> {
@@ -126,22 +124,20 @@ fn failed(
 #[test]
 fn a_row_that_somebody_took_away_is_found() {
     let standing = Standing::start("postgresql");
-    let options = [("obj_table_size".to_owned(), "500".to_owned())];
-    let spec = dyno_workload::catalog::find("dbstress").unwrap();
-    let workload: Arc<dyn Workload> = spec.create(&options.into(), Seed(5)).unwrap();
-    standing.populate(workload.as_ref());
+    let workload = planned("dbstress", &[("obj_table_size", "500")]);
+    standing.populate(&*workload);
     let load = Load::Closed { clients: 4 };
     let totals = totals(&put_load(standing.connector(), &workload, load, 1));
     assert!(totals.committed() > 0);
     let mut connection = standing.connection();
     let connection = connection.as_mut();
-    assert_eq!(failed(workload.as_ref(), &totals, connection), Vec::<String>::new());
+    assert_eq!(failed(&workload, &totals, connection), Vec::<String>::new());
     // More than those whose outcome nobody knows, from one object.
     let n = totals.unknown() + totals.unfinished() + 1;
     assert!(n < 20, "{totals:?}");
     let take = format!("DELETE FROM history1 WHERE ref_object = '0000000007' AND horder < {n}");
     connection.query(&take).unwrap();
-    let names = failed(workload.as_ref(), &totals, connection);
+    let names = failed(&workload, &totals, connection);
     // And the object is not whole, which writes that were given up might explain.
     assert!((2..=3).contains(&names.len()), "{names:?}");
     assert!(names[0].starts_with("rows in HISTORY") && names[1].starts_with("drift of HISTORY"));

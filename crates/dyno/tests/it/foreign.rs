@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
-use dyno_load::{AbortFlag, Job, Load, StepSpec, StepTotals, run_step};
+use dyno_load::{AbortFlag, Job, StepSpec, StepTotals, run_step};
+use dyno_model::{Load, StepRequest};
 use dyno_units::{Clock, Nanoseconds, Seed};
-use dyno_workload::{Connection, Connector, Row, Workload};
+use dyno_workload::catalog::Catalog;
+use dyno_workload::{Connection, Connector, MadeWorkload, Row, Workload};
 
 use crate::support::Workbench;
 
@@ -90,15 +92,23 @@ impl Standing {
     }
 }
 
+/// A workload of the catalogue.
+pub(crate) fn planned(name: &str, options: &[(&str, &str)]) -> MadeWorkload {
+    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(name).unwrap();
+    MadeWorkload::new(spec.plan(&options.collect(), StepRequest::LEAST, Seed(5)).unwrap())
+}
+
 /// Puts a load on a server for so many seconds, without a warm-up.
 pub(crate) fn put_load(
     connector: Connector,
-    workload: &Arc<dyn Workload>,
+    workload: &MadeWorkload,
     load: Load,
     seconds: u64,
 ) -> StepTotals {
     let job = Job {
-        workload: Arc::clone(workload),
+        workload: workload.clone(),
         connector,
         clock: TestClock::start(),
         abort: AbortFlag::new(),

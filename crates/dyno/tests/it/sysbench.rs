@@ -1,21 +1,18 @@
 //! Dyno's load and real sysbench's leave the same rows, and count the same statements.
 
 use std::process::Command;
-use std::sync::Arc;
 
-use dyno_load::{Arrivals, Load};
-use dyno_units::Seed;
-use dyno_workload::{Connection, Workload};
+use dyno_model::{Arrivals, Load};
+use dyno_workload::{Connection, MadeWorkload};
 
-use crate::foreign::{Standing, put_load};
+use crate::foreign::{Standing, planned, put_load};
 
 const ROWS: u64 = 2_000;
 const TABLES: u64 = 2;
 
-fn workload(name: &str) -> Arc<dyn Workload> {
-    let options = [("tables", TABLES.to_string()), ("table_size", ROWS.to_string())];
-    let options = options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    dyno_workload::catalog::find(name).unwrap().create(&options, Seed(5)).unwrap()
+fn workload(name: &str) -> MadeWorkload {
+    let (tables, rows) = (TABLES.to_string(), ROWS.to_string());
+    planned(name, &[("tables", &tables), ("table_size", &rows)])
 }
 
 fn counts(connection: &mut dyn Connection) -> Vec<u64> {
@@ -56,7 +53,7 @@ fn told(report: &str, name: &str) -> u64 {
     line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
-fn dyno_load(standing: &Standing, workload: &Arc<dyn Workload>) -> dyno_load::StepTotals {
+fn dyno_load(standing: &Standing, workload: &MadeWorkload) -> dyno_load::StepTotals {
     let load = Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 };
     put_load(standing.connector(), workload, load, 1)
 }
@@ -70,7 +67,7 @@ fn same_rows_and_statements(product: &str, script: &str) {
     sysbench(&standing, product, script, "cleanup");
 
     let workload = workload(script);
-    standing.populate(workload.as_ref());
+    standing.populate(&*workload);
     let totals = dyno_load(&standing, &workload);
     assert_eq!(counts(connection.as_mut()), after_sysbench, "{script} on {product}");
     assert_eq!(after_sysbench, vec![ROWS; TABLES as usize]);

@@ -2,21 +2,19 @@
 //! what is wrong.
 
 use std::process::Command;
-use std::sync::Arc;
 
-use dyno_load::{Load, OUTCOMES, StepTotals};
-use dyno_units::Seed;
-use dyno_workload::{AuditRow, AuditTotals, Connection, KindTotals, TextRows, Workload};
+use dyno_load::{OUTCOMES, StepTotals};
+use dyno_model::Load;
+use dyno_workload::{AuditRow, AuditTotals, Connection, KindTotals, MadeWorkload, TextRows};
 
 use crate::bench::check_audit;
-use crate::foreign::{Standing, put_load};
+use crate::foreign::{Standing, planned, put_load};
 use crate::support::Workbench;
 
 const CLIENTS: Load = Load::Closed { clients: 4 };
 
-fn workload(options: &[(&str, &str)]) -> Arc<dyn Workload> {
-    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    dyno_workload::catalog::find("tpcb").unwrap().create(&options.collect(), Seed(5)).unwrap()
+fn workload(options: &[(&str, &str)]) -> MadeWorkload {
+    planned("tpcb", options)
 }
 
 fn every_script_on(product: &str) {
@@ -131,7 +129,7 @@ fn the_tables_are_those_of_pgbench() {
         let accounts = of_pgbench[6][0][0].as_deref();
         assert_eq!((of_pgbench[0].len(), accounts), (17, Some("100000")), "{of_pgbench:?}");
         drop_tables(connection.as_mut());
-        standing.populate(workload(&[("fillfactor", fillfactor)]).as_ref());
+        standing.populate(&*workload(&[("fillfactor", fillfactor)]));
         assert_eq!(seen(connection.as_mut()), of_pgbench);
         drop_tables(connection.as_mut());
     }
@@ -164,7 +162,7 @@ fn totals(step: &StepTotals) -> AuditTotals {
 }
 
 fn audit(
-    workload: &dyn Workload,
+    workload: &MadeWorkload,
     totals: &AuditTotals,
     connection: &mut dyn Connection,
 ) -> Vec<AuditRow> {
@@ -181,22 +179,22 @@ fn failed(rows: &[AuditRow]) -> Vec<&str> {
 fn a_balance_that_somebody_changed_and_a_row_that_is_lost_are_found() {
     let standing = Standing::start("mariadb");
     let workload = workload(&[]);
-    standing.populate(workload.as_ref());
+    standing.populate(&*workload);
     let totals = totals(&put_load(standing.connector(), &workload, CLIENTS, 1));
     let mut connection = standing.connection();
     let connection = connection.as_mut();
-    let rows = audit(workload.as_ref(), &totals, connection);
+    let rows = audit(&workload, &totals, connection);
     assert_eq!((rows.len(), failed(&rows)), (9, vec![]), "{rows:?}");
 
     connection.query("UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 3").unwrap();
-    let rows = audit(workload.as_ref(), &totals, connection);
+    let rows = audit(&workload, &totals, connection);
     assert_eq!(failed(&rows), ["sum of teller balances is that of the deltas in history"]);
 
     let n_lost = totals.unknown() + 1;
     connection.query("UPDATE pgbench_tellers SET tbalance = tbalance - 1 WHERE tid = 3").unwrap();
     connection.query("UPDATE pgbench_history SET delta = 0 LIMIT 1").unwrap();
     connection.query(&format!("DELETE FROM pgbench_history LIMIT {n_lost}")).unwrap();
-    let rows = audit(workload.as_ref(), &totals, connection);
+    let rows = audit(&workload, &totals, connection);
     assert!(failed(&rows).contains(&"rows in history, 1 a transaction"), "{rows:?}");
 }
 
@@ -204,7 +202,7 @@ fn a_balance_that_somebody_changed_and_a_row_that_is_lost_are_found() {
 fn connections_that_are_lost_leave_bounds_and_no_false_alarm() {
     let standing = Standing::start("postgresql");
     let workload = workload(&[("scale", "2")]);
-    standing.populate(workload.as_ref());
+    standing.populate(&*workload);
     let connector = standing.connector();
     let step = std::thread::scope(|scope| {
         let load = scope.spawn(|| put_load(connector, &workload, CLIENTS, 2));
@@ -221,6 +219,6 @@ fn connections_that_are_lost_leave_bounds_and_no_false_alarm() {
     });
     let totals = totals(&step);
     assert!(totals.kinds[0].lost > 0 && totals.committed() > 0, "{totals:?}");
-    let rows = audit(workload.as_ref(), &totals, standing.connection().as_mut());
+    let rows = audit(&workload, &totals, standing.connection().as_mut());
     assert_eq!(failed(&rows), Vec::<&str>::new(), "{rows:?}");
 }

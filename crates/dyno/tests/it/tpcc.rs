@@ -1,13 +1,13 @@
 //! `tpcc`: an audit that passes on every product, in every manner of asking, and finds what is not
 //! TPC-C.
 
-use std::sync::Arc;
-
-use dyno_load::{AbortFlag, Job, Load, OUTCOMES, StepSpec, StepTotals, run_step};
+use dyno_load::{AbortFlag, Job, OUTCOMES, StepSpec, StepTotals, run_step};
+use dyno_model::{Load, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
-use dyno_workload::options::Options;
 use dyno_workload::tpcc::{self, Fault};
-use dyno_workload::{AuditRow, AuditTotals, Connection, KindTotals, TextRows, Workload};
+use dyno_workload::{
+    AuditRow, AuditTotals, Connection, KindTotals, MadeWorkload, TextRows, Workload,
+};
 
 use crate::bench::check_audit;
 use crate::foreign::{Standing, TestClock};
@@ -16,10 +16,10 @@ use crate::support::Workbench;
 const CLIENTS: Load = Load::Closed { clients: 4 };
 
 /// A fiftieth of TPC-C, so that populating takes a moment.
-fn small(options: &[(&str, &str)], fault: Option<Fault>) -> Arc<dyn Workload> {
+fn small(options: &[(&str, &str)], fault: Option<Fault>) -> MadeWorkload {
     let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let options = Options::resolve(&tpcc::option_specs(), &given.collect()).unwrap();
-    tpcc::create_small(options, Seed(5), fault).unwrap()
+    let planned = tpcc::small_spec(fault).plan(&given.collect(), StepRequest::LEAST, Seed(5));
+    MadeWorkload::new(planned.unwrap())
 }
 
 /// At full size, through the program.
@@ -99,13 +99,13 @@ fn totals(step: &StepTotals) -> AuditTotals {
 /// enough; a slow machine takes longer.
 fn load_until(
     standing: &Standing,
-    workload: &Arc<dyn Workload>,
+    workload: &MadeWorkload,
     is_enough: fn(&AuditTotals) -> bool,
 ) -> AuditTotals {
     let mut all = AuditTotals::default();
     for seed in 0..60 {
         let job = Job {
-            workload: Arc::clone(workload),
+            workload: workload.clone(),
             connector: standing.connector(),
             clock: TestClock::start(),
             abort: AbortFlag::new(),
@@ -131,7 +131,7 @@ fn load_until(
 }
 
 fn audit(
-    workload: &dyn Workload,
+    workload: &MadeWorkload,
     totals: &AuditTotals,
     connection: &mut dyn Connection,
 ) -> Vec<AuditRow> {
@@ -164,15 +164,15 @@ fn every_manner_on(product: &str) {
     ];
     for options in manners {
         let workload = small(options, None);
-        standing.populate(workload.as_ref());
-        let rows = audit(workload.as_ref(), &AuditTotals::default(), connection.as_mut());
+        standing.populate(&*workload);
+        let rows = audit(&workload, &AuditTotals::default(), connection.as_mut());
         assert_eq!(failed(&rows), Vec::<&str>::new(), "fresh, {options:?}: {rows:#?}");
         let totals = load_until(&standing, &workload, |all| {
             all.kinds[1].committed >= 40 && all.kinds[3].committed >= 2
         });
-        let rows = audit(workload.as_ref(), &totals, connection.as_mut());
+        let rows = audit(&workload, &totals, connection.as_mut());
         assert_eq!(failed(&rows), Vec::<&str>::new(), "{options:?}: {rows:#?}");
-        drop_tables(workload.as_ref(), connection.as_mut());
+        drop_tables(&*workload, connection.as_mut());
     }
 }
 
@@ -192,14 +192,14 @@ fn what_is_not_tpcc_fails_its_audit() {
     let mut connection = standing.connection();
     let mut check = |fault, is_enough: fn(&AuditTotals) -> bool, expected: &[&str]| {
         let workload = small(&[("warehouses", "4"), ("consistency", "after")], Some(fault));
-        standing.populate(workload.as_ref());
+        standing.populate(&*workload);
         let totals = load_until(&standing, &workload, is_enough);
-        let rows = audit(workload.as_ref(), &totals, connection.as_mut());
+        let rows = audit(&workload, &totals, connection.as_mut());
         let failed = failed(&rows);
         let is_as_expected = failed.len() == expected.len()
             && failed.iter().zip(expected).all(|(row, part)| row.starts_with(part));
         assert!(is_as_expected, "{fault:?}: {failed:#?}");
-        drop_tables(workload.as_ref(), connection.as_mut());
+        drop_tables(&*workload, connection.as_mut());
     };
     let remote = ["order lines supplied by another", "payments by a customer of another"];
     check(Fault::NeverRemote, |all| all.kinds[1].committed >= 600, &remote);
@@ -223,10 +223,10 @@ fn tables_that_somebody_changed_are_found() {
     let standing = Standing::start("mariadb");
     let mut connection = standing.connection();
     let workload = small(&[], None);
-    standing.populate(workload.as_ref());
+    standing.populate(&*workload);
     let mut check = |sql: &str, undo: &str, conditions: &[&str]| {
         connection.query(sql).unwrap();
-        let rows = audit(workload.as_ref(), &AuditTotals::default(), connection.as_mut());
+        let rows = audit(&workload, &AuditTotals::default(), connection.as_mut());
         let failed = failed(&rows);
         let found = failed.iter().filter_map(|name| {
             name.strip_prefix("violations after the load, condition ")?.split(':').next()

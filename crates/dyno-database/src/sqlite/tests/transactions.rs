@@ -6,10 +6,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use dyno_model::StepRequest;
 use dyno_units::{Nanoseconds, Seed};
+use dyno_workload::catalog::Catalog;
 use dyno_workload::{
-    ConnectError, Connection, Ended, Next, Pace, Seat, Session, Statement, StatementError, Tally,
-    Workload, catalog,
+    ConnectError, Connection, Ended, MadeWorkload, Next, Pace, Seat, Session, Statement,
+    StatementError, Tally,
 };
 
 use super::{database, populate};
@@ -68,7 +70,7 @@ impl Pace for Counted {
 }
 
 /// Runs client 0 of 1 for `n` transactions.
-fn run(workload: &dyn Workload, database: &Database, n: u64) -> Tally {
+fn run(workload: &MadeWorkload, database: &Database, n: u64) -> Tally {
     let connection = database.connector()().unwrap();
     let statements: Rc<[Statement]> = workload.statements(connection.dialect()).into();
     let pace = Rc::new(Counted { left: Cell::new(n), total: RefCell::default() });
@@ -94,18 +96,20 @@ fn run(workload: &dyn Workload, database: &Database, n: u64) -> Tally {
 /// Populates two tables of 1000 rows, runs 100 transactions; returns the tally and how many rows
 /// there are afterwards.
 fn tally_of(script: &str, options: &[(&str, &str)]) -> (Tally, u64) {
-    let spec = catalog::find(script).unwrap();
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(script).unwrap();
     let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut all = BTreeMap::from([given("tables", "2")]);
     if spec.options.iter().any(|option| option.name == "table_size") {
         all.insert("table_size".to_owned(), "1000".to_owned());
     }
     all.extend(options.iter().map(|(name, value)| given(name, value)));
-    let workload = spec.create(&all, Seed(7)).unwrap();
+    let workload = spec.plan(&all, StepRequest::LEAST, Seed(7)).unwrap();
+    let workload = MadeWorkload::new(workload);
     let (_folder, database) = database(&[("journal_mode", "wal"), ("synchronous", "off")]);
     let mut connection = database.connector()().unwrap();
-    populate(workload.as_ref(), connection.as_mut());
-    let tally = run(workload.as_ref(), &database, 100);
+    populate(&*workload, connection.as_mut());
+    let tally = run(&workload, &database, 100);
     let sql = "SELECT (SELECT count(*) FROM sbtest1) + (SELECT count(*) FROM sbtest2)";
     let n_rows = connection.query(sql).unwrap()[0][0].clone().unwrap();
     (tally, n_rows.parse().unwrap())

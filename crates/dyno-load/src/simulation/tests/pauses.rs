@@ -1,14 +1,14 @@
 //! Keying and think time, and transactions that are rolled back as meant.
 
 use super::*;
-use crate::fixture::Reads;
+use crate::fixture::{Reads, reading};
 
-fn workload(keying: Nanoseconds, thinking: Nanoseconds) -> Arc<dyn Workload> {
-    Arc::new(Reads { n_kinds: 1, keying, thinking, ..Reads::default() })
+fn workload(keying: Nanoseconds, thinking: Nanoseconds) -> MadeWorkload {
+    reading(Reads { n_kinds: 1, keying, thinking, ..Reads::default() })
 }
 
 /// Throughput of so many clients on a server that makes nobody wait.
-fn throughput(clients: usize, workload: &Arc<dyn Workload>) -> (f64, StepTotals) {
+fn throughput(clients: usize, workload: &MadeWorkload) -> (f64, StepTotals) {
     let server = SimulatedServer::new(1000, ServiceTime::Constant(MS));
     let totals =
         try_simulate_workload(&closed(clients, 100), &server, workload).expect("it runs").totals;
@@ -52,8 +52,7 @@ fn under_open_load_nobody_pauses() {
 
 #[test]
 fn a_rollback_that_is_meant_is_neither_a_commit_nor_a_failure() {
-    let workload: Arc<dyn Workload> =
-        Arc::new(Reads { n_kinds: 1, rolls_back_each: 10, ..Reads::default() });
+    let workload = reading(Reads { n_kinds: 1, rolls_back_each: 10, ..Reads::default() });
     let server = SimulatedServer::new(1, ServiceTime::Constant(MS));
     let totals = try_simulate_workload(&closed(1, 11), &server, &workload).expect("ok").totals;
     // Nine commits of 1 ms and one rollback of 2 ms, over and over; the last rollback is cut off.

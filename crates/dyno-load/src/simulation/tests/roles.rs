@@ -1,10 +1,11 @@
 //! Steps that a workload defines: roles side by side, each with its own pacing, and quotas.
 
-use dyno_workload::{Pacing, Role};
+use dyno_model::Load;
+use dyno_model::{Pacing, Role};
 
 use super::*;
+use crate::EndedBy;
 use crate::fixture::{by_role, role, roles};
-use crate::{EndedBy, Load};
 
 const CLOSED: Pacing = Pacing::Closed;
 
@@ -37,8 +38,8 @@ fn a_step_ends_when_its_quota_is_done() {
         assert_eq!((totals.ended_by, totals.aborted), (EndedBy::Quota, false));
         assert_eq!(totals.measured.length, MS.times(quota));
         assert_eq!(totals.measure_ended - totals.measure_began, MS.times(quota));
-        let role = totals.roles[0];
-        assert_eq!((role.name, role.clients), ("all", 4));
+        let role = &totals.roles[0];
+        assert_eq!((role.name.as_ref(), role.clients), ("all", 4));
         assert_eq!((role.committed, role.unfinished), (4 * quota, 0));
     };
     // One transaction a millisecond and client; the last one is done at the very end.
@@ -194,7 +195,7 @@ fn what_failed_for_good_does_not_count_for_the_quota() {
 
 #[test]
 fn what_is_rolled_back_as_meant_does_not_count_for_the_quota() {
-    let workload: Arc<dyn Workload> = Arc::new(crate::fixture::Reads {
+    let workload = crate::fixture::reading(crate::fixture::Reads {
         n_kinds: 1,
         rolls_back_each: 2,
         ..crate::fixture::Reads::default()

@@ -5,10 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::task::Poll;
 
+use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 use dyno_workload::{
-    ClientFuture, Connection, Dialect, KeptRows, Reply, Row, Seat, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, drive,
+    ClientFuture, Clients, Connection, Dialect, KeptRows, Reply, Row, Seat, Session, Statement,
+    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
 use super::*;
@@ -140,7 +141,7 @@ impl Connection for LedgerConnection {
     fn load_rows(
         &mut self,
         _table: &str,
-        _columns: &[&str],
+        _columns: &[Name],
         _next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         Ok(0)
@@ -157,12 +158,12 @@ struct Adding {
 const ADD: usize = 0;
 
 impl Workload for Adding {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "adding"
     }
 
-    fn kinds(&self) -> &[&'static str] {
-        &["add", "look"]
+    fn kinds(&self) -> &[Name] {
+        const { &[name("add"), name("look")] }
     }
 
     fn options(&self) -> Vec<(String, String)> {
@@ -183,6 +184,12 @@ impl Workload for Adding {
         ]
     }
 
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        self
+    }
+}
+
+impl Clients for Adding {
     fn client(&self, seat: Seat) -> ClientFuture {
         Box::pin(drive(*self, seat))
     }
@@ -228,7 +235,7 @@ fn add(spec: &StepSpec, server: SimulatedServer, looks: bool) -> (Seen, i64) {
             kept: KeptRows::default(),
         }) as Box<dyn Connection>)
     }));
-    let workload: Arc<dyn Workload> = Arc::new(Adding { looks });
+    let workload = MadeWorkload::new(Arc::new(Adding { looks }));
     let seen = try_simulate_workload(spec, &server.with_store(store), &workload);
     let number = ledger.lock().expect("nobody panics with it").number;
     (seen.expect("the step runs"), number)

@@ -1,9 +1,10 @@
 //! Studies that are right.
 
+use dyno_model::{Arrivals, Load};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
 use crate::fixture::{FULL_STUDY, study};
-use crate::{Arrivals, Factor, LoadLevel, Order, Product, Search, Sought};
+use crate::{Factor, LoadLevel, Order, Product, Search, Sought};
 
 const SMALLEST: &str = "title = \"x\"\n\
     [database.a]\nproduct = \"sqlite\"\n[workload.oltp_read_only]\n";
@@ -17,7 +18,7 @@ fn smallest_study_has_all_defaults() {
     assert_eq!(design.factors, []);
     assert_eq!(design.database.as_deref(), Some("a"));
     assert_eq!(design.workload.as_deref(), Some("oltp_read_only"));
-    assert_eq!(design.loads, [LoadLevel::Closed { clients: 1 }]);
+    assert_eq!(design.loads, [LoadLevel::Given(Load::Closed { clients: 1 })]);
     assert_eq!((design.repetitions, design.retries), (3, 3));
     assert_eq!(design.order, Order::Interleaved);
     assert_eq!((design.seed, design.budget, design.workers), (None, None, None));
@@ -58,7 +59,9 @@ fn factors_and_loads_keep_the_order_of_the_file() {
     let names: Vec<String> = design.factors.iter().map(Factor::name).collect();
     assert_eq!(names, ["database", "setting.innodb_io_capacity", "option.range_size"]);
     assert_eq!(design.factors[2].levels(), ["10", "1000"]);
-    let open = |rate, clients| LoadLevel::Open { rate, arrivals: Arrivals::Constant, clients };
+    let open = |rate, clients| {
+        LoadLevel::Given(Load::Open { rate, arrivals: Arrivals::Constant, clients })
+    };
     let expected = [open(100.0, 8), open(2e3, 8), open(100.0, 1000), open(2e3, 1000)];
     assert_eq!(design.loads, expected);
 }
@@ -163,17 +166,17 @@ fn loads() {
     let check = |lines: &str, expected: &[LoadLevel]| {
         assert_eq!(study(&format!("{SMALLEST}[design]\n{lines}\n")).design.loads, expected);
     };
-    let closed = |clients| LoadLevel::Closed { clients };
-    let open = |rate, clients| LoadLevel::Open { rate, arrivals: Arrivals::Poisson, clients };
+    let closed = |clients| LoadLevel::Given(Load::Closed { clients });
+    let open =
+        |rate, clients| LoadLevel::Given(Load::Open { rate, arrivals: Arrivals::Poisson, clients });
     check("clients = 8", &[closed(8)]);
     check("clients = '2k'", &[closed(2000)]);
     check("vary = {clients = [4, 1]}", &[closed(4), closed(1)]);
     check("rate = 500", &[open(500.0, 64)]);
     check("rate = 0.5\nclients = 2", &[open(0.5, 2)]);
-    let stepped = |rate: &str, clients| LoadLevel::Stepped {
-        rate: rate.parse().unwrap(),
-        arrivals: Arrivals::Poisson,
-        clients,
+    let stepped = |rate: &str, clients| {
+        let rate = rate.parse().unwrap();
+        LoadLevel::Given(Load::Stepped { rate, arrivals: Arrivals::Poisson, clients })
     };
     let spike = "500/s for 10s, 2000/s for 5s";
     check("rate = '500 for 10s, 2k for 5s'", &[stepped(spike, 64)]);

@@ -31,10 +31,10 @@ fn its_steps_take_the_place_of_load_levels() {
     let plan = plan(&study, Seed(1));
     let names: Vec<&str> = plan.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["load", "read"]);
-    let clients: Vec<u64> = plan.steps.iter().map(|step| step.load.clients()).collect();
+    let clients: Vec<usize> = plan.steps.iter().map(|step| step.load.clients()).collect();
     assert_eq!(clients, [4, 5]);
     let LoadLevel::Own(own) = &plan.steps[0].load else { panic!("{:?}", plan.steps[0]) };
-    assert_eq!((own.frame.clients, own.outline.roles[0].quota), (4, Some(250)));
+    assert_eq!((own.request.clients, own.step.roles[0].quota), (4, Some(250)));
     assert!(plan.steps.iter().all(|step| step.warm_up == Nanoseconds::ZERO));
 }
 

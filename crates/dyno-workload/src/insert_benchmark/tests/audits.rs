@@ -1,14 +1,14 @@
 //! Audits pass what is right and find what is wrong.
 
-use super::asked;
+use super::{Ready, asked};
+use crate::insert_benchmark::Kind;
 use crate::insert_benchmark::ledger::{add, read};
-use crate::insert_benchmark::{InsertBenchmark, Kind};
-use crate::{AuditTotals, KindTotals, Reply, StatementError, Tally, TextRows, Workload};
+use crate::{AuditTotals, KindTotals, Reply, StatementError, Tally, TextRows};
 
 /// Two tables with books: 1000 rows each in l.i0, 100 in and out since.
-fn books() -> InsertBenchmark {
+fn books() -> Ready {
     let workload = asked(&[], 2);
-    let ledger = &workload.bench.get().unwrap().ledger;
+    let ledger = &workload.bench.ledger;
     for book in ledger.tables() {
         for (n, rows) in [(10, 100), (2, 50)] {
             for _ in 0..n {
@@ -45,12 +45,7 @@ fn answers(numbers: &[i64]) -> Vec<TextRows> {
 }
 
 #[track_caller]
-fn check(
-    workload: &InsertBenchmark,
-    totals: &AuditTotals,
-    numbers: &[i64],
-    expected_to_fail: &[&str],
-) {
+fn check(workload: &Ready, totals: &AuditTotals, numbers: &[i64], expected_to_fail: &[&str]) {
     let rows = workload.audit(totals, &answers(numbers));
     let failed: Vec<&str> =
         rows.iter().filter(|row| !row.pass).map(|row| row.name.as_str()).collect();
@@ -84,7 +79,7 @@ fn rows_that_are_lost_or_left_are_found() {
 #[test]
 fn a_delete_that_misses_rows_is_found() {
     let workload = books();
-    let book = workload.bench.get().unwrap().ledger.table(0);
+    let book = workload.bench.ledger.table(0);
     add(&book.inserts_with_deletes, 50);
     book.inserts.begin(50).end(&Ok(changed(50)));
     book.deletes.begin(50).end(&Ok(changed(49)));
@@ -95,7 +90,7 @@ fn a_delete_that_misses_rows_is_found() {
 #[test]
 fn deletes_that_lag_behind_are_found() {
     let workload = books();
-    let book = workload.bench.get().unwrap().ledger.table(1);
+    let book = workload.bench.ledger.table(1);
     // Nine batches may lie between.
     add(&book.inserts_with_deletes, 450);
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[]);
@@ -107,7 +102,7 @@ fn deletes_that_lag_behind_are_found() {
 #[test]
 fn statements_of_unknown_outcome_leave_bounds() {
     let workload = books();
-    let book = workload.bench.get().unwrap().ledger.table(0);
+    let book = workload.bench.ledger.table(0);
     drop(book.inserts.begin(50));
     let gone = StatementError::new(crate::ErrorClass::Disconnected, "2013", "gone");
     book.deletes.begin(50).end(&Err(gone));
@@ -137,7 +132,7 @@ fn statements_in_flight_at_a_steps_end_leave_bounds() {
 fn few_queries_tell_nothing() {
     let undecided = |queries: u64| {
         let workload = asked(&[], 1);
-        let point = &workload.bench.get().unwrap().ledger.point;
+        let point = &workload.bench.ledger.point;
         add(&point.queries, queries);
         add(&point.rows, 9 * queries);
         let rows = workload.audit(&totals(0, 0, RIGHT), &answers(&[0, 3]));
@@ -161,14 +156,14 @@ fn a_mix_that_is_not_thirds_and_queries_that_find_nothing_are_found() {
     let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
     check(&books(), &totals(24, 4, [1000, 1300, 1600]), &[1000, 1000, 6], &failed);
     let workload = books();
-    add(&workload.bench.get().unwrap().ledger.range.queries, 100);
+    add(&workload.bench.ledger.range.queries, 100);
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &["rows of a range query"]);
 }
 
 #[test]
 fn products_that_are_not_uniform_are_found() {
     let workload = books();
-    let client = workload.bench.get().unwrap().products.client();
+    let client = workload.bench.products.client();
     (0..10_000).for_each(|product| client.note(product));
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[]);
     (0..10_000).for_each(|product| client.note(product / 10));

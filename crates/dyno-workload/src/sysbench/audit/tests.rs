@@ -1,16 +1,11 @@
 //! What each script demands, given right and wrong answers.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use dyno_units::Seed;
-
-use crate::fake::Fake;
-use crate::{AuditTotals, Dialect, KindTotals, Tally, TextRows, Workload, catalog};
+use crate::fake::{Fake, made};
+use crate::{AuditTotals, Dialect, KindTotals, MadeWorkload, Tally, TextRows};
 
 /// A case: a script of two tables with 500 rows each, and what its clients were told.
 struct Case {
-    workload: Arc<dyn Workload>,
+    workload: MadeWorkload,
     totals: AuditTotals,
 }
 
@@ -18,12 +13,8 @@ fn case(script: &str, options: &[(&str, &str)]) -> Case {
     let two_tables = [("tables", "2"), ("table_size", "500")];
     let has_rows = script != "bulk_insert";
     let tables = if has_rows { &two_tables[..] } else { &two_tables[..1] };
-    let given: BTreeMap<String, String> = tables
-        .iter()
-        .chain(options)
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    let workload = catalog::find(script).unwrap().create(&given, Seed(1)).unwrap();
+    let options: Vec<(&str, &str)> = tables.iter().chain(options).copied().collect();
+    let workload = made(script, &options, 1).unwrap();
     Case {
         workload,
         totals: AuditTotals { kinds: vec![KindTotals::default()], ..AuditTotals::default() },
@@ -63,7 +54,7 @@ impl Case {
 fn what_clients_draw_is_judged() {
     let check = |script: &str, options: &[(&str, &str)], is_judged: bool| {
         let workload = case(script, options).workload;
-        Fake::new(Dialect::MySql).run(workload.as_ref(), 3000);
+        Fake::new(Dialect::MySql).run(&workload, 3000);
         let rows = workload.audit(&AuditTotals::default(), &[]);
         let row = rows.iter().find(|row| row.name.starts_with("rows drawn"));
         assert_eq!(row.is_some(), is_judged, "{script}");

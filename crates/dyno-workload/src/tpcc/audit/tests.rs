@@ -1,19 +1,16 @@
 //! What the audit makes of answers that are right, and of such that are not.
 
-use std::collections::BTreeMap;
-
 use dyno_units::Seed;
 
-use crate::options::Options;
-use crate::{AuditRow, AuditTotals, KindTotals, TextRows, Workload};
+use crate::{AuditRow, AuditTotals, KindTotals, MadeWorkload, TextRows, fake};
 
-use super::super::create_small;
+use super::super::small_spec;
 
 /// Columns of what is found in the tables after 450 new-orders, 430 payments and 40 deliveries.
 const FOUND: [i64; 15] = [1650, 0, 1630, 0, 400, 4500, 0, 24_750, 4500, 0, 24_750, 0, 0, 0, 0];
 
 struct Case {
-    workload: std::sync::Arc<dyn Workload>,
+    workload: MadeWorkload,
     totals: AuditTotals,
     answers: Vec<TextRows>,
 }
@@ -26,10 +23,8 @@ impl Case {
     /// Two warehouses, everything as it should be, as far as the tables and the totals tell.
     fn new(consistency: &str) -> Case {
         let given = [("warehouses", "2"), ("consistency", consistency)];
-        let given: BTreeMap<String, String> =
-            given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let options = Options::resolve(&super::super::option_specs(), &given).unwrap();
-        let workload = create_small(options, Seed(3), None).unwrap();
+        let planned = small_spec(None).plan(&fake::given(&given), fake::request(1), Seed(3));
+        let workload = MadeWorkload::new(planned.unwrap());
         let kind =
             |committed, rolled_back| KindTotals { committed, rolled_back, ..KindTotals::default() };
         let kinds = vec![kind(450, 5), kind(430, 0), kind(40, 0), kind(40, 0), kind(40, 0)];

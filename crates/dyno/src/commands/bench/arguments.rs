@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use dyno_database::Products;
-use dyno_workload::catalog::WorkloadSpec;
-use dyno_workload::options::OptionKind;
+use dyno_model::{OptionKind, OptionSpec};
+use dyno_workload::catalog::{Catalog, WorkloadSpec};
 
 use super::search;
 use crate::examples;
@@ -28,13 +28,13 @@ pub(crate) fn command() -> Command {
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
         .after_help(examples::of_bench())
-        .subcommands(dyno_workload::catalog::workloads().iter().map(workload_command))
+        .subcommands(Catalog::built_in().workloads().iter().map(workload_command))
 }
 
 fn workload_command(workload: &WorkloadSpec) -> Command {
-    let command = Command::new(workload.name)
-        .about(workload.summary)
-        .after_help(examples::of_workload(workload.name))
+    let command = Command::new(workload.name.clone().into_owned())
+        .about(workload.summary.clone().into_owned())
+        .after_help(examples::of_workload(&workload.name))
         .args(database_arguments())
         .args(load_arguments());
     search::with_options(command)
@@ -181,16 +181,16 @@ fn record_arguments() -> Vec<Arg> {
     arguments.map(|argument| argument.help_heading(RECORD)).into()
 }
 
-fn workload_argument(spec: &dyno_workload::options::OptionSpec) -> Arg {
+fn workload_argument(spec: &OptionSpec) -> Arg {
     let argument = Arg::new(format!("option:{}", spec.name))
         .long(spec.name.replace('_', "-"))
-        .alias(spec.name)
+        .alias(spec.name.clone().into_owned())
         .value_name("VALUE")
-        .default_value(spec.default)
-        .help(spec.help)
+        .default_value(spec.default.clone().into_owned())
+        .help(spec.help.clone().into_owned())
         .help_heading(WORKLOAD);
-    match spec.kind {
-        OptionKind::Word(words) => proposing(argument, owned(words.to_vec())),
+    match &spec.kind {
+        OptionKind::Word(words) => proposing(argument, owned(words.iter().collect())),
         OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
         OptionKind::Count | OptionKind::Real => argument,
     }
@@ -224,8 +224,8 @@ pub(crate) fn products() -> impl TypedValueParser<Value = String> {
 
 /// The same of workloads.
 pub(crate) fn workloads() -> impl TypedValueParser<Value = String> {
-    let workloads = dyno_workload::catalog::workloads();
-    Proposed(workloads.iter().map(|workload| workload.name.to_owned()).collect())
+    let catalog = Catalog::built_in();
+    Proposed(owned(catalog.workloads().iter().map(|workload| workload.name.as_ref()).collect()))
 }
 
 #[cfg(test)]

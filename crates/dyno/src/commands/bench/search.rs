@@ -2,8 +2,9 @@
 
 use anyhow::{Context, bail};
 use clap::{Arg, ArgGroup, ArgMatches, Command};
+use dyno_model::Arrivals;
 use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
-use dyno_study::{Arrivals, Limit, LoadLevel, Search, Sought};
+use dyno_study::{Limit, LoadLevel, Search, Sought};
 use dyno_units::Nanoseconds;
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ pub(super) fn with_options(command: Command) -> Command {
 /// The search that is asked for, if one is.
 pub(super) fn load(
     matches: &ArgMatches,
-    clients: Option<u64>,
+    clients: Option<usize>,
     arrivals: Arrivals,
 ) -> anyhow::Result<Option<LoadLevel>> {
     let (name, sought) = if text(matches, "find-rate").is_some() {

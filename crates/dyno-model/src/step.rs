@@ -1,39 +1,49 @@
 //! Steps that a workload itself defines: stretches of load on the same tables, one after the other.
 
+use std::fmt;
+
 use dyno_units::Nanoseconds;
 
-/// What a study says to a workload that defines its own steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepFrame {
-    /// Clients, as the workload counts them (the Insert Benchmark: tables written at once).
+use crate::Name;
+
+/// What a workload is planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StepRequest {
+    /// The most clients that a step has, as the workload counts them (the Insert Benchmark: tables
+    /// written at once).
     pub clients: usize,
     /// Length of the steps that end by time.
     pub duration: Nanoseconds,
 }
 
+impl StepRequest {
+    /// For uses that run no step of the workload's own: one client, one second.
+    pub const LEAST: StepRequest = StepRequest { clients: 1, duration: Nanoseconds::from_secs(1) };
+}
+
 /// A step that a workload defines.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnStep {
+pub struct WorkloadStep {
     /// Its name: `l.i0`, `q100`.
-    pub name: String,
+    pub name: Name,
     /// Who does what in it, at the same time; at least one.
     pub roles: Vec<Role>,
     /// Its longest time. A step in which no role has a quota lasts just so long; one with quotas
-    /// ends when all of them are done, and one that runs out of this time is told as unfinished.
+    /// ends when all of them are done, and one that runs out of this time is reported as unfinished.
     pub limit: Nanoseconds,
-    /// Wait before the step until the engine has paid its debt (flushing, purge, compaction,
-    /// vacuum), but at most this long; zero for no wait.
+    /// Longest wait before the step until the engine has finished its deferred work (flushing, purge,
+    /// compaction, vacuum); zero for no wait.
     pub settle: Nanoseconds,
 }
 
-impl OwnStep {
+impl WorkloadStep {
     /// Connections of all roles.
     pub fn connections(&self) -> usize {
         self.roles.iter().map(|role| role.clients).sum()
     }
 
     /// Whether it ends when something is done, rather than by time.
-    pub fn has_quota(&self) -> bool {
+    pub fn ends_by_quota(&self) -> bool {
         self.roles.iter().any(|role| role.quota.is_some())
     }
 }
@@ -44,7 +54,7 @@ impl OwnStep {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Role {
     /// Its name: `inserter`, `deleter`, `query`.
-    pub name: &'static str,
+    pub name: Name,
     /// How many of them; each has a connection of its own.
     pub clients: usize,
     /// When their transactions begin.
@@ -52,6 +62,22 @@ pub struct Role {
     /// Transactions that each of these clients has to commit, and then ends; none to go on until
     /// the step ends. A client that gives up a transaction has not done it and begins another.
     pub quota: Option<u64>,
+    /// The kinds that its transactions are; empty if the workload does not say.
+    pub kinds: Vec<Name>,
+}
+
+impl fmt::Display for Role {
+    /// Writes `4 × inserter at 100/s until 5000 done`; rate and quota are those of each.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} × {}", self.clients, self.name)?;
+        if let Some(rate) = self.pacing.rate() {
+            write!(out, " at {rate}/s")?;
+        }
+        match self.quota {
+            Some(quota) => write!(out, " until {quota} done"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// When the transactions of a role begin.
@@ -76,4 +102,25 @@ pub enum Pacing {
         /// Transactions of one burst, at least 1.
         per_burst: u64,
     },
+}
+
+impl Pacing {
+    /// Transactions per second that each client offers; none if one follows the other.
+    pub fn rate(self) -> Option<f64> {
+        match self {
+            Pacing::Closed => None,
+            Pacing::Constant { rate } | Pacing::Poisson { rate } => Some(rate),
+            Pacing::Bursts { per_burst } => Some(per_burst as f64),
+        }
+    }
+
+    /// The word for it in records.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pacing::Closed => "closed",
+            Pacing::Constant { .. } => "constant",
+            Pacing::Poisson { .. } => "poisson",
+            Pacing::Bursts { .. } => "bursts",
+        }
+    }
 }

@@ -1,0 +1,80 @@
+//! How hard the load of a step is.
+
+use dyno_units::SteppedRate;
+
+use crate::Role;
+
+/// How hard the load is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// So many clients, each with one transaction at a time, one after the other.
+    Closed {
+        /// Clients.
+        clients: usize,
+    },
+    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
+    /// for up to a minute, and are then given up as missed.
+    Open {
+        /// Offered rate, arrivals per second.
+        rate: f64,
+        /// How arrivals are spread.
+        arrivals: Arrivals,
+        /// Clients that serve the arrivals: the most transactions in flight.
+        clients: usize,
+    },
+    /// As open, but with a rate that changes. Its first rate holds in the warm-up, its course begins
+    /// with the measured time.
+    Stepped {
+        /// Offered rates, arrivals per second, with their times.
+        rate: SteppedRate,
+        /// How arrivals are spread.
+        arrivals: Arrivals,
+        /// Clients that serve the arrivals: the most transactions in flight.
+        clients: usize,
+    },
+    /// The roles of a step that the workload defines, side by side, each with its own pacing and
+    /// quota. A client's arrivals wait for that client only, for up to a minute.
+    Roles(Vec<Role>),
+}
+
+impl Load {
+    /// Clients: the most transactions in flight.
+    pub fn clients(&self) -> usize {
+        match self {
+            Load::Closed { clients }
+            | Load::Open { clients, .. }
+            | Load::Stepped { clients, .. } => *clients,
+            Load::Roles(roles) => roles.iter().map(|role| role.clients).sum(),
+        }
+    }
+
+    /// Whether an offered rate decides when transactions begin.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Load::Open { .. } | Load::Stepped { .. } => true,
+            Load::Closed { .. } | Load::Roles(_) => false,
+        }
+    }
+}
+
+/// How the arrivals of an open load are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Evenly.
+    Constant,
+    /// With exponential gaps, as independent users arrive.
+    Poisson,
+}
+
+impl Arrivals {
+    /// Both of them.
+    pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
+
+    /// The word for it in study files and records.
+    pub fn word(self) -> &'static str {
+        match self {
+            Arrivals::Constant => "constant",
+            Arrivals::Poisson => "poisson",
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A workload's options: declared once, read by the study file, the command line and the schema.
+
+use crate::{Name, name};
+
+/// An option of a workload, as documented.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// Its name, with underscores.
+    pub name: Name,
+    /// What its value is.
+    pub kind: OptionKind,
+    /// The value that it has when it is not given; switches have `on` or `off`.
+    pub default: Name,
+    /// One sentence for help texts and the schema.
+    pub help: Name,
+}
+
+/// What an option's value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionKind {
+    /// A whole number; as text also `20k` and `20M`.
+    Count,
+    /// A number.
+    Real,
+    /// `on` or `off`; as text also `true`, `false`, `yes`, `no`, `1` and `0`.
+    Switch,
+    /// One of these words.
+    Word(Words),
+}
+
+/// The words that a value may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// Constants of the program.
+    Constant(&'static [&'static str]),
+    /// Words from a study.
+    Owned(Vec<String>),
+}
+
+impl Words {
+    /// All of them, in the order of help texts.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (constant, owned): (&[&str], &[String]) = match self {
+            Words::Constant(words) => (words, &[]),
+            Words::Owned(words) => (&[], words),
+        };
+        constant.iter().copied().chain(owned.iter().map(String::as_str))
+    }
+}
+
+/// An option that was given a wrong name or value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("option `{name}`: {reason}")]
+pub struct OptionError {
+    /// The option.
+    pub name: String,
+    /// What is wrong, and what is accepted.
+    pub reason: String,
+}
+
+impl OptionSpec {
+    /// A whole number.
+    pub const fn count(
+        name: &'static str,
+        default: &'static str,
+        help: &'static str,
+    ) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Count, default, help)
+    }
+
+    /// A number.
+    pub const fn real(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Real, default, help)
+    }
+
+    /// On or off.
+    pub const fn switch(name: &'static str, is_on: bool, help: &'static str) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Switch, if is_on { "on" } else { "off" }, help)
+    }
+
+    /// One of several words; the first one if it is not given.
+    pub const fn word(
+        name: &'static str,
+        words: &'static [&'static str],
+        help: &'static str,
+    ) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Word(Words::Constant(words)), words[0], help)
+    }
+
+    const fn new(
+        text: &'static str,
+        kind: OptionKind,
+        default: &'static str,
+        help: &'static str,
+    ) -> OptionSpec {
+        OptionSpec { name: name(text), kind, default: name(default), help: name(help) }
+    }
+
+    /// Checks a value, as text, against the option's kind.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what is accepted.
+    pub fn check(&self, text: &str) -> Result<(), OptionError> {
+        let is_accepted = match &self.kind {
+            OptionKind::Count => dyno_units::parse_count(text).is_ok(),
+            OptionKind::Real => text.parse::<f64>().is_ok_and(f64::is_finite),
+            OptionKind::Switch => parse_switch(text).is_some(),
+            OptionKind::Word(words) => words.iter().any(|word| word == text),
+        };
+        if is_accepted {
+            return Ok(());
+        }
+        let wanted = match &self.kind {
+            OptionKind::Count => "a whole number such as 100 or \"20k\"".to_owned(),
+            OptionKind::Real => "a number".to_owned(),
+            OptionKind::Switch => "on or off".to_owned(),
+            OptionKind::Word(words) => {
+                format!("one of {}", words.iter().collect::<Vec<_>>().join(", "))
+            }
+        };
+        let name = self.name.clone().into_owned();
+        Err(OptionError { name, reason: format!("`{text}` is not {wanted}") })
+    }
+}
+
+/// The value of a switch; none for other words.
+pub fn parse_switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
