@@ -82,6 +82,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     let steps = step_facts(&joined, cpus);
     let variants: Vec<VariantFacts> =
         (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
+    let comparisons = comparisons(&joined, &measured, &levels, Seed(options.seed));
     let mut findings = Findings {
         format: FORMAT,
         title: first.map_or_else(String::new, |manifest| manifest.title.clone()),
@@ -89,9 +90,9 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         threshold: rule.threshold,
         confidence: rule.confidence,
         cells: cells(&joined, &measured, &levels),
-        comparisons: comparisons(&joined, &measured, &levels, Seed(options.seed)),
         other_effects: other_effects(&joined, &measured, &levels),
-        concurrency: concurrency(&joined, &steps, &measured, &levels),
+        concurrency: concurrency(&joined, &steps, (&measured, &comparisons), &levels),
+        comparisons,
         void_blocks: runs.iter().flat_map(|run| run.voids.clone()).collect(),
         searches: searches(&joined),
         scaling: Vec::new(),
@@ -144,7 +145,7 @@ fn tell_gate(
         findings.answer = Answer {
             headline: "Nothing in the two runs can be compared.".to_owned(),
             lines: gate.reasons().iter().map(|why| begin(why, names()) + ".").collect(),
-            details: Vec::new(),
+            ..Answer::default()
         };
     }
     findings.gate = Some(gate);

@@ -79,7 +79,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
     details.extend(writer.repeated_looks());
-    Answer { headline, lines, details }
+    Answer { headline, lines, details, against: writer.safe_one() }
 }
 
 struct AnswerWriter<'a> {
@@ -201,7 +201,7 @@ impl AnswerWriter<'_> {
                 format!("No trial has finished: {} failed.", count(failed.len() as u64, "trial"))
             }
         };
-        Answer { headline, lines, details: Vec::new() }
+        Answer { headline, lines, ..Answer::default() }
     }
 
     // Descriptions: without comparisons.

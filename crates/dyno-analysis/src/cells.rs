@@ -324,11 +324,12 @@ pub(crate) fn estimate_arithmetic(values: Vec<f64>, unit: &str, confidence: f64)
     described(values, unit, (value, Mean::Arithmetic), (bounds, NoBounds::OneRepetition))
 }
 
-/// An estimate of a resource: of bytes, which are often zero, the arithmetic mean.
+/// An estimate of a resource: of bytes, which are often zero, the arithmetic mean, in whatever unit they
+/// are given (`B`, `KiB`, `MiB/s`).
 pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -> Estimate {
-    match unit {
-        "B" | "kB" => estimate_arithmetic(values, unit, confidence),
-        _ => estimate(values, unit, confidence),
+    match unit.trim_end_matches("/s").ends_with('B') {
+        true => estimate_arithmetic(values, unit, confidence),
+        false => estimate(values, unit, confidence),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Comparisons: a variant against its baseline, step by step, metric by metric.
 
+mod common_error;
+mod concurrency;
 mod others;
 
 use dyno_record::{StepRecord, new_histogram};
@@ -11,15 +13,14 @@ use crate::join::Joined;
 use crate::main_metric::main_metric;
 use crate::searches;
 use crate::statistics::{
-    Call, Decision, Effect, PooledError, Rule, decide_at, geometric_mean, holm, mean,
-    pooled_errors, sign_flip_p, two_sample_p,
+    Call, Decision, Effect, PooledError, Rule, decide_at, geometric_mean, holm, mean, sign_flip_p,
+    two_sample_p,
 };
 use crate::stopping::RepeatedLooks;
-use crate::{
-    Comparison, ConcurrencyGroup, Estimate, GroupComparison, Mean, Metric, NoBounds, Pooled,
-    StepFacts, Verdict,
-};
+use crate::{Comparison, Estimate, Mean, Metric, NoBounds, Pooled, Verdict};
 
+pub(crate) use common_error::{CommonError, pool};
+pub(crate) use concurrency::concurrency;
 pub(crate) use others::other_effects;
 
 /// The metrics that are compared; each is a family of its own.
@@ -272,7 +273,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Lets the comparison rest on the common error of its family. `rule` is its own.
-    fn pool(&mut self, error: PooledError, rule: &Rule) {
+    pub(crate) fn pool(&mut self, error: PooledError, rule: &Rule) {
         let (Some(own), Some((logs, resolution))) = (self.effect, &self.logs) else { return };
         let effect = own.with_error(error, *resolution);
         let deviation = |effect: &Effect| effect.standard_error * f64::from(effect.n).sqrt();
@@ -338,65 +339,27 @@ pub(crate) fn drafts(
             }));
         }
     }
-    if joined.interleaved && joined.n_runs == 1 && !levels.stops_early {
-        pool(&mut drafts, measured, (metric, levels));
-    }
+    let places: Vec<usize> = drafts.iter().map(|draft| draft.comparison.step).collect();
+    let errors = common_error(joined, measured, (metric, levels));
+    pool(&mut drafts, &places, errors.as_ref(), levels);
     drafts
 }
 
-/// Gives the comparisons with each baseline their common error, from the blocks in which the baseline
-/// and all that is compared with it have a value at every step.
-fn pool(drafts: &mut [Draft], measured: &[Measured], (metric, levels): (Metric, &Levels<'_>)) {
-    let ordered = |of: &dyn Fn(&Draft) -> usize| {
-        drafts.iter().map(of).collect::<std::collections::BTreeSet<usize>>()
-    };
-    let baselines = ordered(&|draft| draft.comparison.baseline);
-    let steps: Vec<usize> = ordered(&|draft| draft.comparison.step).into_iter().collect();
-    for baseline in baselines {
-        let own = |draft: &Draft| draft.comparison.baseline == baseline;
-        let rivals: std::collections::BTreeSet<usize> =
-            drafts.iter().filter(|d| own(d)).map(|draft| draft.comparison.variant).collect();
-        let variants: Vec<usize> = std::iter::once(baseline).chain(rivals).collect();
-        let table = complete_blocks(measured, (&variants, &steps), metric);
-        let Some(errors) = pooled_errors(&table) else { continue };
-        for draft in drafts.iter_mut().filter(|d| d.comparison.baseline == baseline) {
-            let place = |all: &[usize], one: usize| all.iter().position(|other| *other == one);
-            let comparison = &draft.comparison;
-            let variant = place(&variants[1..], comparison.variant);
-            let (Some(variant), Some(step)) = (variant, place(&steps, comparison.step)) else {
-                continue;
-            };
-            if comparison.paired {
-                let rule = levels.of(comparison.variant);
-                draft.pool(errors[variant][step], &rule);
-            }
-        }
-    }
-}
-
-/// Logarithms of these variants at these steps, by variant, step and block, of the blocks in which all
-/// of them have a value above zero.
-pub(crate) fn complete_blocks(
+/// The common error of a metric, by step.
+pub(crate) fn common_error(
+    joined: &Joined<'_>,
     measured: &[Measured],
-    (variants, steps): (&[usize], &[usize]),
-    metric: Metric,
-) -> Vec<Vec<Vec<f64>>> {
-    let mut by_place = std::collections::HashMap::new();
-    for one in measured {
-        if let Some(value) = one.value(metric).filter(|value| *value > 0.0) {
-            by_place.insert((one.variant, one.step, one.block), value.ln());
-        }
-    }
-    let mut blocks: Vec<u32> = measured.iter().map(|one| one.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let has =
-        |variant: usize, step: usize, block: u32| by_place.contains_key(&(variant, step, block));
-    blocks.retain(|block| variants.iter().all(|v| steps.iter().all(|s| has(*v, *s, *block))));
-    let of_step = |variant: usize, step: usize| {
-        blocks.iter().map(|block| by_place[&(variant, step, *block)]).collect()
-    };
-    variants.iter().map(|v| steps.iter().map(|s| of_step(*v, *s)).collect()).collect()
+    (metric, levels): (Metric, &Levels<'_>),
+) -> Option<CommonError> {
+    CommonError::new(
+        joined,
+        levels,
+        joined.steps.len(),
+        |variant, step| match searches::is_compared(metric, &joined.steps[step]) {
+            true => values_of(measured, variant, step, metric),
+            false => Vec::new(),
+        },
+    )
 }
 
 /// Values of a variant at a step, with their blocks.
@@ -488,79 +451,6 @@ fn verdict(metric: Metric, decision: Decision) -> Verdict {
         (Call::Inside, _) => Verdict::NoDifference,
         (Call::Undecided, _) => Verdict::Inconclusive,
     }
-}
-
-/// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
-/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial. Of two machines with
-/// unlike numbers of CPUs, low is what is low on both, and high what is high on both.
-pub(crate) fn concurrency(
-    joined: &Joined<'_>,
-    steps: &[StepFacts],
-    measured: &[Measured],
-    levels: &Levels<'_>,
-) -> Vec<GroupComparison> {
-    let is_closed =
-        |step: &StepFacts| step.rate.is_none() && step.search.is_none() && step.own.is_none();
-    let steps_of = |group: ConcurrencyGroup, (least, most): (u32, u32)| -> Vec<usize> {
-        let is_in = |clients: u64| match group {
-            ConcurrencyGroup::Low => clients <= u64::from(least),
-            ConcurrencyGroup::High => clients > u64::from(most),
-        };
-        let is_it = |step: &usize| is_closed(&steps[*step]) && is_in(steps[*step].clients);
-        (0..steps.len()).filter(is_it).collect()
-    };
-    let mut drafts: Vec<(GroupComparison, Option<Effect>)> = Vec::new();
-    for (variant, record) in joined.variants.iter().enumerate() {
-        let Some(baseline) = record.baseline else { continue };
-        let (ours, theirs) = (joined.cpus[variant], joined.cpus[baseline]);
-        let cpus = (ours.min(theirs), ours.max(theirs));
-        let groups =
-            [ConcurrencyGroup::Low, ConcurrencyGroup::High].map(|g| (g, steps_of(g, cpus)));
-        if groups.iter().any(|(_, steps)| steps.is_empty()) {
-            continue;
-        }
-        for (group, steps) in &groups {
-            let means = |variant| group_means(measured, variant, steps);
-            let samples = Samples::new(&means(variant), &means(baseline), joined.interleaved);
-            let Some(logs) = samples.logs().filter(|logs| logs.n() > 0) else { continue };
-            let effect = logs.effect(0.0);
-            let confidence = levels.of(variant).confidence;
-            let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
-            let verdict = Verdict::Inconclusive;
-            let group = *group;
-            drafts.push((GroupComparison { variant, baseline, group, relative, verdict }, effect));
-        }
-    }
-    let level = |variant: usize| 1.0 - levels.of(variant).confidence;
-    let effects: Vec<(Option<Effect>, f64)> =
-        drafts.iter().map(|(group, effect)| (*effect, level(group.variant))).collect();
-    let decided = drafts.into_iter().zip(decide_at(&effects, levels.rule));
-    decided
-        .map(|((mut comparison, _), decision)| {
-            comparison.verdict = verdict(Metric::Throughput, decision);
-            comparison
-        })
-        .collect()
-}
-
-/// The geometric mean of each trial's throughput over these steps; only of trials that have them
-/// all and committed in each.
-fn group_means(measured: &[Measured], variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
-    let mut blocks: Vec<u32> =
-        measured.iter().filter(|m| m.variant == variant).map(|m| m.block).collect();
-    blocks.dedup();
-    let mut means = Vec::new();
-    for block in blocks {
-        let values: Vec<f64> = measured
-            .iter()
-            .filter(|m| (m.variant, m.block) == (variant, block) && steps.contains(&m.step))
-            .filter_map(|m| m.value(Metric::Throughput))
-            .collect();
-        if values.len() == steps.len() {
-            means.extend(geometric_mean(&values).map(|value| (block, value)));
-        }
-    }
-    means
 }
 
 #[cfg(test)]

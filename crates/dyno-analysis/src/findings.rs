@@ -140,6 +140,10 @@ pub struct Answer {
     pub lines: Vec<String>,
     /// Every comparison in words: what was decided, what was not, and why. Reports fold them away.
     pub details: Vec<String>,
+    /// The variant that effects in headline and lines are relative to, where it is the same one in all
+    /// of them and need not be a baseline: the fastest safe one of a study of durability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<usize>,
 }
 
 /// A variant.

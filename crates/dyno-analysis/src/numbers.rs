@@ -328,6 +328,8 @@ pub fn range(low: &str, high: &str) -> String {
     let unit_of = |text: &str| text.find([' ', '/', '×']).map_or("", |at| &text[at..]).to_owned();
     let (of_low, of_high) = (unit_of(low), unit_of(high));
     let low = if of_low == of_high { low.trim_end_matches(of_low.as_str()) } else { low };
+    // Nothing is nothing in any unit.
+    let low = if low.strip_prefix('0').is_some_and(|unit| unit == of_low) { "0" } else { low };
     let is_signed = |text: &str| text.starts_with(['+', '−']);
     let joint = if is_signed(low) || is_signed(high) { " to " } else { "–" };
     format!("{low}{joint}{high}")

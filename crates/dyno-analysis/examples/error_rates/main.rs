@@ -1,11 +1,12 @@
 //! Simulates studies whose truth is known and prints, as Markdown tables, how often the rules err.
 //! METHOD.md holds the tables.
 //!
-//! `cargo run --release -p dyno-analysis --example error_rates [TABLE…]`, of `verdicts`, `designs`,
-//! `gate`, `joined`, `quantiles`, `needed`, `steadiness` and `sequential`; without a name all of them.
+//! `cargo run --release -p dyno-analysis --example error_rates [TABLE…]`, of `verdicts`, `guards`,
+//! `designs`, `gate`, `joined`, `quantiles`, `needed`, `steadiness` and `sequential`; without a name all of them.
 
 mod designs;
 mod gates;
+mod guards;
 mod joins;
 mod needed;
 mod quantiles;
@@ -39,8 +40,9 @@ pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::
 /// Prints one table.
 type Table = fn(&mut dyn Write) -> std::io::Result<()>;
 
-const TABLES: [(&str, Table); 8] = [
+const TABLES: [(&str, Table); 9] = [
     ("verdicts", verdicts::table),
+    ("guards", guards::table),
     ("designs", designs::table),
     ("gate", gates::table),
     ("joined", joins::table),

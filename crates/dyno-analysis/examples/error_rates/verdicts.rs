@@ -8,16 +8,16 @@ use dyno_units::{RandomStream, Seed};
 use crate::{RULE, head, percent};
 
 /// Simulated studies for each line of the table.
-const STUDIES: u32 = 4_000;
+pub(crate) const STUDIES: u32 = 4_000;
 /// Variants, the baseline first, and steps: a family of 12 comparisons.
-const VARIANTS: usize = 4;
-const STEPS: usize = 4;
+pub(crate) const VARIANTS: usize = 4;
+pub(crate) const STEPS: usize = 4;
 /// The variant that has an effect, where one has; its noise is the ordinary one.
-const WITH_EFFECT: usize = 2;
+pub(crate) const WITH_EFFECT: usize = 2;
 
 /// Noise of one trial, on the scale of natural logarithms, less its mean.
 #[derive(Clone, Copy, PartialEq)]
-enum Noise {
+pub(crate) enum Noise {
     /// Normal, with a standard deviation of 2 %.
     Normal,
     /// Exponential to one side, with a standard deviation of 2 %: now and then a slow trial.
@@ -36,10 +36,12 @@ enum Noise {
     SkewedVariant,
     /// A fifth of one variant's starts are 10 % slower, the others are normal with 0.5 %.
     BimodalVariant,
+    /// The same, 20 % slower.
+    WideBimodalVariant,
 }
 
 impl Noise {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Noise::Normal => "normal",
             Noise::Skewed => "skewed",
@@ -50,6 +52,7 @@ impl Noise {
             Noise::DisturbedVariant => "one variant disturbed",
             Noise::SkewedVariant => "one variant skewed",
             Noise::BimodalVariant => "one variant bimodal",
+            Noise::WideBimodalVariant => "one variant bimodal, 20 % apart",
         }
     }
 
@@ -75,7 +78,9 @@ impl Noise {
             Noise::DisturbedVariant | Noise::SkewedVariant => {
                 Box::new(|random| 0.01 * random.normal())
             }
-            Noise::BimodalVariant => Box::new(|random| 0.005 * random.normal()),
+            Noise::BimodalVariant | Noise::WideBimodalVariant => {
+                Box::new(|random| 0.005 * random.normal())
+            }
         };
         let shared = draw(random);
         let mut values = [0.0; STEPS];
@@ -85,9 +90,14 @@ impl Noise {
         if self == Noise::NoisyStep {
             values[1] *= 4.0;
         }
-        if self == Noise::BimodalVariant && is_special {
-            let slow = if random.below(5) == 0 { 0.1 } else { 0.0 };
-            values.iter_mut().for_each(|value| *value += 0.02 - slow);
+        let apart = match self {
+            Noise::BimodalVariant => 0.1,
+            Noise::WideBimodalVariant => 0.2,
+            _ => 0.0,
+        };
+        if apart > 0.0 && is_special {
+            let slow = if random.below(5) == 0 { apart } else { 0.0 };
+            values.iter_mut().for_each(|value| *value += apart / 5.0 - slow);
         }
         values
     }
@@ -95,7 +105,7 @@ impl Noise {
 
 /// How trials were ordered, and how the machine changed meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(crate) enum Order {
     /// Blocks; what drifts hits a block's trials alike, with a standard deviation of 5 %.
     Interleaved,
     /// Blocks, every second one reversed; besides, the machine changes by 2 % from trial to trial.
@@ -151,14 +161,14 @@ impl Order {
 
 /// One line of the table.
 #[derive(Clone, Copy)]
-struct Setup {
-    noise: Noise,
-    order: Order,
-    repetitions: usize,
+pub(crate) struct Setup {
+    pub(crate) noise: Noise,
+    pub(crate) order: Order,
+    pub(crate) repetitions: usize,
 }
 
 /// Logarithms by variant, step and block.
-fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>>> {
+pub(crate) fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>>> {
     let drift = setup.order.drift(setup.repetitions, random);
     let mut table = vec![vec![vec![0.0; setup.repetitions]; STEPS]; VARIANTS];
     for (variant, steps) in table.iter_mut().enumerate() {
@@ -173,7 +183,7 @@ fn study(setup: Setup, random: &mut RandomStream) -> Vec<Vec<Vec<f64>>> {
 }
 
 /// The effects as an analysis has them: with a common error where there is one.
-fn effects(table: &[Vec<Vec<f64>>], is_paired: bool) -> Vec<Effect> {
+pub(crate) fn effects(table: &[Vec<Vec<f64>>], is_paired: bool) -> Vec<Effect> {
     let errors = if is_paired { pooled_errors(table) } else { None };
     let mut effects = Vec::new();
     for variant in 1..VARIANTS {

@@ -222,6 +222,30 @@ fn low_and_high_concurrency_are_compared_by_geometric_means() {
 }
 
 #[test]
+fn a_group_of_one_load_says_what_the_load_says() {
+    let rate = |variant: usize, step: usize, repetition: u32| {
+        1000.0 * (1.0 + variant as f64 * 0.03) * wobble(variant, step, repetition)
+    };
+    let found = findings(run(&["a", "b", "c", "d"], &[4, 16, 32], 3, rate));
+    let [low, high] = &found.concurrency[..2] else { panic!("{:?}", found.concurrency) };
+    let own = |step: usize| {
+        let is_it = |c: &&crate::Comparison| {
+            (c.variant, c.step, c.metric) == (low.variant, step, Metric::Throughput)
+        };
+        found.comparisons.iter().find(is_it).expect("it is compared")
+    };
+    assert_eq!((&low.relative, low.verdict), (&own(0).relative, own(0).verdict));
+    // Two loads are a mean, with a common error of its own: three degrees of freedom times two
+    // differences and more, rather than two.
+    let width = |e: &crate::Estimate| {
+        (1.0 + e.high.unwrap() / 100.0).ln() - (1.0 + e.low.unwrap() / 100.0).ln()
+    };
+    let logs: Vec<f64> = high.relative.values.iter().map(|v| (v / 100.0).ln_1p()).collect();
+    let alone = crate::statistics::Effect::paired(&logs, 0.0).unwrap();
+    assert!((width(&high.relative) / 2.0 / alone.half_width(0.95) - 1.0).abs() > 0.01);
+}
+
+#[test]
 fn runs_of_the_same_thing_add_repetitions() {
     let first = run(&["a", "b"], &[4], 2, |_, _, repetition| 1000.0 + f64::from(repetition));
     let mut second = run(&["a", "b"], &[4], 3, |_, _, repetition| 1010.0 + f64::from(repetition));

@@ -131,6 +131,17 @@ impl AnswerWriter<'_> {
         Some(Group { name, safe, fast, effect })
     }
 
+    /// The variant that the lines on safety are relative to, where there are such lines.
+    pub(super) fn safe_one(&self) -> Option<usize> {
+        if self.compared_variants().is_empty() || self.own_steps().is_some() {
+            return None;
+        }
+        match self.safety_groups()?.0.as_slice() {
+            [only] => Some(only.safe.variant),
+            _ => None,
+        }
+    }
+
     /// What each variant gives for how much safety: a line for each, the safest first.
     pub(super) fn safety_lines(&self) -> Option<Vec<String>> {
         let (groups, _) = self.safety_groups()?;

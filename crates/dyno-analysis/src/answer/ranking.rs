@@ -3,7 +3,9 @@
 use dyno_units::Seed;
 
 use crate::cells::{Measured, estimate_resolved};
-use crate::compare::{Levels, Samples, decide_family, draft, resolution};
+use crate::compare::{
+    CommonError, Levels, Samples, common_error, decide_family, draft, pool, resolution,
+};
 use crate::join::Joined;
 use crate::statistics::geometric_mean;
 use crate::{Estimate, Metric, Verdict};
@@ -56,12 +58,13 @@ impl Ranker<'_> {
             if metric.more_is_better() { order.reverse() } else { order }
         });
         let Some((best, values)) = all.first() else { return Vec::new() };
+        let errors = self.errors(metric, steps);
         let standing = |(ranked, theirs): &(Ranked, Vec<(u32, f64)>)| {
             if ranked.variant == best.variant {
                 return Standing::First;
             }
             let pair = (best.variant, ranked.variant);
-            match self.effect_of_pair(pair, (values, theirs), (metric, first)) {
+            match self.effect_of_pair(pair, (values, theirs), (metric, first), &errors) {
                 Some((_, Verdict::Better)) => Standing::Behind,
                 Some((_, Verdict::NoDifference)) => Standing::Same,
                 Some((effect, _)) if effect.n < 2 => Standing::Single,
@@ -83,7 +86,21 @@ impl Ranker<'_> {
     ) -> Option<(Estimate, Verdict)> {
         let first = *steps.first()?;
         let values = |variant: usize| self.means(metric, variant, steps);
-        self.effect_of_pair((ours, theirs), (&values(ours), &values(theirs)), (metric, first))
+        let errors = self.errors(metric, steps);
+        let both = (&values(ours)[..], &values(theirs)[..]);
+        self.effect_of_pair((ours, theirs), both, (metric, first), &errors)
+    }
+
+    /// The common error of differences over these steps, and the place at which it has them: at one step
+    /// that of the comparisons, at several that of the means over them.
+    fn errors(&self, metric: Metric, steps: &[usize]) -> (Option<CommonError>, usize) {
+        match steps {
+            [only] => (common_error(self.joined, self.measured, (metric, self.levels)), *only),
+            several => {
+                let means = |variant: usize, _: usize| self.means(metric, variant, several);
+                (CommonError::new(self.joined, self.levels, 1, means), 0)
+            }
+        }
     }
 
     /// The geometric mean over these steps of each trial that has a value at all of them, by block;
@@ -119,8 +136,8 @@ impl Ranker<'_> {
         Some(estimate_resolved(values, metric.unit(), confidence, resolution))
     }
 
-    /// The effect of the first of a pair against the second, by the rule of comparisons, at the level
-    /// of the two that allows less. That the best is ahead of *every* other one is said where each of
+    /// The effect of the first of a pair against the second, by the rule and with the common error of
+    /// comparisons, at the level of the two that allows less. That the best is ahead of *every* other one is said where each of
     /// these tests says so: such a claim errs no more often than a single test, and needs no
     /// correction for their number (an intersection-union test: Berger 1982).
     fn effect_of_pair(
@@ -128,14 +145,19 @@ impl Ranker<'_> {
         (one, other): (usize, usize),
         (ours, theirs): (&[(u32, f64)], &[(u32, f64)]),
         (metric, step): (Metric, usize),
+        (errors, at): &(Option<CommonError>, usize),
     ) -> Option<(Estimate, Verdict)> {
         let samples = Samples::new(ours, theirs, self.joined.interleaved);
         let confidence = |variant: usize| self.levels.of(variant).confidence;
         let strict = if confidence(other) > confidence(one) { other } else { one };
         let place = (metric, &self.joined.steps[step]);
-        let mut draft = draft(&samples, place, &self.levels.of(strict), Seed(1))?;
-        draft.comparison.variant = strict;
-        let decided = decide_family(vec![draft], self.levels).pop()?;
+        let draft = draft(&samples, place, &self.levels.of(strict), Seed(1))?;
+        let mut drafts = vec![draft];
+        (drafts[0].comparison.variant, drafts[0].comparison.baseline) = (one, other);
+        pool(&mut drafts, &[*at], errors.as_ref(), self.levels);
+        // What is decided, is decided at the stricter level.
+        drafts[0].comparison.variant = strict;
+        let decided = decide_family(drafts, self.levels).pop()?;
         Some((decided.relative, decided.verdict))
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     let gauges = findings.debt.iter().filter(|facts| facts.gauge);
     lines.extend(gauges.filter_map(|gauge| deferred(gauge, &findings.debt)));
     lines.truncate(super::LINES_MOST);
-    Some(Answer { headline, lines, details: Vec::new() })
+    Some(Answer { headline, lines, ..Answer::default() })
 }
 
 /// CPU and what the server counted; then the disks.

@@ -4,15 +4,19 @@
 use dyno_record::StepSummary;
 use dyno_units::reading::known;
 
-use crate::cells::estimate_resource;
+use crate::Metric;
+use crate::cells::{estimate_resource, largest, response_us};
 use crate::statistics::Rule;
 
 use super::FieldName;
-use super::readings::{mean_rate, measured_intervals, measured_values};
+use super::readings::{mean_rate, measured_values};
 use super::work::Work;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
+
+/// The column that is the largest of all trials, as the longest response time is everywhere.
+const LONGEST: &str = "maxop";
 
 /// One column.
 struct Column {
@@ -48,12 +52,7 @@ fn tables(summary: &StepSummary) -> Option<f64> {
 
 /// The longest response time, in seconds.
 fn longest(summary: &StepSummary) -> Option<f64> {
-    let columns = &summary.intervals;
-    let most = measured_intervals(summary)
-        .into_iter()
-        .filter_map(|(idx, ..)| columns.max_us.get(idx).copied())
-        .reduce(f64::max)?;
-    Some(most / 1e6)
+    response_us(summary, Metric::ResponseMax).map(|us| us / 1e6)
 }
 
 /// Q is the rate of operations: queries where there are any, else inserted rows; in workloads without
@@ -200,7 +199,7 @@ const COLUMNS: &[Column] = &[
         value: |s, _, _| per(most(s, known::SERVER_RSS), GIB),
     },
     Column {
-        name: "maxop",
+        name: LONGEST,
         unit: "s",
         formula: "longest response time over all clients (due to done; the author's: of the \
                   statement)",
@@ -223,6 +222,9 @@ pub(crate) fn field_names(summaries: &[&StepSummary], cpus: u32, rule: &Rule) ->
             formula: column.formula.to_owned(),
             ours: column.ours.to_owned(),
             value: (!values.is_empty()).then(|| {
+                if column.name == LONGEST {
+                    return largest(values, column.unit);
+                }
                 let mut value = estimate_resource(values, column.unit, rule.confidence);
                 if column.unit == crate::numbers::PERCENT_LEVEL {
                     // A share of all CPUs is never more than all of them.

@@ -6,7 +6,7 @@ use dyno_record::{Run, StepSummary};
 
 use super::{AttributionFacts, Use};
 use crate::fixtures::{MEASURED_S, run};
-use crate::{Options, analyse};
+use crate::{Metric, Options, analyse};
 
 /// Readings that are the same in every measured interval, and another in the warm-up.
 fn set(step: &mut StepSummary, readings: &[(&str, f64)]) {
@@ -158,4 +158,29 @@ fn where_queries_run_the_field_divides_by_them() {
     };
     assert!((value("qps") - 500.0).abs() < 1e-9 && (value("ips") - 100.0).abs() < 1e-9);
     assert!((value("rpq") - 2.0).abs() < 1e-9 && (value("wpi") - 5.0).abs() < 1e-9);
+}
+
+#[test]
+fn one_quantity_has_one_value_under_either_name() {
+    // Bytes that differ from trial to trial, so that the kinds of means differ.
+    let mut record =
+        run(&["a"], &[4], 3, |_, _, repetition| 1_000.0 + 100.0 * f64::from(repetition));
+    for trial in &mut record.trials {
+        let bytes = 1e6 * f64::from(trial.repetition * trial.repetition);
+        set(&mut trial.steps[0], &[("disk.write_bytes_per_s", bytes)]);
+    }
+    let findings = analyse(&[record], &Options::default());
+    let (facts, cell) = (&findings.attribution[0], &findings.cells[0]);
+    let value = |name: &str| {
+        let column = facts.field_names.iter().find(|column| column.name == name).unwrap();
+        column.value.as_ref().unwrap().value
+    };
+    let written = of(facts, "written_bytes");
+    let check = |theirs: f64, ours: f64| {
+        assert!((theirs / ours - 1.0).abs() < 1e-9, "{theirs} and {ours}");
+    };
+    check(value("wmbps") * 1024.0 * 1024.0, written.per_second.as_ref().unwrap().value);
+    check(value("wkbpq") * 1024.0, written.per_transaction.as_ref().unwrap().value);
+    check(value("wkbpq") * 1024.0, cell.metrics[&Metric::DiskWrittenPerTransaction].value);
+    check(value("maxop") * 1e6, cell.metrics[&Metric::ResponseMax].value);
 }

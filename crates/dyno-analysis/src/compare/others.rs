@@ -6,14 +6,18 @@ use crate::join::Joined;
 use crate::statistics::geometric_mean;
 use crate::{Metric, OtherEffect, searches};
 
-use super::{COMPARED, Levels, Samples, difference_estimate, in_percent, resolution, values_of};
+use super::{
+    COMPARED, CommonError, Levels, Samples, common_error, difference_estimate, in_percent,
+    resolution, values_of,
+};
 
 /// With more variants than this, pairs are too many to be kept.
 const VARIANTS_MOST: usize = 16;
 
 /// The effect of every variant against every other one that is not its baseline, at every step that
 /// both measured, on the metrics that reports show. Trials of the same block are paired, as in the
-/// comparisons of the study. Each interval stands for itself: nothing is corrected for their number.
+/// comparisons of the study, and rest on the same common error: a baseline against a variant is the
+/// mirror of their comparison. Each interval stands for itself: nothing is corrected for their number.
 pub(crate) fn other_effects(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -25,6 +29,7 @@ pub(crate) fn other_effects(
         return all;
     }
     for metric in COMPARED.into_iter().filter(|metric| is_shown(*metric)) {
+        let errors = common_error(joined, measured, (metric, levels));
         for step in 0..joined.steps.len() {
             if !searches::is_compared(metric, &joined.steps[step]) {
                 continue;
@@ -38,9 +43,9 @@ pub(crate) fn other_effects(
             for (variant, baseline) in pairs.filter(is_other) {
                 let (ours, theirs) = (&of_variants[variant], &of_variants[baseline]);
                 let samples = Samples::new(ours, theirs, joined.interleaved);
-                let confidence = levels.of_cells(variant).confidence;
-                let effect = effect(&samples, (metric, &joined.steps[step]), confidence);
-                all.extend(effect.map(|effect| OtherEffect { variant, baseline, step, ..effect }));
+                let pair = Pair { variant, baseline, step, metric };
+                let confidence = confidence(joined, (variant, baseline), levels);
+                all.extend(pair.effect(joined, &samples, errors.as_ref(), confidence));
             }
         }
     }
@@ -52,32 +57,49 @@ fn is_shown(metric: Metric) -> bool {
     main.contains(&metric) || metric == Metric::ResponseP95
 }
 
-/// The effect in percent with its interval; none where a value is not above zero, or one of the two
-/// has none.
-fn effect(
-    samples: &Samples,
-    (metric, step): (Metric, &dyno_record::StepRecord),
-    confidence: f64,
-) -> Option<OtherEffect> {
-    let (ours, theirs) = samples.taking_part();
-    if ours.is_empty() || theirs.is_empty() {
-        return None;
+/// That of a comparison the other way round; of two others the stricter one of both.
+fn confidence(joined: &Joined<'_>, (one, other): (usize, usize), levels: &Levels<'_>) -> f64 {
+    match joined.variants[other].baseline == Some(one) {
+        true => levels.of(other).confidence,
+        false => levels.of_cells(one).confidence.max(levels.of_cells(other).confidence),
     }
-    let logs = samples.logs()?;
-    let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
-    let effect = logs.effect(center.map_or(0.0, |center| resolution(metric, step, center)));
-    let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
-    let (variant, baseline, step) = (0, 0, 0);
-    Some(OtherEffect {
-        variant,
-        baseline,
-        step,
-        metric,
-        percent: relative.value,
-        low: relative.low,
-        high: relative.high,
-        n: relative.n,
-    })
+}
+
+/// What is set against what, where.
+struct Pair {
+    variant: usize,
+    baseline: usize,
+    step: usize,
+    metric: Metric,
+}
+
+impl Pair {
+    /// The effect in percent with its interval; none where a value is not above zero, or one of the two
+    /// has none.
+    fn effect(
+        self,
+        joined: &Joined<'_>,
+        samples: &Samples,
+        errors: Option<&CommonError>,
+        confidence: f64,
+    ) -> Option<OtherEffect> {
+        let Pair { variant, baseline, step, metric } = self;
+        let (ours, theirs) = samples.taking_part();
+        if ours.is_empty() || theirs.is_empty() {
+            return None;
+        }
+        let logs = samples.logs()?;
+        let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
+        let resolution =
+            center.map_or(0.0, |center| resolution(metric, &joined.steps[step], center));
+        let error = errors.filter(|_| samples.pairs.is_some());
+        let error = error.and_then(|errors| errors.of((variant, baseline), step));
+        let own = logs.effect(resolution);
+        let effect = own.map(|own| error.map_or(own, |error| own.with_error(error, resolution)));
+        let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
+        let (percent, low, high, n) = (relative.value, relative.low, relative.high, relative.n);
+        Some(OtherEffect { variant, baseline, step, metric, percent, low, high, n })
+    }
 }
 
 #[cfg(test)]
@@ -108,5 +130,30 @@ mod tests {
         assert!((product - 1.0).abs() < 1e-6);
         let two = fixtures::run(&["a", "b"], &[1], 3, rate);
         assert!(analyse(&[two], &Options::default()).other_effects.is_empty());
+    }
+
+    #[test]
+    fn an_effect_against_the_baseline_is_the_mirror_of_the_comparison() {
+        // Of its own pairs, the difference between `a` and `b` would seem to have no spread at all.
+        let rate = |variant: usize, step: usize, repetition: u32| {
+            let own = if variant == 2 { 5.0 } else { 1.0 };
+            1000.0 * (1.0 + own * (fixtures::wobble(variant / 2, step, repetition) - 1.0))
+        };
+        let findings =
+            analyse(&[fixtures::run(&["a", "b", "c"], &[1, 8], 3, rate)], &Options::default());
+        let log = |percent: Option<f64>| (percent.expect("it has bounds") / 100.0).ln_1p();
+        let mut n = 0;
+        for c in &findings.comparisons {
+            let is_it = |e: &&crate::OtherEffect| {
+                (e.variant, e.baseline, e.step, e.metric)
+                    == (c.baseline, c.variant, c.step, c.metric)
+            };
+            let Some(back) = findings.other_effects.iter().find(is_it) else { continue };
+            assert!(c.pooled.is_some());
+            assert!((log(back.low) + log(c.relative.high)).abs() < 1e-9, "{c:?} {back:?}");
+            assert!((log(back.high) + log(c.relative.low)).abs() < 1e-9, "{c:?} {back:?}");
+            n += 1;
+        }
+        assert_eq!(n, 2 * 2 * 2, "throughput and p95 of two variants at two steps");
     }
 }

@@ -7,7 +7,9 @@ use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{KIND_METRICS, Measured, estimate, estimate_resolved, largest};
-use crate::compare::{Draft, Levels, Samples, decide_family, draft, resolution_of_class};
+use crate::compare::{
+    CommonError, Draft, Levels, Samples, decide_family, draft, pool, resolution_of_class,
+};
 use crate::join::Joined;
 use crate::statistics::{Rule, geometric_mean};
 use crate::{Comparison, Estimate, Metric};
@@ -200,7 +202,7 @@ fn seconds_of_kinds(summary: &StepSummary, kinds: &[&str]) -> Vec<f64> {
     all
 }
 
-/// Compares each variant with its baseline, kind by kind.
+/// Compares each variant with its baseline, kind by kind, with a common error of all kinds and steps.
 pub(crate) fn kind_comparisons(
     joined: &Joined<'_>,
     measured: &[Measured],
@@ -232,14 +234,35 @@ pub(crate) fn kind_comparisons(
                     };
                     set_place(&mut one, (variant, baseline, step));
                     drafts.push(one);
-                    of.push(kind);
+                    of.push((step, kind));
                 }
             }
         }
+        pool_kinds(&mut drafts, &of, (joined, measured), (metric, levels));
         let decided = decide_family(drafts, levels).into_iter().zip(of);
-        all.extend(decided.map(|(comparison, kind)| KindComparison { kind, comparison }));
+        all.extend(decided.map(|(comparison, (_, kind))| KindComparison { kind, comparison }));
     }
     all
+}
+
+/// Lets comparisons of kinds rest on their common error; `of` are the step and kind of each.
+fn pool_kinds(
+    drafts: &mut [Draft],
+    of: &[(usize, String)],
+    (joined, measured): (&Joined<'_>, &[Measured]),
+    (metric, levels): (Metric, &Levels<'_>),
+) {
+    let mut all: Vec<&(usize, String)> = of.iter().collect();
+    all.sort();
+    all.dedup();
+    let place = |one: &(usize, String)| all.iter().position(|other| *other == one);
+    let places: Vec<usize> = of.iter().filter_map(place).collect();
+    let errors = CommonError::new(joined, levels, all.len(), |variant, place| {
+        let (step, kind) = all[place];
+        let value_of = |m: &&Measured| Some((m.block, value(m, kind, metric)?));
+        at(measured, variant, *step).iter().filter_map(value_of).collect()
+    });
+    pool(drafts, &places, errors.as_ref(), levels);
 }
 
 fn set_place(draft: &mut Draft, (variant, baseline, step): (usize, usize, usize)) {

@@ -89,6 +89,8 @@ fn each_kind_has_its_own_estimates_and_verdicts() {
         };
         findings.kind_comparisons.iter().find(is_it).expect("compared").comparison.verdict
     };
+    // All kinds at all steps share one error, as loads do.
+    assert!(findings.kind_comparisons.iter().all(|c| c.comparison.pooled.is_some()));
     assert_eq!(verdict("market"), Verdict::Worse);
     assert_eq!(verdict("insert"), Verdict::NoDifference);
 }

@@ -106,6 +106,8 @@ fn estimates_show_their_interval_or_that_there_is_none() {
     check(time, "1.23 ms (1.20–1.30 ms)", Some("1.20–1.30 ms"));
     let time = estimate(1_034.0, Some(900.0), Some(1_300.0), "µs");
     check(time, "1.03 ms (900 µs–1.30 ms)", Some("900 µs–1.30 ms"));
+    let from_nothing = estimate(57.6, Some(0.0), Some(1_290.0), "µs");
+    check(from_nothing, "57.6 µs (0–1.29 ms)", Some("0–1.29 ms"));
     let busy = estimate(64.8, Some(60.0), Some(69.0), PERCENT_LEVEL);
     check(busy, "64.8 % (60.0–69.0)", Some("60.0–69.0 %"));
 }

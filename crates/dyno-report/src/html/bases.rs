@@ -69,7 +69,7 @@ fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
     out.raw(format_args!(
         "<div class=\"scroll\"><table class=\"heat dense bases\" data-metric=\"{name}\"><caption>"
     ));
-    out.text(parts::sentence(words::metric(metric)));
+    out.text(super::tables::title(metric));
     out.raw("</caption><thead><tr><th scope=\"col\">Variant</th>");
     for step in &steps {
         out.raw("<th class=\"n\" scope=\"col\">").text(view.step(*step)).raw("</th>");

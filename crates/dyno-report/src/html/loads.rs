@@ -251,7 +251,7 @@ fn class_of(metric: Metric, how: &str) -> String {
 
 /// Whether values that are read side by side differ so much that ratios must take equal space.
 /// Throughput rises by itself with the load, so there the variants of one step are what counts.
-fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> bool {
+pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> bool {
     let is_far = |values: Vec<f64>| {
         let positive = || values.iter().copied().filter(|v| *v > 0.0);
         positive().fold(0.0, f64::max) / positive().fold(f64::MAX, f64::min) >= LOG_FROM

@@ -1,7 +1,8 @@
-//! The picture of the first screen: throughput by load if the load varies, else the effects.
+//! The picture of the first screen: throughput by load if the load varies, else the effects, or the values
+//! where the answer sets them against another variant than the baseline.
 
 use dyno_analysis::numbers::EffectStyle;
-use dyno_analysis::{Comparison, Metric};
+use dyno_analysis::{Comparison, Estimate, Metric};
 
 use super::{loads, parts};
 use crate::chart::Frame;
@@ -31,7 +32,13 @@ pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
     }
     let effects: Vec<&Comparison> =
         view.places().filter_map(|(v, s)| view.main_comparison(v, s)).collect();
-    if effects.is_empty() { values(out, view, metric) } else { forest(out, view, effects) }
+    // Effects against one variant below a headline about another would be read as the headline's.
+    let against = findings.answer.against;
+    let is_other = |c: &&Comparison| against.is_some_and(|against| c.baseline != against);
+    match effects.is_empty() || effects.iter().any(is_other) {
+        true => values(out, view, metric),
+        false => forest(out, view, effects),
+    }
 }
 
 fn figure(out: &mut Markup, (title, note): (&str, &str), svg: &str) {
@@ -138,26 +145,33 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     figure(out, (&title, &note), &chart.svg());
 }
 
-/// The values of several variants at one step, where nothing is compared.
+/// The values of several variants at one step.
 fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
-    let rows: Vec<(String, Mark)> = view
+    let found: Vec<((usize, usize), &Estimate)> = view
         .places()
         .filter(|(_, step)| *step == view.first_step())
-        .filter_map(|at| {
-            let estimate = view.estimate(at.0, at.1, metric)?;
-            Some((view.variant(at.0).to_owned(), loads::mark(view, at, estimate)))
-        })
+        .filter_map(|at| Some((at, view.estimate(at.0, at.1, metric)?)))
         .collect();
+    let row = |(at, estimate): &((usize, usize), &Estimate)| {
+        (view.variant(at.0).to_owned(), loads::mark(view, *at, estimate))
+    };
+    let rows: Vec<(String, Mark)> = found.iter().map(row).collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric));
     let Some(first) = first.filter(|_| rows.len() > 1) else { return };
     let title = super::tables::title(metric);
-    let note = format!("lines: {} CI; dots: repetitions", parts::confidence(view));
+    let is_log = loads::needs_log(&found, &Unit::of(first));
+    let better = if metric.more_is_better() { "right" } else { "left" };
+    let note = format!(
+        "{better} is better{}; lines: {} CI; dots: repetitions",
+        if is_log { ", log scale" } else { "" },
+        parts::confidence(view)
+    );
     let spoken: Vec<String> = rows.iter().map(|(_, mark)| mark.tip.clone()).collect();
     let chart = RowsChart {
         label: format!("{title}. {}", spoken.join("; ")),
         rows,
         unit: Unit::of(first),
-        is_log: false,
+        is_log,
         band: None,
         width: 640.0,
     };

@@ -67,7 +67,7 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         "<div class=\"scroll window\" data-step=\"{step}\" aria-live=\"polite\">"
     ));
     out.raw("<table><caption>Response times <span class=\"stretch\">");
-    out.text(format!("0 s … {}, the whole measure phase", format::seconds(to_s)));
+    out.text("of the whole measure phase");
     out.raw("</span></caption><thead><tr><th scope=\"col\">Variant</th>");
     if has_kinds {
         out.raw("<th scope=\"col\">Kind</th>");
@@ -99,7 +99,9 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
             (0.999, Metric::ResponseP999),
         ]
         .map(|(quantile, metric)| estimated(metric).or_else(|| window.quantile_us(quantile)));
-        for us in quantiles.into_iter().chain([(window.n > 0).then_some(window.max_us)]) {
+        let longest = (window.n > 0).then_some(window.max_us);
+        let longest = estimated(Metric::ResponseMax).or(longest);
+        for us in quantiles.into_iter().chain([longest]) {
             out.classed("td", "n", us.map_or("–".to_owned(), |us| Unit::Micros.show(us)));
         }
         out.raw("</tr>");
@@ -112,8 +114,8 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     out.raw("</tbody></table>");
     out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
     out.text(
-        "Whole measure phase: throughput and percentiles are the estimates of the numbers above (mean over \
-         repetitions); transactions and longest are of all repetitions. Select a period in a chart to see \
+        "Throughput and percentiles are the estimates of the numbers above (mean over repetitions); \
+         transactions and longest are of all repetitions. Select a period in a chart to see \
          its percentiles.",
     );
     out.raw("</p></div>");

@@ -496,3 +496,27 @@ fn several_machines_have_a_column_each() {
     let table = &table[..table.find("</table>").unwrap()];
     assert!(table.contains(">m6&lt;g&gt;</th>") && table.contains("<td>77</td>"), "{table}");
 }
+
+#[test]
+fn the_picture_speaks_of_what_the_answer_speaks_of() {
+    let (mut findings, _) = fixture::three_variants();
+    findings.steps.truncate(1);
+    findings.cells.retain(|cell| cell.step == 0);
+    findings.comparisons.retain(|c| c.step == 0);
+    let picture = |findings: &dyno_analysis::Findings| {
+        let mut out = crate::markup::Markup::new();
+        super::picture::draw(&mut out, &crate::view::View::new(findings));
+        out.finish()
+    };
+    let against_baseline = |html: &str| html.contains("Throughput against MariaDB 11.8");
+    assert!(against_baseline(&picture(&findings)));
+    findings.answer.against = Some(0);
+    assert!(against_baseline(&picture(&findings)));
+    // The answer is relative to another one: a picture of the values contradicts neither.
+    findings.answer.against = Some(2);
+    let html = picture(&findings);
+    assert!(
+        !html.contains("against") && html.contains("MariaDB 11.8 · 1 client: 5,240/s"),
+        "{html}"
+    );
+}

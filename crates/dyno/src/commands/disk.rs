@@ -118,7 +118,8 @@ mod tests {
         );
         let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
-        let data = dyno_lab::expected_disk(&dyno_workload::catalog::Catalog::built_in(), &plan).unwrap();
+        let data =
+            dyno_lab::expected_disk(&dyno_workload::catalog::Catalog::built_in(), &plan).unwrap();
         let products = dyno_lab::products();
         let taken = of_variant(&products, &plan.variants[0], &data[0]).unwrap();
         [taken.kept, most(&products, &plan, &data)]

@@ -221,7 +221,9 @@ mod tests {
         let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
         let lab = lab::make(Some(folder)).unwrap();
         let plan = dyno_study::plan(&study, Seed(3));
-        let manifest = dyno_lab::make_manifest(&plan, &study, source, &lab.environment, 0).unwrap();
+        let manifest =
+            dyno_lab::make_manifest(&lab.catalog, &plan, &study, source, &lab.environment, 0)
+                .unwrap();
         let void = |run: &Run| {
             let mut disturbed = run.clone();
             for trial in &mut disturbed.trials {

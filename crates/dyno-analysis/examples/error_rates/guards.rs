@@ -1,0 +1,123 @@
+//! Guards against starts of two modes, of which the rarer one may not show: what they would save and cost.
+//!
+//! None of them is in use; METHOD 8.2 says why.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{Call, Effect, calls_at, incomplete_beta, t_two_sided_p, variance};
+use dyno_units::Seed;
+
+use crate::verdicts::{Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects, study};
+use crate::{RULE, head, percent};
+
+/// When a difference that was found is withheld.
+#[derive(Clone, Copy)]
+enum Guard {
+    /// Never.
+    None,
+    /// The variant spreads so much more than all others that noise alike in all explains it in one case
+    /// of a hundred only (F of its variance against theirs).
+    Spread,
+    /// Its own pairs alone do not show it at 5 %, uncorrected.
+    OwnPairs,
+    /// It was measured as smaller than the threshold.
+    BelowThreshold,
+}
+
+impl Guard {
+    fn name(self) -> &'static str {
+        match self {
+            Guard::None => "none (Dyno)",
+            Guard::Spread => "spread of the variant is improbable",
+            Guard::OwnPairs => "own pairs must show it, too",
+            Guard::BelowThreshold => "measured effect must reach the threshold",
+        }
+    }
+
+    fn withholds(
+        self,
+        table: &[Vec<Vec<f64>>],
+        (variant, step): (usize, usize),
+        value: f64,
+    ) -> bool {
+        let differences = |one: usize, other: usize| -> Vec<f64> {
+            let pairs = table[one][step].iter().zip(&table[other][step]);
+            pairs.map(|(a, b)| a - b).collect()
+        };
+        let n = table[0][0].len() as f64;
+        match self {
+            Guard::None => false,
+            Guard::BelowThreshold => value.abs() < RULE.band(),
+            Guard::OwnPairs => {
+                let own = variance(&differences(variant, 0));
+                // The effect that is tested may be shifted; its spread is not.
+                t_two_sided_p(value / (own / n).sqrt(), n - 1.0) > 1.0 - RULE.confidence
+            }
+            Guard::Spread => {
+                let others: Vec<usize> = (1..VARIANTS).filter(|v| *v != variant).collect();
+                let theirs: f64 = others.iter().map(|v| variance(&differences(*v, 0))).sum::<f64>();
+                let ratio = variance(&differences(variant, 0)) / (theirs / others.len() as f64);
+                let (ours, theirs) = (n - 1.0, others.len() as f64 * (n - 1.0));
+                let probability =
+                    incomplete_beta(theirs / 2.0, ours / 2.0, theirs / (theirs + ours * ratio));
+                n < 5.0 && probability < 0.01
+            }
+        }
+    }
+}
+
+fn line(setup: Setup, guard: Guard) -> (u32, u32, u32) {
+    let mut random = Seed(21).derive(setup.noise.name(), setup.repetitions as u64).stream();
+    let (mut alarms, mut five, mut ten) = (0, 0, 0);
+    for _ in 0..STUDIES {
+        let table = study(setup, &mut random);
+        let none = effects(&table, true);
+        let found = |shift: f64| -> Vec<usize> {
+            let shifted: Vec<(Option<Effect>, f64)> = none
+                .iter()
+                .enumerate()
+                .map(|(i, own)| {
+                    let value = own.value + if i / STEPS + 1 == WITH_EFFECT { shift } else { 0.0 };
+                    (Some(Effect { value, ..*own }), 1.0 - RULE.confidence)
+                })
+                .collect();
+            let is_found = |i: &usize, call: Call| {
+                let value = shifted[*i].0.map_or(0.0, |effect| effect.value);
+                matches!(call, Call::Higher | Call::Lower)
+                    && !guard.withholds(&table, (i / STEPS + 1, i % STEPS), value)
+            };
+            let calls = calls_at(&shifted, &RULE).into_iter().enumerate();
+            calls.filter(|(i, (call, _))| is_found(i, *call)).map(|(i, _)| i).collect()
+        };
+        let of_effect = |found: Vec<usize>| {
+            found.into_iter().filter(|i| i / STEPS + 1 == WITH_EFFECT).count() as u32
+        };
+        alarms += u32::from(!found(0.0).is_empty());
+        five += of_effect(found(1.05_f64.ln()));
+        ten += of_effect(found(1.1_f64.ln()));
+    }
+    (alarms, five, ten)
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    head(out, &["noise", "n", "guard", "false alarm", "+5 % found", "+10 % found"], 3)?;
+    let noises = [Noise::BimodalVariant, Noise::WideBimodalVariant, Noise::Normal];
+    let guards = [Guard::None, Guard::Spread, Guard::OwnPairs, Guard::BelowThreshold];
+    for (noise, repetitions) in noises.into_iter().flat_map(|noise| [(noise, 3), (noise, 4)]) {
+        for guard in guards {
+            let setup = Setup { noise, order: Order::Interleaved, repetitions };
+            let (alarms, five, ten) = line(setup, guard);
+            let with_effect = STUDIES * STEPS as u32;
+            writeln!(
+                out,
+                "| {} | {repetitions} | {} | {} | {} | {} |",
+                noise.name(),
+                guard.name(),
+                percent(alarms, STUDIES),
+                percent(five, with_effect),
+                percent(ten, with_effect)
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! The common error of a family: one estimate and one guard for every figure that rests on it.
+//!
+//! Verdicts, effects against other variants, the ranking, groups of loads and kinds of transactions
+//! all ask here, so that no two figures of a report say different things about one difference.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::join::Joined;
+use crate::statistics::{PooledError, pooled_errors};
+
+use super::{Draft, Levels};
+
+/// Errors by variant, from the second of an order on, and place.
+type Errors = Option<Vec<Vec<PooledError>>>;
+
+/// The values of one metric by variant and place (a step, a group of steps, a kind at a step), from
+/// which the errors of all differences between variants are estimated.
+pub(crate) struct CommonError {
+    /// Of each variant, the one it is compared with.
+    baselines: Vec<Option<usize>>,
+    /// Of each variant and place, the natural logarithms by block.
+    logs: Vec<Vec<BTreeMap<u32, f64>>>,
+    /// Of each variant and place, whether it has any value, zero included.
+    is_there: Vec<Vec<bool>>,
+    /// The places at which something is compared.
+    places: Vec<usize>,
+    /// What was estimated already, by the order of the variants.
+    known: RefCell<HashMap<Vec<usize>, Errors>>,
+}
+
+impl CommonError {
+    /// From `values(variant, place)`, each with its block. None where effects rest on their own pairs
+    /// alone: where trials were not interleaved, of several runs, and where variants were stopped
+    /// early, so that blocks are not complete.
+    pub(crate) fn new(
+        joined: &Joined<'_>,
+        levels: &Levels<'_>,
+        n_places: usize,
+        values: impl Fn(usize, usize) -> Vec<(u32, f64)>,
+    ) -> Option<CommonError> {
+        if !joined.interleaved || joined.n_runs != 1 || levels.stops_early {
+            return None;
+        }
+        let baselines: Vec<Option<usize>> = joined.variants.iter().map(|v| v.baseline).collect();
+        let (mut logs, mut is_there) = (Vec::new(), Vec::new());
+        for variant in 0..baselines.len() {
+            let own: Vec<_> = (0..n_places).map(|place| values(variant, place)).collect();
+            is_there.push(own.iter().map(|values| !values.is_empty()).collect::<Vec<bool>>());
+            let above_zero = |values: Vec<(u32, f64)>| {
+                let positive = values.into_iter().filter(|(_, value)| *value > 0.0);
+                positive.map(|(block, value)| (block, value.ln())).collect()
+            };
+            logs.push(own.into_iter().map(above_zero).collect());
+        }
+        let is_compared = |place: &usize| {
+            let both = |(variant, baseline): (usize, &Option<usize>)| {
+                baseline.is_some_and(|b| is_there[variant][*place] && is_there[b][*place])
+            };
+            baselines.iter().enumerate().any(both)
+        };
+        let places = (0..n_places).filter(is_compared).collect();
+        let known = RefCell::new(HashMap::new());
+        Some(CommonError { baselines, logs, is_there, places, known })
+    }
+
+    /// The error of the difference between two variants at a place. It is the same whichever of them
+    /// comes first. None where there are too few values.
+    ///
+    /// A variant against its baseline has the error of that baseline's comparisons. Two others have
+    /// the larger one of both directions, among all that share their baseline, or else among all.
+    pub(crate) fn of(&self, (one, other): (usize, usize), place: usize) -> Option<PooledError> {
+        if self.baselines[one] == Some(other) {
+            return self.against(other, one, Some(other), place);
+        }
+        if self.baselines[other] == Some(one) {
+            return self.against(one, other, Some(one), place);
+        }
+        let shared = self.baselines[one].filter(|_| self.baselines[one] == self.baselines[other]);
+        let there = self.against(other, one, shared, place)?;
+        let back = self.against(one, other, shared, place)?;
+        Some(if there.variance >= back.variance { there } else { back })
+    }
+
+    /// The error of `variant` against `first`, from what is compared with `baseline`, or from all.
+    fn against(
+        &self,
+        first: usize,
+        variant: usize,
+        baseline: Option<usize>,
+        place: usize,
+    ) -> Option<PooledError> {
+        let is_member = |v: &usize| {
+            let has_any = self.places.iter().any(|place| self.is_there[*v][*place]);
+            let is_kin = baseline.is_none_or(|b| *v == b || self.baselines[*v] == Some(b));
+            *v != first && has_any && is_kin
+        };
+        let rest = (0..self.baselines.len()).filter(is_member);
+        let order: Vec<usize> = std::iter::once(first).chain(rest).collect();
+        let variant = order.iter().position(|v| *v == variant)?.checked_sub(1)?;
+        let place = self.places.iter().position(|p| *p == place)?;
+        let mut known = self.known.borrow_mut();
+        let errors = match known.get(&order) {
+            Some(errors) => errors,
+            None => {
+                let errors = pooled_errors(&self.table(&order));
+                known.entry(order).or_insert(errors)
+            }
+        };
+        Some(errors.as_ref()?[variant][place])
+    }
+
+    /// Logarithms by variant, place and block, of the blocks in which all of them have one.
+    fn table(&self, variants: &[usize]) -> Vec<Vec<Vec<f64>>> {
+        let cells = || variants.iter().flat_map(|v| self.places.iter().map(move |p| (*v, *p)));
+        let has_all =
+            |block: &u32| cells().all(|(v, place)| self.logs[v][place].contains_key(block));
+        let all: BTreeSet<u32> =
+            cells().flat_map(|(v, place)| self.logs[v][place].keys().copied()).collect();
+        let blocks: Vec<u32> = all.into_iter().filter(has_all).collect();
+        let of_place = |variant: usize, place: usize| -> Vec<f64> {
+            blocks.iter().map(|block| self.logs[variant][place][block]).collect()
+        };
+        let of = |v: &usize| self.places.iter().map(|place| of_place(*v, *place)).collect();
+        variants.iter().map(of).collect()
+    }
+}
+
+/// Lets the comparisons of a family rest on their common error; `places` are those of the drafts.
+pub(crate) fn pool(
+    drafts: &mut [Draft],
+    places: &[usize],
+    errors: Option<&CommonError>,
+    levels: &Levels<'_>,
+) {
+    let Some(errors) = errors else { return };
+    for (draft, place) in drafts.iter_mut().zip(places) {
+        let comparison = &draft.comparison;
+        let pair = (comparison.variant, comparison.baseline);
+        let error = errors.of(pair, *place).filter(|_| comparison.paired);
+        if let Some(error) = error {
+            let rule = levels.of(comparison.variant);
+            draft.pool(error, &rule);
+        }
+    }
+}

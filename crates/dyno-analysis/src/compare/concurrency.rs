@@ -1,0 +1,110 @@
+//! Throughput over all loads of low, and of high, concurrency.
+
+use dyno_units::Seed;
+
+use crate::cells::Measured;
+use crate::join::Joined;
+use crate::statistics::geometric_mean;
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, StepFacts};
+
+use super::{CommonError, Levels, Samples, decide_family, draft, pool};
+
+const GROUPS: [ConcurrencyGroup; 2] = [ConcurrencyGroup::Low, ConcurrencyGroup::High];
+
+/// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
+/// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial. Of two machines with
+/// unlike numbers of CPUs, low is what is low on both, and high what is high on both.
+///
+/// The groups are a family of their own, with a common error like that of the comparisons. A group of
+/// one step is that step's comparison once more.
+pub(crate) fn concurrency(
+    joined: &Joined<'_>,
+    steps: &[StepFacts],
+    (measured, comparisons): (&[Measured], &[Comparison]),
+    levels: &Levels<'_>,
+) -> Vec<GroupComparison> {
+    let groups = Groups { joined, steps, measured };
+    let (mut drafts, mut places) = (Vec::new(), Vec::new());
+    for (variant, record) in joined.variants.iter().enumerate() {
+        let Some(baseline) = record.baseline else { continue };
+        let pair = (variant, baseline);
+        if GROUPS.iter().any(|group| groups.steps_of(*group, pair).is_empty()) {
+            continue;
+        }
+        for (place, group) in GROUPS.into_iter().enumerate() {
+            let steps = groups.steps_of(group, pair);
+            let means = |variant| groups.means(variant, &steps);
+            let samples = Samples::new(&means(variant), &means(baseline), joined.interleaved);
+            if samples.n() == 0 {
+                continue;
+            }
+            let at = (Metric::Throughput, &joined.steps[steps[0]]);
+            let Some(mut one) = draft(&samples, at, &levels.of(variant), Seed(1)) else { continue };
+            (one.comparison.variant, one.comparison.baseline) = pair;
+            drafts.push(one);
+            places.push(place);
+        }
+    }
+    let errors = CommonError::new(joined, levels, GROUPS.len(), |variant, place| {
+        let steps = groups.steps_of(GROUPS[place], (variant, variant));
+        groups.means(variant, &steps)
+    });
+    pool(&mut drafts, &places, errors.as_ref(), levels);
+    let decided = decide_family(drafts, levels).into_iter().zip(places);
+    let compared = |(c, place): (Comparison, usize)| {
+        let group = GROUPS[place];
+        let pair = (c.variant, c.baseline);
+        let same = match groups.steps_of(group, pair)[..] {
+            [only] => comparisons.iter().find(|of_step| {
+                let place = (of_step.variant, of_step.baseline, of_step.step, of_step.metric);
+                place == (c.variant, c.baseline, only, Metric::Throughput)
+            }),
+            _ => None,
+        };
+        let Comparison { relative, verdict, .. } = same.cloned().unwrap_or(c);
+        GroupComparison { variant: pair.0, baseline: pair.1, group, relative, verdict }
+    };
+    decided.map(compared).collect()
+}
+
+struct Groups<'a> {
+    joined: &'a Joined<'a>,
+    steps: &'a [StepFacts],
+    measured: &'a [Measured],
+}
+
+impl Groups<'_> {
+    /// The closed steps of a group on the machines of both variants.
+    fn steps_of(&self, group: ConcurrencyGroup, (one, other): (usize, usize)) -> Vec<usize> {
+        let (ours, theirs) = (self.joined.cpus[one], self.joined.cpus[other]);
+        let is_it = |step: &usize| {
+            let step = &self.steps[*step];
+            let is_closed = step.rate.is_none() && step.search.is_none() && step.own.is_none();
+            is_closed
+                && match group {
+                    ConcurrencyGroup::Low => step.clients <= u64::from(ours.min(theirs)),
+                    ConcurrencyGroup::High => step.clients > u64::from(ours.max(theirs)),
+                }
+        };
+        (0..self.steps.len()).filter(is_it).collect()
+    }
+
+    /// The geometric mean of each trial's throughput over these steps, by block; only of trials that
+    /// have them all and committed in each.
+    fn means(&self, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
+        let own = || self.measured.iter().filter(|m| m.variant == variant);
+        let mut blocks: Vec<u32> = own().map(|m| m.block).collect();
+        blocks.dedup();
+        let mut means = Vec::new();
+        for block in blocks {
+            let values: Vec<f64> = own()
+                .filter(|m| m.block == block && steps.contains(&m.step))
+                .filter_map(|m| m.value(Metric::Throughput))
+                .collect();
+            if values.len() == steps.len() {
+                means.extend(geometric_mean(&values).map(|value| (block, value)));
+            }
+        }
+        means
+    }
+}
