@@ -21,7 +21,6 @@ mod spec;
 mod user;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use dyno_units::reading::prelude::*;
 use dyno_units::{Nanoseconds, Registry};
@@ -31,11 +30,11 @@ use crate::own::thread_cpu;
 pub(crate) use cpu::{CpuCounters, busy, stolen, sum};
 pub use data::{DataFiles, FileKind};
 pub(crate) use memory::meminfo_bytes;
-use processes::ThreadKinds;
 pub use processes::{
     ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
 };
 pub use spec::HostSpec;
+use spec::{PROBES, Surroundings, Thread};
 pub use user::{CommandProbe, Failures, USER_READINGS, reading_name};
 
 /// Readings of one moment, by name. A reading that could not be had is not in it.
@@ -72,24 +71,8 @@ pub trait Probe: Send {
 
 /// Every reading of every host, in the order in which people look for it.
 pub fn host_readings() -> Registry {
-    let tables = [
-        cpu::READINGS,
-        processes::READINGS,
-        REST_READINGS,
-        load::READINGS,
-        pressure::READINGS,
-        memory::READINGS,
-        disk::READINGS,
-        disk::DATA_READINGS,
-        network::READINGS,
-        cgroups::READINGS,
-        filesystem::READINGS,
-        data::READINGS,
-        frequency::READINGS,
-        responsiveness::READINGS,
-        USER_READINGS,
-    ];
-    Registry::new(tables.into_iter().flatten().cloned())
+    let of_probes = PROBES.iter().flat_map(|(table, ..)| *table);
+    Registry::new(of_probes.chain(REST_READINGS).chain(USER_READINGS).cloned())
 }
 
 #[rustfmt::skip]
@@ -118,27 +101,10 @@ impl Sampler {
         Sampler::of(&HostSpec { server_pids: server_pids.to_vec(), ..HostSpec::default() })
     }
 
-    /// The probes that every host has, with `/proc` at another place and these groups of processes.
-    pub fn with_groups(proc_root: &Path, groups: Vec<ProcessGroup>) -> Sampler {
-        Sampler::base(proc_root, groups, &ThreadKinds::default(), None)
-    }
-
-    fn base(
-        proc_root: &Path,
-        groups: Vec<ProcessGroup>,
-        kinds: &ThreadKinds,
-        data_disk: Option<String>,
-    ) -> Sampler {
-        let group_names = groups.iter().map(|group| group.name.clone()).collect();
-        let probes: Vec<Box<dyn Probe>> = vec![
-            Box::new(cpu::CpuProbe::new(proc_root)),
-            Box::new(processes::ProcessesProbe::new(proc_root, groups, kinds)),
-            Box::new(load::LoadProbe::new(proc_root)),
-            Box::new(pressure::PressureProbe::new(proc_root)),
-            Box::new(memory::MemoryProbe::new(proc_root)),
-            Box::new(disk::DiskProbe::new(proc_root, data_disk)),
-            Box::new(network::NetworkProbe::new(proc_root)),
-        ];
+    /// The probes that are read together, of a host as described.
+    fn on(host: &Surroundings<'_>) -> Sampler {
+        let group_names = host.groups.iter().map(|group| group.name.clone()).collect();
+        let probes = host.probes(Thread::Shared);
         Sampler { probes, group_names, owed: [0.0; REST_PARTS], cost: Nanoseconds::ZERO }
     }
 

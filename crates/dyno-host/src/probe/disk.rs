@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::LazyLock;
 
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
@@ -39,11 +38,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("disk.*.read_await_ms", Milliseconds, "time of a read", "mean time of a read of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.write_await_ms", Milliseconds, "time of a write", "mean time of a write of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.flush_await_ms", Milliseconds, "time of a cache flush", "mean time of a cache flush of this disk").topic(Topic::Instance).worse().up(StallCause::Fsync),
-];
-
-/// The same of the disk that holds the server's data.
-#[rustfmt::skip]
-pub(super) const DATA_READINGS: &[Reading] = &[
+    // The same of the disk that holds the server's data.
     reading("data_disk.reads_per_s", PerSecond, "reads", "reads of the data's disk, after merging"),
     reading("data_disk.writes_per_s", PerSecond, "writes", "writes of the data's disk, after merging"),
     reading("data_disk.read_bytes_per_s", BytesPerSecond, "bytes read", "bytes read from the data's disk"),
@@ -159,8 +154,7 @@ impl DiskProbe {
 
 impl Probe for DiskProbe {
     fn registered(&self) -> Cow<'static, [Reading]> {
-        static BOTH: LazyLock<Vec<Reading>> = LazyLock::new(|| [READINGS, DATA_READINGS].concat());
-        if self.data_disk.is_some() { BOTH.as_slice().into() } else { READINGS.into() }
+        READINGS.into()
     }
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {

@@ -3,15 +3,79 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_units::Clock;
+use dyno_units::{Clock, Reading};
 
-use super::cgroups::CgroupsProbe;
-use super::data::DataProbe;
-use super::filesystem::FilesystemProbe;
-use super::frequency::FrequencyProbe;
-use super::responsiveness::ResponsivenessProbe;
-use super::{DataFiles, Probe, Sampler, ThreadGroups, ThreadKinds, ThreadListing, usual_groups};
+use super::cgroups::{self, CgroupsProbe};
+use super::cpu::{self, CpuProbe};
+use super::data::{self, DataProbe};
+use super::disk::{self, DiskProbe};
+use super::filesystem::{self, FilesystemProbe};
+use super::frequency::{self, FrequencyProbe};
+use super::load::{self, LoadProbe};
+use super::memory::{self, MemoryProbe};
+use super::network::{self, NetworkProbe};
+use super::pressure::{self, PressureProbe};
+use super::processes::{self, ProcessesProbe, ThreadKinds};
+use super::responsiveness::{self, ResponsivenessProbe};
+use super::{DataFiles, Probe, ProcessGroup, Sampler, ThreadGroups, ThreadListing, usual_groups};
 use crate::storage::{Disk, Mount, nearest_existing};
+
+/// What probes may need to know of their host.
+pub(super) struct Surroundings<'a> {
+    /// Holds `proc` and `sys`.
+    pub(super) root: &'a Path,
+    /// The processes.
+    pub(super) proc_root: &'a Path,
+    /// Groups of processes that are watched.
+    pub(super) groups: &'a [ProcessGroup],
+    /// How the kinds of the server's threads are told.
+    pub(super) kinds: &'a ThreadKinds,
+    /// Name of the disk that holds the server's data.
+    pub(super) data_disk: Option<&'a str>,
+    /// The server's data, where they can be seen.
+    pub(super) data: Option<&'a DataFiles>,
+    /// A process of the server.
+    pub(super) server: Option<i32>,
+    /// For probes that take the time.
+    pub(super) clock: Option<&'a Arc<dyn Clock>>,
+}
+
+/// On which thread a probe is read.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Thread {
+    /// On one with the others, every second: it may not block.
+    Shared,
+    /// On one of its own: it may take long, starts processes, or is read less often.
+    Own,
+}
+
+/// Makes a probe; none of what cannot be seen there.
+type Make = fn(&Surroundings<'_>) -> Option<Box<dyn Probe>>;
+
+/// All probes of a host, one line each: its readings, its thread, and how it is made.
+#[rustfmt::skip]
+pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
+    (cpu::READINGS, Thread::Shared, |on| Some(Box::new(CpuProbe::new(on.proc_root)))),
+    (processes::READINGS, Thread::Shared, |on| Some(Box::new(ProcessesProbe::new(on.proc_root, on.groups.to_vec(), on.kinds)))),
+    (load::READINGS, Thread::Shared, |on| Some(Box::new(LoadProbe::new(on.proc_root)))),
+    (pressure::READINGS, Thread::Shared, |on| Some(Box::new(PressureProbe::new(on.proc_root)))),
+    (memory::READINGS, Thread::Shared, |on| Some(Box::new(MemoryProbe::new(on.proc_root)))),
+    (disk::READINGS, Thread::Shared, |on| Some(Box::new(DiskProbe::new(on.proc_root, on.data_disk.map(str::to_owned))))),
+    (network::READINGS, Thread::Shared, |on| Some(Box::new(NetworkProbe::new(on.proc_root)))),
+    (cgroups::READINGS, Thread::Shared, |on| Some(Box::new(CgroupsProbe::new(on.root, on.server)))),
+    (filesystem::READINGS, Thread::Shared, |on| Some(Box::new(FilesystemProbe::new(on.data?.root.clone())))),
+    (responsiveness::READINGS, Thread::Own, |on| Some(Box::new(ResponsivenessProbe::new(Arc::clone(on.clock?))))),
+    (frequency::READINGS, Thread::Own, |on| Some(Box::new(FrequencyProbe::new(on.root)))),
+    (data::READINGS, Thread::Own, |on| Some(Box::new(DataProbe::new(on.data?.clone(), Arc::clone(on.clock?))))),
+];
+
+impl Surroundings<'_> {
+    /// The probes that are read on such a thread.
+    pub(super) fn probes(&self, thread: Thread) -> Vec<Box<dyn Probe>> {
+        let own = PROBES.iter().filter(|(_, on, _)| *on == thread);
+        own.filter_map(|(.., make)| make(self)).collect()
+    }
+}
 
 /// What of this host is watched.
 #[derive(Clone, Debug, Default)]
@@ -30,14 +94,27 @@ impl HostSpec {
     /// Probes that may take long, start processes, or are read less often than once a second: each
     /// wants a thread of its own.
     pub fn slow_probes(&self, clock: &Arc<dyn Clock>) -> Vec<Box<dyn Probe>> {
-        let mut probes: Vec<Box<dyn Probe>> = vec![
-            Box::new(ResponsivenessProbe::new(Arc::clone(clock))),
-            Box::new(FrequencyProbe::new(Path::new("/"))),
-        ];
-        if let Some(files) = &self.data {
-            probes.push(Box::new(DataProbe::new(files.clone(), Arc::clone(clock))));
-        }
-        probes
+        self.with(Some(clock), |host| host.probes(Thread::Own))
+    }
+
+    /// Does something with what is known of this host.
+    fn with<T>(
+        &self,
+        clock: Option<&Arc<dyn Clock>>,
+        job: impl FnOnce(&Surroundings<'_>) -> T,
+    ) -> T {
+        let root = Path::new("/");
+        let data_disk = self.data.as_ref().and_then(|data| disk_of(root, &data.root));
+        job(&Surroundings {
+            root,
+            proc_root: &root.join("proc"),
+            groups: &usual_groups(&self.server_pids),
+            kinds: &ThreadKinds { names: self.threads, listing: self.listing.clone() },
+            data_disk: data_disk.as_deref(),
+            data: self.data.as_ref(),
+            server: self.server_pids.first().copied(),
+            clock,
+        })
     }
 }
 
@@ -46,16 +123,7 @@ impl Sampler {
     /// processes with all their descendants (none where it has none), and `generator`, the calling
     /// process.
     pub fn of(spec: &HostSpec) -> Sampler {
-        let root = Path::new("/");
-        let disk = spec.data.as_ref().and_then(|data| disk_of(root, &data.root));
-        let groups = usual_groups(&spec.server_pids);
-        let kinds = ThreadKinds { names: spec.threads, listing: spec.listing.clone() };
-        let mut sampler = Sampler::base(&root.join("proc"), groups, &kinds, disk);
-        sampler.add(Box::new(CgroupsProbe::new(root, spec.server_pids.first().copied())));
-        if let Some(data) = &spec.data {
-            sampler.add(Box::new(FilesystemProbe::new(data.root.clone())));
-        }
-        sampler
+        spec.with(None, Sampler::on)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use super::processes::ThreadKinds;
 use super::*;
 
 /// Counters of a `/proc` that have grown `n` times.
@@ -70,12 +71,28 @@ fn groups() -> Vec<ProcessGroup> {
     vec![group("server", 10, true), group("generator", 11, false)]
 }
 
+/// A sampler of a host whose `/proc` is this folder.
+fn sampler_on(
+    folder: &TempDir,
+    groups: &[ProcessGroup],
+    kinds: &ThreadKinds,
+    data_disk: Option<&str>,
+) -> Sampler {
+    let root = folder.path();
+    let (proc_root, data, server, clock) = (root, None, None, None);
+    Sampler::on(&Surroundings { root, proc_root, groups, kinds, data_disk, data, server, clock })
+}
+
+fn sampler_of(folder: &TempDir, groups: &[ProcessGroup]) -> Sampler {
+    sampler_on(folder, groups, &ThreadKinds::default(), None)
+}
+
 fn fixture_readings() -> Readings {
     let folder = tempfile::tempdir().expect("a folder");
     let names: ThreadGroups =
         |_, thread| Some(ThreadGroup { name: "x", is_foreground: thread == "x" });
     let kinds = ThreadKinds { names: Some(names), ..ThreadKinds::default() };
-    let mut sampler = Sampler::base(folder.path(), groups(), &kinds, Some("vda".into()));
+    let mut sampler = sampler_on(&folder, &groups(), &kinds, Some("vda"));
     write_proc(&folder, 1);
     sampler.read(Nanoseconds::from_secs(1));
     write_proc(&folder, 3);
@@ -122,7 +139,7 @@ fn the_rest_is_what_no_group_explains() {
 #[test]
 fn the_rest_is_never_negative_and_never_guessed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    let mut sampler = sampler_of(&folder, &groups());
     let mut check = |given: &[(&str, f64)], expected: Option<f64>| {
         let mut readings: Readings = given.iter().map(|(k, v)| ((*k).into(), *v)).collect();
         sampler.add_rest(&mut readings);
@@ -142,7 +159,7 @@ fn the_rest_is_never_negative_and_never_guessed() {
 #[test]
 fn an_empty_proc_gives_no_readings() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    let mut sampler = sampler_of(&folder, &groups());
     for second in 1..4 {
         assert_eq!(sampler.read(Nanoseconds::from_secs(second)), Readings::new());
     }
@@ -151,7 +168,7 @@ fn an_empty_proc_gives_no_readings() {
 #[test]
 fn garbage_in_proc_gives_no_failure() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut sampler = Sampler::with_groups(folder.path(), groups());
+    let mut sampler = sampler_of(&folder, &groups());
     for (second, garbage) in [(1, "cpu \u{0}-1 x\n"), (2, ":::\n: : 1"), (3, "10 (x) S 1")] {
         write_proc(&folder, second);
         for path in ["stat", "diskstats", "net/dev", "10/stat", "10/io", "pressure/io", "meminfo"] {
@@ -190,7 +207,7 @@ fn a_probe_can_be_added() {
         }
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut sampler = Sampler::with_groups(folder.path(), Vec::new());
+    let mut sampler = sampler_of(&folder, &[]);
     sampler.add(Box::new(Constant));
     assert_eq!(sampler.read(Nanoseconds::ZERO)["constant.one"], 1.0);
     assert!(sampler.registered().iter().any(|one| one.id == "constant.one"));
