@@ -11,6 +11,8 @@ mod borders;
 mod dependencies;
 mod perf;
 #[cfg(test)]
+mod products;
+#[cfg(test)]
 mod tidy;
 
 use std::process::ExitCode;

@@ -184,11 +184,14 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
     let telling = ended.iter().find(is_finished).or(ended.first());
     let server = telling.map(|trial| trial.server.clone()).unwrap_or_default();
     let levels = record.levels.iter().map(|level| (level.factor.clone(), level.level.clone()));
+    let product = server.product_facts().into_owned();
     VariantFacts {
         name: record.name.clone(),
         baseline: record.baseline,
         levels: levels.collect(),
         server: format!("{} {}", server.product, server.version).trim().to_owned(),
+        commit_safety: product.commit_safety,
+        memory_bytes: product.memory_bytes,
         durability: server.durability,
         workload: record.workload.clone(),
         options: record.options.clone(),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{
-    EncodedHistogram, NO_WORKLOAD, OwnStepRecord, SearchRecord, StepSummary, new_histogram,
+    EncodedHistogram, NO_WORKLOAD, OwnStepRecord, ProductFacts, SearchRecord, StepSummary,
+    new_histogram,
 };
 use dyno_units::reading::known;
 use hdrhistogram::Histogram;
@@ -142,7 +143,7 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
     let committed = committed(summary);
     let (kinds, response) = by_kind(summary);
     let service = merged(summary.kinds.iter().map(|kind| &kind.service));
-    let transport = trial.summary.map_or("", |summary| summary.server.transport.as_str());
+    let server = trial.summary.map(|summary| summary.server.product_facts()).unwrap_or_default();
     let mut values = BTreeMap::new();
     values.insert(Metric::Throughput, Ok(committed as f64 / summary.measured_s));
     let is_apart = |metric: &Metric| {
@@ -153,8 +154,8 @@ fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measu
     };
     for metric in METRICS.into_iter().filter(|metric| !is_apart(metric)) {
         let value = match metric {
-            Metric::ServerCpuPerTransaction => server_cpu(summary, transport, committed),
-            Metric::GeneratorCpuPerStatement => generator_cpu(summary, transport),
+            Metric::ServerCpuPerTransaction => server_cpu(summary, &server, committed),
+            Metric::GeneratorCpuPerStatement => generator_cpu(summary, &server),
             Metric::DiskReadPerTransaction => {
                 disk_bytes(summary, known::DISK_READ_BYTES, committed)
             }
@@ -252,11 +253,11 @@ fn statistic_us(histogram: &Histogram<u64>, metric: Metric) -> f64 {
     ns / 1e3
 }
 
-fn server_cpu(summary: &StepSummary, transport: &str, committed: u64) -> Result<f64, String> {
+fn server_cpu(summary: &StepSummary, server: &ProductFacts, committed: u64) -> Result<f64, String> {
     let Some(cpu_s) = summary.server_cpu_s else {
-        return Err(match transport {
-            "in process" => "the database runs inside the load generator's own process",
-            "simulated" => "there was no server: it was a simulation",
+        return Err(match (server.in_process, server.simulated) {
+            (true, _) => "the database runs inside the load generator's own process",
+            (_, true) => "there was no server: it was a simulation",
             _ => "the server's processes could not be watched from this machine",
         }
         .to_owned());
@@ -267,14 +268,14 @@ fn server_cpu(summary: &StepSummary, transport: &str, committed: u64) -> Result<
     Ok(cpu_s * 1e6 / committed as f64)
 }
 
-fn generator_cpu(summary: &StepSummary, transport: &str) -> Result<f64, String> {
+fn generator_cpu(summary: &StepSummary, server: &ProductFacts) -> Result<f64, String> {
     let statements = summary.reads + summary.writes + summary.others;
     let generator = &summary.generator;
-    match transport {
-        "in process" => {
+    match (server.in_process, server.simulated) {
+        (true, _) => {
             Err("the database does its work on the load generator's own threads".to_owned())
         }
-        "simulated" => Err("there was no load generator: it was a simulation".to_owned()),
+        (_, true) => Err("there was no load generator: it was a simulation".to_owned()),
         _ if statements == 0 => Err("no statement was answered".to_owned()),
         _ => Ok((generator.cpu_user_s + generator.cpu_system_s) * 1e6 / statements as f64),
     }

@@ -165,7 +165,9 @@ fn used(place: &Place<'_>) -> f64 {
 /// Whether the load generator may have been a limit. In the generator's own process the workers'
 /// time is the database's time, too: no limit of the generator can be told from one of the database.
 fn is_limited(place: &Place<'_>) -> bool {
-    !matches!(place.trial.server.transport.as_str(), "in process" | "simulated")
+    let server = place.trial.server.product_facts();
+    !server.in_process
+        && !server.simulated
         && (busy(place) > BUSY_MOST
             || used(place) > CALIBRATED_MOST
             || queue_share(place) > RUN_QUEUE_MOST)
@@ -296,22 +298,6 @@ fn errors_advice(outcomes: &[&str]) -> String {
     advice.to_owned()
 }
 
-/// Settings that decide what a commit survives.
-pub(crate) const DURABILITY_SETTINGS: [&str; 12] = [
-    "synchronous",
-    "journal_mode",
-    "fullfsync",
-    "synchronous_commit",
-    "fsync",
-    "wal_sync_method",
-    "full_page_writes",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "innodb_doublewrite",
-    "sync_binlog",
-    "rocksdb_flush_log_at_trx_commit",
-];
-
 fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut pairs = Vec::new();
     let mut variants = Vec::new();
@@ -326,7 +312,8 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
         pairs.push(format!("{}: {ours}; {baseline_name}: {theirs}", variant.name));
         variants.extend([idx, baseline]);
         let (a, b) = (&joined.variants[idx].settings, &joined.variants[baseline].settings);
-        is_asked_for &= DURABILITY_SETTINGS.iter().any(|name| a.get(*name) != b.get(*name));
+        let names = [idx, baseline].map(|idx| joined.product_facts(idx).durability_settings);
+        is_asked_for &= names.iter().flatten().any(|name| a.get(name) != b.get(name));
     }
     if pairs.is_empty() {
         return None;
@@ -510,7 +497,10 @@ fn variants_on(joined: &Joined<'_>, is_such: impl Fn(&TrialSummary) -> bool) -> 
 }
 
 fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
-    let variants = variants_on(joined, |trial| trial.server.product.starts_with("Null ("));
+    let variants = variants_on(joined, |trial| {
+        let server = trial.server.product_facts();
+        !server.stores_data && !server.simulated
+    });
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
         message: "The server answered at once and stored nothing: this measures the load \
@@ -526,7 +516,7 @@ fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
 }
 
 fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
-    let variants = variants_on(joined, |trial| trial.server.transport == "simulated");
+    let variants = variants_on(joined, |trial| trial.server.product_facts().simulated);
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
         message: "The server was simulated: no database was measured.".to_owned(),

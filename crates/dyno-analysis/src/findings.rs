@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{AuditRow, OwnStepRecord, Price, Settled};
+use dyno_record::{AuditRow, CommitSafety, OwnStepRecord, Price, Settled};
 use serde::{Deserialize, Serialize};
 
 use crate::Caveat;
@@ -159,6 +159,12 @@ pub struct VariantFacts {
     pub server: String,
     /// What a commit survives.
     pub durability: String,
+    /// How safe that is; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_safety: Option<CommitSafety>,
+    /// Bytes of memory that its server had for data; none where its settings do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<f64>,
     /// The workload.
     pub workload: String,
     /// The workload's options.

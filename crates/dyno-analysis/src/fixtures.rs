@@ -118,6 +118,7 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
             tls: false,
             settings: BTreeMap::from([("port".to_owned(), plan.number.to_string())]),
             durability: "every commit is synced".to_owned(),
+            of_product: None,
         },
         data: DataSet { rows: 1000, populate_s: 1.5, bytes: Some(1 << 20), ..DataSet::default() },
         steps,

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Measured;
 use crate::compare::{Levels, drafts};
-use crate::detect::{
-    DESIGNED, DURABILITY_SETTINGS, TRANSIENT, TRANSIENT_MOST, is_cached_unlike, limited_share,
-};
+use crate::detect::{DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_unlike, limited_share};
 use crate::join::Joined;
 use crate::statistics::Effect;
 use crate::words::percent;
@@ -383,7 +381,8 @@ impl Judged<'_> {
     fn is_durability_unlike(&self, a: usize, b: usize) -> bool {
         let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
         let (ours, theirs) = (&self.joined.variants[a].settings, &self.joined.variants[b].settings);
-        let is_asked = DURABILITY_SETTINGS.iter().any(|name| ours.get(*name) != theirs.get(*name));
+        let names = [a, b].map(|idx| self.joined.product_facts(idx).durability_settings);
+        let is_asked = names.iter().flatten().any(|name| ours.get(name) != theirs.get(name));
         let is_known = !promise(a).is_empty() && !promise(b).is_empty();
         is_known && promise(a) != promise(b) && !is_asked
     }

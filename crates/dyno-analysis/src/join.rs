@@ -9,9 +9,11 @@ mod order;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use dyno_record::{
-    Manifest, OwnStepRecord, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
-    VariantRecord,
+    Manifest, OwnStepRecord, ProductFacts, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
+    TrialSummary, VariantRecord,
 };
 use dyno_units::Reading;
 
@@ -99,6 +101,13 @@ pub(crate) enum Kinship {
 }
 
 impl<'a> Joined<'a> {
+    /// What is known of the product of a variant's server; nothing where no trial has finished.
+    pub(crate) fn product_facts(&self, variant: usize) -> ProductFacts {
+        let mut trials = self.trials.iter().filter(|trial| trial.variant == variant);
+        let facts = trials.find_map(|trial| Some(trial.finished()?.server.product_facts()));
+        facts.map(Cow::into_owned).unwrap_or_default()
+    }
+
     /// Joins the runs of a finished plan or of several, in their order.
     pub(crate) fn new(runs: &'a [Run], kinship: Kinship) -> Joined<'a> {
         let mut joined = Joined {

@@ -23,7 +23,6 @@ pub mod kinds;
 mod main_metric;
 pub mod numbers;
 pub mod requirements;
-mod safety;
 pub mod scaling;
 mod searches;
 mod settings;
@@ -38,6 +37,7 @@ mod words;
 pub use analyse::{Options, analyse, analyse_against};
 pub use answer::is_watched;
 pub use caveat::{Caveat, CaveatKind};
+pub use dyno_record::CommitSafety;
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean, Metric,
     NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,
@@ -46,5 +46,4 @@ pub use findings::{
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::same_runs;
 pub use requirements::{RequirementFacts, RequirementOutcome};
-pub use safety::CommitSafety;
 pub use stalls::{Moved, StallFacts};

@@ -7,6 +7,7 @@ mod catalog;
 mod cleaner;
 mod data;
 mod debt;
+mod durability;
 mod endpoint;
 mod explain_cost;
 mod local;
@@ -29,6 +30,7 @@ mod version;
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
+pub use durability::{CommitSafety, Durability};
 pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError};
 pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
@@ -38,7 +40,7 @@ pub use local::LocalServer;
 pub use place::Place;
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
 pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec};
-pub use products::{Products, protocols, thread_group};
+pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};
 pub use transport::stop_waiting;

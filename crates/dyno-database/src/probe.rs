@@ -12,7 +12,7 @@ mod sql;
 mod table;
 
 pub(crate) use asker::{Asker, cell, named_numbers, number, numbers_by_name};
-pub(crate) use debts::DebtProbe;
+pub(crate) use debts::{DEBT, DebtProbe};
 pub(crate) use marked::marked;
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, all_of, gauge, rate};

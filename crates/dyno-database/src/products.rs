@@ -31,6 +31,8 @@ pub(crate) struct Family {
     pub(crate) sql: Option<&'static SqlSpec>,
     /// What its threads are for.
     pub(crate) thread_group: Option<ThreadGroups>,
+    /// Names of its probes, but for the one of what was put off, which all have.
+    pub(crate) probes: &'static [&'static str],
     /// The readings that its probes may give.
     pub(crate) readings: &'static [fn() -> &'static [Reading]],
 }
@@ -169,6 +171,12 @@ pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
 /// All of [`sql_of`].
 pub(crate) fn all_sql() -> impl Iterator<Item = &'static SqlSpec> {
     FAMILIES.iter().filter_map(|family| family.sql)
+}
+
+/// Names of all products' probes: each can be turned off.
+pub fn probe_names() -> Vec<&'static str> {
+    let own = FAMILIES.iter().flat_map(|family| family.probes).copied();
+    own.chain([crate::probe::DEBT]).collect()
 }
 
 /// The readings that probes of all products may give.

@@ -9,7 +9,7 @@ use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
 use crate::transport::SET_UP_LIMIT;
-use crate::{Access, CostSource, DebtMeter, Endpoint, UrlError, cost_source};
+use crate::{Access, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_source};
 
 /// A server to start.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl ServerSpec {
 }
 
 /// What a server says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerFacts {
     /// The product's name, as it says it itself.
     pub product: String,
@@ -55,12 +55,18 @@ pub struct ServerFacts {
     pub tls: bool,
     /// All settings in force that the server tells, by name.
     pub settings: BTreeMap<String, String>,
-    /// What a commit survives: `every commit is synced`, `synced once a second`, `written at
-    /// every commit, synced once a second`, `written and synced once a second`, `synced at
-    /// checkpoints`, `synced within three times 200ms`, `every
-    /// commit is synced, a crash may corrupt` (no rollback journal on disk), `not synced`, `nothing is
-    /// stored`, `unknown`.
-    pub durability: String,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Names of settings that decide what a commit survives.
+    pub durability_settings: &'static [&'static str],
+    /// Bytes of memory that it has for data; none where its settings do not say.
+    pub memory_bytes: Option<f64>,
+    /// Names of settings that decide about that memory.
+    pub memory_settings: &'static [&'static str],
+    /// Whether its work is done on the load generator's own threads.
+    pub in_process: bool,
+    /// Whether it stores what it confirms.
+    pub stores_data: bool,
 }
 
 /// A server that is up.

@@ -28,9 +28,9 @@ pub use listener::{
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use probe::{
-    CommandProbe, DataFiles, Failures, FileKind, HostSpec, ListedThread, Probe, ProcessGroup,
-    Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS, host_readings,
-    reading_name, server_cpu_total,
+    CommandProbe, DataFiles, Failures, FileKind, HOST_PROBES, HostSpec, ListedThread, Probe,
+    ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,
+    host_readings, reading_name, server_cpu_total,
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};

@@ -33,7 +33,7 @@ pub(crate) use memory::meminfo_bytes;
 pub use processes::{
     ListedThread, ProcessGroup, ThreadGroup, ThreadGroups, ThreadListing, server_cpu_total,
 };
-pub use spec::HostSpec;
+pub use spec::{HOST_PROBES, HostSpec};
 use spec::{PROBES, Surroundings, Thread};
 pub use user::{CommandProbe, Failures, USER_READINGS, reading_name};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dyno_database::{AttachOptions, DeployError, Endpoint, Products, Server, ServerSpec};
-use dyno_record::ServerFacts;
+use dyno_record::{CommitSafety, ProductFacts, ServerFacts};
 use dyno_study::{Design, LoadLevel, Product, Variant};
 use dyno_units::SettingValue;
 
@@ -109,13 +109,32 @@ fn check_version(server: &dyn Server, wanted: Option<&str>) -> Result<(), TrialE
 /// Asks the server for its facts, as the record keeps them.
 pub(crate) fn facts(site: &Site) -> Result<ServerFacts, TrialError> {
     let Site::Real(server) = site else { return Ok(simulated::facts()) };
-    let facts = server.facts()?;
-    Ok(ServerFacts {
+    Ok(recorded(server.facts()?))
+}
+
+/// A server's facts as the record keeps them.
+pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
+    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let safety = facts.durability.safety.map(|safety| match safety {
+        dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,
+        dyno_database::CommitSafety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
+        dyno_database::CommitSafety::DataAtRisk => CommitSafety::DataAtRisk,
+    });
+    ServerFacts {
+        of_product: Some(ProductFacts {
+            in_process: facts.in_process,
+            simulated: false,
+            stores_data: facts.stores_data,
+            commit_safety: safety,
+            durability_settings: texts(facts.durability_settings),
+            memory_bytes: facts.memory_bytes,
+            memory_settings: texts(facts.memory_settings),
+        }),
         product: facts.product,
         version: facts.version,
         transport: facts.transport.to_owned(),
         tls: facts.tls,
         settings: facts.settings,
-        durability: facts.durability,
-    })
+        durability: facts.durability.words,
+    }
 }

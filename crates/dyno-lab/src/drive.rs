@@ -291,7 +291,8 @@ pub(crate) fn watched(
         .probes
         .iter()
         .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
-    let usual = Watched::server(server, &lab.clock).without(&order.design.probes_off);
+    let off: Vec<&str> = order.design.probes_off.iter().map(String::as_str).collect();
+    let usual = Watched::server(server, &lab.clock).without(&off);
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);

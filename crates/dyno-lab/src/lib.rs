@@ -28,7 +28,7 @@ mod voiding;
 
 pub use calibration::{CalibratedRate, Calibration};
 pub use check::check_settings;
-pub use deploy::products;
+pub use deploy::{products, recorded};
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::make_manifest;
 pub use run::{Lab, RunEnd, RunOrder, run};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use dyno_database::{DeployError, Launch, Product, ProductSpec, Server, ServerSpec};
 use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store};
-use dyno_record::ServerFacts;
+use dyno_record::{ProductFacts, ServerFacts};
 use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::ErrorClass;
 
@@ -170,6 +170,7 @@ pub(crate) fn facts() -> ServerFacts {
         tls: false,
         settings: BTreeMap::new(),
         durability: "simulated".to_owned(),
+        of_product: Some(ProductFacts { simulated: true, ..ProductFacts::default() }),
     }
 }
 

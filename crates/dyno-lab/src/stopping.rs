@@ -94,6 +94,7 @@ mod tests {
         let vocabulary = dyno_study::Vocabulary {
             products: vec![product],
             workloads: vec![workload],
+            probes: Vec::new(),
             setting_rules: None,
         };
         let study = dyno_study::parse(source, &vocabulary).expect("the study is right");

@@ -271,7 +271,7 @@ impl<'s> Stage<'s, '_> {
         if workload.needs_rows() && !site.with_tables().is_some_and(|server| server.stores_data()) {
             return Err(TrialError::new(
                 "the workload works on rows that it has read, and this server stores none; use a \
-                 database, or the simulated one with store = \"sqlite\"",
+                 database, or the simulated one with a `store`",
             ));
         }
         for step in 0..self.order.plan.steps.len() {

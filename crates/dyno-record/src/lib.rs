@@ -15,6 +15,7 @@ mod lock;
 mod manifest;
 mod reader;
 mod readings;
+mod server;
 mod sqlite;
 mod summary;
 mod times;
@@ -33,10 +34,11 @@ pub use manifest::{
     VariantRecord, VoidingRecord,
 };
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
+pub use server::{CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, RunOff,
-    SearchSummary, ServerFacts, Settled, StepSummary, TrialOutcome, TrialSummary,
+    SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use dyno_units::Reading;
 use serde::{Deserialize, Serialize};
 
-use crate::{EncodedCounts, EncodedHistogram};
+use crate::{EncodedCounts, EncodedHistogram, ServerFacts};
 
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -134,24 +134,6 @@ pub enum TrialOutcome {
         /// Last lines of the server's log.
         server_log: Vec<String>,
     },
-}
-
-/// What the server said of itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerFacts {
-    /// Product name.
-    pub product: String,
-    /// Full version text.
-    pub version: String,
-    /// Where it was reached: `unix`, `tcp`, `in process`, `simulated`.
-    pub transport: String,
-    /// Whether TLS was used.
-    pub tls: bool,
-    /// Settings in force, read from the server, by name.
-    pub settings: BTreeMap<String, String>,
-    /// What a commit survives, from the settings: `every commit is synced`, `synced once a second`,
-    /// `not synced`, `simulated` (a simulated server), `unknown`; `dyno-database` has the list.
-    pub durability: String,
 }
 
 /// The data set.

@@ -20,6 +20,9 @@ pub(crate) fn vocabulary() -> Vocabulary {
             product("postgresql", &[], false),
             product("simulated", &[], true),
         ],
+        probes: ["responsiveness", "frequency", "mysql", "innodb", "debt"]
+            .map(str::to_owned)
+            .into(),
         workloads: vec![
             workload("oltp_read_only", &[TABLES, POINTS, RANGES]),
             workload("oltp_read_write", &[TABLES, POINTS, RANGES, UPDATES]),

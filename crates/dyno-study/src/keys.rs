@@ -20,6 +20,8 @@ pub(crate) enum Shape {
     Text,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// The name of a probe, from the vocabulary.
+    Probe,
     /// A product of the vocabulary.
     Product,
     /// A workload of the vocabulary.
@@ -156,8 +158,8 @@ pub(crate) const DATABASE: &[Key] = &[
         Shape::Settings,
         "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
          \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
-         are passed on and mean what the product makes of them: \"64MB\" is 64 × 1024² bytes to \
-         PostgreSQL.",
+         are passed on and mean what the product makes of them: \"64MB\" can be 64 × 1024² \
+         bytes.",
     ),
     with_default(
         "allow_existing_tables",
@@ -303,7 +305,7 @@ pub(crate) const DESIGN: &[Key] = &[
     ),
     key(
         "probes_off",
-        Shape::Levels(&Shape::Words(PROBES)),
+        Shape::Levels(&Shape::Probe),
         "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
          \"debt\" ask for InnoDB's status, which takes its latches.",
     ),
@@ -341,23 +343,6 @@ pub(crate) const DESIGN: &[Key] = &[
          the same product, version, settings that affect files, tables and seed.",
     ),
     key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
-];
-
-/// Probes that can be turned off, as the readings of their cost name them (`probes.NAME.read_ms`).
-pub const PROBES: &[&str] = &[
-    "responsiveness",
-    "frequency",
-    "data",
-    "mysql",
-    "innodb",
-    "rocksdb",
-    "threads",
-    "pg_database",
-    "pg_activity",
-    "pg_tables",
-    "sqlite",
-    "sqlite_pages",
-    "debt",
 ];
 
 /// Keys of `vary`.

@@ -19,7 +19,7 @@ mod study;
 mod vocabulary;
 
 pub use diagnostic::Diagnostic;
-pub use keys::{CLIENTS_MAX, PROBES};
+pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;
 pub use parse::{parse, parse_setting};
 #[doc(inline)]

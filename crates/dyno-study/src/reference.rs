@@ -153,6 +153,7 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
     match shape {
         Shape::Text => "string".to_owned(),
         Shape::Words(list) => words(list.to_vec()),
+        Shape::Probe => words(vocabulary.probes.iter().map(String::as_str).collect()),
         Shape::Product => words(vocabulary.products.iter().map(|p| p.name.as_str()).collect()),
         Shape::Workload => "name of a workload".to_owned(),
         Shape::Engine => "name of an engine".to_owned(),
@@ -188,9 +189,9 @@ fn example(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
     match &key.shape {
         Shape::Words(words) => quoted(words.last().copied().unwrap_or_default()),
         Shape::Product => {
-            let is_server = |name: &&str| *name == "mariadb";
-            let names = || vocabulary.products.iter().map(|product| product.name.as_str());
-            quoted(names().find(is_server).or(names().next()).unwrap_or_default())
+            let all = &vocabulary.products;
+            let server = all.iter().find(|product| !product.is_embedded).or(all.first());
+            quoted(server.map_or("", |product| product.name.as_str()))
         }
         Shape::Workload => {
             quoted(vocabulary.workloads.first().map_or("", |word| word.name.as_str()))

@@ -72,6 +72,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     match shape {
         Shape::Text => text(),
         Shape::Words(words) => json!({ "enum": words.iter().collect::<Vec<_>>() }),
+        Shape::Probe => json!({ "enum": vocabulary.probes }),
         Shape::Product => {
             json!({ "enum": vocabulary.products.iter().map(|word| &word.name).collect::<Vec<_>>() })
         }

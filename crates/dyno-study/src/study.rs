@@ -151,8 +151,8 @@ pub struct Design {
     /// Longest time that a trial watches, after its last step and without load, how the engine pays
     /// its debt; none where it does not.
     pub run_off: Option<Nanoseconds>,
-    /// Names of probes that are not read: see [`crate::PROBES`].
-    pub probes_off: Vec<&'static str>,
+    /// Names of probes that are not read.
+    pub probes_off: Vec<String>,
     /// Effects smaller than this do not matter to the asker, as a fraction (0.03 for 3 %).
     pub threshold: f64,
     /// Time budget for the whole run; trials past it are not begun.

@@ -13,6 +13,8 @@ use crate::Product;
 pub struct Vocabulary {
     /// Products a `[database.…]` table may name.
     pub products: Vec<ProductWord>,
+    /// Probes that `probes_off` may name, as the readings of their cost do (`probes.NAME.read_ms`).
+    pub probes: Vec<String>,
     /// Workloads a `[workload.…]` table may name.
     pub workloads: Vec<WorkloadWord>,
     /// What products say of settings; none where nobody can be asked.

@@ -17,6 +17,11 @@ pub(crate) fn vocabulary() -> Vocabulary {
     vocabulary_of(&dyno_lab::products(), &Catalog::built_in())
 }
 
+/// Names of all probes that can be turned off.
+pub(crate) fn probes() -> Vec<&'static str> {
+    dyno_host::HOST_PROBES.into_iter().chain(dyno_database::probe_names()).collect()
+}
+
 /// These products and workloads.
 fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     let product = |product: &ProductSpec| ProductWord {
@@ -37,6 +42,7 @@ fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     });
     Vocabulary {
         products: products.specs().map(product).collect(),
+        probes: probes().into_iter().map(str::to_owned).collect(),
         workloads: workloads.collect(),
         setting_rules: Some(Arc::new(Settings(products.clone()))),
     }

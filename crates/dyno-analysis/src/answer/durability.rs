@@ -2,12 +2,13 @@
 //!
 //! The cost is that of the safe variant: how much of the throughput of the fastest one it gives up.
 
+use dyno_record::CommitSafety;
+
 use super::AnswerWriter;
 use super::ranking::Ranked;
-use crate::detect::DURABILITY_SETTINGS;
 use crate::numbers::EffectStyle;
 use crate::words::{ci, list, quantity, size};
-use crate::{CommitSafety, Estimate, Metric, Verdict};
+use crate::{Estimate, Metric, Verdict};
 
 /// As many groups are said in one headline.
 const GROUPS_MOST: usize = 3;
@@ -27,7 +28,7 @@ struct Group {
 impl AnswerWriter<'_> {
     /// What a commit of a variant survives.
     pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
-        CommitSafety::of(&self.findings.variants[variant].durability)
+        self.findings.variants[variant].commit_safety
     }
 
     /// The cost of syncing every commit; none where the study does not vary durability on purpose,
@@ -105,8 +106,9 @@ impl AnswerWriter<'_> {
 
     fn safety_group(&self, own: &[usize], steps: &[usize]) -> Option<Group> {
         let records = &self.ranker.joined.variants;
-        let asked = |variant: usize| {
-            DURABILITY_SETTINGS.map(|name| records[variant].settings.get(name).cloned())
+        let names = self.ranker.joined.product_facts(*own.first()?).durability_settings;
+        let asked = |variant: usize| -> Vec<Option<&String>> {
+            names.iter().map(|name| records[variant].settings.get(name)).collect()
         };
         let is_asked_for = own.iter().any(|variant| asked(*variant) != asked(own[0]));
         let of_group = |ranked: &Ranked| own.contains(&ranked.variant);

@@ -1,13 +1,11 @@
 //! Whether variants that are compared are alike in what a study seldom means to vary: memory,
 //! protocol, encryption, and whether the data are in memory.
 
-use std::collections::BTreeMap;
-
 use dyno_record::TrialSummary;
 
 use crate::join::Joined;
 use crate::words::{bytes, list, share};
-use crate::{Caveat, CaveatKind, Findings, VariantFacts};
+use crate::{Caveat, CaveatKind, Findings};
 
 use super::{place_name, sorted};
 
@@ -65,66 +63,30 @@ fn unlike(
 }
 
 /// Whether one of these settings is what the study varies.
-fn is_varied(joined: &Joined<'_>, (a, b): (usize, usize), names: &[&str]) -> bool {
+fn is_varied(joined: &Joined<'_>, (a, b): (usize, usize), names: &[String]) -> bool {
     let (a, b) = (&joined.variants[a].settings, &joined.variants[b].settings);
-    names.iter().any(|name| a.get(*name) != b.get(*name))
+    names.iter().any(|name| a.get(name) != b.get(name))
 }
 
-/// Settings that say how much memory an engine takes for data.
-const MEMORY_SETTINGS: [&str; 5] = [
-    "innodb_buffer_pool_size",
-    "rocksdb_block_cache_size",
-    "shared_buffers",
-    "cache_size",
-    "mmap_size",
-];
-
-/// Memory for data of a variant's server, in bytes; none where its settings do not tell.
-fn cache_bytes(variant: &VariantFacts) -> Option<f64> {
-    let settings = &variant.settings;
-    let is_rocksdb = settings.get("default_storage_engine").is_some_and(|e| e == "ROCKSDB");
-    let names: &[&str] = match is_rocksdb {
-        true => &["rocksdb_block_cache_size"],
-        false => &["innodb_buffer_pool_size", "shared_buffers"],
-    };
-    let told = names.iter().find_map(|name| parse_bytes(settings.get(*name)?));
-    told.or_else(|| sqlite_cache(settings))
-}
-
-/// SQLite: pages, or KiB where it is negative.
-fn sqlite_cache(settings: &BTreeMap<String, String>) -> Option<f64> {
-    let size: f64 = settings.get("cache_size")?.parse().ok()?;
-    let page: f64 = settings.get("page_size")?.parse().ok()?;
-    Some(if size < 0.0 { -size * 1024.0 } else { size * page })
-}
-
-/// `2410MB` as PostgreSQL tells it (units of 1024), or bytes.
-fn parse_bytes(text: &str) -> Option<f64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "" | "B" => 1.0,
-        "kB" => 1024.0,
-        "MB" => 1024.0 * 1024.0,
-        "GB" => 1024.0 * 1024.0 * 1024.0,
-        "TB" => 1024.0_f64.powi(4),
-        _ => return None,
-    };
-    digits.parse::<f64>().ok().map(|value| value * factor)
+/// Whether a setting that decides about the memory for data is what the study varies.
+fn is_memory_varied(joined: &Joined<'_>, (a, b): (usize, usize)) -> bool {
+    let names = [a, b].map(|idx| joined.product_facts(idx).memory_settings);
+    is_varied(joined, (a, b), &names.concat())
 }
 
 fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let memory = |idx: usize| cache_bytes(&findings.variants[idx]);
+    let memory = |idx: usize| findings.variants[idx].memory_bytes;
     let is_unlike = |a: f64, b: f64| (a - b).abs() > MEMORY_UNLIKE * a.max(b);
     let what = |idx: usize, baseline: usize| {
         let (ours, theirs) = (memory(idx)?, memory(baseline)?);
         // A factor that is the setting itself is the question, and needs no caveat.
-        let is_factor = is_varied(joined, (idx, baseline), &MEMORY_SETTINGS)
+        let is_factor = is_memory_varied(joined, (idx, baseline))
             && findings.variants[idx].levels.iter().any(|(f, _)| f.starts_with("setting."));
         (is_unlike(ours, theirs) && !is_factor).then(|| (bytes(ours), bytes(theirs)))
     };
     // A study that sets the memory of its variants asks just that.
     let unequal = pairs(findings).filter(|&(idx, baseline)| what(idx, baseline).is_some());
-    let is_varied = unequal.into_iter().all(|pair| is_varied(joined, pair, &MEMORY_SETTINGS));
+    let is_varied = unequal.into_iter().all(|pair| is_memory_varied(joined, pair));
     let advice = match is_varied {
         true => "Varied on purpose: read the effect as what the memory is worth.",
         false => {
@@ -157,7 +119,7 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let (ours, theirs) = (told(idx)?, told(baseline)?);
         let is_meant =
             findings.variants[idx].levels.iter().any(|(factor, _)| factor.contains("protocol"));
-        let is_simulated = [ours.0, theirs.0].contains(&"simulated");
+        let is_simulated = [idx, baseline].iter().any(|idx| joined.product_facts(*idx).simulated);
         let in_words = |(transport, protocol): (&str, String)| {
             let parts = [transport, protocol.as_str()].map(str::to_owned);
             list(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<String>>())
@@ -279,7 +241,7 @@ pub(crate) fn is_cached_unlike(
     pair: (usize, usize),
     step: usize,
 ) -> bool {
-    cached_unlike(findings, pair, step).is_some() && !is_varied(joined, pair, &MEMORY_SETTINGS)
+    cached_unlike(findings, pair, step).is_some() && !is_memory_varied(joined, pair)
 }
 
 /// Both caveats on caches as one: they have one cause.
@@ -333,7 +295,7 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let facts = &findings.variants[cell.variant];
         let size = trial_of(joined, cell.variant).and_then(|trial| trial.data.bytes);
         let (Some(cache), Some(size), Some(reads)) =
-            (cache_bytes(facts), size, reads(findings, cell.variant, cell.step))
+            (facts.memory_bytes, size, reads(findings, cell.variant, cell.step))
         else {
             continue;
         };

@@ -7,7 +7,19 @@ use dyno_workload::{Connection, StatementError};
 
 use super::MySqlConnection;
 use crate::cleaner::Cleaner;
-use crate::{Address, Endpoint, ServerFacts};
+use crate::{Address, Durability, Endpoint, ServerFacts};
+
+/// Settings that decide what a commit survives.
+const DURABILITY_SETTINGS: [&str; 5] = [
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_doublewrite",
+    "sync_binlog",
+    "rocksdb_flush_log_at_trx_commit",
+];
+
+/// Settings that say how much memory an engine takes for data.
+const MEMORY_SETTINGS: [&str; 2] = ["innodb_buffer_pool_size", "rocksdb_block_cache_size"];
 
 /// Asks a server for its facts.
 pub(super) fn ask(
@@ -37,7 +49,12 @@ pub(super) fn ask(
             Address::Tcp { .. } => "tcp",
         },
         tls: connection.is_encrypted(),
-        durability: durability(&settings).to_owned(),
+        durability: durability(&settings),
+        durability_settings: &DURABILITY_SETTINGS,
+        memory_bytes: memory_bytes(&settings),
+        memory_settings: &MEMORY_SETTINGS,
+        in_process: false,
+        stores_data: true,
         version,
         settings,
     })
@@ -48,33 +65,46 @@ fn product_of(version: &str) -> &'static str {
 }
 
 /// What a commit survives, by the settings of the engine that tables get by default.
-fn durability(settings: &BTreeMap<String, String>) -> &'static str {
+fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let value = |name: &str| settings.get(name).map(String::as_str);
     let engine = value("default_storage_engine").unwrap_or("InnoDB").to_ascii_lowercase();
     let flush = match engine.as_str() {
-        "innodb" if value("innodb_flush_method") == Some("nosync") => return "not synced",
+        "innodb" if value("innodb_flush_method") == Some("nosync") => {
+            return Durability::not_synced();
+        }
         "innodb" => value("innodb_flush_log_at_trx_commit"),
         "rocksdb" => value("rocksdb_flush_log_at_trx_commit"),
-        "myisam" | "memory" => return "not synced",
-        _ => return "unknown",
+        "myisam" | "memory" => return Durability::not_synced(),
+        _ => return Durability::unknown(),
     };
     match flush {
         // MariaDB's 3 syncs as its 1 does, and once more.
-        Some("1" | "3") => "every commit is synced",
-        Some("2") => "written at every commit, synced once a second",
-        Some("0") => "written and synced once a second",
-        _ => "unknown",
+        Some("1" | "3") => Durability::every_commit(),
+        Some("2") => {
+            Durability::last_commits_at_risk("written at every commit, synced once a second")
+        }
+        Some("0") => Durability::last_commits_at_risk("written and synced once a second"),
+        _ => Durability::unknown(),
     }
+}
+
+/// Memory for data of the engine that tables get by default.
+fn memory_bytes(settings: &BTreeMap<String, String>) -> Option<f64> {
+    let engine = settings.get("default_storage_engine");
+    let is_rocksdb = engine.is_some_and(|engine| engine.eq_ignore_ascii_case("rocksdb"));
+    let name = MEMORY_SETTINGS[usize::from(is_rocksdb)];
+    settings.get(name)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CommitSafety;
 
     #[track_caller]
     fn check(settings: &[(&str, &str)], expected: &str) {
         let settings = settings.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        assert_eq!(durability(&settings.collect()), expected);
+        assert_eq!(durability(&settings.collect()).words, expected);
     }
 
     #[test]
@@ -90,5 +120,32 @@ mod tests {
         });
         check(&[(innodb, "1"), ("default_storage_engine", "Aria")], "unknown");
         check(&[("default_storage_engine", "MyISAM")], "not synced");
+    }
+
+    #[test]
+    fn memory_is_that_of_the_default_engine() {
+        let check = |engine: &str, expected: Option<f64>| {
+            let settings = [
+                ("default_storage_engine", engine),
+                ("innodb_buffer_pool_size", "1048576"),
+                ("rocksdb_block_cache_size", "512"),
+            ];
+            let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            assert_eq!(memory_bytes(&settings.into()), expected, "{engine}");
+        };
+        check("InnoDB", Some(1048576.0));
+        check("ROCKSDB", Some(512.0));
+        assert_eq!(memory_bytes(&BTreeMap::new()), None);
+    }
+
+    #[test]
+    fn safety_goes_with_the_words() {
+        let safety = |value: &str| {
+            let name = "innodb_flush_log_at_trx_commit".to_owned();
+            durability(&[(name, value.to_owned())].into()).safety
+        };
+        assert_eq!(safety("1"), Some(CommitSafety::EveryCommit));
+        assert_eq!(safety("2"), Some(CommitSafety::LastCommitsAtRisk));
+        assert_eq!(safety("x"), None);
     }
 }

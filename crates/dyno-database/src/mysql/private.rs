@@ -30,6 +30,9 @@ const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
 /// Where programs are, below the folder of an installation.
 const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
 
+/// Where the programs of a server are that was unpacked as its manual says.
+const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
+
 /// How its servers are spoken of and stopped.
 const MANNER: Manner = Manner { product: "MariaDB", stop_signal: "TERM" };
 
@@ -111,7 +114,9 @@ fn check_path(install: &Install, folder: &Path) -> Result<(), DeployError> {
 pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
     // A folder that was named is the only one: a server from elsewhere would be another one.
     let find_one = |name: &str| match &spec.programs {
-        None => keeper.find_program(name, &[]),
+        None => keeper
+            .find_program(name, &[])
+            .or_else(|| keeper.find_program(name, &[TARBALL_PROGRAMS.into()])),
         Some(folder) => PROGRAM_FOLDERS
             .iter()
             .map(|inner| folder.join(inner).join(name))

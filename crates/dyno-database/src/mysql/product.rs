@@ -22,6 +22,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
+    probes: &["mysql", "innodb", "rocksdb", "threads"],
     readings: &[probe::registered],
 };
 

@@ -12,6 +12,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: None,
     sql: None,
     thread_group: None,
+    probes: &[],
     readings: &[],
 };
 

@@ -9,7 +9,7 @@ use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::{Connector, Dialect};
 
 use super::{Listen, NullServer, Script, Wire};
-use crate::{DeployError, Launch, Server, ServerFacts, ServerSpec};
+use crate::{DeployError, Durability, Launch, Server, ServerFacts, ServerSpec};
 
 /// The settings a null server takes.
 const SETTINGS: &str = "delay (of each answer, 0), stall (its length, 0) and stall_at (since the \
@@ -117,7 +117,8 @@ impl Server for NullProduct {
             transport: "unix",
             tls: false,
             settings: self.settings.clone(),
-            durability: "nothing is stored".to_owned(),
+            durability: Durability { words: "nothing is stored".to_owned(), safety: None },
+            ..ServerFacts::default()
         })
     }
 

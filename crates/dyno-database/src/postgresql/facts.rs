@@ -7,7 +7,14 @@ use dyno_workload::{Connection, StatementError};
 
 use super::{connect, statement_failed};
 use crate::cleaner::Cleaner;
-use crate::{Address, DeployError, Endpoint, ServerFacts};
+use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+
+/// Settings that decide what a commit survives.
+const DURABILITY_SETTINGS: [&str; 4] =
+    ["synchronous_commit", "fsync", "wal_sync_method", "full_page_writes"];
+
+/// The setting that says how much memory it takes for data.
+const MEMORY_SETTINGS: [&str; 1] = ["shared_buffers"];
 
 /// Asks the server behind an endpoint, on a connection of its own.
 pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
@@ -28,6 +35,11 @@ pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
         },
         tls: connection.is_tls(),
         durability: durability(&settings),
+        durability_settings: &DURABILITY_SETTINGS,
+        memory_bytes: settings.get(MEMORY_SETTINGS[0]).and_then(|text| parse_bytes(text)),
+        memory_settings: &MEMORY_SETTINGS,
+        in_process: false,
+        stores_data: true,
         settings,
     })
 }
@@ -58,21 +70,35 @@ fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>,
 }
 
 /// What a commit survives, by the settings that decide it.
-fn durability(settings: &BTreeMap<String, String>) -> String {
+fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let setting = |name: &str| settings.get(name).map(String::as_str);
     match (setting("fsync"), setting("synchronous_commit")) {
-        (Some("off"), _) => "not synced".to_owned(),
+        (Some("off"), _) => Durability::not_synced(),
         (Some("on"), Some("off")) => {
             // PostgreSQL documentation, "Asynchronous Commit": the time at risk is at most three
             // times `wal_writer_delay`.
             let delay = setting("wal_writer_delay").unwrap_or("wal_writer_delay");
-            format!("synced within three times {delay}")
+            Durability::last_commits_at_risk(&format!("synced within three times {delay}"))
         }
         (Some("on"), Some("on" | "local" | "remote_write" | "remote_apply")) => {
-            "every commit is synced".to_owned()
+            Durability::every_commit()
         }
-        _ => "unknown".to_owned(),
+        _ => Durability::unknown(),
     }
+}
+
+/// `2410MB` (units of 1024), or bytes.
+fn parse_bytes(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match &text[digits.len()..] {
+        "" | "B" => 0,
+        "kB" => 1,
+        "MB" => 2,
+        "GB" => 3,
+        "TB" => 4,
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|value| value * 1024.0_f64.powi(power))
 }
 
 #[cfg(test)]
@@ -83,7 +109,17 @@ mod tests {
     fn check(settings: &[(&str, &str)], expected: &str) {
         let settings =
             settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-        assert_eq!(durability(&settings), expected);
+        assert_eq!(durability(&settings).words, expected);
+    }
+
+    #[test]
+    fn sizes_are_in_units_of_1024() {
+        let check = |text: &str, expected: Option<f64>| assert_eq!(parse_bytes(text), expected);
+        check("128MB", Some(134_217_728.0));
+        check("8kB", Some(8192.0));
+        check("512", Some(512.0));
+        check("1 apple", None);
+        check("", None);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub(super) const READINGS: &[Reading] = &[
     reading("debt.wal_frames", Count, "WAL frames", "SQLite: frames of the WAL that are not yet in the database").topic(Topic::Debt).worse(),
 ];
 
+/// The probe's name.
+pub(crate) const DEBT: &str = "debt";
+
 /// How long a meter that could not be read is left alone.
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use dyno_units::SettingValue;
 use rusqlite::types::ValueRef;
 
+use crate::{CommitSafety, Durability};
+
 /// A PRAGMA to apply to each connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pragma {
@@ -260,16 +262,31 @@ fn word(name: &str, value: String) -> String {
 }
 
 /// What a commit survives, in the words of the facts.
-pub(super) fn durability(facts: &BTreeMap<String, String>) -> &'static str {
+pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     let fact = |name: &str| facts.get(name).map_or("", String::as_str);
     let is_synced = matches!(fact("synchronous"), "normal" | "full" | "extra");
     match (fact("journal_mode"), fact("synchronous")) {
-        (_, "off") => "not synced",
-        ("wal", "normal") => "synced at checkpoints",
-        ("memory" | "off", _) if is_synced => "every commit is synced, a crash may corrupt",
-        _ if is_synced => "every commit is synced",
-        _ => "unknown",
+        (_, "off") => Durability::not_synced(),
+        ("wal", "normal") => Durability::last_commits_at_risk("synced at checkpoints"),
+        ("memory" | "off", _) if is_synced => {
+            Durability::of("every commit is synced, a crash may corrupt", CommitSafety::DataAtRisk)
+        }
+        _ if is_synced => Durability::every_commit(),
+        _ => Durability::unknown(),
     }
+}
+
+/// Settings that decide what a commit survives.
+pub(super) const DURABILITY_SETTINGS: [&str; 3] = ["synchronous", "journal_mode", "fullfsync"];
+
+/// Settings that say how much memory each connection takes for data.
+pub(super) const MEMORY_SETTINGS: [&str; 2] = ["cache_size", "mmap_size"];
+
+/// Bytes of a connection's page cache: pages, or KiB where it is negative.
+pub(super) fn memory_bytes(facts: &BTreeMap<String, String>) -> Option<f64> {
+    let size: f64 = facts.get("cache_size")?.parse().ok()?;
+    let page: f64 = facts.get("page_size")?.parse().ok()?;
+    Some(if size < 0.0 { -size * 1024.0 } else { size * page })
 }
 
 #[cfg(test)]
@@ -344,7 +361,7 @@ mod tests {
             let facts = [("journal_mode", journal_mode), ("synchronous", synchronous)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into();
-            assert_eq!(durability(&facts), expected, "{journal_mode} {synchronous}");
+            assert_eq!(durability(&facts).words, expected, "{journal_mode} {synchronous}");
         };
         check("delete", "full", "every commit is synced");
         check("wal", "extra", "every commit is synced");

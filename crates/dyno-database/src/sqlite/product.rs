@@ -17,6 +17,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: None,
     sql: Some(&super::sql::SQL),
     thread_group: None,
+    probes: &["sqlite", "sqlite_pages"],
     readings: &[|| probe::READINGS],
 };
 

@@ -120,7 +120,12 @@ impl Database {
             version: rusqlite::version().to_owned(),
             transport: "in process",
             tls: false,
-            durability: pragma::durability(&settings).to_owned(),
+            durability: pragma::durability(&settings),
+            durability_settings: &pragma::DURABILITY_SETTINGS,
+            memory_bytes: pragma::memory_bytes(&settings),
+            memory_settings: &pragma::MEMORY_SETTINGS,
+            in_process: true,
+            stores_data: true,
             settings,
         };
         Ok(Database { path, pragmas: pragmas.into(), facts })

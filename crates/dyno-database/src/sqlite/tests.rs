@@ -155,7 +155,7 @@ fn every_connection_has_the_settings() {
     ];
     let (_folder, database) = database(&pairs);
     let facts = database.facts();
-    assert_eq!(facts.durability, "synced at checkpoints");
+    assert_eq!(facts.durability.words, "synced at checkpoints");
     assert_eq!(facts.settings["synchronous"], "normal");
     assert_eq!(facts.settings["busy_timeout"], "5000");
     let connect = database.connector();

@@ -40,7 +40,7 @@ fn a_private_server_lives_and_leaves_nothing() {
     let facts = server.facts().unwrap();
     assert_eq!((facts.product.as_str(), facts.transport, facts.tls), ("PostgreSQL", "unix", false));
     assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
-    assert_eq!(facts.durability, "synced within three times 200ms");
+    assert_eq!(facts.durability.words, "synced within three times 200ms");
     let told = |name: &str| facts.settings[name].as_str();
     assert_eq!(told("shared_buffers"), "24MB");
     assert_eq!(told("work_mem"), "3MB");
@@ -180,7 +180,7 @@ fn a_missing_catalog_is_made_and_dropped() {
     let attached = attach(&with_catalog(&server, name), AttachOptions::default()).unwrap();
     assert_eq!(catalogs(&server, name), 1);
     let facts = attached.facts().unwrap();
-    assert_eq!((facts.transport, facts.durability.as_str()), ("tcp", "not synced"));
+    assert_eq!((facts.transport, facts.durability.words.as_str()), ("tcp", "not synced"));
     assert!(attached.data_bytes().unwrap() > 1 << 20);
     assert!(attached.processes().is_empty());
     // A client that was forgotten does not keep it.

@@ -6,16 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where programs usually lie. Servers are in the `sbin` folders, which PATH often leaves out.
-pub(super) const USUAL_FOLDERS: [&str; 8] = [
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/sbin",
-    "/usr/bin",
-    "/sbin",
-    "/bin",
-    "/usr/local/mysql/bin",
-    "/usr/libexec",
-];
+pub(super) const USUAL_FOLDERS: [&str; 7] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/libexec"];
 
 /// The absolute folders of a PATH value. Relative ones are left out: what they name depends on
 /// where Dyno happens to stand.

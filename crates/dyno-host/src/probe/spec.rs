@@ -77,6 +77,9 @@ impl Surroundings<'_> {
     }
 }
 
+/// Names of the probes with threads of their own: each can be turned off.
+pub const HOST_PROBES: [&str; 3] = ["responsiveness", "frequency", "data"];
+
 /// What of this host is watched.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {

@@ -194,10 +194,7 @@ fn place(out: &mut Markup, view: &View<'_>, cost: &CostFacts) {
         (_, Some(by)) => {
             let beaten = view.variant(by.by);
             let doubt = if by.surely { "" } else { " (not certain: the CIs overlap)" };
-            let safety = |v: usize| {
-                let facts = view.findings.variants.get(v)?;
-                dyno_analysis::CommitSafety::of(&facts.durability)
-            };
+            let safety = |v: usize| view.findings.variants.get(v)?.commit_safety;
             // What is less safe is not simply better.
             let risk = match (safety(by.by), safety(cost.variant)) {
                 (Some(theirs), Some(ours)) if theirs > ours => {

@@ -15,7 +15,7 @@ use super::steady;
 use super::stopping;
 use super::value::{self, Entry, Given, Rate, Section, integer, list, values};
 use super::vary::{Choices, KnownNames, ReadFactor, Varied, Vary, known_name};
-use crate::keys::{DESIGN, PROBES};
+use crate::keys::DESIGN;
 use crate::nearest::list as quoted_list;
 use crate::{
     Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement, Search,
@@ -56,7 +56,7 @@ pub(super) fn read(
         .map(|entry| baseline::read(problems, &entry, &factors, &workloads))
         .unwrap_or_default();
     let factors: Option<Vec<Factor>> = factors.into_iter().map(ReadFactor::whole).collect();
-    let scalars = Scalars::read(problems, &section);
+    let scalars = Scalars::read(problems, &section, choices.probes);
     let repetitions = (scalars.repetitions, scalars.order);
     let repetitions_min = stopping::read(problems, &section, repetitions, factors.as_deref());
     check_places(problems, &section, &databases);
@@ -319,7 +319,7 @@ struct Scalars {
     server_cpus: Vec<u32>,
     reuse: bool,
     data_folder: Option<String>,
-    probes_off: Vec<&'static str>,
+    probes_off: Vec<String>,
 }
 
 struct Times {
@@ -332,7 +332,7 @@ struct Times {
 }
 
 impl Scalars {
-    fn read(problems: &mut Problems, section: &Section<'_>) -> Scalars {
+    fn read(problems: &mut Problems, section: &Section<'_>, all_probes: &[String]) -> Scalars {
         let mut number = |name: &str| {
             let number = section.number(name, problems).and_then(|given| given.value);
             number.map(|number| u32::try_from(number).unwrap_or(u32::MAX))
@@ -361,7 +361,9 @@ impl Scalars {
             data_folder: section
                 .read("data_folder", problems, value::text)
                 .and_then(|given| given.value),
-            probes_off: section.read_or("probes_off", problems, Vec::new(), probes),
+            probes_off: section.read_or("probes_off", problems, Vec::new(), |problems, entry| {
+                probes(problems, entry, all_probes)
+            }),
         }
     }
 
@@ -454,10 +456,12 @@ fn cpus(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<u32>> {
     list(problems, entry, reader, u32::to_string).and_then(|list| values(&list))
 }
 
-fn probes(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<&'static str>> {
-    let names: Vec<(&str, &'static str)> = PROBES.iter().map(|name| (*name, *name)).collect();
-    let reader = |problems: &mut Problems, entry: &Entry<'_>| value::word(problems, entry, &names);
-    list(problems, entry, reader, |name| (*name).to_owned()).and_then(|list| values(&list))
+/// Names of probes, of those that there are.
+fn probes(problems: &mut Problems, entry: &Entry<'_>, all: &[String]) -> Option<Vec<String>> {
+    let names: Vec<(&str, &String)> = all.iter().map(|name| (name.as_str(), name)).collect();
+    let reader =
+        |problems: &mut Problems, entry: &Entry<'_>| value::word(problems, entry, &names).cloned();
+    list(problems, entry, reader, String::clone).and_then(|list| values(&list))
 }
 
 /// Keys about private servers need one.

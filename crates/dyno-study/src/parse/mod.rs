@@ -81,7 +81,8 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
     }
     let databases = database::read(problems, &section, vocabulary);
     let workloads = workload::read(problems, &section, vocabulary);
-    let choices = Choices { databases: &databases, workloads: &workloads };
+    let probes = &vocabulary.probes;
+    let choices = Choices { databases: &databases, workloads: &workloads, probes };
     let design = design::read(problems, &section, &choices);
     let probes = probe::read(problems, &section, &databases);
     let mut databases: Vec<_> = databases.into_iter().map(|one| one.database).collect();

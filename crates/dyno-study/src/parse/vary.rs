@@ -22,6 +22,8 @@ pub(super) struct Choices<'a, 'v> {
     pub(super) databases: &'a [NamedDatabase],
     /// Workloads in file order.
     pub(super) workloads: &'a [NamedWorkload<'v>],
+    /// Names of the probes that there are.
+    pub(super) probes: &'a [String],
 }
 
 /// One thing that is varied, and where.

@@ -298,10 +298,10 @@ fn study(workload: &str, matches: &ArgMatches) -> anyhow::Result<Study> {
 }
 
 /// Names of the probes that are not read.
-fn off(matches: &ArgMatches) -> Vec<&'static str> {
+fn off(matches: &ArgMatches) -> Vec<String> {
     let given: Vec<&String> = matches.get_many("probes-off").into_iter().flatten().collect();
-    let is_given = |name: &&&str| given.iter().any(|given| given.as_str() == **name);
-    dyno_study::PROBES.iter().filter(is_given).copied().collect()
+    let is_given = |name: &&str| given.iter().any(|given| given == name);
+    vocabulary::probes().into_iter().filter(is_given).map(str::to_owned).collect()
 }
 
 fn on(matches: &ArgMatches) -> &str {

@@ -38,7 +38,7 @@ pub(crate) struct WatchOptions {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) record: Option<PathBuf>,
     /// A probe to leave out; may be repeated
-    #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(dyno_study::PROBES))]
+    #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(crate::vocabulary::probes()))]
     pub(crate) probes_off: Vec<String>,
     /// Serve the latest readings as OpenMetrics text on this loopback address: 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
@@ -164,7 +164,7 @@ mod tests {
         }
         assert!(probes.len() >= 10);
         for probe in probes {
-            assert!(dyno_study::PROBES.contains(&probe.name()), "{}", probe.name());
+            assert!(crate::vocabulary::probes().contains(&probe.name()), "{}", probe.name());
         }
     }
 }

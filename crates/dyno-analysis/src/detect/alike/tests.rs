@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use dyno_record::{LevelRecord, Run};
 
 use super::super::tests::{caveats_of, contains, only, sound};
-use super::parse_bytes;
 use crate::CaveatKind;
 
 /// Sets a setting in force of a variant's servers.
@@ -20,20 +19,6 @@ fn read(run: &mut Run, variant: usize, reads_per_s: f64) {
         let step = &mut trial.steps[0];
         let column = vec![Some(reads_per_s); step.intervals.start_s.len()];
         step.readings.insert("disk.reads_per_s".to_owned(), column);
-    }
-}
-
-#[test]
-fn sizes_as_servers_tell_them() {
-    for (text, expected) in [
-        ("134217728", Some(134_217_728.0)),
-        ("128MB", Some(134_217_728.0)),
-        ("16kB", Some(16_384.0)),
-        ("1GB", Some(1_073_741_824.0)),
-        ("on", None),
-        ("", None),
-    ] {
-        assert_eq!(parse_bytes(text), expected, "{text}");
     }
 }
 

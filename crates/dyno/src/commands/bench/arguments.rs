@@ -176,7 +176,7 @@ fn record_arguments() -> Vec<Arg> {
             .value_name("PROBE")
             .help("A probe to leave out; may be repeated")
             .action(ArgAction::Append)
-            .value_parser(clap::builder::PossibleValuesParser::new(dyno_study::PROBES)),
+            .value_parser(clap::builder::PossibleValuesParser::new(crate::vocabulary::probes())),
     ];
     arguments.map(|argument| argument.help_heading(RECORD)).into()
 }

@@ -209,9 +209,10 @@ fn why_no_share(
     if step.generator.share_of_calibrated.is_some() {
         return None;
     }
-    let reason = match trial.server.transport.as_str() {
-        "in process" => "the database runs inside Dyno's process",
-        "simulated" => "the server is simulated",
+    let server = trial.server.product_facts();
+    let reason = match (server.in_process, server.simulated) {
+        (true, _) => "the database runs inside Dyno's process",
+        (_, true) => "the server is simulated",
         _ => return calibration::read(environment).err(),
     };
     Some(reason.to_owned())

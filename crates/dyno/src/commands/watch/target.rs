@@ -73,15 +73,7 @@ impl Target {
         let Some(endpoint) = &self.endpoint else {
             return Ok(ServerFacts { product: self.product.to_owned(), ..ServerFacts::default() });
         };
-        let facts = dyno_database::endpoint_facts(endpoint)?;
-        Ok(ServerFacts {
-            product: facts.product,
-            version: facts.version,
-            transport: facts.transport.to_owned(),
-            tls: facts.tls,
-            settings: facts.settings,
-            durability: facts.durability,
-        })
+        Ok(dyno_lab::recorded(dyno_database::endpoint_facts(endpoint)?))
     }
 
     /// The probes.

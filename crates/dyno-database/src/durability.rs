@@ -1,0 +1,48 @@
+//! What becomes of a commit that a server has confirmed, in words and as an order.
+
+/// What may become of a commit that a server has confirmed, when the power fails or the operating
+/// system crashes; the safest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CommitSafety {
+    /// Nothing: it was on disk before it was confirmed.
+    EveryCommit,
+    /// The last commits may be lost; what came before is whole.
+    LastCommitsAtRisk,
+    /// Commits may be lost, and the database may be damaged.
+    DataAtRisk,
+}
+
+/// What a commit survives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Durability {
+    /// In words: `every commit is synced`, `synced at checkpoints`, `nothing is stored`.
+    pub words: String,
+    /// How safe that is; none where it is not known.
+    pub safety: Option<CommitSafety>,
+}
+
+impl Durability {
+    /// Each commit is on disk before it is confirmed.
+    pub fn every_commit() -> Durability {
+        Durability::of("every commit is synced", CommitSafety::EveryCommit)
+    }
+
+    /// Nothing is synced.
+    pub fn not_synced() -> Durability {
+        Durability::of("not synced", CommitSafety::DataAtRisk)
+    }
+
+    /// The last commits may be lost; `words` say which.
+    pub fn last_commits_at_risk(words: &str) -> Durability {
+        Durability::of(words, CommitSafety::LastCommitsAtRisk)
+    }
+
+    /// Nobody knows.
+    pub fn unknown() -> Durability {
+        Durability { words: "unknown".to_owned(), safety: None }
+    }
+
+    pub(crate) fn of(words: &str, safety: CommitSafety) -> Durability {
+        Durability { words: words.to_owned(), safety: Some(safety) }
+    }
+}

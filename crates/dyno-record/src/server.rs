@@ -1,0 +1,254 @@
+//! A trial's server: what it said of itself, and what is known of its product.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the server said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Product name.
+    pub product: String,
+    /// Full version text.
+    pub version: String,
+    /// Where it was reached: `unix`, `tcp`, `in process`, `simulated`.
+    pub transport: String,
+    /// Whether TLS was used.
+    pub tls: bool,
+    /// Settings in force, read from the server, by name.
+    pub settings: BTreeMap<String, String>,
+    /// What a commit survives, from the settings, in words: `every commit is synced`, `synced once a
+    /// second`, `not synced`, `nothing is stored`, `simulated` (a simulated server), `unknown`.
+    pub durability: String,
+    /// What is known of its product, so that whoever reads the record need not know products; none
+    /// in records that earlier versions of Dyno wrote: use [`ServerFacts::product_facts`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_product: Option<ProductFacts>,
+}
+
+/// What is known of a server's product, and follows from that and from its settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProductFacts {
+    /// Whether it ran inside the load generator's own process.
+    #[serde(default)]
+    pub in_process: bool,
+    /// Whether it was simulated: nothing was measured.
+    #[serde(default)]
+    pub simulated: bool,
+    /// Whether it stored what it confirmed.
+    #[serde(default)]
+    pub stores_data: bool,
+    /// How safe its commits were; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_safety: Option<CommitSafety>,
+    /// Names of its settings that decide how safe commits are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub durability_settings: Vec<String>,
+    /// Bytes of memory that it had for data; none where its settings do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<f64>,
+    /// Names of its settings that decide about that memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_settings: Vec<String>,
+}
+
+/// What may become of a commit that a server has confirmed, when the power fails or the operating
+/// system crashes; the safest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitSafety {
+    /// Nothing: it was on disk before it was confirmed.
+    EveryCommit,
+    /// The last commits may be lost; what came before is whole.
+    LastCommitsAtRisk,
+    /// Commits may be lost, and the database may be damaged.
+    DataAtRisk,
+}
+
+impl CommitSafety {
+    /// In a few words, behind a variant's name.
+    pub fn words(self) -> &'static str {
+        match self {
+            CommitSafety::EveryCommit => "every commit synced",
+            CommitSafety::LastCommitsAtRisk => "last commits at risk",
+            CommitSafety::DataAtRisk => "not crash-safe",
+        }
+    }
+}
+
+impl ServerFacts {
+    /// What is known of the product. In records that do not say it, it follows from names, texts and
+    /// settings as they were then.
+    pub fn product_facts(&self) -> Cow<'_, ProductFacts> {
+        match &self.of_product {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(earlier(self)),
+        }
+    }
+}
+
+/// Settings that decided what a commit survives, in records that do not name them.
+const DURABILITY_SETTINGS: [&str; 12] = [
+    "synchronous",
+    "journal_mode",
+    "fullfsync",
+    "synchronous_commit",
+    "fsync",
+    "wal_sync_method",
+    "full_page_writes",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_doublewrite",
+    "sync_binlog",
+    "rocksdb_flush_log_at_trx_commit",
+];
+
+/// Settings that said how much memory an engine took for data, likewise.
+const MEMORY_SETTINGS: [&str; 5] = [
+    "innodb_buffer_pool_size",
+    "rocksdb_block_cache_size",
+    "shared_buffers",
+    "cache_size",
+    "mmap_size",
+];
+
+/// What an earlier version of Dyno would have said of the product, had it said it.
+fn earlier(server: &ServerFacts) -> ProductFacts {
+    let simulated = server.transport == "simulated";
+    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    ProductFacts {
+        in_process: server.transport == "in process",
+        simulated,
+        stores_data: !simulated && !server.product.starts_with("Null ("),
+        commit_safety: earlier_safety(&server.durability),
+        durability_settings: texts(&DURABILITY_SETTINGS),
+        memory_bytes: earlier_memory(&server.settings),
+        memory_settings: texts(&MEMORY_SETTINGS),
+    }
+}
+
+/// From the words that records had for it, a closed list.
+fn earlier_safety(durability: &str) -> Option<CommitSafety> {
+    match durability {
+        "every commit is synced" => Some(CommitSafety::EveryCommit),
+        "synced once a second"
+        | "written at every commit, synced once a second"
+        | "written and synced once a second"
+        | "synced at checkpoints" => Some(CommitSafety::LastCommitsAtRisk),
+        "not synced" | "every commit is synced, a crash may corrupt" => {
+            Some(CommitSafety::DataAtRisk)
+        }
+        // PostgreSQL: `synced within three times 200ms`.
+        text if text.starts_with("synced within ") => Some(CommitSafety::LastCommitsAtRisk),
+        _ => None,
+    }
+}
+
+fn earlier_memory(settings: &BTreeMap<String, String>) -> Option<f64> {
+    let is_rocksdb = settings.get("default_storage_engine").is_some_and(|e| e == "ROCKSDB");
+    let names: &[&str] = match is_rocksdb {
+        true => &["rocksdb_block_cache_size"],
+        false => &["innodb_buffer_pool_size", "shared_buffers"],
+    };
+    let bytes = names.iter().find_map(|name| parse_bytes(settings.get(*name)?));
+    // SQLite: pages, or KiB where it is negative.
+    bytes.or_else(|| {
+        let size: f64 = settings.get("cache_size")?.parse().ok()?;
+        let page: f64 = settings.get("page_size")?.parse().ok()?;
+        Some(if size < 0.0 { -size * 1024.0 } else { size * page })
+    })
+}
+
+/// `2410MB` (units of 1024), or bytes.
+fn parse_bytes(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "B" => 1.0,
+        "kB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
+        "TB" => 1024.0_f64.powi(4),
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|value| value * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(product: &str, transport: &str, settings: &[(&str, &str)]) -> ProductFacts {
+        let settings = settings.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let server = ServerFacts {
+            product: product.to_owned(),
+            transport: transport.to_owned(),
+            settings: settings.collect(),
+            ..ServerFacts::default()
+        };
+        server.product_facts().into_owned()
+    }
+
+    #[test]
+    fn what_a_record_says_of_its_product_counts() {
+        let said = ProductFacts { in_process: true, ..ProductFacts::default() };
+        let server = ServerFacts {
+            product: "Null (MySQL protocol)".to_owned(),
+            transport: "unix".to_owned(),
+            of_product: Some(said.clone()),
+            ..ServerFacts::default()
+        };
+        let json = serde_json::to_string(&server).expect("it is text");
+        let read: ServerFacts = serde_json::from_str(&json).expect("it is read");
+        assert_eq!(read.product_facts().as_ref(), &said);
+    }
+
+    #[test]
+    fn earlier_records_are_understood_by_names_and_texts() {
+        let old = r#"{"product":"SQLite","version":"3","transport":"in process","tls":false,
+            "settings":{},"durability":"not synced"}"#;
+        let old: ServerFacts = serde_json::from_str(old).expect("it is read");
+        let known = old.product_facts();
+        assert!(known.in_process && known.stores_data && !known.simulated);
+        assert_eq!(known.commit_safety, Some(CommitSafety::DataAtRisk));
+        assert!(known.durability_settings.iter().any(|name| name == "synchronous"));
+        assert!(!facts("Null (MySQL protocol)", "unix", &[]).stores_data);
+        assert!(facts("MySQL", "tcp", &[]).stores_data);
+        let simulated = facts("Simulated", "simulated", &[]);
+        assert!(simulated.simulated && !simulated.stores_data);
+    }
+
+    #[test]
+    fn the_words_of_earlier_records_have_an_order() {
+        let check = |words: &str, expected: Option<CommitSafety>| {
+            assert_eq!(earlier_safety(words), expected, "{words}");
+        };
+        let last = Some(CommitSafety::LastCommitsAtRisk);
+        check("every commit is synced", Some(CommitSafety::EveryCommit));
+        check("synced once a second", last);
+        check("written at every commit, synced once a second", last);
+        check("written and synced once a second", last);
+        check("synced at checkpoints", last);
+        check("synced within three times 200ms", last);
+        check("every commit is synced, a crash may corrupt", Some(CommitSafety::DataAtRisk));
+        check("not synced", Some(CommitSafety::DataAtRisk));
+        check("unknown", None);
+        check("", None);
+        assert!(CommitSafety::EveryCommit < CommitSafety::DataAtRisk);
+    }
+
+    #[test]
+    fn memory_for_data_follows_from_settings_of_earlier_records() {
+        let check = |settings: &[(&str, &str)], expected: Option<f64>| {
+            assert_eq!(facts("x", "unix", settings).memory_bytes, expected, "{settings:?}");
+        };
+        check(&[], None);
+        check(&[("innodb_buffer_pool_size", "1048576")], Some(1048576.0));
+        check(&[("shared_buffers", "128MB")], Some(134217728.0));
+        check(&[("cache_size", "-2000"), ("page_size", "4096")], Some(2048000.0));
+        check(&[("cache_size", "10"), ("page_size", "4096")], Some(40960.0));
+        let rocks = ("default_storage_engine", "ROCKSDB");
+        let both = [rocks, ("innodb_buffer_pool_size", "1"), ("rocksdb_block_cache_size", "512")];
+        check(&both, Some(512.0));
+    }
+}
