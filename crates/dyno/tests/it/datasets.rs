@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,29 +16,28 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::foreign::TestClock;
-use crate::support::{Workbench, events, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, events, read_json, trial_folder};
 
 const ROWS: u64 = 1200;
 
 /// A workbench with a data folder that the user of servers can enter; both vanish with the test.
 struct DataBench {
     bench: Workbench,
-    folder: PathBuf,
+    folder: DataFolder,
     n_trials: AtomicU32,
 }
 
 impl DataBench {
     fn new() -> DataBench {
-        static N: AtomicU32 = AtomicU32::new(0);
-        let n = N.fetch_add(1, Ordering::Relaxed);
-        let folder = PathBuf::from(format!("/var/tmp/dyno-test-{}-{n}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
-        DataBench { bench: Workbench::new(), folder, n_trials: AtomicU32::new(0) }
+        DataBench {
+            bench: Workbench::new(),
+            folder: DataFolder::new(),
+            n_trials: AtomicU32::new(0),
+        }
     }
 
     fn arguments<'a>(&'a self, product: &'a str, rows: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        let folder = self.folder.to_str().unwrap();
+        let folder = self.folder.text();
         let mut arguments = vec!["bench", "oltp_write_only", "--on", product];
         arguments.extend(["--data-folder", folder, "--table-size", rows]);
         arguments.extend(["--duration", "300ms", "--warm-up", "0s"]);
@@ -72,16 +70,17 @@ impl DataBench {
     }
 
     fn datasets(&self, more: &[&str]) -> crate::support::Answer {
-        let folder = self.folder.to_str().unwrap();
+        let folder = self.folder.text();
         self.bench.dyno(&[&["datasets", "--data-folder", folder], more].concat())
     }
 
     /// All rows of the kept data set, read by a server of its own from a copy.
     fn kept_rows(&self, product: &str, key: &str) -> String {
-        let keeper = Arc::new(Keeper::new(&self.folder).unwrap());
+        let keeper = Arc::new(Keeper::new(self.folder.path()).unwrap());
         let clock: Arc<dyn Clock> = TestClock::start();
         let holder = keeper.make_folder("test").unwrap();
-        let (kept, copy) = (self.folder.join("datasets").join(key).join("data"), holder.join("d"));
+        let (kept, copy) =
+            (self.folder.path().join("datasets").join(key).join("data"), holder.join("d"));
         dyno_host::copy_folder(&kept, &copy, keeper.run_as(), &|| false).unwrap();
         let spec = ServerSpec::new(product);
         let server =
@@ -97,12 +96,6 @@ impl DataBench {
             cells.join("\t") + "\n"
         };
         rows.into_iter().map(line).collect()
-    }
-}
-
-impl Drop for DataBench {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -186,7 +179,7 @@ fn variants_and_repetitions_share_one_data_set() {
          table_size = 500\n[design]\nvary = { setting.synchronous = [\"off\", \"full\"] }\n\
          repetitions = 2\nduration = \"200ms\"\nwarm_up = \"0s\"\nrest = \"0s\"\n",
     );
-    let folder = bench.folder.to_str().unwrap();
+    let folder = bench.folder.text();
     bench.bench.dyno_good(&["run", "study.toml", "--data-folder", folder]);
     let reused: Vec<bool> = (1..=4)
         .map(|number| {
@@ -213,7 +206,7 @@ fn variants_and_repetitions_share_one_data_set() {
 fn check_empty(bench: &DataBench) {
     let listed = bench.datasets(&[]).out;
     assert!(listed.contains("no data sets are kept"), "{listed}");
-    let entries: Vec<_> = std::fs::read_dir(&bench.folder).unwrap().flatten().collect();
+    let entries: Vec<_> = std::fs::read_dir(bench.folder.path()).unwrap().flatten().collect();
     assert!(entries.is_empty(), "{entries:?}");
 }
 
@@ -234,7 +227,10 @@ fn what_was_not_populated_to_its_end_is_not_kept() {
         }
         running.signal(signal);
         assert_eq!(running.end(), code);
-        assert_eq!(std::fs::read_dir(bench.folder.join("datasets")).map_or(0, Iterator::count), 0);
+        assert_eq!(
+            std::fs::read_dir(bench.folder.path().join("datasets")).map_or(0, Iterator::count),
+            0
+        );
     }
     // A failure half-way is no better; and what the killed one left goes with the next run.
     let more = ["--setting", "max_page_count=2000"];
@@ -293,7 +289,7 @@ fn data_sets_are_listed_and_removed() {
 fn a_damaged_data_set_fails_its_trial_with_advice() {
     let bench = DataBench::new();
     let key = bench.trial("sqlite", 700, &[]).key.unwrap();
-    let file = bench.folder.join("datasets").join(&key).join("data/dyno.db");
+    let file = bench.folder.path().join("datasets").join(&key).join("data/dyno.db");
     std::fs::write(&file, "this is no database, and far too short for one").unwrap();
     let answer = bench.bench.dyno(&bench.arguments("sqlite", "700", &[]));
     assert_eq!(answer.code, 1);
@@ -329,13 +325,13 @@ fn the_disk_that_a_plan_estimates_is_what_a_run_takes() {
     let bench = DataBench::new();
     bench.bench.write("study.toml", DISK_STUDY);
     let plan = bench.bench.dyno_good(&["plan", "study.toml"]).out;
-    let folder = bench.folder.to_str().unwrap();
+    let folder = bench.folder.text();
     bench.bench.dyno_good(&["run", "study.toml", "--data-folder", folder]);
     let check = |estimate: f64, measured: u64| {
         let ratio = estimate / measured as f64;
         assert!((0.5..2.0).contains(&ratio), "{estimate} instead of {measured}\n{plan}");
     };
-    check(size_behind(&plan, "and about "), bytes_below(&bench.folder.join("datasets")));
+    check(size_behind(&plan, "and about "), bytes_below(&bench.folder.path().join("datasets")));
     let trial = trial_folder(&bench.bench.path("runs/study"), 1);
     let data = read_json(&trial.join("summary.json"))["data"].clone();
     let sizes = ["bytes_after", "log_bytes_after"].map(|name| data[name].as_u64().unwrap_or(0));
@@ -346,7 +342,7 @@ fn the_disk_that_a_plan_estimates_is_what_a_run_takes() {
 fn data_sets_are_kept_within_limits_of_age_and_size() {
     let bench = DataBench::new();
     bench.bench.write("study.toml", DISK_STUDY);
-    let folder = bench.folder.to_str().unwrap();
+    let folder = bench.folder.text();
     let run = |more: &[&str]| {
         let all = [&["run", "study.toml", "--new", "--data-folder", folder], more].concat();
         bench.bench.dyno_good(&all).err

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::support::{Workbench, is_alive, read_json, server_pid, trial_folder};
+use crate::support::{DataFolder, Workbench, is_alive, read_json, server_pid, trial_folder};
 
 const STUDY: &str = r#"
 title = "Does it go on?"
@@ -23,9 +23,11 @@ void_blocks = "keep"
 
 #[test]
 fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
-    let bench = Workbench::new();
+    // A folder of its own: in one that others use, they may be the first to clean up.
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
     bench.write("study.toml", STUDY);
-    let mut running = bench.start(&["run", "study.toml"]);
+    let command = ["run", "study.toml", "--no-reuse", "--data-folder", folder.text()];
+    let mut running = bench.start(&command);
     running.wait_for(&["trial 3/4", "measure"]);
     let run = bench.path("runs/study");
     let orphan = server_pid(&trial_folder(&run, 3));
@@ -35,7 +37,7 @@ fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
     let first = std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap();
     let seed = read_json(&run.join("manifest.json"))["seed"].clone();
 
-    let answer = bench.dyno_good(&["run", "study.toml"]);
+    let answer = bench.dyno_good(&command);
     assert!(!is_alive(orphan), "the server of the killed run is still there");
     assert!(answer.err.contains("cleaned up"), "{}", answer.err);
     assert_eq!(std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap(), first);

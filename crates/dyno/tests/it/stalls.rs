@@ -156,6 +156,9 @@ fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
     check_stop("postgresql");
 }
 
+/// How often a load is tried that a busy machine can disturb.
+const ATTEMPTS: usize = 4;
+
 #[test]
 fn a_full_redo_log_is_told_by_its_checkpoint_age() {
     // The smallest redo log there is, and flushing that is put off until it is full. Pages are
@@ -177,11 +180,17 @@ fn a_full_redo_log_is_told_by_its_checkpoint_age() {
     let times = ["--warm-up", "1s", "--duration", "20s", "--out", "record"];
     let settings = settings.iter().flat_map(|setting| ["--setting", setting]);
     let arguments: Vec<&str> = load.into_iter().chain(rows).chain(times).chain(settings).collect();
-    let result = bench.bench(&arguments);
-    let stalls = result["stalls"].as_array().expect("bench lists stalls");
-    let told: Vec<&Value> =
-        stalls.iter().filter(|stall| has_sign(stall, "checkpoint age at its limit")).collect();
-    assert!(!told.is_empty(), "{stalls:#?}");
+    // On a busy machine the load may not fill the log, or drown the stall in others.
+    let has_filled_it = |attempt: usize| {
+        let result = bench.bench(&arguments);
+        let stalls = result["stalls"].as_array().expect("bench lists stalls");
+        let is_found = stalls.iter().any(|stall| has_sign(stall, "checkpoint age at its limit"));
+        if !is_found && attempt < ATTEMPTS {
+            std::fs::remove_dir_all(bench.path("record")).expect("the record was there");
+        }
+        is_found
+    };
+    assert!((1..=ATTEMPTS).any(has_filled_it), "no stall of a full log in {ATTEMPTS} attempts");
     // And it was full: the limit is the server's own, and waiting begins there.
     let folder = trial_folder(&bench.path("record"), 1);
     let summary = crate::support::read_json(&folder.join("summary.json"));

@@ -1,8 +1,10 @@
 //! A folder to work in, and the program to run there.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -16,6 +18,35 @@ pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+/// A data folder of a test's own that the user of servers can enter; it vanishes with the test.
+pub(crate) struct DataFolder(PathBuf);
+
+impl DataFolder {
+    pub(crate) fn new() -> DataFolder {
+        static N: AtomicU32 = AtomicU32::new(0);
+        let n = N.fetch_add(1, Ordering::Relaxed);
+        let folder = PathBuf::from(format!("/var/tmp/dyno-test-{}-{n}", std::process::id()));
+        std::fs::create_dir(&folder).expect("the folder is new");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755))
+            .expect("it is ours");
+        DataFolder(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.0.to_str().expect("its name is ASCII")
+    }
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Workbench {
