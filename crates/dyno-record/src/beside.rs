@@ -4,9 +4,11 @@
 //! again. What comes out is what the lab would have put into the summary.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use crate::ReadError;
+use crate::columns::VALUES_MOST;
 use crate::reader::Checksums;
 use crate::readings::LogLines;
 
@@ -15,6 +17,10 @@ type Spans = Vec<(u64, u64)>;
 
 /// Values by interval, none where missing; by name.
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
+
+/// Why a log is not laid beside its intervals: each name takes a value for each of them.
+const TOO_MANY: &str =
+    "it has more names of readings for so many intervals than any trial of Dyno's";
 
 /// The end of an interval, to which readings belong that are less than half its length away.
 #[derive(Clone, Copy)]
@@ -53,10 +59,21 @@ pub(crate) fn columns(
     loads: &[Spans],
     checksums: &Checksums,
 ) -> Result<Vec<Columns>, ReadError> {
+    columns_within(VALUES_MOST, log, loads, checksums)
+}
+
+/// The same with another limit for the values of all columns together.
+fn columns_within(
+    values_most: usize,
+    log: &Path,
+    loads: &[Spans],
+    checksums: &Checksums,
+) -> Result<Vec<Columns>, ReadError> {
     let cells = cells(loads);
     let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
     let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();
     let mut lines = LogLines::open(log)?;
+    let mut left = values_most;
     while let Some(line) = lines.next()? {
         let at = line.at_ns;
         let first = cells.partition_point(|cell| cell.end_ns.saturating_add(longest) < at);
@@ -69,10 +86,14 @@ pub(crate) fn columns(
                 continue;
             }
             for (number, value) in line.numbered() {
-                let column = found[cell.load].entry(number).or_insert_with(|| Column {
-                    values: vec![None; loads[cell.load].len()],
-                    near: [None; 2],
-                });
+                let column = match found[cell.load].entry(number) {
+                    Entry::Occupied(column) => column.into_mut(),
+                    Entry::Vacant(place) => {
+                        let n = loads[cell.load].len();
+                        left = left.checked_sub(n).ok_or_else(|| ReadError::new(log, TOO_MANY))?;
+                        place.insert(Column { values: vec![None; n], near: [None; 2] })
+                    }
+                };
                 column.take(cell.idx, distance, value);
             }
         }
@@ -132,6 +153,22 @@ mod tests {
     fn check(times: &[u64], spans: &[(u64, u64)], expected: &[Option<f64>]) {
         let columns = laid(times, &[spans.to_vec()]).remove(0);
         assert_eq!(columns.get("x").map_or(&[][..], Vec::as_slice), expected);
+    }
+
+    #[test]
+    fn names_times_intervals_are_bounded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("readings.jsonl.gz");
+        let mut log = ReadingsLog::create(path.clone()).expect("made");
+        let names = (0..2_000).map(|nth| (format!("n{nth}"), 1.0));
+        log.push(10, &names.collect()).expect("written");
+        log.finish().expect("ended");
+        let none = Checksums::read(folder.path()).expect("there are none");
+        let spans = |n: u64| (0..n).map(|nth| (10 * nth, 10)).collect();
+        let read = |n: u64| columns_within(100_000, &path, &[spans(n)], &none);
+        assert_eq!(read(50).expect("it can be read")[0].len(), 2_000);
+        let error = read(51).expect_err("102,000 values").to_string();
+        assert!(error.contains("more names"), "{error}");
     }
 
     #[test]

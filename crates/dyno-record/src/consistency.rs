@@ -11,6 +11,9 @@ const COUNT_SLACK: f64 = 10.0;
 /// The measured time may end this long after the start of its last interval, in seconds.
 const LAST_INTERVAL_S: f64 = 2.0;
 
+/// No count of a trial is larger: 10 million a second for 28 years. Sums of counts then fit 64 bits.
+const COUNT_MOST: u64 = 1 << 53;
+
 /// Compares a trial's summary with the manifest and with itself; the error names the figures.
 pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(), String> {
     if let Some(planned) = manifest.trials.iter().find(|plan| plan.number == trial.number) {
@@ -25,6 +28,9 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
                 ours.0, ours.1, ours.2, theirs.0, theirs.1, theirs.2
             ));
         }
+    }
+    if trial.steps.iter().any(|step| counts(step).any(|count| count > COUNT_MOST)) {
+        return Err(format!("a count is larger than {COUNT_MOST}"));
     }
     let steps: Vec<usize> = trial.steps.iter().map(|step| step.step).collect();
     let all: Vec<usize> = (0..manifest.steps.len()).collect();
@@ -45,6 +51,15 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
         check_step(step).map_err(|why| format!("step `{name}`: {why}"))
     };
     trial.steps.iter().try_for_each(named)
+}
+
+/// All counts of a step.
+fn counts(step: &StepSummary) -> impl Iterator<Item = u64> {
+    let StepSummary { reads, writes, others, rows_received, rows_changed, .. } = step;
+    let StepSummary { warnings, due, missed, in_flight_at_end, retries, reconnects, .. } = step;
+    let own = [reads, writes, others, rows_received, rows_changed, warnings, due, missed, retries];
+    let outcomes = step.kinds.iter().flat_map(|kind| kind.outcomes.values());
+    own.into_iter().chain([reconnects]).chain(in_flight_at_end).chain(outcomes).copied()
 }
 
 fn check_step(step: &StepSummary) -> Result<(), String> {

@@ -8,6 +8,7 @@ use dyno_units::Registry;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::columns::{VALUES_MOST, within};
 use crate::consistency::check_trial;
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
@@ -215,7 +216,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> {
-    serde_json::from_slice(text)
+    within(VALUES_MOST, || serde_json::from_slice(text))
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
 

@@ -622,6 +622,27 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
+fn counts_that_cannot_be_are_refused_and_not_added_up() {
+    let changes: [fn(&mut crate::StepSummary); 4] = [
+        |step| step.reads = u64::MAX,
+        |step| step.due = 1 << 54,
+        |step| step.in_flight_at_end = Some(u64::MAX),
+        |step| step.kinds[0].outcomes.extend([("refused".to_owned(), u64::MAX)]),
+    ];
+    for change in changes {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let mut run = RunWriter::create(&path, &manifest("a")).unwrap();
+        let plan = crate::TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 };
+        let mut summary = summary(1);
+        change(&mut summary.steps[0]);
+        run.begin_trial(&plan, "a").unwrap().finish(summary).unwrap();
+        let error = crate::read_run(&path).unwrap_err().to_string();
+        assert!(error.contains("a count is larger than 9007199254740992"), "{error}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_told_with_what_to_do() {
     let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let error = WriteError::io(Path::new("run/events.jsonl"), &full).to_string();
