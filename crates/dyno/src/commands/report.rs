@@ -104,7 +104,7 @@ pub(crate) fn write_tables(
             Rows::Parquet => ("parquet", export::parquet(&table)?),
         };
         let path = folder.join(format!("{}.{ending}", table.name));
-        write(&path, &bytes)?;
+        replace(&path, &bytes)?;
         told += &format!("{}: {}\n", path.display(), counted(table.len(), "row"));
     }
     Ok(told)
@@ -172,9 +172,9 @@ fn write_into(
 ) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    write(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
-    write(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
-    write(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;
+    replace(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
+    replace(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
+    replace(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;
     Ok(format!("{}\nreport: {}\n", summary(findings), folder.join("report.html").display()))
 }
 
@@ -243,8 +243,15 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
-/// Writes a file whole or not at all; what is no regular file and no link, such as `/dev/stdout`, is
-/// written to.
+/// Writes a file of a folder whole or not at all, in place of whatever has its name there: the folder
+/// may have come from anybody.
+fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    dyno_record::write_replacing(path, bytes)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes the file that the user names, whole or not at all; what is no regular file and no link, such
+/// as `/dev/stdout`, is written to.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let is_special = std::fs::symlink_metadata(path).is_ok_and(|facts| {
         let kind = facts.file_type();

@@ -172,6 +172,16 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
     bench.dyno_good(&["report", "runs/first"]);
     assert_eq!(std::fs::read_to_string(bench.path("outside.txt")).unwrap(), "TOP-SECRET");
     assert!(std::fs::symlink_metadata(run.join("report.html")).unwrap().is_file());
+    // Or into a pipe, for whose other end one would wait.
+    for name in ["report.html", "report.md", "findings.json"] {
+        std::fs::remove_file(run.join(name)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(run.join(name)).status().unwrap();
+        assert!(made.success());
+    }
+    bench.dyno_good(&["report", "runs/first"]);
+    for name in ["report.html", "report.md", "findings.json"] {
+        assert!(std::fs::symlink_metadata(run.join(name)).unwrap().is_file(), "{name}");
+    }
     // The folder of a run, served by itself, is called by its name.
     let own = Served::start_in(&bench, "runs/first");
     assert!(own.get("/").contains("href=\"/run/first\""));
