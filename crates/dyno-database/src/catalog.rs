@@ -54,7 +54,7 @@ pub fn claim_catalog(
     let foreign: Vec<&str> =
         catalog.tables().filter(|name| !contains(&catalog.noted, name)).collect();
     if !foreign.is_empty() && !allow_existing_tables {
-        return Err(CatalogError::Foreign(foreign_message(&foreign)));
+        return Err(CatalogError::Foreign(connection.shown(&foreign_message(&foreign))));
     }
     // Notes without a table are of a run that was killed: somebody else may make one of that name.
     let noted: Vec<String> =
@@ -74,11 +74,12 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     let mut noted = catalog.noted.clone();
     for table in tables {
         if is_same(table, NOTES) || (catalog.has(table) && !contains(&catalog.noted, table)) {
-            return Err(CatalogError::Foreign(format!(
-                "the database holds {} `{table}` that Dyno did not create and will not replace; \
-                 give Dyno a database of its own, or rename it",
+            let message = format!(
+                "the database holds {} `{table}` that Dyno did not create and will not replace; give \
+                 Dyno a database of its own, or rename it",
                 catalog.kind_of(table)
-            )));
+            );
+            return Err(CatalogError::Foreign(connection.shown(&message)));
         }
         if !contains(&noted, table) {
             noted.push(table.clone());
@@ -255,14 +256,14 @@ fn read_notes(
     connection: &mut dyn Connection,
     catalog: &Catalog,
 ) -> Result<Vec<String>, CatalogError> {
+    let rows = ask(connection, &(catalog.sql.notes)(&catalog.qualified(NOTES)))?;
     let foreign = |why: String| {
-        CatalogError::Foreign(format!(
+        CatalogError::Foreign(connection.shown(&format!(
             "the database holds {} `{NOTES}` {why}, so Dyno cannot know what it may drop; find out \
              what it is and drop it, or give Dyno a database of its own",
             catalog.kind_of(NOTES)
-        ))
+        )))
     };
-    let rows = ask(connection, &(catalog.sql.notes)(&catalog.qualified(NOTES)))?;
     let mut cells = rows.into_iter().next().unwrap_or_default().into_iter();
     let definition = cells.next().flatten().unwrap_or_default();
     let (maker, user) = (cells.next().flatten(), cells.next().flatten());
@@ -288,7 +289,7 @@ fn read_notes(
 
 /// Asks with a search path on which nobody can put functions or operators of their own, and leaves
 /// the session's as it was.
-fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
+pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
     let Some((before, behind)) = catalog_sql(connection).guard else {
         return connection.query(sql);
     };

@@ -16,6 +16,10 @@ pub(crate) struct SqlSpec {
     pub(crate) catalog: CatalogSql,
     /// Settings of a probe's session; those that a version does not know are passed over.
     pub(crate) probe_session: &'static [&'static str],
+    /// Said in a session whose questions name no tables of a catalog's own, so that they find nothing
+    /// but the server's own functions and operators: in a schema where others may make things, one of
+    /// theirs could fit better, and would run with Dyno's rights.
+    pub(crate) probe_guard: Option<&'static str>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
     /// The engine's counters, read on a connection of their own.

@@ -21,6 +21,12 @@ pub trait Connection: Send {
     /// The SQL this connection speaks.
     fn dialect(&self) -> Dialect;
 
+    /// A text that holds what the server has sent, for a message: as one harmless line, without the
+    /// password where the connection has one. Cold.
+    fn shown(&self, text: &str) -> String {
+        dyno_units::clean_text(text)
+    }
+
     /// The descriptor that becomes readable when a reply arrives, or none where a reply never has
     /// to be waited for. It stays the same one for the connection's life.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;

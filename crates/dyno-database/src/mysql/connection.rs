@@ -536,6 +536,10 @@ impl MySqlConnection {
 }
 
 impl Connection for MySqlConnection {
+    fn shown(&self, text: &str) -> String {
+        self.cleaner.clean(text)
+    }
+
     fn dialect(&self) -> Dialect {
         Dialect::MySql
     }

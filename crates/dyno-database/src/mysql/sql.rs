@@ -44,6 +44,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         "SET SESSION autocommit = 1",
         "SET SESSION TRANSACTION READ ONLY",
     ],
+    probe_guard: None,
     // Of a right of the whole server, of a table, of a catalog.
     no_right: &["1227", "1142", "1044"],
     cost_source,

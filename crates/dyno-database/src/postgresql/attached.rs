@@ -8,7 +8,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, facts, quote_name, statement_failed, thread_group};
+use super::{connect, facts, quote_name, routines, statement_failed, thread_group};
 use crate::catalog::contents;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
@@ -53,6 +53,9 @@ pub(crate) fn attach(
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
             make_catalog(endpoint)?;
             let mut guard = connect(endpoint).map_err(told)?;
+            // Before 15, everybody may make things in a new database. Where Dyno may not change that,
+            // the server says so in a notice.
+            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(told)?;
             made_with = Some(contents(&mut guard).map_err(told)?);
             guard
         }
@@ -60,12 +63,16 @@ pub(crate) fn attach(
     };
     let backends = Backends::default();
     note_backend(&backends, &guard);
-    if let Err(error) = claim_catalog(&mut guard, options.allow_existing_tables) {
+    let claimed = routines::check(&mut guard).and_then(|()| {
+        let claimed = claim_catalog(&mut guard, options.allow_existing_tables);
+        claimed.map_err(|error| error.to_string())
+    });
+    if let Err(message) = claimed {
         drop(guard);
         if made_with.is_some() {
             drop_catalog(endpoint, &backends)?;
         }
-        return Err(DeployError::new(error.to_string()));
+        return Err(DeployError::new(message));
     }
     let local = LocalServer::find(endpoint, &mut guard);
     Ok(Box::new(AttachedServer {

@@ -524,6 +524,10 @@ fn is_commit(sql: &str) -> bool {
 }
 
 impl Connection for PgConnection {
+    fn shown(&self, text: &str) -> String {
+        self.cleaner.clean(text)
+    }
+
     fn dialect(&self) -> Dialect {
         Dialect::PostgreSql
     }

@@ -13,6 +13,7 @@ pub(crate) mod probe;
 mod product;
 mod programs;
 mod protocol;
+mod routines;
 mod settings;
 mod sql;
 mod startup;

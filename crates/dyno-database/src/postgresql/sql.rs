@@ -31,6 +31,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         "SET default_transaction_read_only = on",
         "SET jit = off",
     ],
+    probe_guard: Some("SET search_path = pg_catalog, pg_temp"),
     // SQLSTATE `insufficient_privilege`.
     no_right: &["42501"],
     cost_source,

@@ -23,6 +23,8 @@ const SOCKET_LIMIT: Nanoseconds = Nanoseconds::from_secs(3);
 pub(crate) struct Asker {
     connector: Connector,
     has_session: bool,
+    // Whether what it asks names tables of the catalog without their schema.
+    names_tables: bool,
     open: Option<Box<dyn Connection>>,
     not_before: Nanoseconds,
     // Why there is no connection.
@@ -39,6 +41,7 @@ impl Asker {
         Asker {
             connector,
             has_session: true,
+            names_tables: false,
             open: None,
             not_before: Nanoseconds::ZERO,
             unreachable: String::new(),
@@ -51,6 +54,11 @@ impl Asker {
     /// The same for a peer that has no settings of a session: a pooler's console.
     pub(crate) fn without_session(connector: Connector) -> Asker {
         Asker { has_session: false, ..Asker::new(connector) }
+    }
+
+    /// The same for questions about tables of the catalog, which a study or a workload asks.
+    pub(crate) fn of_tables(connector: Connector) -> Asker {
+        Asker { names_tables: true, ..Asker::new(connector) }
     }
 
     /// Asks at `now`; none where there is no answer, for whatever reason.
@@ -164,13 +172,17 @@ impl Asker {
         if !self.has_session {
             return Ok(connection);
         }
-        for sql in sql_of(connection.dialect()).probe_session {
+        let sql_of_it = sql_of(connection.dialect());
+        for sql in sql_of_it.probe_session {
             match connection.query(sql) {
                 Err(error) if error.class == ErrorClass::Disconnected => {
                     return Err(error.to_string());
                 }
                 _ => {}
             }
+        }
+        if let Some(guard) = sql_of_it.probe_guard.filter(|_| !self.names_tables) {
+            connection.query(guard).map_err(|error| error.to_string())?;
         }
         Ok(connection)
     }

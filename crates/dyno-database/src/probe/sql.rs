@@ -21,7 +21,7 @@ pub fn sql_probe(
     every: Nanoseconds,
 ) -> Box<dyn Probe> {
     Box::new(SqlProbe {
-        asker: Asker::new(connector),
+        asker: Asker::of_tables(connector),
         name: format!("probe.{name}"),
         sql: sql.to_owned(),
         every,

@@ -29,6 +29,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         no_definition: None,
     },
     probe_session: &["PRAGMA busy_timeout = 100"],
+    probe_guard: None,
     no_right: &[],
     cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
     hidden_text: |_| None,

@@ -2,7 +2,8 @@
 
 use dyno_database::postgresql::{PgConnection, connect};
 use dyno_database::{
-    AttachOptions, CatalogError, DeployError, Endpoint, Products, Server, attach, note_tables,
+    AttachOptions, CatalogError, DeployError, Endpoint, Products, Secret, Server, attach,
+    claim_catalog, note_tables,
 };
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::Connection;
@@ -215,10 +216,8 @@ fn foreign_tables_are_safe() {
 /// connection.
 fn shared_with_mallory(server: &TestServer, name: &str) -> (Endpoint, PgConnection) {
     let mut admin = crate::open(server);
-    let exists = "SELECT 1 FROM pg_roles WHERE rolname = 'mallory'";
-    if admin.query(exists).unwrap().is_empty() {
-        admin.query("CREATE ROLE mallory LOGIN").unwrap();
-    }
+    // Another test may have made her, or be about to.
+    let _ = admin.query("CREATE ROLE mallory LOGIN");
     admin.query(&format!("CREATE DATABASE {name}")).unwrap();
     let endpoint = Endpoint { catalog: name.to_owned(), ..server.endpoint.clone() };
     let mut owner = connect(&endpoint).unwrap();
@@ -277,14 +276,19 @@ fn forged_notes_drop_nothing_and_run_nothing() {
         for sql in attack {
             mallory.query(sql).unwrap();
         }
-        for options in [AttachOptions::default(), ALLOWING] {
-            let error = attach(&endpoint, options).err().expect("refused").message;
+        for is_allowed in [false, true] {
+            let mut owner = connect(&endpoint).unwrap();
+            let error = claim_catalog(&mut owner, is_allowed).expect_err("refused").to_string();
             assert!(error.contains("`dyno_tables` of the user `mallory`"), "{error}");
+            let options = AttachOptions { allow_existing_tables: is_allowed, ..ALLOWING };
+            let error = attach(&endpoint, options).err().expect("refused").message;
+            assert!(error.contains("the function current_schema of mallory"), "{error}");
         }
         assert!(!is_harmed(&endpoint));
         let kind = if attack[0].contains("VIEW") { "VIEW" } else { "TABLE" };
         mallory.query(&format!("DROP {kind} dyno_tables")).unwrap();
     }
+    mallory.query("DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)").unwrap();
     // Nor does she get at the notes that Dyno makes.
     let attached = attach(&endpoint, ALLOWING).unwrap();
     for sql in [
@@ -305,6 +309,65 @@ fn forged_notes_drop_nothing_and_run_nothing() {
     let left = connect(&endpoint).unwrap().query(tables).unwrap();
     let left: Vec<_> = left.into_iter().flatten().flatten().collect();
     assert_eq!(left, ["not_mine", "payroll"]);
+}
+
+#[test]
+fn operators_of_others_are_refused_and_no_probe_runs_them() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "trapped");
+    mallory.query("DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)").unwrap();
+    let attached = attach(&endpoint, ALLOWING).unwrap();
+    let mut probes = attached.probes(None);
+    // From now on she waits for whoever multiplies or compares what the server has no operator of
+    // its own for. A lock is seen from outside, and can be had in a session that only reads.
+    for (name, left, right, result) in [
+        ("*", "int", "numeric", "numeric"),
+        ("/", "numeric", "bigint", "numeric"),
+        ("*", "float8", "bigint", "float8"),
+        ("+", "float8", "numeric", "float8"),
+        ("||", "name", "name", "text"),
+        ("=", "varchar", "varchar", "bool"),
+    ] {
+        let trap = format!("trap_{left}_{right}");
+        mallory
+            .query(&format!(
+                "CREATE OR REPLACE FUNCTION {trap}({left}, {right}) RETURNS {result} \
+                 LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_catalog.pg_advisory_lock_shared(4711); \
+                 RETURN NULL; END $$; \
+                 CREATE OPERATOR {name} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = {trap})"
+            ))
+            .unwrap();
+    }
+    let mut owner = connect(&endpoint).unwrap();
+    let locks = "SELECT count(*)::text FROM pg_catalog.pg_locks WHERE objid = 4711";
+    let mut n_readings = 0;
+    for probe in &mut probes {
+        let mut readings = dyno_host::Readings::new();
+        probe.read(dyno_units::Nanoseconds::SECOND, &mut readings);
+        n_readings += readings.len();
+    }
+    let mut meter = attached.debt_meter().unwrap();
+    assert!(!meter.read().unwrap().parts.is_empty());
+    assert!(n_readings > 20, "{n_readings}");
+    assert_eq!(owner.query(locks).unwrap(), [vec![Some("0".to_owned())]]);
+    // The trap is one.
+    owner.query("SELECT 100 * pg_catalog.pg_wal_lsn_diff('0/5', '0/0')").unwrap();
+    assert_eq!(owner.query(locks).unwrap(), [vec![Some("1".to_owned())]]);
+    attached.stop().unwrap();
+    let error = attach(&endpoint, ALLOWING).err().expect("refused").message;
+    assert!(error.contains("the operator * of mallory"), "{error}");
+}
+
+#[test]
+fn a_table_that_is_called_like_the_password_is_not_named() {
+    let server = server();
+    let (endpoint, _) = shared_with_mallory(&server, "quoting");
+    let endpoint = Endpoint { password: Some(Secret::new("payroll")), ..endpoint };
+    let mut owner = connect(&endpoint).unwrap();
+    let error = claim_catalog(&mut owner, false).expect_err("refused").to_string();
+    assert!(error.contains("did not make (***)"), "{error}");
+    let error = note_tables(&mut owner, &["payroll".to_owned()]).expect_err("refused").to_string();
+    assert!(error.contains("a table `***`"), "{error}");
 }
 
 #[test]
