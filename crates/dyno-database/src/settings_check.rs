@@ -7,31 +7,25 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dyno_host::{Keeper, KeeperError};
+use dyno_host::Keeper;
 use dyno_units::SettingValue;
 
 use crate::DeployError;
 
-/// What a program says that is given a configuration to read: nothing if it takes it, else its
-/// lines that tell of an error. It runs as a server would, with no more rights and no other environment.
+/// What a program says that is given a configuration to read: nothing where it takes it, else its
+/// lines that tell of an error. It runs as a server would, whatever rights Dyno has: a study may name
+/// the program, and its settings what code it loads.
 pub(crate) fn refusal(
     keeper: &Keeper,
     program: &Path,
     arguments: impl Fn(&Path) -> Vec<String>,
     configuration: &str,
 ) -> Result<Option<String>, DeployError> {
-    let failed = |error: KeeperError| {
-        DeployError::new(format!("cannot ask {} about its settings: {error}", program.display()))
-    };
-    let folder = keeper.make_folder("settings").map_err(failed)?;
-    let file = keeper.write_file(&folder, "settings.conf", configuration);
-    let complaint = file.and_then(|file| {
-        let arguments = arguments(&file);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        keeper.complaint(&folder, program, &arguments)
-    });
-    keeper.remove_folder(&folder).map_err(failed)?;
-    let Some(text) = complaint.map_err(failed)? else { return Ok(None) };
+    let answer = keeper.hear_about(program, configuration, arguments)?;
+    if answer.status.success() {
+        return Ok(None);
+    }
+    let text = answer.errors;
     let is_error = |line: &&str| {
         ["ERROR", "FATAL", "LOG:  ", "DETAIL", "HINT"].iter().any(|word| line.contains(word))
             && !["skipping missing", "contains errors"].iter().any(|noise| line.contains(noise))
@@ -96,25 +90,59 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
 
     use super::*;
     use crate::{Place, Products, ServerSpec};
 
     fn refused(product: &str, name: &str, value: &str) -> Option<String> {
+        refused_by(product, None, (name, value))
+    }
+
+    fn refused_by(
+        product: &str,
+        programs: Option<&Path>,
+        (name, value): (&str, &str),
+    ) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(folder.path(), mode).unwrap();
-        let keeper = Keeper::new(&folder.path().join("r")).unwrap();
-        let place = Place::under(&Arc::new(keeper));
+        // As root, servers' user has to reach it.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let keeper = Arc::new(Keeper::new(&folder.path().join("servers")).unwrap());
         let value = match value.parse() {
             Ok(number) => SettingValue::Integer(number),
             Err(_) => SettingValue::Text(value.to_owned()),
         };
-        let settings = [(name.to_owned(), value)].into();
-        let spec = ServerSpec { settings, ..ServerSpec::new(product) };
-        let products = Products::built_in();
-        products.check_settings(&spec, &place).err().map(|error| error.message)
+        let spec = ServerSpec {
+            settings: [(name.to_owned(), value)].into(),
+            programs: programs.map(Path::to_owned),
+            ..ServerSpec::new(product)
+        };
+        let checked = Products::built_in().check_settings(&spec, &Place::under(&keeper));
+        let refused = checked.err().map(|error| error.message);
+        assert_eq!(fs::read_dir(keeper.root()).unwrap().count(), 0, "something was left");
+        refused
+    }
+
+    #[test]
+    fn programs_that_a_study_names_get_no_rights_and_no_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        // Cargo sets the variable for whatever it runs.
+        let script =
+            "#!/bin/sh\necho \"ERROR: user $(id -u), ${CARGO_MANIFEST_DIR:-none}\" >&2; exit 1";
+        for name in ["mariadbd", "mariadb-install-db"] {
+            fs::write(folder.path().join(name), script).unwrap();
+            fs::set_permissions(folder.path().join(name), Permissions::from_mode(0o755)).unwrap();
+        }
+        let setting = ("max_connections", "10");
+        let why = refused_by("mariadb", Some(folder.path()), setting).expect("it refuses");
+        let own = std::process::Command::new("id").arg("-u").output().unwrap().stdout;
+        let own = String::from_utf8(own).unwrap();
+        let is_own = why.contains(&format!("user {},", own.trim()));
+        assert_eq!(is_own, own.trim() != "0", "{why}");
+        assert!(why.contains(", none"), "{why}");
     }
 
     #[track_caller]

@@ -43,8 +43,8 @@ const NAME_BYTES_MAX: usize = 16;
 const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output goes into the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// The most that is read of what a program says of itself.
-const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+/// The most that is read of what a program says of itself: MariaDB lists its settings in 200 KiB.
+const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
 /// the file with the name, user id, group id, the program and its arguments. Only this process sees
@@ -90,6 +90,17 @@ pub struct ProcessSpec {
     pub needs_name: bool,
     /// What to run before the folder is removed, if it died.
     pub after_crash: Option<AfterCrash>,
+}
+
+/// What a program has said, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub out: String,
+    /// What it printed of errors.
+    pub errors: String,
 }
 
 /// Something that could not be made, started or ended.
@@ -205,56 +216,57 @@ impl Keeper {
 
     /// What a program prints, as `--version` does: run as a server would be, but in no folder.
     pub fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
-        let (status, answer) = self.answer(program, arguments, false)?;
-        if !status.success() {
-            let how = kept::in_words(status);
+        let answer = self.hear(program, arguments)?;
+        if !answer.status.success() {
+            let how = kept::in_words(answer.status);
             return Err(KeeperError(format!("{} does not answer: it {how}", program.display())));
         }
-        Ok(answer)
+        Ok(answer.out.trim().to_owned())
     }
 
-    /// What a program complains of, as it does when a configuration in a folder of this keeper is wrong:
-    /// what it prints as errors, none if it ends well. Run as [`Keeper::ask`] does.
-    pub fn complaint(
-        &self,
-        folder: &Path,
-        program: &Path,
-        arguments: &[&str],
-    ) -> Result<Option<String>, KeeperError> {
-        self.open_to_servers(folder)?;
-        let (status, errors) = self.answer(program, arguments, true)?;
-        Ok((!status.success()).then_some(errors))
-    }
-
-    /// How a program ended, and what it printed: to standard output, or to standard error.
-    fn answer(
-        &self,
-        program: &Path,
-        arguments: &[&str],
-        is_of_errors: bool,
-    ) -> Result<(ExitStatus, String), KeeperError> {
+    /// What a program says, however it ends: run as a server would be, with none of Dyno's rights and
+    /// nothing of its environment, but in no folder.
+    pub fn hear(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
         let refuse =
-            |why: String| KeeperError(format!("{} does not answer: {why}", program.display()));
+            |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(Stdio::null());
-        match is_of_errors {
-            true => command.stdout(Stdio::null()).stderr(Stdio::piped()),
-            false => command.stdout(Stdio::piped()).stderr(Stdio::null()),
-        };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         self.clean(&mut command);
         if let Some(user) = self.run_as() {
             command.uid(user.uid).gid(user.gid);
         }
         let mut child = confine::start(&mut command, &[], Rights::None)?;
-        let mut answer = Vec::new();
-        let out = child.stdout.take().map(|out| Box::new(out) as Box<dyn Read>);
-        let out = out.or(child.stderr.take().map(|errors| Box::new(errors) as Box<dyn Read>));
-        if let Some(out) = out {
-            let read = out.take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
-            read.map_err(|e| refuse(e.to_string()))?;
-        }
-        let status = child.wait().map_err(|e| refuse(e.to_string()))?;
-        Ok((status, String::from_utf8_lossy(&answer).trim().to_owned()))
+        let (out, errors) = (child.stdout.take(), child.stderr.take());
+        // Both at once: a program that is not read from does not go on.
+        let (out, errors) = std::thread::scope(|scope| {
+            let errors = scope.spawn(|| errors.map_or(Ok(String::new()), words));
+            let out = out.map_or(Ok(String::new()), words);
+            (out, errors.join().unwrap_or_else(|_| Ok(String::new())))
+        });
+        let status = child.wait().map_err(refuse)?;
+        Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
+    }
+
+    /// What a program says that reads a file with this text: as [`Keeper::hear`], with the arguments
+    /// that `arguments` makes of the file's path. The file is gone afterwards.
+    pub fn hear_about(
+        &self,
+        program: &Path,
+        text: &str,
+        arguments: impl Fn(&Path) -> Vec<String>,
+    ) -> Result<Answer, KeeperError> {
+        let folder = self.make_folder("settings")?;
+        let heard = (|| {
+            let file = self.write_file(&folder, "settings.conf", text)?;
+            self.open_to_servers(&folder)?;
+            let arguments = arguments(&file);
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            self.hear(program, &arguments)
+        })();
+        let removed = self.remove_folder(&folder);
+        let answer = heard?;
+        removed.map(|()| answer)
     }
 
     /// Runs a program in a folder to its end (initdb …); its output when it fails is in the error.
@@ -301,16 +313,14 @@ impl Keeper {
         Ok(process)
     }
 
-    /// Lets the user that servers run as go through a folder of this keeper.
+    /// Lets the user that servers run as, if it is another one, pass through a folder of this keeper.
     fn open_to_servers(&self, folder: &Path) -> Result<(), KeeperError> {
         self.owned(folder)?;
-        if let Some(user) = self.run_as() {
-            check_reachable(folder, user)?;
-            files::let_through(folder, user).map_err(|e| {
-                KeeperError(format!("{} cannot be opened to servers: {e}", folder.display()))
-            })?;
-        }
-        Ok(())
+        let Some(user) = self.run_as() else { return Ok(()) };
+        check_reachable(folder, user)?;
+        files::let_through(folder, user).map_err(|e| {
+            KeeperError(format!("{} cannot be opened to servers: {e}", folder.display()))
+        })
     }
 
     /// Removes a folder that this Dyno made (proved by its owner file) and in which none of the
@@ -488,6 +498,13 @@ impl Keeper {
             let _ = child.wait();
         }
     }
+}
+
+/// What can be read of a program's words; of more than is read, the beginning.
+fn words(from: impl Read) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn joined(folders: &[PathBuf]) -> OsString {

@@ -18,7 +18,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     // A plug-in's settings are known when it has been loaded.
     let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
     settings.retain(|name, _| !(is_rocksdb && normal(name).starts_with("rocksdb_")));
-    let known = known(&program, keeper);
+    let known = known(keeper, &program);
     if !known.is_empty()
         && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")
     {
@@ -49,9 +49,10 @@ fn without_prefix(name: &str) -> String {
 
 /// The variables that the program lists, in the spelling of [`without_prefix`]; none where it does
 /// not list them.
-fn known(program: &std::path::Path, keeper: &Keeper) -> Vec<String> {
-    let text = keeper.ask(program, &["--no-defaults", "--help", "--verbose"]).unwrap_or_default();
-    let lines = text.lines().skip_while(|line| !line.starts_with("-----")).skip(1);
+fn known(keeper: &Keeper, program: &std::path::Path) -> Vec<String> {
+    let answer = keeper.hear(program, &["--no-defaults", "--help", "--verbose"]);
+    let Ok(answer) = answer else { return Vec::new() };
+    let lines = answer.out.lines().skip_while(|line| !line.starts_with("-----")).skip(1);
     let table = lines.take_while(|line| !line.trim().is_empty());
     table.filter_map(|line| line.split_whitespace().next()).map(without_prefix).collect()
 }

@@ -18,7 +18,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let mut settings = spec.settings.clone();
     // Names with a dot are those of extensions, which any server takes.
     settings.retain(|name, _| !name.contains('.'));
-    let known = known(&program, keeper);
+    let known = known(keeper, &program);
     if !known.is_empty()
         && let Some(unknown) =
             unknown_name(&settings, &known, |name| name.to_ascii_lowercase(), "PostgreSQL")
@@ -33,7 +33,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let arguments = |file: &Path| {
         let folder = file.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
         let file = format!("--config-file={}", file.display());
-        // The first word lets it run as root, too: nothing is started.
+        // The first words let it print one setting and end: nothing is started.
         vec!["-C".to_owned(), "data_directory".to_owned(), file, "-D".to_owned(), folder]
     };
     match refusal(keeper, &program, arguments, &text)? {
@@ -43,9 +43,9 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
 }
 
 /// The settings that the program lists; none where it does not.
-fn known(program: &Path, keeper: &Keeper) -> Vec<String> {
-    let text = keeper.ask(program, &["--describe-config"]).unwrap_or_default();
-    let names = text.lines().filter_map(|line| line.split('\t').next());
+fn known(keeper: &Keeper, program: &Path) -> Vec<String> {
+    let Ok(answer) = keeper.hear(program, &["--describe-config"]) else { return Vec::new() };
+    let names = answer.out.lines().filter_map(|line| line.split('\t').next());
     let listed: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     if listed.is_empty() {
         listed

@@ -758,15 +758,17 @@ fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
     let user = keeper.run_as().map_or(rustix::process::getuid().as_raw(), |user| user.uid);
     let sh = Path::new("/bin/sh");
     let script = "echo \"uid $(id -u), home ${HOME-none}\" >&2; exit 3";
-    let folder = keeper.make_folder("settings").expect("a folder");
-    let file = keeper.write_file(&folder, "settings", "one\n").expect("a file");
-    let complaint =
-        |script: &str| keeper.complaint(&folder, sh, &["-c", script]).expect("it is started");
-    assert_eq!(complaint(script), Some(format!("uid {user}, home none")));
-    assert_eq!(complaint("echo odd >&2"), None);
+    let heard = |text: &str, script: &dyn Fn(&Path) -> String| {
+        let arguments = |file: &Path| vec!["-c".to_owned(), script(file)];
+        let answer = keeper.hear_about(sh, text, arguments).expect("it is started");
+        (answer.status.success(), answer.errors.trim().to_owned())
+    };
+    let complaint = heard("", &|_| script.to_owned());
+    assert_eq!(complaint, (false, format!("uid {user}, home none")));
+    assert_eq!(heard("", &|_| "echo odd >&2".to_owned()), (true, "odd".to_owned()));
     // It can read what was written for it.
-    let reading = format!("cat '{}' >&2; exit 1", file.display());
-    assert_eq!(complaint(&reading).as_deref(), Some("one"));
+    let reading = |file: &Path| format!("cat '{}' >&2; exit 1", file.display());
+    assert_eq!(heard("one", &reading), (false, "one".to_owned()));
     // Long answers are read to their end: a server lists many hundreds of settings.
     let long = "i=0; while [ $i -lt 9000 ]; do echo 'some-setting  value'; i=$((i + 1)); done";
     let answer = keeper.ask(sh, &["-c", long]).expect("it answers");
