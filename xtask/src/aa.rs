@@ -153,7 +153,7 @@ fn source(plan: &Plan, product: &str) -> String {
     let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     text + &format!(
         "[workload.oltp_read_write]\ntables = 1\ntable_size = \"10k\"\n\n\
-         [design]\nvary = {{ database = [{}] }}\nclients = [{}]\n\
+         [design]\nvary = {{ database = [{}], clients = [{}] }}\n\
          baseline = {{ database = \"v1\" }}\nrepetitions = {}\nwarm_up = \"500ms\"\n\
          duration = \"{}ms\"\nrest = \"100ms\"\nthreshold = \"3%\"\n",
         list.join(", "),
@@ -189,7 +189,7 @@ mod tests {
         let plan = parsed(&words("--variants 3 --clients 2 --seconds 1.5")).expect("ok");
         let text = source(&plan, "sqlite");
         assert!(text.contains("[database.v2]\nlike = \"v1\"\n\n[database.v3]\nlike = \"v1\""));
-        assert!(text.contains("vary = { database = [\"v1\", \"v2\", \"v3\"] }"));
-        assert!(text.contains("clients = [2]") && text.contains("duration = \"1500ms\""));
+        let varied = "vary = { database = [\"v1\", \"v2\", \"v3\"], clients = [2] }";
+        assert!(text.contains(varied) && text.contains("duration = \"1500ms\""), "{text}");
     }
 }

@@ -723,7 +723,7 @@ fn servers_that_cannot_start_say_why() {
     assert!(error.log.iter().any(|line| line.contains("no_such_setting")), "{:?}", error.log);
     let wrong = ServerSpec { version: Some("9.9".to_owned()), ..spec(&[]) };
     let error = Fixture::try_start(&wrong).err().unwrap();
-    assert!(error.message.contains("version 9.9 was asked for"), "{error}");
+    assert!(error.message.contains("version 9.9 was requested"), "{error}");
     let engine = ServerSpec { engine: Some("NoSuchEngine".to_owned()), ..spec(&[]) };
     let error = Fixture::try_start(&engine).err().unwrap();
     assert!(error.log.iter().any(|line| line.contains("NoSuchEngine")), "{error}: {:?}", error.log);
@@ -732,7 +732,7 @@ fn servers_that_cannot_start_say_why() {
 #[test]
 fn a_private_server_listens_nowhere_whatever_is_set() {
     let open = Fixture::try_start(&spec(&[("bind-addr", "0.0.0.0")])).err().unwrap();
-    assert!(open.message.contains("open a private server to others"), "{open}");
+    assert!(open.message.contains("make a private server reachable by others"), "{open}");
     let fixture = Fixture::start(&spec(&[("max_connections", "20")]));
     let pid = fixture.server().processes()[0];
     assert_eq!(dyno_host::listens_by_network(pid).unwrap(), Vec::<String>::new());

@@ -108,8 +108,8 @@ mod tests {
         check("throughput > 2k", Ok(("throughput ≥ 2000/s", 2000.0)));
         check("throughput ≥ 0.5/s", Ok(("throughput ≥ 0.5/s", 0.5)));
         check("throughput >= 0", Err("above zero"));
-        check("p99 >= 20ms", Err("cannot have a least value"));
-        check("p90 <= 20ms", Err("take p95"));
+        check("p99 >= 20ms", Err("cannot have a minimum"));
+        check("p90 <= 20ms", Err("use p95"));
         check("fast", Err("throughput >= 1000"));
     }
 }

@@ -192,10 +192,10 @@ impl StallCause {
     /// The cause in words: `a slow or throttled disk`.
     pub fn text(self) -> &'static str {
         match self {
-            StallCause::NotRunning => "a process that did not run",
+            StallCause::NotRunning => "a suspended process",
             StallCause::CheckpointLimit => "checkpoint age at its limit",
             StallCause::StolenCpu => "stolen CPU",
-            StallCause::CpuQuota => "CPU held back by a quota",
+            StallCause::CpuQuota => "CPU throttled by a quota",
             StallCause::WaitingForCpu => "waiting for a CPU",
             StallCause::OtherProcesses => "CPU used by other processes",
             StallCause::Fsync => "fsync",
@@ -206,7 +206,7 @@ impl StallCause {
             StallCause::Checkpoint => "a checkpoint",
             StallCause::Flushing => "flushing",
             StallCause::Locks => "waiting for locks",
-            StallCause::Pooler => "waiting in the pooler",
+            StallCause::Pooler => "waiting in the connection pooler",
             StallCause::Memory => "memory pressure",
             StallCause::Writing => "writing to disk",
             StallCause::Reading => "reading from disk",

@@ -189,10 +189,10 @@ mod tests {
         };
         check("", "write \"500 for 10s, 2k for 5s\"");
         check("500", "write \"500 for 10s, 2k for 5s\"");
-        check("500 for 10s, 300", "`300` does not say");
-        check("500 for 10s,", "`` does not say");
+        check("500 for 10s, 300", "`300` is not a rate and its duration");
+        check("500 for 10s,", "`` is not a rate and its duration");
         check("500 for", "not a duration");
-        check("500 for 0s", "a time above 0");
+        check("500 for 0s", "longer than 0");
         check("5 for 2000000h", "less than a century");
         check("many for 5s", "`many` is not a count");
         check("-1 for 5s", "a rate must be at least 0");

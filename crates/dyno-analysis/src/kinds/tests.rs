@@ -168,7 +168,7 @@ fn a_step_that_ends_by_quota_compares_its_time() {
     // What was not done in time has no time, and says why.
     let findings = with_quota("limit");
     assert!(!findings.cells[1].metrics.contains_key(&Metric::StepTime));
-    assert!(findings.cells[1].absent[&Metric::StepTime].contains("not done"));
+    assert!(findings.cells[1].absent[&Metric::StepTime].contains("not finished"));
 }
 
 #[test]

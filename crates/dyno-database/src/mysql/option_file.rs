@@ -291,7 +291,7 @@ mod tests {
     fn settings_cannot_break_out_of_their_line() {
         check_refused("a\nb", SettingValue::Integer(1), "not the name");
         check_refused("aaa", SettingValue::Text("1\n!include /x".to_owned()), "more than one line");
-        check_refused("DataDir", SettingValue::Integer(1), "Dyno's to choose");
+        check_refused("DataDir", SettingValue::Integer(1), "chosen by Dyno");
         check_refused("aaa", SettingValue::PercentOfMemory(25.0), "share of memory");
     }
 
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!(why.is_some(), part.is_some(), "{name}: {why:?}");
             assert!(why.unwrap_or_default().contains(part.unwrap_or_default()), "{name}");
         };
-        let opens = Some("open a private server to others");
+        let opens = Some("make a private server reachable by others");
         for name in ["bind_address", "Bind-Address", "loose_bind_address", "bind", "port", "por"] {
             check(name, opens);
         }
@@ -313,7 +313,7 @@ mod tests {
             check(name, opens);
         }
         for name in ["datadir", "init_file", "init-fil", "log_err", "user", "socket"] {
-            check(name, Some("Dyno's to choose"));
+            check(name, Some("chosen by Dyno"));
         }
         for name in [
             "innodb_buffer_pool_size",

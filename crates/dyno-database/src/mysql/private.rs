@@ -352,7 +352,7 @@ mod tests {
         let check = |wanted: &str| check_version(&spec(Some(wanted)), "10.11.19-MariaDB");
         check("10.11").unwrap();
         let error = check("10.1").unwrap_err().message;
-        assert!(error.contains("version 10.1 was asked for"), "{error}");
+        assert!(error.contains("version 10.1 was requested"), "{error}");
     }
 
     #[test]

@@ -198,10 +198,10 @@ mod tests {
             assert!(why.unwrap_or_default().contains(part.unwrap_or_default()), "{name}");
         };
         for name in ["listen_addresses", "Port", "HBA_FILE", "unix_socket_permissions"] {
-            check(name, Some("open a private server to others"));
+            check(name, Some("make a private server reachable by others"));
         }
         for name in ["unix_socket_directories", "include_dir", "data_directory"] {
-            check(name, Some("made by Dyno"));
+            check(name, Some("set by Dyno"));
         }
         for name in ["shared_buffers", "ssl", "archive_command", "port_of_call.x"] {
             check(name, None);
@@ -210,8 +210,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_refused() {
-        check_refused("port", SettingValue::Integer(1), "would open a private server");
-        check_refused("include", SettingValue::Integer(1), "made by Dyno");
+        check_refused(
+            "port",
+            SettingValue::Integer(1),
+            "make a private server reachable by others",
+        );
+        check_refused("include", SettingValue::Integer(1), "set by Dyno");
         check_refused("work mem", SettingValue::Integer(1), "not the name");
         check_refused("a", SettingValue::Text("1\nport = 2".to_owned()), "one line");
         check_refused("a", SettingValue::PercentOfMemory(10.0), "unknown memory");

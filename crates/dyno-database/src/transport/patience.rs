@@ -192,7 +192,7 @@ mod tests {
         patience.last_byte = seconds(150);
         assert!(patience.judge(seconds(209), 1).is_ok());
         let error = patience.judge(seconds(210), 1).unwrap_err();
-        assert!(error.to_string().contains("nothing for 1 min"), "{error}");
+        assert!(error.to_string().contains("neither sent nor accepted data for 1 min"), "{error}");
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn a_server_that_opens_a_port_after_all_is_not_used() {
     let check = |name: &str| {
         let value = SettingValue::Text("*".to_owned());
         let error = start_with(&laboratory, &[(name, value)]).err().expect("refused").message;
-        assert!(error.contains("open a private server to others"), "{error}");
+        assert!(error.contains("make a private server reachable by others"), "{error}");
     };
     check("listen_addresses");
     check("Hba_File");
@@ -138,7 +138,7 @@ fn refused_settings_are_told_in_the_servers_words() {
     assert!(error.log.iter().any(|line| line.contains("FATAL")), "{:?}", error.log);
     check("shared_buffers", number(1), "outside the valid range");
     check("fsync", SettingValue::Text("perhaps".to_owned()), "requires a Boolean value");
-    check("port", number(5432), "would open a private server to others");
+    check("port", number(5432), "make a private server reachable by others");
     let mut engine = spec(&[]);
     engine.engine = Some("InnoDB".to_owned());
     let error =
@@ -365,7 +365,7 @@ fn a_table_that_is_called_like_the_password_is_not_named() {
     let endpoint = Endpoint { password: Some(Secret::new("payroll")), ..endpoint };
     let mut owner = connect(&endpoint).unwrap();
     let error = claim_catalog(&mut owner, false).expect_err("refused").to_string();
-    assert!(error.contains("did not make (***)"), "{error}");
+    assert!(error.contains("did not create (***)"), "{error}");
     let error = note_tables(&mut owner, &["payroll".to_owned()]).expect_err("refused").to_string();
     assert!(error.contains("a table `***`"), "{error}");
 }

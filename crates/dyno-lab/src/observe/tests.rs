@@ -108,7 +108,7 @@ fn a_probe_that_hangs_delays_nobody_and_is_left_behind() {
     assert!(series.column("test.quick").windows(2).all(|pair| pair[0] < pair[1]));
 
     let observed = observer.finish();
-    assert!(observed.notes.iter().any(|note| note.contains("`slow` did not end")));
+    assert!(observed.notes.iter().any(|note| note.contains("`slow` did not finish")));
     assert!(!observed.notes.iter().any(|note| note.contains("`quick`")), "{:?}", observed.notes);
     assert!(observed.cost.cpu > Nanoseconds::ZERO && observed.cost.wall >= observed.cost.cpu);
     drop(closed);

@@ -237,7 +237,7 @@ mod tests {
     fn settings_that_stay_changed_fail_the_trial() {
         let error = settle(0.0, Err("no".to_owned())).expect_err("it must not go on");
         assert!(
-            matches!(error, TrialError::Failed { message, .. } if message.contains("put back"))
+            matches!(error, TrialError::Failed { message, .. } if message.contains("could not be restored"))
         );
     }
 }

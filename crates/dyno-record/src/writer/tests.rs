@@ -583,7 +583,7 @@ fn what_would_make_trials_incomparable_is_refused_by_name() {
     );
     check(&|m| set(&mut m.conditions, "rest", "5 s"), "`rest` was not set and is 5 s");
     check(&|m| m.variants[0].name = "other".into(), "`the variants` was only · x=1 and is other");
-    check(&|m| m.trials.truncate(1), "`repetitions` is lower");
+    check(&|m| m.trials.truncate(1), "`repetitions` was lowered");
     check(&|m| m.trials.reverse(), "order of its trials");
     check(
         &|m| {
@@ -601,7 +601,7 @@ fn a_run_of_before_is_refused_with_a_clear_word() {
     drop(RunWriter::create(&path, &manifest("9ae3")).unwrap());
     let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap().to_string();
     assert!(error.contains("an earlier version of Dyno (0.1.0)"), "{error}");
-    assert!(error.contains("`dyno report` reads it"), "{error}");
+    assert!(error.contains("`dyno report` can read it"), "{error}");
 }
 
 #[test]

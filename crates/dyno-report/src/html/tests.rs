@@ -473,8 +473,11 @@ fn why_variants_were_settled_is_told() {
     findings.trials[0].state = "not needed".to_owned();
     let html = render(&findings, &runs, MADE);
     check_balance(&html);
-    for text in ["9 looks at most; 17 trials", "99.7 % at each", "decided against &lt;a&gt;: worse"]
-    {
+    for text in [
+        "at most 9 interim analyses; 17 trials",
+        "99.7 % at each",
+        "decided against &lt;a&gt;: worse",
+    ] {
         assert!(html.contains(text), "{text}");
     }
     assert!(html.contains("<td class=\"\">not needed</td>"));

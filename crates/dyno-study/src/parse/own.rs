@@ -49,8 +49,11 @@ pub(super) fn resolve(
                 None => is_refused = true,
             }
         }
-        let possible = requests.iter().find(|request| asking.steps(variant, **request).is_some());
-        let Some(&request) = possible else { continue };
+        // What is wrong besides the number of clients is reported as well.
+        let least = StepRequest { clients: 1, duration };
+        let possible = requests.iter().copied().chain([least]);
+        let mut possible = possible.filter(|request| asking.can_plan(variant, *request));
+        let Some(request) = possible.next() else { continue };
         is_refused |= !asking.check(variant, request);
         for &is_open in &kinds {
             is_refused |= !asking.check_load(variant, request, is_open);
@@ -113,6 +116,18 @@ impl<'a> Asking<'a, '_> {
         let words = &self.vocabulary.workloads;
         let word = words.iter().find(|word| word.name == variant.workload.workload)?;
         word.rules.as_deref()
+    }
+
+    /// Whether the workload of a variant can be planned for this request, if it can be asked at all.
+    fn can_plan(&self, variant: &Variant, request: StepRequest) -> bool {
+        match (
+            self.planned.get(&(Arc::clone(&variant.workload), request.clients)),
+            self.rules(variant),
+        ) {
+            (Some(known), _) => known.is_some(),
+            (None, Some(rules)) => rules.steps(&variant.workload.options, request).is_ok(),
+            (None, None) => true,
+        }
     }
 
     /// Whether the workload of a variant can run on its database.

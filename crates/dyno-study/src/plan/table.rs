@@ -149,7 +149,9 @@ fn push_section(text: &mut String, rows: Rows) {
 fn totals(plan: &Plan, context: &TableContext) -> String {
     let mut lines = vec![("trials", trials_text(plan))];
     if let Some(run_off) = plan.run_off {
-        let text = format!("after each trial's last step, until debt is paid, at most {run_off}");
+        let text = format!(
+            "after each trial's last step, until the engine has caught up, at most {run_off}"
+        );
         lines.push(("run-off", text));
     }
     lines.extend(time_lines(plan, context));

@@ -186,7 +186,7 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
             difference(effect)
         ),
         None if repetitions < 2 => {
-            format!("no difference: {what} gives no spread to judge one by")
+            "no difference: one repetition shows no spread to judge it by".to_owned()
         }
         None => format!("no difference, however large, with {what}"),
     }];
@@ -263,7 +263,7 @@ mod tests {
         // Where nothing is compared, nothing is found.
         assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
-        assert!(one[0].starts_with("no difference: with 1 repetition"), "{one:?}");
+        assert!(one[0].starts_with("no difference: one repetition"), "{one:?}");
     }
 
     #[test]

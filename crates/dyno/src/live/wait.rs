@@ -144,7 +144,7 @@ mod tests {
         }
         assert!(!view.has_begun());
         let expected =
-            "run-off, at most 1 min, 3 s so far: debt 7 (falling by 1/s, about 6 s left)";
+            "run-off, at most 1 min, 3 s so far: backlog 7 (falling by 1/s, about 6 s left)";
         assert_eq!(view.told().as_deref(), Some(expected));
         assert_eq!(view.lines()[1], "  behind      dirty pages 7 %");
         read(&mut view, 4.0, 0.5);
@@ -173,7 +173,7 @@ mod tests {
         for (second, gauge) in [(1.0, 2.0), (2.0, 4.0)] {
             read(&mut view, second, gauge);
         }
-        assert!(view.told().is_some_and(|told| told.ends_with("debt 4 (growing by 2/s)")));
+        assert!(view.told().is_some_and(|told| told.ends_with("backlog 4 (growing by 2/s)")));
         let notes = vec!["ANALYZE t".to_owned(), "left: x".to_owned()];
         view.hear(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
         let expected = "settling before step load: did not catch up within 1 min; ANALYZE t; left: \

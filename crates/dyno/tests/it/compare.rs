@@ -90,8 +90,8 @@ fn what_has_no_counterpart_cannot_be_said() {
     let answer = bench.dyno(&[&PAIR[..], &["--gate"]].concat());
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
     assert!(answer.err.contains("is in the first run only"), "{}", answer.err);
-    // A record that is not there is an error, and for a gate nothing that could be said.
-    assert_eq!(bench.dyno(&["compare", "runs/before", "runs/none"]).code, 1);
+    // Something that is no run is a wrong command line.
+    assert_eq!(bench.dyno(&["compare", "runs/before", "runs/none"]).code, 2);
     assert_eq!(bench.dyno(&["compare", "runs/before", "runs/none", "--gate"]).code, 2);
 }
 

@@ -81,7 +81,7 @@ fn what_mariadb_would_not_take_back_is_not_run() {
         assert_ne!(answer.code, 0, "{}", answer.out);
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    let expected = "`old_log`, and its engine MyISAM takes nothing back";
+    let expected = "`old_log`, and its engine MyISAM cannot roll back";
     check("DELETE FROM old_log", expected);
     // By its trigger.
     check("INSERT INTO kept VALUES (1)", expected);

@@ -175,7 +175,7 @@ fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
     // Fewer are refused by name, and so is what would make trials incomparable.
     bench.write("study.toml", &simulated("Is it?", 1, "3%"));
     let answer = bench.dyno(&["run", "study.toml"]);
-    assert!(answer.code == 2 && answer.err.contains("`repetitions` is lower"), "{}", answer.err);
+    assert!(answer.code == 2 && answer.err.contains("`repetitions` was lowered"), "{}", answer.err);
     bench.write("study.toml", &simulated("Is it?", 3, "3%").replace("\"3s\"", "\"4s\""));
     let answer = bench.dyno(&["run", "study.toml"]);
     assert!(answer.err.contains("duration_s was 3.0 and is 4.0"), "{}", answer.err);

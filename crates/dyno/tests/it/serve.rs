@@ -291,7 +291,7 @@ fn a_browser_searches_runs_and_sees_one_live() {
     );
     assert_eq!(drawn, 1);
     let state = browser.value("document.getElementById('state').textContent");
-    assert_eq!(state, "5 of 6 trials ended; nobody is working on it");
+    assert_eq!(state, "5 of 6 trials ended; no Dyno is running it");
     let phase = browser.value("document.getElementById('phase').textContent");
     assert!(phase.as_str().unwrap().contains(", trial 6, repetition 3"), "{phase}");
     // Words and UTC, no fields of the record.

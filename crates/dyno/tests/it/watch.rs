@@ -86,7 +86,7 @@ fn a_right_that_is_missing_is_told_once() {
     let bench = Workbench::new();
     let url = format!("mysql://weak@localhost?socket={}", standing.socket.display());
     let answer = bench.dyno_good(&["watch", &url, "--for", "4s"]);
-    let told = answer.err.matches("what `SHOW ENGINE INNODB STATUS` tells").count();
+    let told = answer.err.matches("so `SHOW ENGINE INNODB STATUS` is not recorded").count();
     assert_eq!(told, 1, "{}", answer.err);
     assert!(answer.err.contains("PROCESS"), "{}", answer.err);
     assert!(answer.out.contains("statements "), "the rest is read: {}", answer.out);

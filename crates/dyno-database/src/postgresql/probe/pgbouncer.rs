@@ -10,7 +10,7 @@ use crate::probe::{Asker, Values, cell, number};
 #[rustfmt::skip]
 pub(crate) const READINGS: &[Reading] = &[
     reading("pgbouncer.clients_active", Count, "active clients", "clients that have a server, or need none now"),
-    reading("pgbouncer.clients_waiting", Count, "waiting clients", "clients that wait for a server").worse().up(StallCause::Pooler).row(170).words("waiting in the pooler"),
+    reading("pgbouncer.clients_waiting", Count, "waiting clients", "clients that wait for a server").worse().up(StallCause::Pooler).row(170).words("waiting in the connection pooler"),
     reading("pgbouncer.servers_active", Count, "servers in use", "servers that a client has"),
     reading("pgbouncer.servers_idle", Count, "idle servers", "servers that are free"),
     reading("pgbouncer.servers_used", Count, "servers to be checked", "servers idle for so long that they are checked first"),

@@ -19,7 +19,7 @@ fn smallest_study_has_all_defaults() {
     assert_eq!(design.database.as_deref(), Some("a"));
     assert_eq!(design.workload.as_deref(), Some("oltp_read_only"));
     assert_eq!(design.loads, [LoadLevel::Given(Load::Closed { clients: 1 })]);
-    assert_eq!((design.repetitions, design.retries), (3, 3));
+    assert_eq!((design.repetitions, design.retries), (5, 3));
     assert_eq!(design.order, Order::Interleaved);
     assert_eq!((design.seed, design.budget, design.workers), (None, None, None));
     assert_eq!(design.warm_up, Nanoseconds::from_secs(5));

@@ -184,20 +184,20 @@ fn wrong_probes() {
     refused(
         &with("", "[probe.p]\nevery = '100ms'"),
         expect![[r#"
-        error: `[probe.p]` reads nothing
-          --> study.toml:10:8
-           |
-        10 | [probe.p]
-           |        ^ what is read?
-           |
-           = help: add command = ["…"] or sql = "…"
+            error: `[probe.p]` reads nothing
+              --> study.toml:10:8
+               |
+            10 | [probe.p]
+               |        ^ neither `command` nor `sql`
+               |
+               = help: add command = ["…"] or sql = "…"
 
-        error: `every` must be at least 1 s, the length of an interval
-          --> study.toml:11:9
-           |
-        11 | every = '100ms'
-           |         ^^^^^^^ not accepted for `every`
-    "#]],
+            error: `every` must be at least 1 s, the length of an interval
+              --> study.toml:11:9
+               |
+            11 | every = '100ms'
+               |         ^^^^^^^ not accepted for `every`
+        "#]],
     );
     refused(
         &with("", "[probe.p]\nsql = 'x'\ncommand = ['y']\ndatabases = ['c']"),

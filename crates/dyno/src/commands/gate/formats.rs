@@ -227,7 +227,7 @@ mod tests {
         let gate = Gate::CannotSay(vec!["p95 of <a> at 4 clients".to_owned()]);
         let xml = junit(&Findings::default(), &gate);
         assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\""), "{xml}");
-        let expected = "<error message=\"cannot say: p95 of &lt;a&gt; at 4 clients\"/>";
+        let expected = "<error message=\"inconclusive: p95 of &lt;a&gt; at 4 clients\"/>";
         assert!(xml.contains(expected), "{xml}");
     }
 }
