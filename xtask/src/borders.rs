@@ -115,3 +115,21 @@ fn there_are_at_most_twelve_crates_with_telling_names() {
         }
     }
 }
+
+/// Names in code quotes between two markers of ARCHITECTURE.md.
+fn quoted_between(first: &str, last: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
+    let start = text.find(first).expect("the first marker");
+    let end = text.find(last).expect("the last marker");
+    let rows = text[start..end].lines().filter(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.split('|').nth(2));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_files_of_where_to_look_exist() {
+    let places = quoted_between("<!-- places -->", "<!-- /places -->");
+    assert!(places.len() > 30, "{places:?}");
+    let missing: Vec<_> = places.iter().filter(|place| !root().join(place).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
