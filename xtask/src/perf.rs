@@ -56,11 +56,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the program as users have it.
+/// Builds the program as it is installed.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--locked", "--package", "dyno", "--message-format=json"])
+        .args(["build", "--profile", "dist", "--locked", "--package", "dyno"])
+        .arg("--message-format=json")
         .stderr(std::process::Stdio::inherit())
         .current_dir(root)
         .output()
