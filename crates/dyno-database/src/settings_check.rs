@@ -21,7 +21,7 @@ pub(crate) fn refusal(
     arguments: impl Fn(&Path) -> Vec<String>,
     configuration: &str,
 ) -> Result<Option<String>, DeployError> {
-    let answer = keeper.hear_about(program, configuration, arguments)?;
+    let answer = keeper.output_with_file(program, configuration, arguments)?;
     if answer.status.success() {
         return Ok(None);
     }

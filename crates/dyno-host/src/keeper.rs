@@ -216,7 +216,7 @@ impl Keeper {
 
     /// What a program prints, as `--version` does: run as a server would be, but in no folder.
     pub fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
-        let answer = self.hear(program, arguments)?;
+        let answer = self.output(program, arguments)?;
         if !answer.status.success() {
             let how = kept::in_words(answer.status);
             return Err(KeeperError(format!("{} does not answer: it {how}", program.display())));
@@ -226,7 +226,7 @@ impl Keeper {
 
     /// What a program says, however it ends: run as a server would be, with none of Dyno's rights and
     /// nothing of its environment, but in no folder.
-    pub fn hear(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
+    pub fn output(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
         let refuse =
             |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
         let mut command = Command::new(program);
@@ -242,30 +242,30 @@ impl Keeper {
         let (out, errors) = std::thread::scope(|scope| {
             let errors = scope.spawn(|| errors.map_or(Ok(String::new()), words));
             let out = out.map_or(Ok(String::new()), words);
-            (out, errors.join().unwrap_or_else(|_| Ok(String::new())))
+            (out, errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         let status = child.wait().map_err(refuse)?;
         Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
     }
 
-    /// What a program says that reads a file with this text: as [`Keeper::hear`], with the arguments
+    /// What a program says that reads a file with this text: as [`Keeper::output`], with the arguments
     /// that `arguments` makes of the file's path. The file is gone afterwards.
-    pub fn hear_about(
+    pub fn output_with_file(
         &self,
         program: &Path,
         text: &str,
         arguments: impl Fn(&Path) -> Vec<String>,
     ) -> Result<Answer, KeeperError> {
         let folder = self.make_folder("settings")?;
-        let heard = (|| {
+        let result = (|| {
             let file = self.write_file(&folder, "settings.conf", text)?;
             self.open_to_servers(&folder)?;
             let arguments = arguments(&file);
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            self.hear(program, &arguments)
+            self.output(program, &arguments)
         })();
         let removed = self.remove_folder(&folder);
-        let answer = heard?;
+        let answer = result?;
         removed.map(|()| answer)
     }
 

@@ -7,8 +7,8 @@
 //!
 //! #[rustfmt::skip]
 //! const READINGS: &[Reading] = &[
-//!     reading("disk.queue", Count, "requests under way", "requests under way on all disks").worse().row(500),
-//!     reading("disk.*.queue", Count, "requests under way", "requests under way on this disk").up(StallCause::Disk),
+//!     reading("disk.queue", Count, "requests in flight", "requests in flight on all disks").worse().row(500),
+//!     reading("disk.*.queue", Count, "requests in flight", "requests in flight on this disk").up(StallCause::Disk),
 //! ];
 //! assert!(READINGS[1].is_for("disk.vda.queue"));
 //! ```

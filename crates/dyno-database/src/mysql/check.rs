@@ -50,7 +50,7 @@ fn without_prefix(name: &str) -> String {
 /// The variables that the program lists, in the spelling of [`without_prefix`]; none where it does
 /// not list them.
 fn known(keeper: &Keeper, program: &std::path::Path) -> Vec<String> {
-    let answer = keeper.hear(program, &["--no-defaults", "--help", "--verbose"]);
+    let answer = keeper.output(program, &["--no-defaults", "--help", "--verbose"]);
     let Ok(answer) = answer else { return Vec::new() };
     let lines = answer.out.lines().skip_while(|line| !line.starts_with("-----")).skip(1);
     let table = lines.take_while(|line| !line.trim().is_empty());

@@ -44,7 +44,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
 
 /// The settings that the program lists; none where it does not.
 fn known(keeper: &Keeper, program: &Path) -> Vec<String> {
-    let Ok(answer) = keeper.hear(program, &["--describe-config"]) else { return Vec::new() };
+    let Ok(answer) = keeper.output(program, &["--describe-config"]) else { return Vec::new() };
     let names = answer.out.lines().filter_map(|line| line.split('\t').next());
     let listed: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     if listed.is_empty() {

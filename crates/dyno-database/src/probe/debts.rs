@@ -10,7 +10,7 @@ use crate::DebtMeter;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("debt.gauge", Number, "deferred work", "work put off, as the worst of its parts over what counts as paid: at or below 1 all is paid").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
+    reading("debt.gauge", Number, "deferred work", "deferred work: the largest part over its caught-up level; 1 or less means caught up").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
     reading("debt.history_list_length", Count, "history list length", "InnoDB: undo logs not yet purged").topic(Topic::Debt).worse().up(StallCause::Purge),
     reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, of those in the buffer pool").topic(Topic::Debt).worse(),
     reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Way::From(85)),

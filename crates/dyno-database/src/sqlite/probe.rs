@@ -21,7 +21,7 @@ use crate::probe::{Asker, DebtProbe, cell, number};
 #[rustfmt::skip]
 pub(crate) const READINGS: &[Reading] = &[
     reading("sqlite.database_bytes", Bytes, "database file", "size of the database file"),
-    reading("sqlite.wal_bytes", Bytes, "WAL file", "size of the WAL, which is used anew from its beginning and shrinks only if truncated"),
+    reading("sqlite.wal_bytes", Bytes, "WAL file", "size of the WAL, which is reused from its beginning and shrinks only if truncated"),
     reading("sqlite.wal_growth_bytes_per_s", BytesPerSecond, "WAL growth", "growth of the WAL's file"),
     reading("sqlite.wal_frames", Count, "WAL frames", "frames in the WAL").up(StallCause::Checkpoint),
     reading("sqlite.wal_frames_pending", Count, "WAL frames to checkpoint", "frames of the WAL that are not yet in the database").worse().up(StallCause::Checkpoint),

@@ -760,7 +760,7 @@ fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
     let script = "echo \"uid $(id -u), home ${HOME-none}\" >&2; exit 3";
     let heard = |text: &str, script: &dyn Fn(&Path) -> String| {
         let arguments = |file: &Path| vec!["-c".to_owned(), script(file)];
-        let answer = keeper.hear_about(sh, text, arguments).expect("it is started");
+        let answer = keeper.output_with_file(sh, text, arguments).expect("it is started");
         (answer.status.success(), answer.errors.trim().to_owned())
     };
     let complaint = heard("", &|_| script.to_owned());

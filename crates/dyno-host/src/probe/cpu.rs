@@ -26,8 +26,8 @@ const STEAL: usize = 7;
 pub(super) const READINGS: &[Reading] = &[
     reading("cpu.busy_pct", Percent, "CPU", "share of all CPUs that did work: not idle, waiting or stolen").row(260).words("CPU"),
     reading("cpu.busy_s_per_s", Cpus, "busy CPUs", "CPU time spent on work, of all CPUs together: all time but idle, waiting and stolen"),
-    reading("cpu.unsampled_pct", Percent, "busy between the kernel's samples", "share of all CPUs that was busy, but between the ticks by which the kernel knows with what").chart_if_moving(Topic::CpuMode, 9),
-    reading("cpu.unsampled_s_per_s", Cpus, "busy between the kernel's samples", "CPU time that was busy, but between the ticks by which the kernel knows with what"),
+    reading("cpu.unsampled_pct", Percent, "busy between the kernel's samples", "share of all CPUs that was busy, but not attributed to a mode by the kernel's ticks").chart_if_moving(Topic::CpuMode, 9),
+    reading("cpu.unsampled_s_per_s", Cpus, "busy between the kernel's samples", "busy CPU time that the kernel's ticks did not attribute to a mode"),
     reading("cpu.busiest_pct", Percent, "busiest CPU", "share of time that the busiest single CPU did work").worse().row(270),
     reading("cpu.user_pct", Percent, "user", "share of all CPUs spent in programs").chart(Topic::CpuMode, 1),
     reading("cpu.user_s_per_s", Cpus, "in programs", "CPU time spent in programs"),

@@ -20,7 +20,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("disk.write_bytes_per_s", BytesPerSecond, "Bytes written to disks", "bytes written to all disks").chart(Topic::Disk, 2).up(StallCause::Writing),
     reading("disk.flushes_per_s", PerSecond, "Cache flushes", "cache flushes of all disks, as a sync makes them").chart_if_moving(Topic::Disk, 7).up(StallCause::Fsync).row(890),
     reading("disk.busy_pct", Percent, "Busiest disk: time with work", "share of time that the busiest disk had work").chart_if_moving(Topic::Disk, 8).worse().up(StallCause::Disk).row(910),
-    reading("disk.queue", ReadingUnit::other("requests"), "Requests under way", "requests under way on all disks, mean of the second").chart_if_moving(Topic::Disk, 9).worse().up(StallCause::Disk).row(900).words("disk queue"),
+    reading("disk.queue", ReadingUnit::other("requests"), "Requests in flight", "requests in flight on all disks, mean over the second").chart_if_moving(Topic::Disk, 9).worse().up(StallCause::Disk).row(900).words("disk queue"),
     reading("disk.*.reads_per_s", PerSecond, "reads", "reads of this disk, after merging").topic(Topic::Instance),
     reading("disk.*.writes_per_s", PerSecond, "writes", "writes of this disk, after merging").topic(Topic::Instance),
     reading("disk.*.read_bytes_per_s", BytesPerSecond, "bytes read", "bytes read from this disk").topic(Topic::Instance),
@@ -32,8 +32,8 @@ pub(super) const READINGS: &[Reading] = &[
     reading("disk.*.discards_per_s", PerSecond, "discards", "discards (trims) of this disk").topic(Topic::Instance),
     reading("disk.*.flushes_per_s", PerSecond, "cache flushes", "cache flushes of this disk, as a sync makes them").topic(Topic::Instance),
     reading("disk.*.busy_pct", Percent, "utilisation", "utilisation: share of time that this disk had work; one that does much at once can be at 100 and take more").topic(Topic::Instance).worse().up(StallCause::Disk),
-    reading("disk.*.queue", ReadingUnit::other("requests"), "requests under way", "requests under way on this disk, mean of the second").topic(Topic::Instance).worse().up(StallCause::Disk),
-    reading("disk.*.saturation", ReadingUnit::other("requests"), "requests while busy", "requests under way on this disk while it had work: above what it does at once, they wait").topic(Topic::Instance).worse(),
+    reading("disk.*.queue", ReadingUnit::other("requests"), "requests in flight", "requests in flight on this disk, mean over the second").topic(Topic::Instance).worse().up(StallCause::Disk),
+    reading("disk.*.saturation", ReadingUnit::other("requests"), "requests while busy", "requests in flight on this disk while it had work: above what it does at once, they wait").topic(Topic::Instance).worse(),
     reading("disk.*.await_ms", Milliseconds, "time of a request", "mean time of a request of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.read_await_ms", Milliseconds, "time of a read", "mean time of a read of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
     reading("disk.*.write_await_ms", Milliseconds, "time of a write", "mean time of a write of this disk, its wait in the queue included").topic(Topic::Instance).worse().up(StallCause::Disk),
@@ -50,8 +50,8 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data_disk.discards_per_s", PerSecond, "discards", "discards (trims) of the data's disk"),
     reading("data_disk.flushes_per_s", PerSecond, "cache flushes", "cache flushes of the data's disk, as a sync makes them"),
     reading("data_disk.busy_pct", Percent, "utilisation", "utilisation: share of time that the data's disk had work; one that does much at once can be at 100 and take more").worse(),
-    reading("data_disk.queue", ReadingUnit::other("requests"), "requests under way", "requests under way on the data's disk, mean of the second").worse(),
-    reading("data_disk.saturation", ReadingUnit::other("requests"), "requests while busy", "requests under way on the data's disk while it had work: above what it does at once, they wait").worse().row(950),
+    reading("data_disk.queue", ReadingUnit::other("requests"), "requests in flight", "requests in flight on the data's disk, mean over the second").worse(),
+    reading("data_disk.saturation", ReadingUnit::other("requests"), "requests while busy", "requests in flight on the data's disk while it had work: above what it does at once, they wait").worse().row(950),
     reading("data_disk.await_ms", Milliseconds, "time of a request", "mean time of a request of the data's disk, its wait in the queue included").worse(),
     reading("data_disk.read_await_ms", Milliseconds, "time of a read", "mean time of a read of the data's disk, its wait in the queue included").worse().row(920),
     reading("data_disk.write_await_ms", Milliseconds, "time of a write", "mean time of a write of the data's disk, its wait in the queue included").worse().row(930),
@@ -71,7 +71,7 @@ struct DiskCounters {
     write_ms: u64,
     /// Time with at least one request under way.
     busy_ms: u64,
-    /// Sum over time of the requests under way.
+    /// Sum over time of the requests in flight.
     weighted_ms: u64,
     /// Discards; since Linux 4.18.
     discards: Option<u64>,

@@ -12,13 +12,13 @@ use super::{Probe, Readings, growth, numbers, seconds_since};
 pub(super) const READINGS: &[Reading] = &[
     reading("memory.available_bytes", Bytes, "Memory available", "memory that programs could still get without swap").chart(Topic::Memory, 2).better().row(1000),
     reading("memory.free_bytes", Bytes, "free memory", "memory that holds nothing"),
-    reading("memory.cached_bytes", Bytes, "Pages of files in memory", "pages of files in memory, shared memory included").chart_if_moving(Topic::Memory, 3),
-    reading("memory.dirty_bytes", Bytes, "Changed pages to be written", "changed pages of files, to be written to disk").chart_if_moving(Topic::Memory, 4).row(1010),
+    reading("memory.cached_bytes", Bytes, "Page cache", "page cache, shared memory included").chart_if_moving(Topic::Memory, 3),
+    reading("memory.dirty_bytes", Bytes, "Dirty pages", "dirty pages of files, not yet written to disk").chart_if_moving(Topic::Memory, 4).row(1010),
     reading("memory.writeback_bytes", Bytes, "pages being written", "changed pages being written to disk now").up(StallCause::Writing),
     reading("memory.swap_used_bytes", Bytes, "Swap in use", "memory moved out to swap").chart_if_moving(Topic::Memory, 5).worse(),
     reading("memory.swap_in_bytes_per_s", BytesPerSecond, "swap in", "memory moved in from swap").worse().up(StallCause::Memory),
     reading("memory.swap_out_bytes_per_s", BytesPerSecond, "swap out", "memory moved out to swap").worse().up(StallCause::Memory),
-    reading("memory.major_faults_per_s", PerSecond, "Page faults that waited for a disk", "page faults that had to wait for a disk").chart_if_moving(Topic::Memory, 6).worse().up(StallCause::Memory),
+    reading("memory.major_faults_per_s", PerSecond, "Major page faults", "page faults that had to wait for a disk").chart_if_moving(Topic::Memory, 6).worse().up(StallCause::Memory),
 ];
 
 /// One line of `/proc/meminfo`, in bytes.

@@ -13,7 +13,7 @@ use super::{Probe, Readings};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("responsiveness.process_ms", Milliseconds, "An unrelated small process took", "time that an unrelated process that does nothing (/bin/true) took from its start to its end").chart(Topic::Load, 4).worse().up(StallCause::WaitingForCpu).row(330).words("small process"),
+    reading("responsiveness.process_ms", Milliseconds, "Time to start and end a trivial process", "time from start to end of a process that does nothing (/bin/true)").chart(Topic::Load, 4).worse().up(StallCause::WaitingForCpu).row(330).words("small process"),
 ];
 
 /// The program that does nothing.

@@ -20,7 +20,7 @@ const FAMILIES: &[Item] = &[
     gauge("num_immutable_mem_table", reading("rocksdb.immutable_memtables", Count, "immutable memtables", "full memtables that wait to be flushed").up(StallCause::Compaction)),
     gauge("mem_table_flush_pending", reading("rocksdb.flushes_pending", Count, "pending flushes", "column families with a flush pending").up(StallCause::Compaction)),
     gauge("compaction_pending", reading("rocksdb.compactions_pending", Count, "pending compactions", "column families with a compaction pending").up(StallCause::Compaction)),
-    gauge("num_live_versions", reading("rocksdb.live_versions", Count, "live versions", "versions of the list of files that somebody still uses")),
+    gauge("num_live_versions", reading("rocksdb.live_versions", Count, "live versions", "versions of the list of files still in use")),
 ];
 
 /// What the whole instance tells.

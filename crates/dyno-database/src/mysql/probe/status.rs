@@ -127,7 +127,7 @@ const ROCKSDB: &[Item] = &[
     rate("rocksdb_stall_pending_compaction_limit_slowdowns", reading("rocksdb.stall_compaction_slowdowns_per_s", PerSecond, "slowdowns by compaction", "slowdowns because of pending compaction").worse().up(StallCause::Compaction)),
     rate("rocksdb_stall_pending_compaction_limit_stops", reading("rocksdb.stall_compaction_stops_per_s", PerSecond, "stops by compaction", "stops because of pending compaction").worse().up(StallCause::Compaction)),
     rate("rocksdb_row_lock_deadlocks", reading("rocksdb.deadlocks_per_s", PerSecond, "deadlocks", "deadlocks").worse()),
-    rate("rocksdb_row_lock_wait_timeouts", reading("rocksdb.lock_timeouts_per_s", PerSecond, "lock timeouts", "row locks that were not had in time").worse()),
+    rate("rocksdb_row_lock_wait_timeouts", reading("rocksdb.lock_timeouts_per_s", PerSecond, "lock timeouts", "row lock timeouts").worse()),
     rate("rocksdb_snapshot_conflict_errors", reading("rocksdb.snapshot_conflicts_per_s", PerSecond, "snapshot conflicts", "transactions refused because of a newer version").worse()),
     gauge("rocksdb_memtable_total", reading("rocksdb.memtable_bytes", Bytes, "memtables", "bytes of all memtables")),
     gauge("rocksdb_memtable_unflushed", reading("rocksdb.memtable_unflushed_bytes", Bytes, "unflushed memtables", "bytes of memtables that are not yet flushed")),

@@ -15,7 +15,7 @@ use crate::probe::{Asker, cell, number};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("mysql.threads_listed", Count, "threads listed", "threads that the server tells the purpose of: by it CPU time is parted in foreground and background where threads have no names"),
+    reading("mysql.threads_listed", Count, "threads listed", "threads whose purpose the server lists; used to split CPU time into foreground and background if threads have no names"),
 ];
 
 /// Threads that are listed in a second at most: with more, the list is asked less often.

@@ -55,8 +55,8 @@ const WAL: &[Item] = &[
 const CHECKPOINTS: &[Item] = &[
     rate("checkpoints_timed", reading("pg.checkpoints_timed_per_s", PerSecond, "timed checkpoints", "checkpoints because of the time").up(StallCause::Checkpoint)),
     rate("checkpoints_req", reading("pg.checkpoints_requested_per_s", PerSecond, "requested checkpoints", "checkpoints because of the WAL's size, or asked for").up(StallCause::Checkpoint)),
-    rate("checkpoint_write_time", reading("pg.checkpoint_write_s_per_s", AtATime, "checkpoint write time", "time in which checkpoints wrote, told when they are done").up(StallCause::Checkpoint)).times(1e-3),
-    rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time in which checkpoints synced, told when they are done").up(StallCause::Fsync)).times(1e-3),
+    rate("checkpoint_write_time", reading("pg.checkpoint_write_s_per_s", AtATime, "checkpoint write time", "time in which checkpoints wrote, reported at their end").up(StallCause::Checkpoint)).times(1e-3),
+    rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time in which checkpoints synced, reported at their end").up(StallCause::Fsync)).times(1e-3),
     rate("buffers_checkpoint", reading("pg.checkpoint_buffers_per_s", PerSecond, "buffers written by checkpoints", "buffers that checkpoints wrote").up(StallCause::Checkpoint)),
     rate("buffers_clean", reading("pg.bgwriter_buffers_per_s", PerSecond, "buffers written by the background writer", "buffers that the background writer wrote").up(StallCause::Flushing)),
     rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that ended at its limit").worse()),
