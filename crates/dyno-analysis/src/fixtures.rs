@@ -103,6 +103,7 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
     TrialSummary {
         canary: None,
         meanings: std::collections::BTreeMap::new(),
+        metrics: Vec::new(),
         run_off: None,
         number: plan.number,
         variant: plan.variant,
@@ -141,9 +142,6 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
     }
     let n_intervals = MEASURED_S as usize;
     StepSummary {
-        ended_by: None,
-        settled: None,
-        spans: None,
         step,
         measured_s: MEASURED_S,
         kinds: vec![KindSummary {
@@ -154,17 +152,9 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             service: EncodedHistogram::encode(&response),
         }],
         reads: committed,
-        writes: 0,
         others: committed,
         rows_received: committed,
-        rows_changed: 0,
-        warnings: 0,
         due: committed,
-        missed: 0,
-        in_flight_at_end: None,
-        retries: 0,
-        reconnects: 0,
-        lag: EncodedHistogram::default(),
         generator: GeneratorSummary {
             process_cpu_user_s: None,
             process_cpu_system_s: None,
@@ -178,7 +168,6 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             calibration_disturbed: false,
         },
         server_cpu_s: Some(8.0),
-        error_examples: BTreeMap::new(),
         intervals: IntervalColumns {
             start_s: (0..n_intervals + 2).map(|i| i as f64 - 2.0).collect(),
             throughput: vec![throughput; n_intervals + 2],
@@ -189,7 +178,7 @@ pub(crate) fn step_summary(step: usize, throughput: f64, response_s: f64) -> Ste
             // The warm-up wrote a lot more: it must not count.
             (0..n_intervals + 2).map(|i| Some(if i < 2 { 1e9 } else { 5_000.0 })).collect(),
         )]),
-        search: None,
+        ..StepSummary::default()
     }
 }
 

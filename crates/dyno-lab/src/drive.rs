@@ -276,6 +276,7 @@ impl Drive<'_> {
             readings,
             spans: Some(spans),
             search: None,
+            figures: BTreeMap::new(),
         }
     }
 }

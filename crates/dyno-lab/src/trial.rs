@@ -139,6 +139,7 @@ impl Progress {
             audit: self.audit,
             canary,
             meanings: self.meanings,
+            metrics: Vec::new(),
             probes_cpu_s: self.probes_cpu_s,
             probes_wall_s: self.probes_wall_s,
         }

@@ -11,6 +11,9 @@ const COUNT_SLACK: f64 = 10.0;
 /// The measured time may end this long after the start of its last interval, in seconds.
 const LAST_INTERVAL_S: f64 = 2.0;
 
+/// The most figures of a step.
+const FIGURES_MOST: usize = 1_000;
+
 /// No count of a trial is larger: 10 million a second for 28 years. Sums of counts then fit 64 bits.
 const COUNT_MOST: u64 = 1 << 53;
 
@@ -31,6 +34,13 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     }
     if trial.steps.iter().any(|step| counts(step).any(|count| count > COUNT_MOST)) {
         return Err(format!("a count is larger than {COUNT_MOST}"));
+    }
+    if trial.metrics.len() > FIGURES_MOST {
+        return Err(format!("it declares more than {FIGURES_MOST} metrics"));
+    }
+    let mut figures = trial.steps.iter().flat_map(|step| step.figures.keys());
+    if let Some(unknown) = figures.find(|id| trial.metrics.iter().all(|metric| metric.id != **id)) {
+        return Err(format!("it has values of {unknown}, and does not say what that is"));
     }
     let steps: Vec<usize> = trial.steps.iter().map(|step| step.step).collect();
     let all: Vec<usize> = (0..manifest.steps.len()).collect();

@@ -45,6 +45,9 @@ CREATE TABLE result(trial INTEGER, step INTEGER, kind TEXT, committed INTEGER, f
   measured_s REAL, throughput REAL, mean_us REAL, p50_us REAL, p95_us REAL, p99_us REAL,
   p999_us REAL, max_us REAL, service_p95_us REAL, response_hdr TEXT,
   PRIMARY KEY(trial, step, kind)) WITHOUT ROWID;
+CREATE TABLE metric(metric TEXT PRIMARY KEY, unit TEXT, title TEXT, text TEXT);
+CREATE TABLE figure(trial INTEGER, step INTEGER, metric TEXT, value REAL,
+  PRIMARY KEY(trial, step, metric)) WITHOUT ROWID;
 CREATE TABLE outcome(trial INTEGER, step INTEGER, kind TEXT, outcome TEXT, attempts INTEGER);
 CREATE TABLE step_total(trial INTEGER, step INTEGER, reads INTEGER, writes INTEGER, others INTEGER,
   rows_received INTEGER, rows_changed INTEGER, due INTEGER, missed INTEGER, retries INTEGER,
@@ -167,6 +170,12 @@ fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary) -> Result<(), QueryE
             trial.data.bytes
         ],
     )?;
+    for metric in &trial.metrics {
+        to.execute(
+            "INSERT OR IGNORE INTO metric VALUES(?, ?, ?, ?)",
+            params![metric.id.as_str(), metric.unit.code(), metric.title, metric.text],
+        )?;
+    }
     for row in &trial.audit {
         to.execute(
             "INSERT INTO audit VALUES(?, ?, ?, ?, ?)",
@@ -235,6 +244,12 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
                 params![trial, step.step, kind.name, outcome, count],
             )?;
         }
+    }
+    for (metric, value) in &step.figures {
+        to.execute(
+            "INSERT INTO figure VALUES(?, ?, ?, ?)",
+            params![trial, step.step, metric.as_str(), value],
+        )?;
     }
     Ok(())
 }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::Reading;
-use serde::{Deserialize, Serialize};
+use dyno_units::{Metric, MetricId, Reading};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{EncodedCounts, EncodedHistogram, ServerFacts};
 
@@ -50,6 +51,9 @@ pub struct TrialSummary {
     /// What the readings of the trial are, by name, as their probes registered them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meanings: BTreeMap<String, Reading>,
+    /// What the figures of its steps are, as the activities that measured them declare it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<Metric>,
 }
 
 impl TrialSummary {
@@ -161,8 +165,8 @@ pub struct DataSet {
     pub key: Option<String>,
 }
 
-/// One step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One step. What is of load is zero or empty if there was none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSummary {
     /// Index into the manifest's steps.
     pub step: usize,
@@ -223,6 +227,26 @@ pub struct StepSummary {
     /// The wait before it for the engine's debt, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
+    /// What its activities measured beside the load, by metric; each is in [`TrialSummary::metrics`].
+    /// Values that are no finite numbers are left out of the file.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        serialize_with = "serialize_finite"
+    )]
+    pub figures: BTreeMap<MetricId, f64>,
+}
+
+/// JSON has no word for infinity: it would become `null`, and the file could not be read.
+fn serialize_finite<S: Serializer>(
+    figures: &BTreeMap<MetricId, f64>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = out.serialize_map(None)?;
+    for (metric, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
+        map.serialize_entry(metric, value)?;
+    }
+    map.end()
 }
 
 /// What a search for the highest load under a limit came to.

@@ -6,6 +6,7 @@
 //! result each time. This crate knows no other.
 
 mod clock;
+mod metric;
 mod quantity;
 mod random;
 pub mod reading;
@@ -15,9 +16,10 @@ mod stepped;
 mod text;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
+pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use random::{RandomStream, Seed};
-pub use reading::{Reading, ReadingUnit, Registry};
+pub use reading::{Reading, Registry, Unit};
 pub use redact::{
     is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_url,
 };

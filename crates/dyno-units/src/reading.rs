@@ -27,7 +27,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use registry::Registry;
-pub use unit::ReadingUnit;
+pub use unit::Unit;
 
 /// What a reading is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Reading {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Cow<'static, str>,
     /// Its unit.
-    pub unit: ReadingUnit,
+    pub unit: Unit,
     /// A few words for a chart or a line.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub title: Cow<'static, str>,
@@ -218,7 +218,7 @@ impl StallCause {
 /// methods below. A reading whose id is made at run time is a [`Reading`] with owned texts.
 pub const fn reading(
     id: &'static str,
-    unit: ReadingUnit,
+    unit: Unit,
     title: &'static str,
     text: &'static str,
 ) -> Reading {
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn devices_have_groups_of_their_own() {
-        let one = |id: &'static str| reading(id, ReadingUnit::Count, "x", "x");
+        let one = |id: &'static str| reading(id, Unit::Count, "x", "x");
         let check = |reading: Reading, name: &str, expected: &str| {
             assert_eq!(reading.group(name), expected, "{name}");
         };
@@ -390,12 +390,12 @@ mod tests {
 
     #[test]
     fn a_reading_is_read_as_it_was_written() {
-        let whole = reading("disk.*.x", ReadingUnit::Waiters, "title", "text")
+        let whole = reading("disk.*.x", Unit::Waiters, "title", "text")
             .chart(Topic::Disk, 3)
             .worse()
             .moves(StallCause::Disk, Way::DownTo(70))
             .role(Role::Limit(StallCause::CheckpointLimit));
-        for reading in [whole, reading("a", ReadingUnit::other("threads"), "t", "x")] {
+        for reading in [whole, reading("a", Unit::other("threads"), "t", "x")] {
             let text = serde_json::to_string(&reading).expect("it is written");
             assert_eq!(serde_json::from_str::<Reading>(&text).expect(&text), reading);
         }
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn readings_of_old_records_have_unit_and_text() {
         let old = serde_json::from_str::<Reading>(r#"{"unit":"CPU s/s","text":"x"}"#);
-        let expected = reading("", ReadingUnit::Cpus, "", "x");
+        let expected = reading("", Unit::Cpus, "", "x");
         assert_eq!(old.expect("it is read"), expected);
     }
 

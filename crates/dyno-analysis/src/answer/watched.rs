@@ -1,7 +1,7 @@
 //! The answer of what was observed without load: nothing was asked, so it says what went on.
 
 use dyno_record::NO_WORKLOAD;
-use dyno_units::ReadingUnit;
+use dyno_units::Unit;
 
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
@@ -110,9 +110,9 @@ fn deferred(gauge: &DebtFacts, all: &[DebtFacts]) -> Option<String> {
 /// `dirty pages 5.6 %`, `history list length 6,500`, `pending compaction 1.2 GB`.
 fn part(facts: &DebtFacts) -> String {
     let (title, most) = (&facts.title, facts.most.value);
-    match ReadingUnit::from(facts.unit.as_str()) {
-        ReadingUnit::Percent => format!("{title} {} %", number(most)),
-        ReadingUnit::Bytes => format!("{title} {}", bytes(most)),
+    match Unit::from(facts.unit.as_str()) {
+        Unit::Percent => format!("{title} {} %", number(most)),
+        Unit::Bytes => format!("{title} {}", bytes(most)),
         _ => format!("{title} {}", number(most)),
     }
 }

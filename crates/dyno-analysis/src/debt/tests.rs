@@ -19,7 +19,7 @@ fn found(change: impl Fn(&mut Run)) -> Findings {
 fn a_history_list_that_grows() {
     let findings = found(|run| {
         for trial in &mut run.trials {
-            let (id, unit) = ("debt.history_list_length", ReadingUnit::other("undo logs"));
+            let (id, unit) = ("debt.history_list_length", Unit::other("undo logs"));
             let registered = reading(id, unit, "history list length", "undo logs not yet purged");
             trial.meanings.insert(id.to_owned(), registered.topic(Topic::Debt));
             let slope = if trial.variant == 0 { 120.0 } else { -3.0 };

@@ -48,8 +48,8 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.context_switches_per_s", PerSecond, "Context switches", "switches from one thread to another").chart(Topic::Load, 3).row(310),
     reading("cpu.interrupts_per_s", PerSecond, "interrupts", "interrupts served"),
     reading("cpu.forks_per_s", PerSecond, "forks", "processes and threads made"),
-    reading("cpu.running", ReadingUnit::other("threads"), "Threads that run or wait for a CPU", "threads that run or wait for a CPU (run queue)").chart(Topic::Load, 1).worse().up(StallCause::WaitingForCpu).row(300),
-    reading("cpu.blocked", ReadingUnit::other("threads"), "threads blocked by a disk", "threads that wait for a disk and cannot be interrupted").worse().up(StallCause::Disk),
+    reading("cpu.running", Unit::other("threads"), "Threads that run or wait for a CPU", "threads that run or wait for a CPU (run queue)").chart(Topic::Load, 1).worse().up(StallCause::WaitingForCpu).row(300),
+    reading("cpu.blocked", Unit::other("threads"), "threads blocked by a disk", "threads that wait for a disk and cannot be interrupted").worse().up(StallCause::Disk),
 ];
 
 /// The counters of `/proc/stat`.

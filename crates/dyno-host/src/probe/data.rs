@@ -20,7 +20,7 @@ use crate::own::thread_cpu;
 pub(super) const READINGS: &[Reading] = &[
     reading("data.bytes", Bytes, "data on disk", "blocks that the server's data take on disk, logs included").row(960),
     reading("data.apparent_bytes", Bytes, "length of the files", "length of the same files; less is on disk where they have holes or are compressed"),
-    reading("data.files", ReadingUnit::other("files"), "files", "files in the data folder"),
+    reading("data.files", Unit::other("files"), "files", "files in the data folder"),
     reading("data.tables_bytes", Bytes, "Tables", "on disk: files that hold rows only").chart(Topic::Files, 1),
     reading("data.indexes_bytes", Bytes, "Indexes", "on disk: files that hold indexes only").chart(Topic::Files, 2),
     reading("data.tables_and_indexes_bytes", Bytes, "Tables and indexes", "on disk: files of tables and their indexes").chart(Topic::Files, 3),

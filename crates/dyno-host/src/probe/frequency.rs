@@ -12,8 +12,8 @@ use super::{Probe, Readings, numbers};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("cpu.frequency_mhz_mean", ReadingUnit::other("MHz"), "CPU frequency", "frequency of the CPUs, mean of all").row(990),
-    reading("cpu.frequency_mhz_min", ReadingUnit::other("MHz"), "frequency of the slowest CPU", "frequency of the slowest CPU"),
+    reading("cpu.frequency_mhz_mean", Unit::other("MHz"), "CPU frequency", "frequency of the CPUs, mean of all").row(990),
+    reading("cpu.frequency_mhz_min", Unit::other("MHz"), "frequency of the slowest CPU", "frequency of the slowest CPU"),
 ];
 
 /// Reads the frequency of every CPU.

@@ -10,8 +10,8 @@ use super::{Probe, Readings};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("load.avg1", ReadingUnit::other("threads"), "Load average (1 min)", "threads that ran or waited, damped mean over the last minute").chart(Topic::Load, 2).row(320),
-    reading("load.threads", ReadingUnit::other("threads"), "threads", "threads on the machine"),
+    reading("load.avg1", Unit::other("threads"), "Load average (1 min)", "threads that ran or waited, damped mean over the last minute").chart(Topic::Load, 2).row(320),
+    reading("load.threads", Unit::other("threads"), "threads", "threads on the machine"),
 ];
 
 /// Reads the mean of the last minute and the number of threads.

@@ -19,7 +19,7 @@ use super::{Probe, Readings};
 #[rustfmt::skip]
 pub const USER_READINGS: &[Reading] = &[
     reading("probe.*", Number, "reading of a declared probe", "a reading of a probe that the study declares"),
-    reading("probe.*.failures", ReadingUnit::other("reads"), "failed reads", "times so far that this probe could not be read").worse(),
+    reading("probe.*.failures", Unit::other("reads"), "failed reads", "times so far that this probe could not be read").worse(),
 ];
 
 /// More than a probe should ever print; what comes after is not read.

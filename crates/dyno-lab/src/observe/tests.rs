@@ -38,7 +38,7 @@ impl Clock for RealClock {
 }
 
 const READINGS: &[Reading] =
-    &[reading("test.*", ReadingUnit::other("reads"), "test", "a reading of a test")];
+    &[reading("test.*", Unit::other("reads"), "test", "a reading of a test")];
 
 /// Counts its reads; waits in each until it may go on.
 struct Counting {

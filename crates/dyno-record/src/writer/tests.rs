@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use dyno_units::{Direction, MetricId, Unit};
+
 use super::*;
 use crate::*;
 
@@ -67,6 +69,7 @@ fn summary(number: u32) -> TrialSummary {
     TrialSummary {
         canary: None,
         meanings: std::collections::BTreeMap::new(),
+        metrics: Vec::new(),
         run_off: None,
         number,
         variant: 0,
@@ -79,8 +82,6 @@ fn summary(number: u32) -> TrialSummary {
         server: ServerFacts::default(),
         data: DataSet::default(),
         steps: vec![StepSummary {
-            ended_by: None,
-            settled: None,
             step: 0,
             measured_s: 2.0,
             kinds: vec![KindSummary {
@@ -95,7 +96,6 @@ fn summary(number: u32) -> TrialSummary {
             others: 20,
             rows_received: 100,
             rows_changed: 0,
-            warnings: 0,
             due: 10,
             missed: 0,
             in_flight_at_end: Some(2),
@@ -117,12 +117,42 @@ fn summary(number: u32) -> TrialSummary {
                 lag_p99_us: column,
             },
             readings: BTreeMap::from([("cpu.user_pct".into(), vec![None, Some(12.5)])]),
-            spans: None,
-            search: None,
+            ..StepSummary::default()
         }],
         probes_cpu_s: 0.0,
         probes_wall_s: 0.0,
     }
+}
+
+/// A trial whose step had no load, and an activity that measured these.
+fn summary_of_figures(figures: &[(&'static str, f64)]) -> TrialSummary {
+    let metrics = ["job.time", "job.size"]
+        .map(|id| dyno_units::metric(id, Unit::Seconds, Direction::Lower, "title", "text").main());
+    let figures = figures.iter().map(|(id, value)| (MetricId::new(id), *value)).collect();
+    let step = StepSummary { figures, measured_s: 7.0, ..StepSummary::default() };
+    TrialSummary { metrics: metrics.to_vec(), steps: vec![step], ..summary(1) }
+}
+
+#[test]
+fn figures_of_activities_are_kept_and_explain_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+    let written = summary_of_figures(&[("job.time", 12.5), ("job.size", f64::INFINITY)]);
+    run.begin_trial(&trial(1), "only · x=1").unwrap().finish(written).unwrap();
+    let read = read_run(&path).unwrap();
+    // What is no number is left out: the file can be read.
+    assert_eq!(read.trials[0], summary_of_figures(&[("job.time", 12.5)]));
+    let answer = query(&path, "SELECT title, value FROM figure JOIN metric USING(metric)").unwrap();
+    assert_eq!(answer.rows, [[Some("title".to_owned()), Some("12.5".to_owned())]]);
+    // A record of before has none, and one that does not say what a figure is is refused.
+    let file = path.join("trials/0001-only-x-1/summary.json");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("job.size\":null") && text.contains("\"figures\":{\"job.time\":12.5}"));
+    fs::remove_file(file.with_file_name("checksums.json")).unwrap();
+    fs::write(&file, text.replace("{\"job.time\"", "{\"job.tame\"")).unwrap();
+    let refused = read_run(&path).unwrap_err().to_string();
+    assert!(refused.contains("job.tame"), "{refused}");
 }
 
 fn write_trial(run: &mut RunWriter, number: u32) -> TrialWriter {

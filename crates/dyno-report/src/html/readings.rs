@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::Run;
-use dyno_units::{Reading, ReadingUnit};
+use dyno_units::{Reading, Unit as ReadingUnit};
 
 use crate::format::Unit;
 

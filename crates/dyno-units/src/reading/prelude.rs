@@ -2,8 +2,8 @@
 
 pub use std::borrow::Cow;
 
-pub use super::ReadingUnit::{
+pub use super::Unit::{
     AtATime, Bytes, BytesPerSecond, Count, Cpus, Microseconds, Milliseconds, Number, PerSecond,
     Percent, Seconds, Waiters,
 };
-pub use super::{Reading, ReadingUnit, Role, StallCause, Topic, Way, reading};
+pub use super::{Reading, Role, StallCause, Topic, Unit, Way, reading};

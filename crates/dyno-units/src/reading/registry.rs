@@ -50,7 +50,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReadingUnit;
+    use crate::Unit;
     use crate::reading::reading;
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
             "*.thread.*.cpu_s_per_s",
             "probe.*",
         ];
-        let registry = Registry::new(ids.map(|id| reading(id, ReadingUnit::Count, "x", "x")));
+        let registry = Registry::new(ids.map(|id| reading(id, Unit::Count, "x", "x")));
         let check = |name: &str, expected: Option<&str>| {
             assert_eq!(registry.find(name).map(|one| one.id.as_ref()), expected, "{name}");
         };
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn a_reading_is_registered_once() {
-        let mut registry = Registry::new([reading("a", ReadingUnit::Count, "first", "x")]);
-        registry.extend(&[reading("a", ReadingUnit::Count, "second", "x")]);
+        let mut registry = Registry::new([reading("a", Unit::Count, "first", "x")]);
+        registry.extend(&[reading("a", Unit::Count, "second", "x")]);
         assert_eq!(registry.iter().map(|one| one.title.as_ref()).collect::<Vec<_>>(), ["first"]);
     }
 }

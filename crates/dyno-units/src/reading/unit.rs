@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// What a reading counts. A record holds it as [`ReadingUnit::code`].
+/// What a reading counts. A record holds it as [`Unit::code`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub enum ReadingUnit {
+pub enum Unit {
     /// A bare number: a ratio, or whatever a user's own probe means by it.
     #[default]
     Number,
@@ -38,40 +38,40 @@ pub enum ReadingUnit {
 }
 
 /// Units as records write them; of several for the same unit the first is what is written now.
-const CODES: [(&str, ReadingUnit); 20] = [
-    ("", ReadingUnit::Number),
-    ("1", ReadingUnit::Count),
-    ("count", ReadingUnit::Count),
-    ("1/s", ReadingUnit::PerSecond),
-    ("/s", ReadingUnit::PerSecond),
-    ("bytes", ReadingUnit::Bytes),
-    ("B", ReadingUnit::Bytes),
-    ("bytes/s", ReadingUnit::BytesPerSecond),
-    ("B/s", ReadingUnit::BytesPerSecond),
-    ("%", ReadingUnit::Percent),
-    ("s", ReadingUnit::Seconds),
-    ("ms", ReadingUnit::Milliseconds),
-    ("µs", ReadingUnit::Microseconds),
-    ("us", ReadingUnit::Microseconds),
-    ("CPUs", ReadingUnit::Cpus),
-    ("CPU s/s", ReadingUnit::Cpus),
-    ("waiters", ReadingUnit::Waiters),
-    ("at a time", ReadingUnit::AtATime),
+const CODES: [(&str, Unit); 20] = [
+    ("", Unit::Number),
+    ("1", Unit::Count),
+    ("count", Unit::Count),
+    ("1/s", Unit::PerSecond),
+    ("/s", Unit::PerSecond),
+    ("bytes", Unit::Bytes),
+    ("B", Unit::Bytes),
+    ("bytes/s", Unit::BytesPerSecond),
+    ("B/s", Unit::BytesPerSecond),
+    ("%", Unit::Percent),
+    ("s", Unit::Seconds),
+    ("ms", Unit::Milliseconds),
+    ("µs", Unit::Microseconds),
+    ("us", Unit::Microseconds),
+    ("CPUs", Unit::Cpus),
+    ("CPU s/s", Unit::Cpus),
+    ("waiters", Unit::Waiters),
+    ("at a time", Unit::AtATime),
     // In older records, of waiting and of work alike.
-    ("s/s", ReadingUnit::AtATime),
-    ("CPU", ReadingUnit::Cpus),
+    ("s/s", Unit::AtATime),
+    ("CPU", Unit::Cpus),
 ];
 
-impl ReadingUnit {
+impl Unit {
     /// A unit with no entry of its own: `threads`.
-    pub const fn other(name: &'static str) -> ReadingUnit {
-        ReadingUnit::Other(Cow::Borrowed(name))
+    pub const fn other(name: &'static str) -> Unit {
+        Unit::Other(Cow::Borrowed(name))
     }
 
     /// The unit as a record has it.
     pub fn code(&self) -> &str {
         match self {
-            ReadingUnit::Other(name) => name,
+            Unit::Other(name) => name,
             unit => CODES.iter().find(|(_, known)| known == unit).map_or("", |(code, _)| code),
         }
     }
@@ -79,7 +79,7 @@ impl ReadingUnit {
     /// The unit as the head of a column has it; empty for a count and a bare number.
     pub fn symbol(&self) -> &str {
         match self {
-            ReadingUnit::Count => "",
+            Unit::Count => "",
             unit => unit.code(),
         }
     }
@@ -89,33 +89,33 @@ impl ReadingUnit {
     /// of nothing. CPU time has to rise by two ticks of 10 ms.
     pub fn least_rise(&self) -> f64 {
         match self {
-            ReadingUnit::Cpus => 0.02,
-            ReadingUnit::Waiters | ReadingUnit::AtATime => 0.01,
-            ReadingUnit::BytesPerSecond => 65_536.0,
-            ReadingUnit::PerSecond | ReadingUnit::Milliseconds => 1.0,
-            ReadingUnit::Percent => 2.0,
+            Unit::Cpus => 0.02,
+            Unit::Waiters | Unit::AtATime => 0.01,
+            Unit::BytesPerSecond => 65_536.0,
+            Unit::PerSecond | Unit::Milliseconds => 1.0,
+            Unit::Percent => 2.0,
             _ => 0.0,
         }
     }
 }
 
-impl From<&str> for ReadingUnit {
-    fn from(code: &str) -> ReadingUnit {
+impl From<&str> for Unit {
+    fn from(code: &str) -> Unit {
         match CODES.iter().find(|(known, _)| *known == code) {
             Some((_, unit)) => unit.clone(),
-            None => ReadingUnit::Other(Cow::Owned(code.to_owned())),
+            None => Unit::Other(Cow::Owned(code.to_owned())),
         }
     }
 }
 
-impl From<String> for ReadingUnit {
-    fn from(code: String) -> ReadingUnit {
-        ReadingUnit::from(code.as_str())
+impl From<String> for Unit {
+    fn from(code: String) -> Unit {
+        Unit::from(code.as_str())
     }
 }
 
-impl From<ReadingUnit> for String {
-    fn from(unit: ReadingUnit) -> String {
+impl From<Unit> for String {
+    fn from(unit: Unit) -> String {
         unit.code().to_owned()
     }
 }
@@ -127,17 +127,17 @@ mod tests {
     #[test]
     fn a_unit_is_read_as_it_was_written() {
         for (code, unit) in &CODES {
-            assert_eq!(ReadingUnit::from(*code), *unit, "{code}");
-            assert_eq!(ReadingUnit::from(unit.code()), *unit, "{code}");
+            assert_eq!(Unit::from(*code), *unit, "{code}");
+            assert_eq!(Unit::from(unit.code()), *unit, "{code}");
         }
-        assert_eq!(ReadingUnit::from("transactions"), ReadingUnit::other("transactions"));
-        assert_eq!(ReadingUnit::other("pages").code(), "pages");
+        assert_eq!(Unit::from("transactions"), Unit::other("transactions"));
+        assert_eq!(Unit::other("pages").code(), "pages");
     }
 
     #[test]
     fn cpu_time_and_waiting_are_different_units() {
         let check = |code: &str, symbol: &str| {
-            assert_eq!(ReadingUnit::from(code).symbol(), symbol, "{code}");
+            assert_eq!(Unit::from(code).symbol(), symbol, "{code}");
         };
         check("CPU s/s", "CPUs");
         check("waiters", "waiters");

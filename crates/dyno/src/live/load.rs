@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_units::reading::{Topic, known};
-use dyno_units::{Nanoseconds, Reading, ReadingUnit};
+use dyno_units::{Nanoseconds, Reading, Unit};
 
 use super::Curve;
 use super::wait::{SLOPE_S, way};
@@ -99,12 +99,12 @@ fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
 }
 
 /// A value in few characters, with its unit where that is short.
-pub(crate) fn with_unit(value: f64, unit: &ReadingUnit) -> String {
+pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
     let unit = match unit {
-        ReadingUnit::PerSecond => "/s",
-        ReadingUnit::Percent => " %",
-        ReadingUnit::Bytes => "B",
-        ReadingUnit::Milliseconds => " ms",
+        Unit::PerSecond => "/s",
+        Unit::Percent => " %",
+        Unit::Bytes => "B",
+        Unit::Milliseconds => " ms",
         _ => "",
     };
     format!("{}{unit}", short(value))

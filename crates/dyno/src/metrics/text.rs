@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use dyno_record::KindSecond;
-use dyno_units::ReadingUnit;
+use dyno_units::Unit;
 use dyno_units::reading::instances;
 
 use crate::latest::Latest;
@@ -178,15 +178,15 @@ fn family_name(pattern: &str) -> String {
 }
 
 /// The unit of a family as OpenMetrics wants it: the end of the family's name, or else nothing.
-fn unit(family: &str, unit: &ReadingUnit) -> &'static str {
+fn unit(family: &str, unit: &Unit) -> &'static str {
     let words: &[&'static str] = match unit {
-        ReadingUnit::PerSecond => &["per_s"],
-        ReadingUnit::Bytes => &["bytes"],
-        ReadingUnit::BytesPerSecond => &["bytes_per_s"],
-        ReadingUnit::Percent => &["pct", "percent"],
-        ReadingUnit::Seconds => &["s"],
-        ReadingUnit::Milliseconds => &["ms"],
-        ReadingUnit::Cpus | ReadingUnit::Waiters | ReadingUnit::AtATime => &["s_per_s"],
+        Unit::PerSecond => &["per_s"],
+        Unit::Bytes => &["bytes"],
+        Unit::BytesPerSecond => &["bytes_per_s"],
+        Unit::Percent => &["pct", "percent"],
+        Unit::Seconds => &["s"],
+        Unit::Milliseconds => &["ms"],
+        Unit::Cpus | Unit::Waiters | Unit::AtATime => &["s_per_s"],
         _ => &[],
     };
     let is_end = |word: &&&str| family.strip_suffix(**word).is_some_and(|head| head.ends_with('_'));

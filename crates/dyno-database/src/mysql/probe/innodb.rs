@@ -16,7 +16,7 @@ use crate::probe::{Asker, Every, Item, Table, Values, all_of, cell, gauge, numbe
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
     gauge("history_list_length", reading("innodb.history_list_length", Count, "history list length", "undo logs of committed transactions that are not yet purged").worse().up(StallCause::Purge).row(520)),
-    gauge("purge_lag", reading("innodb.purge_lag_transactions", ReadingUnit::other("transactions"), "purge lag", "transactions since the one that purge has reached").worse().up(StallCause::Purge)),
+    gauge("purge_lag", reading("innodb.purge_lag_transactions", Unit::other("transactions"), "purge lag", "transactions since the one that purge has reached").worse().up(StallCause::Purge)),
     rate("trx_id", reading("innodb.transaction_ids_per_s", PerSecond, "transaction ids given out", "transaction ids given out: transactions that write")),
     gauge("transactions_active", reading("innodb.transactions_active", Count, "open transactions", "transactions that are open")),
     gauge("transactions_waiting", reading("innodb.transactions_waiting", Count, "transactions waiting for a lock", "transactions that wait for a lock").worse().up(StallCause::Locks)),

@@ -17,11 +17,11 @@ const SESSIONS: &[Item] = &[
     gauge("waiting_for_locks", reading("pg.lock_waits", Count, "sessions waiting for a lock", "sessions that wait for a lock").worse().up(StallCause::Locks).row(650)),
     gauge("longest_transaction_s", reading("pg.transaction_longest_s", Seconds, "oldest transaction", "age of the oldest open transaction").worse()),
     gauge("longest_statement_s", reading("pg.statement_longest_s", Seconds, "oldest statement", "age of the oldest statement that is being executed").worse()),
-    gauge("backend", reading("pg.horizon_age.backend", ReadingUnit::other("transactions"), "kept for sessions", "age of the oldest snapshot of a session: vacuum removes nothing younger").worse()),
-    gauge("replica", reading("pg.horizon_age.replica", ReadingUnit::other("transactions"), "kept for standbys", "age of the oldest snapshot that a standby has asked to keep").worse()),
-    gauge("slot", reading("pg.horizon_age.slot", ReadingUnit::other("transactions"), "kept for replication slots", "age of what a replication slot keeps").worse()),
-    gauge("prepared", reading("pg.horizon_age.prepared", ReadingUnit::other("transactions"), "kept for prepared transactions", "age of the oldest prepared transaction").worse()),
-    gauge("horizon", reading("pg.horizon_age", ReadingUnit::other("transactions"), "age of the oldest kept row version", "the highest of them: row versions younger than this stay, whoever holds them").worse().row(680)),
+    gauge("backend", reading("pg.horizon_age.backend", Unit::other("transactions"), "kept for sessions", "age of the oldest snapshot of a session: vacuum removes nothing younger").worse()),
+    gauge("replica", reading("pg.horizon_age.replica", Unit::other("transactions"), "kept for standbys", "age of the oldest snapshot that a standby has asked to keep").worse()),
+    gauge("slot", reading("pg.horizon_age.slot", Unit::other("transactions"), "kept for replication slots", "age of what a replication slot keeps").worse()),
+    gauge("prepared", reading("pg.horizon_age.prepared", Unit::other("transactions"), "kept for prepared transactions", "age of the oldest prepared transaction").worse()),
+    gauge("horizon", reading("pg.horizon_age", Unit::other("transactions"), "age of the oldest kept row version", "the highest of them: row versions younger than this stay, whoever holds them").worse().row(680)),
     gauge("prepared_transactions", reading("pg.prepared_transactions", Count, "prepared transactions", "prepared transactions")),
 ];
 

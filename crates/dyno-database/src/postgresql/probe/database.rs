@@ -33,7 +33,7 @@ const DATABASE: &[Item] = &[
     rate("idle_in_transaction_time", reading("pg.idle_in_transaction_s_per_s", AtATime, "idle in transaction", "time that sessions idled inside a transaction (from 14)").worse()).times(1e-3),
     gauge("uptime_s", reading("pg.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
     gauge("numbackends", reading("pg.connections", Count, "connections", "connections to this catalog")),
-    gauge("freeze_age", reading("pg.freeze_age", ReadingUnit::other("transactions"), "freeze age", "age of the oldest transaction id in this catalog that is not frozen")),
+    gauge("freeze_age", reading("pg.freeze_age", Unit::other("transactions"), "freeze age", "age of the oldest transaction id in this catalog that is not frozen")),
 ];
 
 /// pg_stat_wal, from 14; what 18 moved to pg_stat_io is missing there.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use dyno_lab::observe::{Cost, Sample, Series, six_digits};
 use dyno_record::{
-    DataSet, EncodedHistogram, FORMAT, GeneratorSummary, IntervalColumns, KindSummary, Manifest,
-    NO_WORKLOAD, RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan,
-    TrialSummary, TrialWriter, VariantRecord, new_histogram,
+    DataSet, EncodedHistogram, FORMAT, IntervalColumns, KindSummary, Manifest, NO_WORKLOAD,
+    RunWriter, ServerFacts, StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary,
+    TrialWriter, VariantRecord, new_histogram,
 };
 use dyno_units::reading::{Role, known};
 use dyno_units::{Clock, Nanoseconds, Reading};
@@ -110,6 +110,7 @@ impl Recording {
             run_off: None,
             canary: None,
             meanings,
+            metrics: Vec::new(),
         })?;
         report::write_all(&self.folder, now)
     }
@@ -192,21 +193,8 @@ fn summarise(
         step: 0,
         measured_s,
         kinds: kinds.into_iter().collect(),
-        reads: 0,
-        writes: 0,
         others: statements,
-        rows_received: 0,
-        rows_changed: 0,
-        warnings: 0,
-        due: 0,
-        missed: 0,
-        in_flight_at_end: None,
-        retries: 0,
-        reconnects: 0,
-        lag: EncodedHistogram::encode(&new_histogram()),
-        generator: GeneratorSummary::default(),
         server_cpu_s: server_cpu_s(&readings, seconds),
-        error_examples: BTreeMap::new(),
         intervals: IntervalColumns {
             start_s: (0..n).map(|idx| idx as f64 * seconds).collect(),
             throughput: rates,
@@ -219,10 +207,8 @@ fn summarise(
             lag_p99_us: zeros(),
         },
         readings,
-        spans: None,
-        search: None,
         ended_by: Some("time".to_owned()),
-        settled: None,
+        ..StepSummary::default()
     }
 }
 

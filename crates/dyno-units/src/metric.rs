@@ -1,0 +1,213 @@
+//! What a metric is: something that is estimated for each variant at each step, as data.
+//!
+//! Whoever measures a figure declares it, as one line of a table:
+//!
+//! ```
+//! use dyno_units::{Direction::Lower, Metric, Unit, metric};
+//!
+//! #[rustfmt::skip]
+//! const FIGURES: &[Metric] = &[
+//!     metric("job.time", Unit::Seconds, Lower, "job time", "from the start of the job to its end").main(),
+//!     metric("job.rss_peak", Unit::Bytes, Lower, "peak RSS of the job", "most resident memory of its processes").secondary(),
+//! ];
+//! assert_eq!(FIGURES[0].id.as_str(), "job.time");
+//! ```
+//!
+//! A trial's record holds the values by id, and the lines of their metrics. Analysis and report loop over
+//! what is there: a new figure is estimated, compared, ranked, gated and shown without any change there.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Unit;
+
+/// The longest id, in bytes.
+pub const METRIC_ID_MAX: usize = 100;
+
+/// The name of a metric in records, findings, tables and exports: `throughput`, `job.time`.
+///
+/// It is copied freely: the texts of ids that were read are kept once for the life of the process. There
+/// are as many as there are metrics.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MetricId(&'static str);
+
+/// The ids that were read from text.
+static READ: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+impl MetricId {
+    /// The id of a metric that is declared in code.
+    pub const fn new(id: &'static str) -> MetricId {
+        MetricId(id)
+    }
+
+    /// An id that was read, or made at run time. None if it is empty or longer than [`METRIC_ID_MAX`], or
+    /// holds anything but ASCII letters, digits and `. _ -`.
+    pub fn parse(text: &str) -> Option<MetricId> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if text.is_empty() || text.len() > METRIC_ID_MAX || !text.chars().all(is_part) {
+            return None;
+        }
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(text) {
+            return Some(MetricId(known));
+        }
+        let kept: &'static str = Box::leak(text.into());
+        read.insert(kept);
+        Some(MetricId(kept))
+    }
+
+    /// The id as text.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for MetricId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl fmt::Debug for MetricId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Serialize for MetricId {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for MetricId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<MetricId, D::Error> {
+        let text = String::deserialize(from)?;
+        MetricId::parse(&text).ok_or_else(|| D::Error::custom("it is not the id of a metric"))
+    }
+}
+
+/// Which values of a metric are better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Higher ones.
+    Higher,
+    /// Lower ones.
+    Lower,
+    /// Neither: it describes, and is never judged.
+    #[default]
+    Neither,
+}
+
+/// What a metric is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricRole {
+    /// It may be the main metric of a step, by which variants are ranked and judged. The first one that is
+    /// declared is that of a step without load.
+    Main,
+    /// It is compared and has verdicts of its own.
+    Secondary,
+    /// It is estimated and shown, and not compared.
+    #[default]
+    Context,
+}
+
+/// A metric: everything that analysis and report have to know of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name in records and findings.
+    pub id: MetricId,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Which values are better.
+    #[serde(default)]
+    pub better: Direction,
+    /// What it is used for.
+    #[serde(default)]
+    pub role: MetricRole,
+    /// Its name in a sentence and above a column: `p95 response time`.
+    pub title: Cow<'static, str>,
+    /// What it is, in a sentence without its first capital and its full stop.
+    pub text: Cow<'static, str>,
+}
+
+/// A metric with this id, unit, direction, title and text, which is shown and not compared; see
+/// [`Metric::main`] and [`Metric::secondary`].
+pub const fn metric(
+    id: &'static str,
+    unit: Unit,
+    better: Direction,
+    title: &'static str,
+    text: &'static str,
+) -> Metric {
+    let (title, text) = (Cow::Borrowed(title), Cow::Borrowed(text));
+    Metric { id: MetricId::new(id), unit, better, role: MetricRole::Context, title, text }
+}
+
+impl Metric {
+    /// It may be the main metric of a step.
+    pub const fn main(mut self) -> Metric {
+        self.role = MetricRole::Main;
+        self
+    }
+
+    /// It is compared, with verdicts of its own.
+    pub const fn secondary(mut self) -> Metric {
+        self.role = MetricRole::Secondary;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Metric =
+        metric("job.time", Unit::Seconds, Direction::Lower, "job time", "how long it took").main();
+
+    #[test]
+    fn a_metric_survives_its_record() {
+        let text = serde_json::to_string(&TIME).expect("it is written");
+        assert_eq!(
+            text,
+            r#"{"id":"job.time","unit":"s","better":"lower","role":"main","title":"job time","text":"how long it took"}"#
+        );
+        assert_eq!(serde_json::from_str::<Metric>(&text).expect(&text), TIME);
+    }
+
+    #[test]
+    fn an_id_is_the_same_wherever_it_comes_from() {
+        let read = MetricId::parse("job.time").expect("it is an id");
+        assert_eq!(read, TIME.id);
+        let again = MetricId::parse("job.time").expect("it is an id");
+        assert!(std::ptr::eq(read.as_str(), again.as_str()));
+        match read {
+            TIME_ID => {}
+            other => panic!("{other}"),
+        }
+    }
+
+    const TIME_ID: MetricId = MetricId::new("job.time");
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(MetricId::parse(text).is_some(), expected, "{text}");
+        };
+        check("response_p99", true);
+        check("vol.data.fsync-p99", true);
+        check("", false);
+        check("a b", false);
+        check("\u{1b}[31m", false);
+        check("<b>", false);
+        check(&"x".repeat(METRIC_ID_MAX), true);
+        check(&"x".repeat(METRIC_ID_MAX + 1), false);
+    }
+}
