@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use dyno_units::{PercentEncoded, percent_decode};
 use zeroize::Zeroize;
 
 use crate::products::protocols;
@@ -183,6 +184,9 @@ fn refuse<T>(message: impl Into<String>) -> Result<T, UrlError> {
 
 /// Splits the scheme off.
 fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
+    if let Some(why) = crate::LEFT_OUT {
+        return refuse(why.to_owned());
+    }
     let examples: Vec<&str> = protocols().map(|protocol| protocol.spec().example).collect();
     let examples = format!("write it like {}", examples.join(" or "));
     let Some((scheme, rest)) = url.trim().split_once("://") else {
@@ -348,25 +352,8 @@ fn resolve_tls(mode: Option<String>, roots: Option<PathBuf>) -> Result<TlsMode, 
 
 /// Replaces `%41` by `A`.
 fn decode(text: &str) -> Result<Vec<u8>, UrlError> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte.unwrap_or(b'?')).to_digit(16);
-        match (digit(bytes.next()), digit(bytes.next())) {
-            (Some(high), Some(low)) => out.push((high * 16 + low) as u8),
-            _ => {
-                return refuse(
-                    "a `%` in the URL must be followed by two hexadecimal digits; write %25 for \
-                     `%`",
-                );
-            }
-        }
-    }
-    Ok(out)
+    let refused = "a `%` in the URL must be followed by two hexadecimal digits; write %25 for `%`";
+    percent_decode(text).map_or_else(|| refuse(refused), Ok)
 }
 
 fn text_of(bytes: Vec<u8>, part: &str) -> Result<String, UrlError> {
@@ -381,21 +368,9 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Writes `bytes` percent-encoded, but for letters, digits and the harmless among `keep`.
-struct Encoded<'a>(&'a [u8], &'static [u8]);
-
-impl fmt::Display for Encoded<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for &byte in self.0 {
-            let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-            if is_plain || self.1.contains(&byte) {
-                write!(out, "{}", char::from(byte))?;
-            } else {
-                write!(out, "%{byte:02X}")?;
-            }
-        }
-        Ok(())
-    }
+/// Percent-encoded, but for the harmless among `keep`.
+fn encoded<'a>(bytes: &'a [u8], keep: &'static [u8]) -> PercentEncoded<'a> {
+    PercentEncoded { bytes, keep }
 }
 
 impl fmt::Display for Address {
@@ -412,13 +387,13 @@ impl fmt::Display for Address {
 impl fmt::Display for Endpoint {
     /// Writes the URL without the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = |path: &Path| Encoded(path.as_os_str().as_bytes(), b"/").to_string();
+        let path = |path: &Path| encoded(path.as_os_str().as_bytes(), b"/").to_string();
         let mut options = Vec::new();
         let place = match &self.address {
             Address::Tcp { host, port } if host.contains(':') => {
-                format!("[{}]:{port}", Encoded(host.as_bytes(), b":"))
+                format!("[{}]:{port}", encoded(host.as_bytes(), b":"))
             }
-            Address::Tcp { host, port } => format!("{}:{port}", Encoded(host.as_bytes(), b"")),
+            Address::Tcp { host, port } => format!("{}:{port}", encoded(host.as_bytes(), b"")),
             Address::Unix(socket) => {
                 let key = &self.protocol.spec().socket;
                 let (shown, port) = (key.split)(socket).unwrap_or((socket, ""));
@@ -436,8 +411,8 @@ impl fmt::Display for Endpoint {
         }
         let key = self.server_public_key.iter();
         options.extend(key.map(|file| format!("server_public_key={}", path(file))));
-        let user = Encoded(self.user.as_bytes(), b"");
-        let catalog = Encoded(self.catalog.as_bytes(), b"");
+        let user = encoded(self.user.as_bytes(), b"");
+        let catalog = encoded(self.catalog.as_bytes(), b"");
         write!(out, "{}://{user}@{place}/{catalog}", self.protocol.name())?;
         if !options.is_empty() {
             write!(out, "?{}", options.join("&"))?;

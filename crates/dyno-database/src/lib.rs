@@ -3,6 +3,9 @@
 //! Knows no load, no record and no study. To add a product, copy a folder and name it in
 //! `products.rs`. Main types: [`Product`], [`Products`], [`Protocol`].
 
+// Without servers, what they share has no caller.
+#![cfg_attr(not(feature = "servers"), allow(dead_code, unused_imports))]
+
 mod catalog;
 mod cleaner;
 mod data;
@@ -11,9 +14,12 @@ mod durability;
 mod endpoint;
 mod explain_cost;
 mod local;
+#[cfg(feature = "servers")]
 pub mod mysql;
+#[cfg(feature = "servers")]
 pub mod null;
 mod place;
+#[cfg(feature = "servers")]
 pub mod postgresql;
 mod private;
 mod probe;
@@ -24,8 +30,20 @@ mod server;
 mod settings_check;
 mod sql;
 pub mod sqlite;
+#[cfg(feature = "servers")]
 mod transport;
 mod version;
+mod waiting;
+
+/// What a build without the feature `servers` says where it is asked for a server.
+pub const LEFT_OUT: Option<&str> = if cfg!(feature = "servers") {
+    None
+} else {
+    Some(
+        "this build of Dyno has only the products that run in its own process; build it without \
+         `--no-default-features` for database servers",
+    )
+};
 
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use data::DataShape;
@@ -43,5 +61,5 @@ pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};
-pub use transport::stop_waiting;
 pub use version::version_fits;
+pub use waiting::stop_waiting;

@@ -16,8 +16,11 @@ use crate::{
 /// All product folders, in the order in which help texts list their products: one line each.
 const FAMILIES: &[&Family] = &[
     &crate::sqlite::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::mysql::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::postgresql::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::null::FAMILY,
 ];
 

@@ -8,7 +8,7 @@ use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
-use crate::transport::SET_UP_LIMIT;
+use crate::waiting::SET_UP_LIMIT;
 use crate::{Access, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_source};
 
 /// A server to start.

@@ -93,6 +93,7 @@ mod tests {
         };
         let vocabulary = dyno_study::Vocabulary {
             products: vec![product],
+            left_out: None,
             workloads: vec![workload],
             probes: Vec::new(),
             setting_rules: None,

@@ -42,38 +42,16 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A date and time in UTC from milliseconds since 1970: `2026-03-01 14:05:09 UTC`.
-///
-/// Days to date after Howard Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`.
-pub(crate) fn date(unix_ms: u64) -> String {
-    let s = unix_ms / 1000;
-    let z = (s / 86_400) as i64 + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    let (h, m, s) = (s % 86_400 / 3600, s % 3600 / 60, s % 60);
-    format!("{year}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_and_dates() {
+    fn lengths_of_time() {
         let check = |shown: String, expected: &str| assert_eq!(shown, expected);
         check(seconds(0.0), "0 s");
         check(seconds(-5.0), "−5 s");
         check(seconds(90.0), "1 min 30 s");
         check(seconds(5400.0), "1 h 30 min");
-        check(date(0), "1970-01-01 00:00:00 UTC");
-        check(date(1_709_210_096_000), "2024-02-29 12:34:56 UTC");
-        check(date(4_102_444_799_999), "2099-12-31 23:59:59 UTC");
     }
 }

@@ -14,6 +14,7 @@ use crate::{Product, Study, diagnostic, parse};
 pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
+        left_out: None,
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),

@@ -13,6 +13,8 @@ use crate::Product;
 pub struct Vocabulary {
     /// Products a `[database.…]` table may name.
     pub products: Vec<ProductWord>,
+    /// Why it may lack a product that other builds of Dyno have; none in a whole build.
+    pub left_out: Option<&'static str>,
     /// Probes that `probes_off` may name, as the readings of their cost do (`probes.NAME.read_ms`).
     pub probes: Vec<String>,
     /// Workloads a `[workload.…]` table may name.

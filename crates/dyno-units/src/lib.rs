@@ -7,6 +7,7 @@
 
 mod clock;
 mod metric;
+mod percent;
 mod quantity;
 mod random;
 pub mod reading;
@@ -14,9 +15,11 @@ mod redact;
 mod setting;
 mod stepped;
 mod text;
+mod utc;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
+pub use percent::{PercentEncoded, percent_decode};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use random::{RandomStream, Seed};
 pub use reading::{Reading, Registry, Unit};
@@ -26,3 +29,4 @@ pub use redact::{
 pub use setting::SettingValue;
 pub use stepped::{Stair, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};
+pub use utc::utc_date_time;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use dyno_database::null::Wire;
 use dyno_lab::{CalibratedRate, Calibration};
 use dyno_record::Environment;
+use dyno_workload::Dialect;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file.
@@ -131,11 +131,12 @@ impl Whose {
 }
 
 impl Calibrated {
+    #[cfg(feature = "servers")]
     pub(crate) fn new(whose: Whose, created_unix_ms: u64, measured_s: f64) -> Calibrated {
         Calibrated {
             format: FORMAT,
             whose,
-            date: crate::commands::report::date(created_unix_ms),
+            date: dyno_units::utc_date_time(created_unix_ms),
             created_unix_ms,
             measured_s,
             bound_to: None,
@@ -146,6 +147,7 @@ impl Calibrated {
     }
 
     /// Keeps it in place of an earlier one; returns where.
+    #[cfg(feature = "servers")]
     pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
         let path = path()?;
         let told = || format!("cannot keep the calibration in {}", path.display());
@@ -162,8 +164,7 @@ impl Calibrated {
         let mut rates = Vec::new();
         for facts in &self.protocols {
             // One that an earlier Dyno knew is nobody's any more.
-            let Some(wire) = Wire::named(&facts.protocol) else { continue };
-            let dialect = wire.dialect();
+            let Some(dialect) = dialect(&facts.protocol) else { continue };
             rates.extend(facts.closed.iter().map(|closed| CalibratedRate {
                 dialect,
                 clients: closed.clients,
@@ -172,6 +173,18 @@ impl Calibrated {
         }
         Calibration { rates, is_disturbed: self.disturbed }
     }
+}
+
+/// The SQL that a calibrated protocol carries.
+#[cfg(feature = "servers")]
+fn dialect(protocol: &str) -> Option<Dialect> {
+    dyno_database::null::Wire::named(protocol).map(dyno_database::null::Wire::dialect)
+}
+
+/// No protocol carries any in a build without servers.
+#[cfg(not(feature = "servers"))]
+fn dialect(_protocol: &str) -> Option<Dialect> {
+    None
 }
 
 /// The calibration of this machine, or why there is none.

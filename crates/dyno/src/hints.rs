@@ -189,6 +189,9 @@ pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
 
 /// What to say of a product that there is not: the nearest, or how others are reached.
 pub(crate) fn for_product(word: &str, products: &Products) -> String {
+    if let Some(why) = dyno_database::LEFT_OUT {
+        return why.to_owned();
+    }
     let names = products.names();
     let lower = word.to_ascii_lowercase();
     let mut mistaken = products.specs().flat_map(|product| &product.mistaken);

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine;
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, PercentEncoded, percent_decode};
+use sha2::{Digest, Sha256};
 
 use crate::clock::SystemClock;
 
@@ -265,30 +266,12 @@ fn is_port(text: &str) -> bool {
 
 /// Undoes percent-encoding; none where it is malformed or no text.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |b: u8| (b as char).to_digit(16);
-                (digit(rest.next()?)? * 16 + digit(rest.next()?)?) as u8
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(percent_decode(text)?).ok()
 }
 
 /// Encodes a text so that it can be one part of a path or a value of a query.
 pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => out.push(byte as char),
-            byte => out += &format!("%{byte:02X}"),
-        }
-    }
-    out
+    PercentEncoded { bytes: text.as_bytes(), keep: b"" }.to_string()
 }
 
 /// Heads that go with every answer: nothing is loaded from elsewhere, nobody may frame it, and of
@@ -305,7 +288,7 @@ fn guards(scripts: &str) -> String {
 
 /// The source expression for an inline script: its SHA-256.
 fn script_source(script: &str) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, script.as_bytes());
+    let digest = Sha256::digest(script.as_bytes());
     format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
 use dyno_study::{LoadLevel, Plan, PlannedStep};
-use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 
-use crate::commands::report::date;
 use crate::live::{LoadView, Panel, SearchView, WaitView};
 use crate::terminal;
 
@@ -202,7 +201,7 @@ impl Progress {
                 self.line(&format!(
                     "data set reused ({rows} rows, populated in {populate_s:.1} s on {}), copied in \
                      {took_s:.1} s",
-                    date(*populated_unix_ms)
+                    utc_date_time(*populated_unix_ms)
                 ));
             }
             _ => {}

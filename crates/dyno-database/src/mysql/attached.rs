@@ -5,7 +5,8 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::{MySqlConnection, thread_group};
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
-use crate::transport::{CATALOG_LIMIT, SET_UP_LIMIT};
+use crate::transport::CATALOG_LIMIT;
+use crate::waiting::SET_UP_LIMIT;
 use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.

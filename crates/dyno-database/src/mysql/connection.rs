@@ -31,9 +31,8 @@ use super::protocol::{
 use super::{load, login};
 use crate::Endpoint;
 use crate::cleaner::Cleaner;
-use crate::transport::{
-    COLD_RESULT_MAX, ROWS_SILENCE, SET_UP_LIMIT, SHORT_READ, row_room, too_much,
-};
+use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_much};
+use crate::waiting::SET_UP_LIMIT;
 
 /// Columns of a result, at most: servers have at most 4096.
 const COLUMNS_MAX: u64 = 1 << 16;

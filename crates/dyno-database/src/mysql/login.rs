@@ -12,7 +12,8 @@ use super::protocol::greeting::{Answer, Greeting, wanted};
 use super::protocol::packets::{ERROR, OK, read_error};
 use super::protocol::{Fields, Negotiated, capability, not_understood};
 use crate::cleaner::Cleaner;
-use crate::transport::{SET_UP_LIMIT, Transport};
+use crate::transport::Transport;
+use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, Secret, TlsMode};
 
 /// First byte of a request for another plug-in.

@@ -20,9 +20,8 @@ use dyno_workload::{
 };
 
 use crate::cleaner::Cleaner;
-use crate::transport::{
-    COLD_RESULT_MAX, ROWS_SILENCE, SET_UP_LIMIT, SHORT_READ, row_room, too_much,
-};
+use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_much};
+use crate::waiting::SET_UP_LIMIT;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{

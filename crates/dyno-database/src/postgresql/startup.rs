@@ -12,7 +12,8 @@ use super::protocol::{
 };
 use super::wire::{Wire, WireError};
 use crate::cleaner::Cleaner;
-use crate::transport::{SET_UP_LIMIT, Transport};
+use crate::transport::Transport;
+use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, TlsMode};
 
 /// SQLSTATE `too_many_connections`.

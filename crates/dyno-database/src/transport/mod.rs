@@ -15,8 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 pub(crate) use buffer::ReadBuffer;
 use dyno_units::Nanoseconds;
-pub use patience::stop_waiting;
-pub(crate) use patience::{CATALOG_LIMIT, ROWS_SILENCE, SET_UP_LIMIT, STATEMENT_SILENCE, n_stops};
+pub(crate) use patience::{CATALOG_LIMIT, ROWS_SILENCE, STATEMENT_SILENCE};
 use patience::{Patience, Patient};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

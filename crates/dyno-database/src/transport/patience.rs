@@ -1,15 +1,11 @@
 //! How long cold work waits for a server, and how the user ends the wait.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use dyno_units::Nanoseconds;
 
 use super::socket::Socket;
-
-/// How long set-up work may take in all, what the server sends meanwhile included: to log in, to
-/// ask for version and settings, to use the catalog, to prepare.
-pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+use crate::waiting::n_stops;
 
 /// How long the server may take to make or to drop a catalog and its tables: files are made and
 /// removed, and some write a checkpoint first.
@@ -30,21 +26,6 @@ pub(super) const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 /// when the user stops: a statement that is left alone goes on in the server.
 const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// How often the user has stopped Dyno: a signal is the process's, not a connection's.
-static N_STOPS: AtomicU32 = AtomicU32::new(0);
-
-/// How often the user has stopped Dyno, for work that waits for nothing and may take its time.
-pub(crate) fn n_stops() -> u32 {
-    N_STOPS.load(Ordering::Relaxed)
-}
-
-/// Ends every wait for a server that goes on now: set-up work at once, other cold calls after ten
-/// more seconds. Their connections are lost. What begins after it waits as ever, so that a run can
-/// be torn down.
-pub fn stop_waiting() {
-    N_STOPS.fetch_add(1, Ordering::Relaxed);
-}
-
 /// How long one piece of cold work may still wait.
 #[derive(Debug)]
 pub(super) struct Patience {
@@ -62,7 +43,7 @@ pub(super) struct Patience {
 impl Patience {
     /// Begins now; a `limit` of 0 is none. Without a byte for `silence` it ends anyway.
     pub(super) fn begin(limit: Nanoseconds, silence: Nanoseconds) -> Patience {
-        Patience::begun(limit, silence, now(), N_STOPS.load(Ordering::Relaxed))
+        Patience::begun(limit, silence, now(), n_stops())
     }
 
     fn begun(
@@ -85,7 +66,7 @@ impl Patience {
     ///
     /// Why not: `TimedOut`, or `ConnectionAborted` where the user has stopped Dyno.
     fn check(&mut self) -> io::Result<()> {
-        self.judge(now(), N_STOPS.load(Ordering::Relaxed))
+        self.judge(now(), n_stops())
     }
 
     fn judge(&mut self, now: Nanoseconds, n_stops: u32) -> io::Result<()> {

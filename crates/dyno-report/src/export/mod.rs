@@ -8,6 +8,7 @@
 mod csv;
 mod insert_benchmark;
 mod jsonl;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod tables;
 
@@ -17,6 +18,7 @@ use dyno_record::Run;
 use crate::times::Times;
 pub use csv::csv;
 pub use jsonl::jsonl;
+#[cfg(feature = "parquet")]
 pub use parquet::{ExportError, parquet};
 
 /// A table: columns of the same length.

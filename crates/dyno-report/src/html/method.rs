@@ -135,7 +135,7 @@ fn add_facts(facts: &mut Facts, run: &Run) {
     add("machine", environment.machine.clone());
     add("CPUs", environment.cpus.to_string());
     add("memory", ByteCount(environment.memory_bytes).to_string());
-    add("run began", format::date(manifest.created_unix_ms));
+    add("run began", dyno_units::utc_date_time(manifest.created_unix_ms));
     add("Dyno", manifest.dyno.clone());
     add("seed", manifest.seed.to_string());
     add("order of trials", manifest.order.clone());
@@ -327,7 +327,7 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
     out.classed("td", "n", trial.repetition.to_string());
     let class = if matches!(trial.state.as_str(), "finished" | "not needed") { "" } else { "bad" };
     out.classed("td", class, &trial.state);
-    out.element("td", trial.began_unix_ms.map_or("–".to_owned(), format::date));
+    out.element("td", trial.began_unix_ms.map_or("–".to_owned(), dyno_units::utc_date_time));
     out.classed(
         "td",
         "n",

@@ -337,7 +337,10 @@ fn check_private<'v>(
         problems.add(
             Diagnostic::new(product.span.clone(), format!("unknown product `{name}`"))
                 .with_label("Dyno does not know it")
-                .with_help(did_you_mean(name, words)),
+                .with_help(match vocabulary.left_out {
+                    Some(why) => why.to_owned(),
+                    None => did_you_mean(name, words),
+                }),
         );
         return None;
     };

@@ -2,10 +2,9 @@
 
 use dyno_host::Keeper;
 use dyno_lab::datasets::{DataSets, Listed};
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, utc_date_time};
 
 use crate::cli::DataSetsOptions;
-use crate::commands::report::date;
 use crate::{End, lab, terminal};
 
 /// Lists data sets, or removes some.
@@ -67,7 +66,7 @@ fn table(listed: &[Listed]) -> String {
 
 fn cells(one: &Listed) -> [String; 8] {
     let size = ByteCount(one.bytes).to_string();
-    let last_used = date(one.last_used_unix_ms);
+    let last_used = utc_date_time(one.last_used_unix_ms);
     match &one.description {
         Ok(found) => {
             let shape = &found.contents.shape;
@@ -79,7 +78,7 @@ fn cells(one: &Listed) -> [String; 8] {
                 found.workload.clone(),
                 found.rows.to_string(),
                 size,
-                date(found.created_unix_ms),
+                utc_date_time(found.created_unix_ms),
                 last_used,
             ]
         }

@@ -101,7 +101,12 @@ pub(crate) fn write_tables(
         let (ending, bytes) = match rows {
             Rows::Csv => ("csv", export::csv(&table).into_bytes()),
             Rows::JsonLines => ("jsonl", export::jsonl(&table).into_bytes()),
+            #[cfg(feature = "parquet")]
             Rows::Parquet => ("parquet", export::parquet(&table)?),
+            #[cfg(not(feature = "parquet"))]
+            Rows::Parquet => anyhow::bail!(
+                "this build of Dyno writes no Parquet files; build it without `--no-default-features`"
+            ),
         };
         let path = folder.join(format!("{}.{ending}", table.name));
         replace(&path, &bytes)?;
@@ -113,7 +118,7 @@ pub(crate) fn write_tables(
 /// The page, with the response times of all seconds.
 pub(crate) fn html(findings: &Findings, runs: &[Run], now_unix_ms: u64) -> anyhow::Result<String> {
     let times = times(findings, runs)?;
-    Ok(dyno_report::html::render(findings, runs, &times, &date(now_unix_ms)))
+    Ok(dyno_report::html::render(findings, runs, &times, &dyno_units::utc_date_time(now_unix_ms)))
 }
 
 /// Most threads that read interval logs.
@@ -265,26 +270,9 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Milliseconds since 1970 as `2026-11-20 09:30 UTC` (civil-from-days of Howard Hinnant, 2013).
-pub(crate) fn date(unix_ms: u64) -> String {
-    let minutes = unix_ms / 60_000;
-    let (days, minute_of_day) = ((minutes / 1440) as i64, minutes % 1440);
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minute_of_day / 60, minute_of_day % 60)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{date, joined_name};
+    use super::joined_name;
 
     #[test]
     fn several_runs_are_named_by_their_folders() {
@@ -295,14 +283,5 @@ mod tests {
         check(&["before", "after"], "before+after");
         let long = "a-rather-long-name-".repeat(4);
         check(&[&long, &long], "a-rather-long-name-a-rather-lo+1-more-22600a5a");
-    }
-
-    #[test]
-    fn dates_are_civil() {
-        let check = |unix_s: u64, expected: &str| assert_eq!(date(unix_s * 1000), expected);
-        check(0, "1970-01-01 00:00 UTC");
-        check(951_782_399, "2000-02-28 23:59 UTC");
-        check(951_782_400, "2000-02-29 00:00 UTC");
-        check(1_795_168_800, "2026-11-20 10:00 UTC");
     }
 }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use dyno_report::html::{SCRIPTS, escaped, shell};
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, utc_date_time};
 
 use super::runs::{Found, RunEntry};
-use crate::commands::report::date;
 use crate::http::{Reply, Status, encode};
 
 const INDEX_SCRIPT: &str = include_str!("index.js");
@@ -94,7 +93,7 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
         escaped(&variants.join(", ")),
         escaped(&manifest.environment.machine),
         escaped(run.headline.as_deref().unwrap_or("–")),
-        date(manifest.created_unix_ms),
+        utc_date_time(manifest.created_unix_ms),
         run.ended,
     )
 }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::{digest, hmac};
 use zeroize::Zeroizing;
 
-use crate::transport::n_stops;
+use crate::waiting::n_stops;
 
 /// Most rounds of key derivation that a server may ask for: bounds what a hostile one can cost to
 /// a second or so of CPU for each connection. PostgreSQL's default is 4096.

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_lab::observe::Sample;
 use dyno_units::reading::{Role, known};
-use dyno_units::{Nanoseconds, Reading, Registry};
+use dyno_units::{Nanoseconds, Reading, Registry, utc_date_time};
 
 use super::target::Target;
-use crate::commands::report::date;
 use crate::latest::Latest;
 use crate::live::{Curve, Panel, deferred, processes, short, with_unit};
 use crate::terminal;
@@ -124,7 +123,7 @@ impl View {
         let mut lines = vec![format!(
             "{}   {}, {elapsed}, {n_readings} readings   (Ctrl-C to quit)",
             self.name,
-            date(unix_ms)
+            utc_date_time(unix_ms)
         )];
         lines.extend(self.silence());
         lines.extend(self.cpu().map(|text| format!("CPU   {text}")));
