@@ -144,7 +144,7 @@ fn source(plan: &Plan, product: &str) -> String {
         _ => "",
     };
     let mut text = format!(
-        "title = \"Does a difference show where there is none?\"\n\n\
+        "title = \"Does a difference show if there is none?\"\n\n\
          [database.v1]\nproduct = \"{product}\"\n{settings}\n\n"
     );
     for name in &names[1..] {

@@ -106,7 +106,7 @@ fn cargo_runs_dyno() {
 }
 
 #[test]
-fn there_are_at_most_twelve_crates_with_telling_names() {
+fn there_are_at_most_twelve_crates_with_descriptive_names() {
     let names = dependencies();
     assert!(names.len() <= 12 + 1, "twelve crates and xtask");
     for name in names.keys() {

@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa` how
-//! often it reports a difference where there is none, `cargo xtask notices` writes the notices of
+//! often it reports a difference if there is none, `cargo xtask notices` writes the notices of
 //! third parties.
 //!
 //! Its tests are the house rules: the borders between crates, what every file must have, and what

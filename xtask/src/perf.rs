@@ -75,7 +75,7 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == "dyno")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .context("cargo told of no program")
+        .context("cargo reported no program")
 }
 
 /// Prints a table.

@@ -38,7 +38,7 @@ pub(crate) fn is_test(path: &Path) -> bool {
     text.ends_with("tests.rs") || text.contains("/tests/")
 }
 
-/// A reader who opens a file is told first what it is for.
+/// A reader who opens a file first learns what it is for.
 #[test]
 fn every_file_begins_with_what_it_is_for() {
     let bare: Vec<PathBuf> = sources()

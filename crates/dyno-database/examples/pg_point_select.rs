@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p dyno-database --example pg_point_select [STATEMENTS]`
 
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;
 use std::fs;
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (user_after, system_after) = cpu_ticks()?;
     let elapsed = clock.now() - began;
 
-    // The kernel tells this process's time in ticks of 1/100 s.
+    // The kernel reports this process's time in ticks of 1/100 s.
     let micros = |ticks: u64| ticks as f64 * 10_000.0 / n_statements as f64;
     println!("{n_statements} point selects in {elapsed}");
     println!("response  {:>6.2} µs", elapsed.as_micros_f64() / n_statements as f64);

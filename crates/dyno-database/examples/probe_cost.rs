@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p dyno-database --example probe_cost URL PID [SECONDS]`
 
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::error::Error;
 use std::time::{Duration, Instant};

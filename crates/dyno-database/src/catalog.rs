@@ -2,9 +2,9 @@
 //!
 //! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
 //! selects one text with their names. It is never selected from: what counts is its definition,
-//! which nobody but its owner can change, and the server tells who that is (each folder's `sql` says
+//! which only its owner can change, and the server reports who that is (each folder's `sql` says
 //! how). So a user who may make things in the catalog can neither
-//! forge a note nor have anything run with Dyno's rights. A `dyno_tables` of anybody else is refused.
+//! forge a note nor have anything run with Dyno's rights. A `dyno_tables` of another user is refused.
 //!
 //! A catalog without tables is claimed by making that view; one with the view is Dyno's, and the
 //! tables noted there may be dropped, as far as they are ordinary tables of Dyno's own user; any
@@ -122,7 +122,7 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
         let is_ours = catalog.relations.iter().any(|one| is_same(&one.name, table) && one.is_ours);
         let sql = format!("DROP TABLE IF EXISTS {}", catalog.qualified(table));
         if is_ours && let Err(error) = connection.query(&sql) {
-            // What was dropped is Dyno's no longer, and the first error is the one to tell.
+            // What was dropped is no longer Dyno's, and the first error is the one to report.
             if !error.class.loses_connection() {
                 let _ = catalog.write_notes(connection, &left);
             }
@@ -162,7 +162,7 @@ struct Relation {
 /// What is in a catalog.
 struct Catalog {
     sql: &'static CatalogSql,
-    // The schema that unqualified names mean, quoted, with its dot; empty where there are no schemas.
+    // The schema that unqualified names mean, quoted, with its dot; empty if there are no schemas.
     schema: String,
     relations: Vec<Relation>,
     // Tables noted as Dyno's, the first made first.
@@ -274,20 +274,20 @@ fn read_notes(
     let text = definition.find('\'').zip(definition.rfind('\''));
     let text = text.and_then(|(start, end)| definition.get(start + 1..end));
     let names = text.and_then(|text| text.strip_prefix(TITLE)?.strip_prefix(':'));
-    let unlike = catalog
+    let reason = catalog
         .sql
         .no_definition
         .filter(|_| definition.is_empty())
         .unwrap_or("that Dyno did not create in this form");
-    let names = names.ok_or_else(|| foreign(unlike.to_owned()))?;
+    let names = names.ok_or_else(|| foreign(reason.to_owned()))?;
     let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
     match names.iter().try_for_each(|name| check_name(name)) {
         Ok(()) => Ok(names),
-        Err(_) => Err(foreign(unlike.to_owned())),
+        Err(_) => Err(foreign(reason.to_owned())),
     }
 }
 
-/// Asks with a search path on which nobody can put functions or operators of their own, and leaves
+/// Asks with a search path on which no user can put functions or operators of their own, and leaves
 /// the session's as it was.
 pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
     let Some((before, behind)) = catalog_sql(connection).guard else {
@@ -298,7 +298,7 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
     if let Err(error) = &result
         && !error.class.loses_connection()
     {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = connection.query("ROLLBACK");
     }
     result

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::Secret;
 
-/// A password shorter than this is only replaced where it is a word of its own: as a part of other
+/// A password shorter than this is only replaced if it is a word of its own: as a part of other
 /// words it says nothing, and replaced everywhere it would be known by what is missing.
 const PART_LEN_MIN: usize = 4;
 
@@ -75,7 +75,7 @@ impl Cleaner {
     }
 }
 
-/// The text with `form` masked; a short one only where it stands alone.
+/// The text with `form` masked; a short one only if it stands alone.
 fn without(text: &str, form: &str) -> String {
     if form.len() >= PART_LEN_MIN {
         return text.replace(form, MASK);

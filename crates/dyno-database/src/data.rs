@@ -1,10 +1,10 @@
-//! What of a server shapes the files of its data, so that data sets can be kept and used again.
+//! Which properties of a server shape its data files, so that data sets can be kept and reused.
 //!
 //! A data set may serve a second server only if that server would have made the same files. Each
 //! product therefore names the settings that surely leave no trace in them (sizes of caches, limits
-//! of connections, what a commit waits for); all others count, also those that Dyno has never
-//! heard of. A setting too many costs populating once more; one too few would measure something
-//! else than was asked for.
+//! of connections, what a commit waits for); all others count, also those that Dyno does not know.
+//! One setting too many costs populating once more; one too few would measure something else than
+//! was asked for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct DataShape {
     pub product: String,
     /// Its full version.
     pub version: String,
-    /// What tells two builds of one version apart.
+    /// What distinguishes two builds of one version.
     pub build: String,
     /// The storage engine that was asked for.
     pub engine: Option<String>,
@@ -31,16 +31,16 @@ pub struct DataShape {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Which settings of a product leave no trace in its files.
-pub(crate) struct Traceless {
-    /// Their names.
+/// The settings of a product that have no effect on its files, only on the running server.
+pub(crate) struct RuntimeSettings {
+    /// Their full names.
     pub(crate) names: &'static [&'static str],
-    /// How the names of others begin.
+    /// Prefixes of the names of further ones.
     pub(crate) beginnings: &'static [&'static str],
 }
 
-impl Traceless {
-    /// The settings that shape the files. A value that names a place is refused: the data set
+impl RuntimeSettings {
+    /// The settings that shape the files. A value that contains a path is refused: the data set
     /// would not be in one folder.
     pub(crate) fn shaping(
         &self,
@@ -68,7 +68,7 @@ impl Traceless {
     }
 }
 
-/// What tells a build of a program from others of the same version: its size and when it was made.
+/// What distinguishes a build of a program from others of the same version: its size and when it was made.
 pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
     let facts = fs::metadata(program).map_err(|error| {
         DeployError::new(format!("{} cannot be read: {error}", program.display()))

@@ -1,10 +1,9 @@
-//! What an engine has put off: work that it confirmed and still has to do.
+//! An engine's debt: work that it has confirmed and still has to do.
 //!
-//! Pages to flush, old row versions to purge or vacuum, files to compact. A server that stops being
-//! asked for anything pays it off; how long that takes is measured, and a step that begins before it
-//! is paid pays for the one before.
+//! Pages to flush, old row versions to purge or vacuum, files to compact. An idle server works it
+//! off; how long that takes is measured. A step that begins before then pays for the one before it.
 
-/// What one engine has put off, at one moment.
+/// The deferred work of one engine at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Debt {
     /// Its parts, in the order in which people look for them.
@@ -18,21 +17,21 @@ pub struct DebtPart {
     pub reading: &'static str,
     /// How much of it there is.
     pub value: f64,
-    /// At or below this value it counts as paid.
-    pub paid_at: f64,
+    /// At or below this value the engine counts as caught up.
+    pub caught_up_at: f64,
 }
 
 impl Debt {
-    /// Whether all of it is paid.
-    pub fn is_paid(&self) -> bool {
-        self.parts.iter().all(|part| part.value <= part.paid_at)
+    /// Whether the engine has caught up with all of it.
+    pub fn is_caught_up(&self) -> bool {
+        self.parts.iter().all(|part| part.value <= part.caught_up_at)
     }
 
-    /// One number across engines: the worst of its parts, each over the value at which it counts
-    /// as paid. All is paid at or below 1. None where nothing is put off that could be read.
+    /// One number across engines: the worst of its parts, each divided by the value at which it
+    /// counts as caught up. At or below 1 the engine has caught up. `None` if no part could be read.
     pub fn gauge(&self) -> Option<f64> {
-        let shares = self.parts.iter().map(|part| match part.paid_at {
-            paid_at if paid_at > 0.0 => part.value / paid_at,
+        let shares = self.parts.iter().map(|part| match part.caught_up_at {
+            caught_up_at if caught_up_at > 0.0 => part.value / caught_up_at,
             // Nothing at all may be left.
             _ => 1.0 + part.value.max(0.0),
         });
@@ -46,11 +45,11 @@ pub trait DebtMeter: Send {
     ///
     /// # Errors
     ///
-    /// Why the server does not tell, in words.
+    /// Why the server does not report it, in words.
     fn read(&mut self) -> Result<Debt, String>;
 
-    /// Makes the engine pay sooner than it would by itself, and does what is due between steps
-    /// (statistics, VACUUM, CHECKPOINT) on these tables. Returns what was done, a line each.
+    /// Makes the engine work off its debt sooner than it would by itself, and does what is due
+    /// between steps (statistics, VACUUM, CHECKPOINT) on these tables. Returns a line for each action.
     ///
     /// # Errors
     ///
@@ -71,14 +70,14 @@ mod tests {
 
     #[track_caller]
     fn check(parts: &[(f64, f64)], expected: Option<f64>) {
-        let part = |&(value, paid_at)| DebtPart { reading: "debt.x", value, paid_at };
+        let part = |&(value, caught_up_at)| DebtPart { reading: "debt.x", value, caught_up_at };
         let debt = Debt { parts: parts.iter().map(part).collect() };
         assert_eq!(debt.gauge(), expected);
-        assert_eq!(debt.is_paid(), expected.is_none_or(|gauge| gauge <= 1.0));
+        assert_eq!(debt.is_caught_up(), expected.is_none_or(|gauge| gauge <= 1.0));
     }
 
     #[test]
-    fn the_gauge_is_the_worst_part_over_what_is_paid() {
+    fn the_gauge_is_the_worst_part() {
         check(&[], None);
         check(&[(500.0, 1000.0)], Some(0.5));
         check(&[(500.0, 1000.0), (3.0, 1.0)], Some(3.0));

@@ -17,7 +17,7 @@ pub enum CommitSafety {
 pub struct Durability {
     /// In words: `every commit is synced`, `synced at checkpoints`, `nothing is stored`.
     pub words: String,
-    /// How safe that is; none where it is not known.
+    /// How safe that is; none if it is not known.
     pub safety: Option<CommitSafety>,
 }
 
@@ -37,7 +37,7 @@ impl Durability {
         Durability::of(words, CommitSafety::LastCommitsAtRisk)
     }
 
-    /// Nobody knows.
+    /// Unknown: the server does not report it.
     pub fn unknown() -> Durability {
         Durability { words: "unknown".to_owned(), safety: None }
     }

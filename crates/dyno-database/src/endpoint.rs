@@ -54,7 +54,7 @@ pub enum TlsMode {
     Encrypt,
     /// Encrypted, certificate and host name verified.
     Verify {
-        /// A file of root certificates (PEM); those that the system trusts where there is none.
+        /// A file of root certificates (PEM); those that the system trusts if there is none.
         roots: Option<PathBuf>,
     },
 }
@@ -146,13 +146,13 @@ impl Endpoint {
         Ok(Endpoint { protocol, address, user, password, catalog, tls, server_public_key })
     }
 
-    /// Whether the other end is known to be the server, so that it may be told the password: over a
+    /// Whether the other end is known to be the server, so that the password may be sent: over a
     /// Unix socket, or with a verified certificate.
     pub(crate) fn is_trusted(&self) -> bool {
         matches!(self.address, Address::Unix(_)) || matches!(self.tls, TlsMode::Verify { .. })
     }
 
-    /// What to do where a server wants a password that must not be sent as this URL is.
+    /// What to do if a server wants a password that must not be sent as this URL is.
     pub(crate) fn trust_advice(&self) -> String {
         let key = self.protocol.spec().socket.name;
         format!(
@@ -162,7 +162,7 @@ impl Endpoint {
         )
     }
 
-    /// A warning where the login goes over a network that others may read: there is a password, the
+    /// A warning if the login goes over a network that others may read: there is a password, the
     /// host is not this one, and nothing is encrypted.
     pub fn login_warning(&self) -> Option<String> {
         let Address::Tcp { host, .. } = &self.address else { return None };
@@ -334,7 +334,7 @@ fn resolve_address(
     if !socket.is_absolute() {
         return refuse(format!("`{key}` must be an absolute path, such as /run/server"));
     }
-    // A URL must have something in the host's place; where a socket is named, it is not used.
+    // A URL must have something in the host's place; if a socket is named, it is not used.
     Ok(Address::Unix((spec.socket.join)(socket, port)))
 }
 
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_urls_are_told_with_an_example() {
+    fn bad_urls_are_reported_with_an_example() {
         check_refused("mysql://me:hush@h", "mysql://user:password@host:3306/database");
         check_refused("mysql://me:hush@h/", "names no database");
         check_refused("postgres://h/x", "postgresql://user:password@host:5432/database");

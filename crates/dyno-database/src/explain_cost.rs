@@ -50,7 +50,7 @@ pub trait CostSource: Send {
 /// Whether a statement may change data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It may not; the server is told so, too.
+    /// It may not, and the transaction is declared read-only on the server, too.
     ReadOnly,
     /// It may; each run is rolled back.
     RolledBack,
@@ -149,8 +149,8 @@ const READING: [&str; 10] = [
 /// (DDL, LOCK), are none of its business (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
-/// Refuses a statement that would change something where that is not allowed, or could not be taken
-/// back. The server is told as well; this is for what a read-only transaction allows all the same
+/// Refuses a statement that would change something if that is not allowed, or could not be taken
+/// back. The transaction is read-only on the server as well; this is for what a read-only transaction allows all the same
 /// (SET, KILL, SHUTDOWN) and for what ends the transaction around it.
 ///
 /// # Errors
@@ -176,7 +176,7 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
              which undoes only INSERT, UPDATE, DELETE, REPLACE and MERGE"
         ));
     }
-    // Where texts end differs by server and setting: a semicolon inside of one is not told apart.
+    // Where texts end differs by server and setting: a semicolon inside of one is not recognised.
     if sql.trim_end().trim_end_matches(';').contains(';') {
         return Err(
             "there is a semicolon in it: one statement can be explained at a time, and what \
@@ -204,12 +204,12 @@ fn first_word(sql: &str) -> String {
     rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
-/// Runs the statement as planned and tells what it cost; none where `is_stopped` said, between two
-/// runs, that nobody wants to know any more.
+/// Runs the statement as planned and returns what it cost; `None` if `is_stopped` returned true
+/// between two runs.
 ///
 /// # Errors
 ///
-/// Why it cannot be told, in words: the statement may not be run, or the server refused it.
+/// Why the cost cannot be measured, in words: the statement may not be run, or the server refused it.
 pub fn explain_cost(
     source: &mut dyn CostSource,
     sql: &str,
@@ -219,7 +219,7 @@ pub fn explain_cost(
 ) -> Result<Option<Cost>, String> {
     check_statement(sql, plan.access)?;
     source.check(sql)?;
-    // The first run fills caches, and tells how long an idle interval has to be.
+    // The first run fills caches, and shows how long an idle interval has to be.
     let mut length = interval(source, Some(sql), Nanoseconds::ZERO, clock)?.length;
     let (mut runs, mut idle) = (Vec::new(), Vec::new());
     for _ in 0..plan.runs.max(1) {

@@ -1,7 +1,7 @@
 //! A server that somebody else started, as far as it is on this host: its process and its data.
 //!
-//! Main type: [`LocalServer`]. Nothing is claimed and nothing changed; whatever cannot be told for
-//! sure is not told.
+//! Main type: [`LocalServer`]. Nothing is claimed and nothing changed; what is not certain is
+//! left out.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ use crate::{Address, Endpoint, ProtocolSpec};
 pub struct LocalServer {
     /// Its process, whose descendants belong to it.
     pub pid: i32,
-    /// Its data, where it tells the folder and this user may see it.
+    /// Its data, if it reports the folder and this user may see it.
     pub data: Option<DataFiles>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The folder belongs to Dyno's user. In it lie the option files, which servers read, the log, which
 //! they are handed open, and three folders that are theirs: `data`, `run` with the socket, `tmp`.
-//! A private server admits nobody but who owns `run`: its user, and root. It listens on no port of
+//! A private server admits only the owner of `run`: its user, and root. It listens on no port of
 //! the network; should a study's settings or a plug-in open one, it is stopped before anything is
 //! put into it.
 
@@ -25,7 +25,7 @@ const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// How long it may take after populating: all that is dirty has to be written.
-const HAND_OVER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
+const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
 /// How many lines of the log an error shows.
 pub(crate) const LOG_LINES: usize = 30;
@@ -116,10 +116,10 @@ impl Drop for ServerFolder {
     }
 }
 
-/// How the servers of a product are spoken of and stopped.
+/// The name of a product's servers in messages, and the signal that stops them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
-    /// `MariaDB`.
+pub(crate) struct ServerKind {
+    /// The product's name in messages: `MariaDB`.
     pub(crate) product: &'static str,
     /// The signal on which it writes all it has and ends.
     pub(crate) stop_signal: &'static str,
@@ -131,22 +131,22 @@ pub(crate) struct OwnServer {
     process: KeptProcess,
     folder: ServerFolder,
     clock: Arc<dyn Clock>,
-    manner: Manner,
+    kind: ServerKind,
 }
 
 impl OwnServer {
-    /// Starts the process, waits until it can be reached, and makes sure that nobody else can.
+    /// Starts the process, waits until it can be reached, and makes sure that no other user can.
     /// Returns what `reach` has made, which opens a connection.
     pub(crate) fn start<C>(
         folder: ServerFolder,
         spec: &ProcessSpec,
-        manner: Manner,
+        kind: ServerKind,
         clock: &Arc<dyn Clock>,
         reach: impl FnMut() -> Result<C, String>,
     ) -> Result<(OwnServer, C), DeployError> {
         let process = folder.keeper.spawn(&folder.path, spec)?;
         let clock = Arc::clone(clock);
-        let mut server = OwnServer { process, folder, clock, manner };
+        let mut server = OwnServer { process, folder, clock, kind };
         let reached = server.wait_until_up(reach);
         let outcome = reached.and_then(|reached| server.check_network().map(|()| reached));
         match outcome {
@@ -164,7 +164,7 @@ impl OwnServer {
         &mut self,
         mut reach: impl FnMut() -> Result<C, String>,
     ) -> Result<C, String> {
-        let product = self.manner.product;
+        let product = self.kind.product;
         let until = self.clock.now() + START_LIMIT;
         loop {
             let reason = match reach() {
@@ -185,7 +185,7 @@ impl OwnServer {
 
     /// Refuses a server that others could reach.
     fn check_network(&self) -> Result<(), String> {
-        let product = self.manner.product;
+        let product = self.kind.product;
         let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
             format!("it cannot be determined whether {product} listens on the network: {error}")
         })?;
@@ -209,10 +209,10 @@ impl OwnServer {
 
     /// Why it is down, or none while it runs.
     pub(crate) fn down(&mut self) -> Option<String> {
-        self.process.ended().map(|how| format!("{} {how}", self.manner.product))
+        self.process.ended().map(|how| format!("{} {how}", self.kind.product))
     }
 
-    /// Bytes that its data take on disk, logs included; none where that cannot be seen.
+    /// Bytes that its data take on disk, logs included; none if that cannot be seen.
     pub(crate) fn data_bytes(&self) -> Option<u64> {
         dyno_host::folder_bytes(&self.folder.data()).ok()
     }
@@ -227,8 +227,8 @@ impl OwnServer {
     ///
     /// It did not end by itself, or not well: what it wrote last is not to be trusted.
     fn end(&mut self, limit: Nanoseconds) -> Result<(), String> {
-        let product = self.manner.product;
-        match self.process.stop(self.manner.stop_signal, self.clock.as_ref(), limit) {
+        let product = self.kind.product;
+        match self.process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
             HowStopped::Killed => Err(format!(
                 "{product} did not stop within {limit} after it was asked to, and was killed"
             )),
@@ -247,7 +247,7 @@ impl OwnServer {
     ///
     /// # Errors
     ///
-    /// Also where it did not stop in order: then what it did at the end is not to be trusted.
+    /// Also if it did not stop in order: then what it did at the end is not to be trusted.
     pub(crate) fn stop(mut self) -> Result<(), DeployError> {
         let ended = self.end(STOP_LIMIT);
         let log = self.folder.log_tail(LOG_LINES);
@@ -258,12 +258,12 @@ impl OwnServer {
 
     /// Stops it with its data complete, lets `tidy` remove what is not to be kept of them, moves
     /// them to `to` and removes all else.
-    pub(crate) fn hand_over(
+    pub(crate) fn stop_and_keep_data(
         mut self,
         to: &Path,
         tidy: impl FnOnce(&Path) -> Result<(), DeployError>,
     ) -> Result<(), DeployError> {
-        self.end(HAND_OVER_LIMIT).map_err(|message| DeployError {
+        self.end(KEEP_DATA_LIMIT).map_err(|message| DeployError {
             message: format!("{message}: its data may be incomplete"),
             log: self.folder.log_tail(LOG_LINES),
         })?;

@@ -1,7 +1,7 @@
 //! What the probes of all servers share: a connection of their own, counters turned into rates,
 //! and what every reading means.
 //!
-//! A probe opens its connection when it is first read, and again after a pause where that failed
+//! A probe opens its connection when it is first read, and again after a pause if that failed
 //! or it was lost. Every statement has a limit at the server and the socket one above it: whatever
 //! hangs is a missing reading. So is a view that this version does not have.
 

@@ -57,7 +57,7 @@ pub trait Product: Send + Sync {
 pub struct Launch<'a> {
     /// What is asked for.
     pub spec: &'a ServerSpec,
-    /// Data that a server of the same shape ([`Product::data_shape`]) handed over; none for an empty
+    /// Data that a server of the same shape ([`Product::data_shape`]) kept; none for an empty
     /// server. They are moved away, and must belong to the user that the keeper runs servers as.
     pub data: Option<&'a Path>,
     /// Where its files live.
@@ -75,11 +75,11 @@ pub struct ProductSpec {
     pub title: String,
     /// One sentence for help texts.
     pub summary: String,
-    /// Words that people write for want of the name, in lower case, each with what to tell them.
-    pub mistaken: Vec<(String, String)>,
-    /// The SQL it speaks; none where it speaks none.
+    /// Names that users confuse with it, in lower case, each with a hint.
+    pub confused_names: Vec<(String, String)>,
+    /// The SQL it speaks; none if it speaks none.
     pub dialect: Option<Dialect>,
-    /// Storage engines to choose from; empty where there is just one.
+    /// Storage engines to choose from; empty if there is just one.
     pub engines: Vec<String>,
     /// Whether it runs inside Dyno's own process: there is nothing to install, and no version to
     /// choose.
@@ -88,9 +88,9 @@ pub struct ProductSpec {
     pub stores_data: bool,
     /// Whether its time is simulated: nothing is measured.
     pub is_simulated: bool,
-    /// The setting beyond whose value it refuses connections; none where it refuses none.
+    /// The setting beyond whose value it refuses connections; none if it refuses none.
     pub connection_limit: Option<ConnectionLimit>,
-    /// What its files take on disk; none where they take nothing worth a word.
+    /// What its files take on disk; none if they take nothing worth a word.
     pub disk: Option<DiskUse>,
     /// Parts of messages by which it says that its disk is full.
     pub disk_full: Vec<String>,
@@ -147,7 +147,7 @@ impl ProductSpec {
             name: name.to_owned(),
             title: title.to_owned(),
             summary: summary.to_owned(),
-            mistaken: Vec::new(),
+            confused_names: Vec::new(),
             dialect,
             engines: Vec::new(),
             is_embedded: false,

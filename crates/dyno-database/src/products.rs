@@ -30,7 +30,7 @@ pub(crate) struct Family {
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
     /// What its servers speak that are reached by a URL.
     pub(crate) protocol: Option<&'static dyn Protocol>,
-    /// The SQL that Dyno itself needs; none where another folder of the same dialect has it.
+    /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
     pub(crate) sql: Option<&'static SqlSpec>,
     /// What its threads are for.
     pub(crate) thread_group: Option<ThreadGroups>,

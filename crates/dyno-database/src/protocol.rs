@@ -87,7 +87,7 @@ pub struct SocketKey {
     pub name: &'static str,
     /// The socket's path from the key's value and the port.
     pub join: fn(PathBuf, u16) -> PathBuf,
-    /// The key's value and the port, as text, from the socket's path; none where the path is the
+    /// The key's value and the port, as text, from the socket's path; none if the path is the
     /// value and no port belongs to it.
     pub split: fn(&Path) -> Option<(&Path, &str)>,
 }

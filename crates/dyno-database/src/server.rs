@@ -1,4 +1,4 @@
-//! What every product offers: start or attach, connect, tell facts, stop.
+//! What every product offers: start or attach, connect, report facts, stop.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,13 +53,13 @@ pub struct ServerFacts {
     pub transport: &'static str,
     /// Whether connections are encrypted.
     pub tls: bool,
-    /// All settings in force that the server tells, by name.
+    /// All settings in force that the server reports, by name.
     pub settings: BTreeMap<String, String>,
     /// What a commit survives.
     pub durability: Durability,
     /// Names of settings that decide what a commit survives.
     pub durability_settings: &'static [&'static str],
-    /// Bytes of memory that it has for data; none where its settings do not say.
+    /// Bytes of memory that it has for data; none if its settings do not say.
     pub memory_bytes: Option<f64>,
     /// Names of settings that decide about that memory.
     pub memory_settings: &'static [&'static str],
@@ -84,7 +84,7 @@ pub trait Server: Send {
     /// empty in process or by URL: what is in it, Dyno may end.
     fn processes(&self) -> Vec<i32>;
 
-    /// Ids of its processes on this host, also where somebody else started it: for watching.
+    /// Ids of its processes on this host, also if somebody else started it: for watching.
     fn watched_processes(&self) -> Vec<i32> {
         self.processes()
     }
@@ -95,15 +95,15 @@ pub trait Server: Send {
     /// The last lines of its log.
     fn log_tail(&self, lines: usize) -> Vec<String>;
 
-    /// Bytes its data take on disk, where they can be seen.
+    /// Bytes its data take on disk, if they can be seen.
     fn data_bytes(&self) -> Option<u64>;
 
-    /// Where its data lie on this host, and what its files hold; none where they cannot be seen.
+    /// Where its data lie on this host, and what its files hold; none if they cannot be seen.
     fn data_files(&self) -> Option<DataFiles> {
         None
     }
 
-    /// How the kinds of its threads are told by their names; none where those do not tell.
+    /// How the kinds of its threads are recognised by their names; `None` if names do not show them.
     fn thread_groups(&self) -> Option<ThreadGroups> {
         None
     }
@@ -155,10 +155,10 @@ pub trait Server: Send {
     ///
     /// It does not within half a minute.
     fn check_alive(&self) -> Result<(), DeployError> {
-        let told = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
-        let mut connection = (self.connector())().map_err(|error| told(error.to_string()))?;
+        let failed = |why: String| DeployError::new(format!("the server no longer answers: {why}"));
+        let mut connection = (self.connector())().map_err(|error| failed(error.to_string()))?;
         connection.set_cold_limit(SET_UP_LIMIT.0);
-        connection.query("SELECT 1").map_err(|error| told(error.to_string()))?;
+        connection.query("SELECT 1").map_err(|error| failed(error.to_string()))?;
         Ok(())
     }
 
@@ -166,18 +166,18 @@ pub trait Server: Send {
     ///
     /// # Errors
     ///
-    /// Also where it had to be killed, or ended badly: then what it did last is not to be trusted.
+    /// Also if it had to be killed, or ended badly: then what it did last is not to be trusted.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
-    /// Whether its data can be handed over.
-    fn can_hand_over(&self) -> bool {
+    /// Whether [`Server::stop_and_keep_data`] is possible.
+    fn can_keep_data(&self) -> bool {
         false
     }
 
     /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
     /// (which must not exist, on the filesystem of the keeper's root), and removes all else.
-    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is not handed over.
-    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is not kept.
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
         Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
     }

@@ -12,8 +12,8 @@ use dyno_units::SettingValue;
 
 use crate::DeployError;
 
-/// What a program says that is given a configuration to read: nothing where it takes it, else its
-/// lines that tell of an error. It runs as a server would, whatever rights Dyno has: a study may name
+/// What a program says that is given a configuration to read: nothing if it takes it, else its
+/// lines that report an error. It runs as a server would, whatever rights Dyno has: a study may name
 /// the program, and its settings what code it loads.
 pub(crate) fn refusal(
     keeper: &Keeper,

@@ -36,24 +36,24 @@ pub(crate) type OpenCostSource =
 /// The statements of [`crate::claim_catalog`] and its siblings.
 pub(crate) struct CatalogSql {
     /// What is in a catalog besides its system's own things, each as a text that stays the same while
-    /// it is there; none where nobody else can put anything there.
+    /// it is there; `None` if no other user can put anything there.
     pub(crate) contents: Option<&'static str>,
-    /// Asks for the schema that unqualified names mean; none where there are no schemas.
+    /// Asks for the schema that unqualified names mean; none if there are no schemas.
     pub(crate) schema: Option<&'static str>,
-    /// From that schema's name, the statement that lists what there is: name, kind, and `mine` where
+    /// From that schema's name, the statement that lists what there is: name, kind, and `mine` if
     /// its owner is the connection's user.
     pub(crate) relations: fn(schema: &str) -> String,
     /// From the qualified name of the notes, the statement that returns their definition, who made
     /// them, and who the connection's user is.
     pub(crate) notes: fn(name: &str) -> String,
-    /// What has to be done before the notes are written again; none where a view can be replaced.
+    /// What has to be done before the notes are written again; none if a view can be replaced.
     pub(crate) before_notes: Option<&'static str>,
     /// The words that make a view, or replace it.
     pub(crate) create_view: &'static str,
     /// What makes a literal a column of type text.
     pub(crate) text_cast: &'static str,
-    /// Put before and behind a query so that nobody's own functions or operators run in it.
+    /// Put before and behind a query so that no user's functions or operators run in it.
     pub(crate) guard: Option<(&'static str, &'static str)>,
-    /// What it means that the notes have no definition; none where that says nothing.
+    /// What it means that the notes have no definition; none if that says nothing.
     pub(crate) no_definition: Option<&'static str>,
 }

@@ -124,7 +124,7 @@ fn facts(fixture: &Fixture) {
     assert_eq!(fixture.server().processes().len(), 1);
     assert!(!fixture.server().log_tail(5).is_empty());
     assert_eq!(fixture.server_mut(|server| server.down()), None);
-    // Nobody but root at the socket.
+    // Only root at the socket.
     let mut connection = fixture.connect();
     let accounts =
         connection.query("SELECT User, Host FROM mysql.user WHERE User <> 'mariadb.sys'");
@@ -482,7 +482,7 @@ fn fill(number: u64, row: &mut Row) {
     row.push_text(&[number as u8, 0, 0xff, 0x5c, (number >> 8) as u8, 0x1a, b'\'']);
 }
 
-/// Loads `n` rows into a fresh table, and tells its checksum.
+/// Loads `n` rows into a fresh table, and returns its checksum.
 fn load(connection: &mut dyn Connection, table: &str, n: u64) -> String {
     let columns = "id INT PRIMARY KEY, t VARCHAR(200), b VARBINARY(20)";
     let quoted = format!("`{}`", table.replace('`', "``"));
@@ -601,9 +601,9 @@ fn reference_driver(fixture: &Fixture) {
     for sql in queries {
         let expected: Vec<Vec<Option<String>>> = match reference.query_iter(sql) {
             Err(error) => {
-                // MariaDB has no CAST … AS JSON: both have to hear the same.
-                let told = c.query(sql).unwrap_err();
-                assert!(error.to_string().contains(&told.message), "{error}; {told}");
+                // MariaDB has no CAST … AS JSON: both have to get the same error.
+                let refused = c.query(sql).unwrap_err();
+                assert!(error.to_string().contains(&refused.message), "{error}; {refused}");
                 continue;
             }
             Ok(rows) => {
@@ -745,7 +745,7 @@ fn a_private_server_listens_nowhere_whatever_is_set() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_told() {
+fn a_server_that_is_killed_is_reported() {
     let fixture = Fixture::start(&spec(&[]));
     let pid = rustix::process::Pid::from_raw(fixture.server().processes()[0]).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

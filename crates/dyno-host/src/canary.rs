@@ -1,4 +1,4 @@
-//! The canary: a small fixed piece of work that tells whether the host is what it was before.
+//! The canary: a small fixed piece of work that shows whether the host is as fast as before.
 //!
 //! The same work every time: arithmetic that no CPU can do ahead, and reads from memory at places
 //! that follow from the value read before. A host that is busy with other things, that has slowed

@@ -1,6 +1,6 @@
 //! What the control groups allow Dyno and its servers: CPU time and memory, in versions 1 and 2.
 //!
-//! A limit of any group above counts as well, so the tightest one is told.
+//! A limit of any group above counts as well, so the tightest one is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct Limits {
     pub(crate) cpus: Option<f64>,
     /// None for no limit.
     pub(crate) memory_bytes: Option<u64>,
-    /// Times that CPU time was refused so far; none where the kernel does not say.
+    /// Times that CPU time was refused so far; none if the kernel does not say.
     pub(crate) n_throttled: Option<u64>,
 }
 

@@ -92,7 +92,7 @@ impl Copying<'_> {
                 self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }
             FileType::RegularFile => {
-                // Should it be a pipe by now, nobody waits for its other end.
+                // If it has become a pipe by now, opening it does not wait for its other end.
                 let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let source = rustix::fs::openat(from, from_name, flags, Mode::empty())
                     .map_err(|error| failed(from_path, error))?;
@@ -162,7 +162,7 @@ impl Copying<'_> {
             }
             at = end;
         }
-        // Nobody reads the original soon; the memory is for the copy. Only a hint.
+        // The original is not read again soon; the memory is for the copy. Only a hint.
         let _ = rustix::fs::fadvise(source, 0, None, Advice::DontNeed);
         Ok(())
     }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_over_and_a_stop_is_heard() {
+    fn nothing_is_written_over_and_a_stop_is_noticed() {
         let bench = tempfile::tempdir().unwrap();
         let (from, to) = (bench.path().join("from"), bench.path().join("to"));
         fs::create_dir(&from).unwrap();

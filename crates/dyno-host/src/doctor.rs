@@ -21,7 +21,7 @@ mod checks;
 pub enum CheckState {
     /// As a laboratory should be.
     Good,
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     Unknown,
     /// Can be lived with, if one knows it.
     Notice,
@@ -40,7 +40,7 @@ pub struct Check {
     pub found: String,
     /// Why it matters to measurements.
     pub why: &'static str,
-    /// What to do about it; empty where there is nothing to do.
+    /// What to do about it; empty if there is nothing to do.
     pub advice: String,
 }
 
@@ -51,14 +51,14 @@ pub struct BusyProcess {
     pub pid: i32,
     /// Its program's name.
     pub name: String,
-    /// The user that it runs as: a name, or a number where the host has no name for it; none where
+    /// The user that it runs as: a name, or a number if the host has no name for it; none if
     /// the process has ended.
     pub user: Option<String>,
     /// CPU seconds per second.
     pub cpu_s_per_s: f64,
 }
 
-/// The counters of one moment. Two of them tell what happens on the host between.
+/// The counters of one moment. Two of them show what happened on the host in between.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     cpu: Option<CpuCounters>,
@@ -129,7 +129,7 @@ pub struct Symptoms {
     pub mitigations: Option<String>,
 }
 
-/// How many of the busiest processes are told.
+/// How many of the busiest processes are listed.
 const BUSIEST_MAX: usize = 3;
 /// A process that takes less is not worth a name.
 const BUSY_CPU_MIN: f64 = 0.01;

@@ -44,7 +44,7 @@ pub fn environment(root: &Path, data_folder: &Path) -> Facts {
 
 /// CPUs that this process may run on.
 pub(crate) fn usable_cpus() -> u32 {
-    // It fails only where there are more CPUs than fit a set; then the standard library knows.
+    // It fails only if there are more CPUs than fit a set; then the standard library knows.
     let by_set = rustix::thread::sched_getaffinity(None).ok().map(|set| set.count());
     by_set.unwrap_or_else(|| {
         std::thread::available_parallelism()
@@ -120,7 +120,7 @@ impl Host {
         let hypervisor = self.line("sys/hypervisor/type");
         let flags = self.cpuinfo("flags");
         let has_flag = flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-        let told: Vec<String> =
+        let parts: Vec<String> =
             [hypervisor.clone(), vendor, product].into_iter().flatten().collect();
         let is_known = [
             "kvm",
@@ -134,7 +134,7 @@ impl Host {
             "droplet",
             "bhyve",
         ];
-        let text = told.join(" ");
+        let text = parts.join(" ");
         let is_named = is_known.iter().any(|name| text.to_lowercase().contains(name));
         // A metal instance of a cloud has the cloud's name, but no hypervisor under it.
         let is_metal = text.contains(".metal");

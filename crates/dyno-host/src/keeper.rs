@@ -522,7 +522,7 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 }
 
 /// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that
-/// nobody can put another one in its place. Other users may pass through it if servers have to.
+/// no other user can put another one in its place. Other users may pass through it if servers have to.
 fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse = |why: String| {
         KeeperError(format!("{} cannot be the root folder of servers: {why}", root.display()))
@@ -563,7 +563,7 @@ fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     if owner != 0 && owner != me {
         return Some(format!("belongs to user {owner}"));
     }
-    // In a sticky folder (/tmp) nobody can rename what is another user's.
+    // In a sticky folder (/tmp) no user can rename the files of another.
     let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
     is_open.then(|| format!("may be written by others (its mode is {:o})", mode & 0o7777))
 }

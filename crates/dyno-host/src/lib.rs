@@ -1,4 +1,4 @@
-//! A machine: its processes, its facts, and what its kernel tells every second.
+//! A machine: its processes, its facts, and what its kernel reports every second.
 //!
 //! Knows no database and no load. A process that Dyno starts is marked on disk in such a way that
 //! a later run can prove whose it is; nothing else is ever ended.

@@ -15,7 +15,7 @@ const LISTENING: &str = "0A";
 /// Most links that are followed to find who holds a socket: each costs a system call.
 const LINKS_MOST: usize = 200_000;
 
-/// The process that listens on a Unix socket; none where nobody does, or it cannot be told.
+/// The process that listens on a Unix socket; `None` if there is none, or it cannot be determined.
 pub fn listener_of_socket(path: &Path) -> Option<i32> {
     let stream = UnixStream::connect(path).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
@@ -24,7 +24,7 @@ pub fn listener_of_socket(path: &Path) -> Option<i32> {
 
 /// The process of one of these names that listens on a TCP port of this host. A name is what the
 /// kernel calls it, cut to 15 bytes; it keeps forwarders of ports from passing for servers. None
-/// where there is none, or where another user's processes cannot be looked into.
+/// if there is none, or if another user's processes cannot be looked into.
 pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
     listener_in(Path::new("/proc"), port, names)
 }
@@ -34,7 +34,7 @@ pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
 ///
 /// # Errors
 ///
-/// It cannot be told.
+/// It cannot be determined.
 pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
     let proc_root = Path::new("/proc");
     // Sockets of its own network, should it be another one than Dyno's.
@@ -86,8 +86,8 @@ fn socket_inode(target: &Path) -> Option<u64> {
     target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The user on this host who has connected from this port of the loopback; none where there is no
-/// such connection. A relay to a server that asks nobody for a password looks first.
+/// The user on this host who has connected from this port of the loopback; none if there is no
+/// such connection. A relay to a server without passwords checks this first.
 pub fn user_of_client(port: u16) -> Option<u32> {
     let text = fs::read_to_string("/proc/net/tcp").ok()?;
     text.lines().find_map(|line| {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_that_listen_are_told_from_others() {
+    fn sockets_that_listen_are_distinguished_from_others() {
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
             uid  timeout inode\n   \
             0: 0100007F:0CEA 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        \
@@ -183,10 +183,10 @@ mod tests {
         let from = client.local_addr().expect("it is bound").port();
         assert_eq!(user_of_client(from), Some(rustix::process::geteuid().as_raw()));
         assert_eq!(user_of_client(0), None);
-        let listens = listens_by_network(own).expect("told");
+        let listens = listens_by_network(own).expect("it can be determined");
         assert!(listens.contains(&format!("127.0.0.1:{port}")), "{listens:?}");
         drop(listener);
-        let listens = listens_by_network(own).expect("told");
+        let listens = listens_by_network(own).expect("it can be determined");
         assert!(!listens.contains(&format!("127.0.0.1:{port}")), "{listens:?}");
 
         let folder = tempfile::tempdir().expect("a folder");

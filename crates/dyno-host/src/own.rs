@@ -30,7 +30,7 @@ pub fn thread_cpu() -> Nanoseconds {
 }
 
 /// CPU time of this process's children that have ended and were collected, in seconds; none if the
-/// kernel does not say. The kernel adds it up exactly and tells whole clock ticks.
+/// kernel does not say. The kernel adds it up exactly and reports whole clock ticks.
 pub fn children_cpu() -> Option<f64> {
     let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
     let ticks = ProcessStat::parse(&text)?.reaped_ticks;

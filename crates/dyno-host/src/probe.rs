@@ -1,4 +1,4 @@
-//! What the kernel tells every second: probes and the sampler that reads them all.
+//! What the kernel reports every second: probes and the sampler that reads them all.
 //!
 //! Main type: `Sampler`. Every probe is one file with the same shape: a struct that holds its open
 //! files and the counters of the read before, pure parsers over text, and a table of its readings. A file that is
@@ -45,11 +45,11 @@ pub trait Probe: Send {
     /// The readings that it may give.
     fn registered(&self) -> Cow<'static, [Reading]>;
 
-    /// Reads, and puts into `readings` what can be told. Rates are over the time since the read
+    /// Reads, and puts into `readings` what is available. Rates are over the time since the read
     /// before, so the first read gives none.
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings);
 
-    /// What it is called where its cost and its troubles are told: the first word of its readings.
+    /// Its name in messages and in readings of its cost: the first word of its own readings.
     fn name(&self) -> &str {
         match self.registered() {
             Cow::Borrowed([first, ..]) => first.id.split('.').next().unwrap_or("probe"),
@@ -57,12 +57,12 @@ pub trait Probe: Send {
         }
     }
 
-    /// How long from one read to the next, where it has a thread of its own.
+    /// How long from one read to the next, if it has a thread of its own.
     fn every(&self) -> Nanoseconds {
         Nanoseconds::SECOND
     }
 
-    /// What is worth telling a person since the last call, such as that it cannot be read, each
+    /// Notes for the user since the last call, such as that it cannot be read, each
     /// thing once.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
@@ -191,7 +191,7 @@ fn seconds_since(before: Option<Nanoseconds>, now: Nanoseconds) -> Option<f64> {
     (seconds > 0.0).then_some(seconds)
 }
 
-/// Growth of a counter. The kernel's counters can step back a little, or start anew: no growth.
+/// Growth of a counter. The kernel's counters can step back a little, or start again at 0: no growth.
 fn growth(before: u64, now: u64) -> f64 {
     now.saturating_sub(before) as f64
 }

@@ -18,7 +18,7 @@ pub(crate) struct ProcessIdentity {
     pub(crate) start_ticks: u64,
 }
 
-/// What `/proc/PID/stat` tells, as far as Dyno needs it (proc_pid_stat(5)).
+/// What `/proc/PID/stat` contains, as far as Dyno needs it (proc_pid_stat(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) pid: i32,
@@ -44,7 +44,7 @@ pub(crate) struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Reads the one line of `/proc/PID/stat`; none where it is not such a line.
+    /// Reads the one line of `/proc/PID/stat`; none if it is not such a line.
     pub(crate) fn parse(line: &str) -> Option<ProcessStat> {
         // The name stands in brackets and may hold brackets and blanks itself: it ends at the last.
         let (open, close) = (line.find('(')?, line.rfind(')')?);
@@ -93,7 +93,7 @@ impl ProcessStat {
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 
-    /// Reads a process of this host; none where there is no such process.
+    /// Reads a process of this host; none if there is no such process.
     pub(crate) fn read(proc_root: &Path, pid: i32) -> Option<ProcessStat> {
         let bytes = fs::read(proc_root.join(pid.to_string()).join("stat")).ok()?;
         ProcessStat::parse(&String::from_utf8_lossy(&bytes))
@@ -123,7 +123,7 @@ impl ProcessIdentity {
     }
 }
 
-/// Ids of all processes of this host; empty where the folder cannot be read.
+/// Ids of all processes of this host; empty if the folder cannot be read.
 pub(crate) fn list_pids(proc_root: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(proc_root) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// Bytes that a folder takes on disk, everything in it included: allocated blocks, so that holes
 /// in sparse files do not count. A file with several names counts once; symbolic links are not
-/// followed, also where somebody puts one in place of a folder meanwhile; what vanishes meanwhile
+/// followed, also if somebody puts one in place of a folder meanwhile; what vanishes meanwhile
 /// does not count. A plain file is measured as well.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
     let facts = rustix::fs::lstat(path)?;
@@ -82,7 +82,7 @@ pub(crate) fn nearest_existing(path: &Path) -> Option<PathBuf> {
     path.ancestors().find_map(|parent| fs::canonicalize(parent).ok())
 }
 
-/// A mounted filesystem, as `/proc/self/mountinfo` tells it (proc_pid_mountinfo(5)).
+/// A mounted filesystem, as listed in `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// `8:1`.
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn free_bytes_are_of_the_filesystem() {
-        let free = free_bytes(Path::new("/")).expect("told");
-        assert!(size_bytes(Path::new("/")).expect("told") >= free);
+        let free = free_bytes(Path::new("/")).expect("it can be read");
+        assert!(size_bytes(Path::new("/")).expect("it can be read") >= free);
         assert!(free_bytes(Path::new("/no/such")).is_err());
     }
 

@@ -57,12 +57,12 @@ impl ThreadIo {
     }
 }
 
-/// What the calling thread has read and written so far; none where the kernel does not say.
+/// What the calling thread has read and written so far; none if the kernel does not say.
 pub fn thread_io() -> Option<ThreadIo> {
     ThreadIo::parse(&fs::read_to_string("/proc/thread-self/io").ok()?)
 }
 
-/// The threads of this process whose names begin so, by the kernel's number of them; empty where
+/// The threads of this process whose names begin so, by the kernel's number of them; empty if
 /// the kernel does not say.
 pub fn own_thread_io(name: &str) -> BTreeMap<i32, ThreadIo> {
     let tasks = Path::new("/proc/self/task");
@@ -110,9 +110,9 @@ mod tests {
             assert_eq!(found.len(), 1);
             assert!(found.values().all(|io| io.read_bytes >= 5000), "{found:?}");
         });
-        let before = thread_io().expect("Linux tells");
+        let before = thread_io().expect("Linux reports it");
         fs::read(file.path()).expect("it is there");
-        assert!(thread_io().expect("Linux tells").since(before).read_bytes >= 5000);
+        assert!(thread_io().expect("Linux reports it").since(before).read_bytes >= 5000);
         assert!(own_thread_io("no-such-thread").is_empty());
     }
 }

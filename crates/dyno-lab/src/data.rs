@@ -76,11 +76,11 @@ impl Stage<'_, '_> {
         let began = lab.clock.now();
         let server = lab.products.start(spec, &lab.place(), &lab.clock)?;
         let server = match self.populated(server, began, workload, progress)? {
-            Site::Real(server) if server.can_hand_over() => server,
+            Site::Real(server) if server.can_keep_data() => server,
             site => return Ok(site),
         };
         let holder = Holder::make(&lab.keeper, "dataset").map_err(told)?;
-        server.hand_over(&holder.data())?;
+        server.stop_and_keep_data(&holder.data())?;
         match self.keep(&store, &holder, &wanted, (workload.name(), progress))? {
             Some(kept) => {
                 let copy = copy(lab, &kept)?;

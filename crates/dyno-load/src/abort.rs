@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that anybody may raise, once, and that every worker looks at.
+/// A flag that any thread may raise, once, and that every worker checks.
 #[derive(Clone, Debug, Default)]
 pub struct AbortFlag {
     raised: Arc<AtomicBool>,

@@ -4,11 +4,11 @@ use dyno_model::Load;
 use dyno_units::Nanoseconds;
 
 use crate::StepSpec;
-use crate::load::{Cue, Part};
+use crate::load::{ArrivalSource, ClientPlan};
 use crate::schedule::{Course, Schedule, Slice};
 
-/// How far arrivals may fall behind before the oldest are given up as missed. Nobody waits longer
-/// for an answer; and a server that comes back is not buried under what nobody wants any more.
+/// How far arrivals may fall behind before the oldest are given up as missed. No user waits
+/// longer for an answer, and a server that recovers is not flooded with stale requests.
 pub(crate) const BACKLOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// The arrivals of one worker under open load.
@@ -25,7 +25,7 @@ impl ArrivalQueue {
         ArrivalQueue { to_count: schedule.clone(), to_send: schedule }
     }
 
-    /// The arrivals of worker `slice.index`, where its clients share any.
+    /// The arrivals of worker `slice.index`, if its clients share any.
     pub(crate) fn shared(
         spec: &StepSpec,
         began: Nanoseconds,
@@ -59,16 +59,20 @@ pub(crate) struct OwnArrivals {
 }
 
 impl OwnArrivals {
-    /// The arrivals of a client that plays this part, where it has a schedule of its own. The
+    /// The arrivals of a client with this plan, if it has a schedule of its own. The
     /// constant schedules of a role interleave.
-    pub(crate) fn of(spec: &StepSpec, part: &Part, began: Nanoseconds) -> Option<OwnArrivals> {
-        let Cue::Own { rate, arrivals } = part.cue else { return None };
+    pub(crate) fn of(
+        spec: &StepSpec,
+        plan: &ClientPlan,
+        began: Nanoseconds,
+    ) -> Option<OwnArrivals> {
+        let ArrivalSource::Own { rate, arrivals } = plan.source else { return None };
         let seed = spec.seed.derive("schedule of step", spec.step as u64);
-        let seed = seed.derive("role", part.role as u64);
-        let slice = Slice { index: part.idx_in_role, count: part.n_in_role };
-        let whole_rate = rate * part.n_in_role as f64;
+        let seed = seed.derive("role", plan.role as u64);
+        let slice = Slice { index: plan.idx_in_role, count: plan.n_in_role };
+        let whole_rate = rate * plan.n_in_role as f64;
         let schedule = Schedule::new(arrivals, whole_rate, began, seed, slice);
-        let n_wanted = part.quota.unwrap_or(u64::MAX);
+        let n_wanted = plan.quota.unwrap_or(u64::MAX);
         Some(OwnArrivals { queue: ArrivalQueue::new(schedule), n_waiting: 0, n_wanted })
     }
 
@@ -88,15 +92,15 @@ impl OwnArrivals {
         self.n_wanted -= 1;
     }
 
-    /// Gives up the arrivals due before `end`; tells how many of them were due at `told_from` or
+    /// Gives up the arrivals due before `end`; returns how many of them were due at `counted_from` or
     /// later.
-    pub(crate) fn give_up(&mut self, end: Nanoseconds, told_from: Nanoseconds) -> u64 {
+    pub(crate) fn give_up(&mut self, end: Nanoseconds, counted_from: Nanoseconds) -> u64 {
         let mut n_told = 0;
         while self.queue.to_send.peek() < end && self.n_waiting > 0 {
             let due = self.queue.to_send.take();
             self.n_waiting -= 1;
             self.want_another();
-            n_told += u64::from(due >= told_from);
+            n_told += u64::from(due >= counted_from);
         }
         n_told
     }
@@ -132,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::closed;
-    use crate::load::Parts;
+    use crate::load::ClientPlans;
 
     const MS: fn(u64) -> Nanoseconds = Nanoseconds::from_millis;
 
@@ -141,8 +145,8 @@ mod tests {
         let load =
             Load::Roles(vec![Role { name: "r".into(), clients, pacing, quota, kinds: Vec::new() }]);
         let spec = StepSpec { load, ..closed(1, 1) };
-        let part = spec.load.part(client);
-        OwnArrivals::of(&spec, &part, MS(1000)).expect("it has a schedule")
+        let plan = spec.load.client_plan(client);
+        OwnArrivals::of(&spec, &plan, MS(1000)).expect("it has a schedule")
     }
 
     #[test]
@@ -173,7 +177,7 @@ mod tests {
         // That one came to nothing.
         mine.want_another();
         assert_eq!(mine.count(MS(5000)), 1);
-        // The two that have waited longest are missed, one of them told elsewhere.
+        // The two that have waited longest are missed, one of them reported elsewhere.
         assert_eq!(mine.give_up(MS(1201), MS(1150)), 1);
         assert_eq!(mine.count(MS(5000)), 2);
         assert_eq!(mine.count(MS(5000)), 0);

@@ -21,19 +21,19 @@ const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// Puts the workers' intervals together.
 pub(crate) struct Collector {
     timeline: Timeline,
-    // None where the step lasts for a time that is known.
+    // None if the step lasts for a time that is known.
     finish: Option<Arc<Finish>>,
-    // None where throughput need not become steady.
+    // None if throughput need not become steady.
     steadiness: Option<Steadiness>,
     is_steady: bool,
     n_workers: usize,
     n_kinds: usize,
-    // Intervals that some workers have told and others not yet, oldest first.
+    // Intervals that some workers have reported and others not yet, oldest first.
     partial: VecDeque<Partial>,
     // Empty ones, to be used again.
     spare: Vec<Counted>,
-    // The interval that is being told.
-    told: Interval,
+    // The interval that is being reported.
+    interval: Interval,
     // Index of the oldest.
     next_idx: u64,
     began: Vec<Phase>,
@@ -42,7 +42,7 @@ pub(crate) struct Collector {
     end: WorkerEnd,
     busiest: Nanoseconds,
     n_ended: usize,
-    // Workers that have told their last interval.
+    // Workers that have reported their last interval.
     n_last: usize,
     returns: Vec<Sender<WorkerInterval>>,
     // Raised to end all workers when one cannot go on.
@@ -53,7 +53,7 @@ pub(crate) struct Collector {
 
 /// What ends a step before its longest time.
 pub(crate) struct Until {
-    /// When it ends, told by quotas or by the collector.
+    /// When it ends, set by the quotas or by the collector.
     pub(crate) finish: Option<Arc<Finish>>,
     /// How long its throughput has to be steady.
     pub(crate) steady_for: Option<Nanoseconds>,
@@ -86,7 +86,7 @@ impl Collector {
             n_kinds,
             partial: VecDeque::new(),
             spare: Vec::new(),
-            told: Interval::empty(n_kinds),
+            interval: Interval::empty(n_kinds),
             next_idx: 0,
             began: Vec::new(),
             measured,
@@ -107,7 +107,7 @@ impl Collector {
         self.n_ended == self.n_workers
     }
 
-    /// Tells of the phases that have begun by now; returns when the next one does.
+    /// Announces the phases that have begun by now; returns when the next one begins.
     pub(crate) fn announce(
         &mut self,
         now: Nanoseconds,
@@ -128,12 +128,12 @@ impl Collector {
         None
     }
 
-    /// Takes what a worker tells, and passes on the intervals that are now complete.
+    /// Accepts a worker's report and passes on the intervals that are now complete.
     pub(crate) fn accept(&mut self, report: Report, observe: &mut dyn FnMut(StepEvent<'_>)) {
         match report {
             Report::Connected => {}
-            Report::Interval(told) => {
-                self.merge(told);
+            Report::Interval(report) => {
+                self.merge(report);
                 self.pass_on(observe);
             }
             Report::Ended(end) => self.add_end(end),
@@ -149,8 +149,8 @@ impl Collector {
         self.stop.raise();
     }
 
-    fn merge(&mut self, mut told: WorkerInterval) {
-        let Some(position) = told.idx.checked_sub(self.next_idx) else { return };
+    fn merge(&mut self, mut report: WorkerInterval) {
+        let Some(position) = report.idx.checked_sub(self.next_idx) else { return };
         while self.partial.len() as u64 <= position {
             let idx = self.next_idx + self.partial.len() as u64;
             let fresh = || Counted::empty(self.n_kinds);
@@ -166,14 +166,14 @@ impl Collector {
             });
         }
         let partial = &mut self.partial[position as usize];
-        partial.counted.add(&told.counted);
+        partial.counted.add(&report.counted);
         partial.n_told += 1;
-        self.n_last += usize::from(std::mem::take(&mut told.is_last));
-        partial.connect_failures += std::mem::take(&mut told.connect_failures);
-        partial.connect_error = told.connect_error.take().or(partial.connect_error.take());
-        told.counted.clear();
+        self.n_last += usize::from(std::mem::take(&mut report.is_last));
+        partial.connect_failures += std::mem::take(&mut report.connect_failures);
+        partial.connect_error = report.connect_error.take().or(partial.connect_error.take());
+        report.counted.clear();
         // A worker that has ended does not want it back.
-        let _ = self.returns[told.worker_idx].send(told);
+        let _ = self.returns[report.worker_idx].send(report);
     }
 
     /// When all quotas were done, or throughput was found steady, if that is known.
@@ -181,7 +181,7 @@ impl Collector {
         self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
     }
 
-    /// Cuts the last interval where the step has ended, and puts into it what workers wrote down
+    /// Cuts the last interval if the step has ended, and puts into it what workers wrote down
     /// before they learned of that: what was done in the moment after.
     fn cut(&mut self, end: Nanoseconds) {
         let Some(last) = self.timeline.last_idx(end).checked_sub(self.next_idx) else { return };
@@ -218,8 +218,8 @@ impl Collector {
             self.next_idx += 1;
             let interval = &partial.counted;
             self.announce(interval.start, observe);
-            interval.tell(&mut self.told);
-            observe(StepEvent::Interval(&self.told));
+            interval.write_to(&mut self.interval);
+            observe(StepEvent::Interval(&self.interval));
             if interval.phase == Phase::Measure {
                 self.measured.add(interval);
                 self.measure_ended = interval.start + interval.length;
@@ -243,7 +243,7 @@ impl Collector {
         {
             return;
         }
-        // Some workers may have told of later intervals already; nobody is in one after those.
+        // Some workers may have reported later intervals already; none is beyond those.
         let running = self.next_idx + self.partial.len() as u64;
         if let Some(span) = self.timeline.span(running) {
             self.is_steady = true;
@@ -308,7 +308,7 @@ impl Collector {
         }
         let length = self.measure_ended - self.timeline.measure_began;
         self.measured.length = length;
-        self.measured.tell(&mut self.told);
+        self.measured.write_to(&mut self.interval);
         let busiest_worker = match length {
             Nanoseconds::ZERO => 0.0,
             length => self.busiest.as_secs_f64() / length.as_secs_f64(),
@@ -316,7 +316,7 @@ impl Collector {
         Ok(StepTotals {
             measure_began: self.timeline.measure_began,
             measure_ended: self.measure_ended,
-            measured: self.told,
+            measured: self.interval,
             generator: GeneratorUse {
                 cpu_user: self.end.cpu_user,
                 cpu_system: self.end.cpu_system,

@@ -78,15 +78,15 @@ impl KindCounts {
         self.service.add(&other.service);
     }
 
-    fn tell(&self, told: &mut KindInterval) {
-        told.outcomes = self.outcomes;
-        told.bins = self.bins;
-        if !told.response.is_empty() {
-            told.response.reset();
-            told.service.reset();
+    fn write_to(&self, target: &mut KindInterval) {
+        target.outcomes = self.outcomes;
+        target.bins = self.bins;
+        if !target.response.is_empty() {
+            target.response.reset();
+            target.service.reset();
         }
         for (times, histogram) in
-            [(&self.response, &mut told.response), (&self.service, &mut told.service)]
+            [(&self.response, &mut target.response), (&self.service, &mut target.service)]
         {
             self.both.add_to(histogram);
             times.add_to(histogram);
@@ -165,23 +165,23 @@ impl Counted {
         self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
     }
 
-    /// Writes it into `told`, which has as many kinds, in place of what is there.
-    pub(crate) fn tell(&self, told: &mut Interval) {
-        told.phase = self.phase;
-        told.start = self.start;
-        told.length = self.length;
-        for (kind, told) in self.kinds.iter().zip(&mut told.kinds) {
-            kind.tell(told);
+    /// Writes it into `target`, which has as many kinds, in place of what is there.
+    pub(crate) fn write_to(&self, target: &mut Interval) {
+        target.phase = self.phase;
+        target.start = self.start;
+        target.length = self.length;
+        for (kind, target) in self.kinds.iter().zip(&mut target.kinds) {
+            kind.write_to(target);
         }
-        if !told.lag.is_empty() {
-            told.lag.reset();
+        if !target.lag.is_empty() {
+            target.lag.reset();
         }
-        self.lag.add_to(&mut told.lag);
-        told.due = self.due;
-        told.missed = self.missed;
-        told.retries = self.retries;
-        told.reconnects = self.reconnects;
-        told.tally = self.tally;
+        self.lag.add_to(&mut target.lag);
+        target.due = self.due;
+        target.missed = self.missed;
+        target.retries = self.retries;
+        target.reconnects = self.reconnects;
+        target.tally = self.tally;
     }
 }
 

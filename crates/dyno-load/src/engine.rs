@@ -1,4 +1,4 @@
-//! Runs one step: starts the workers, gives them a common beginning, collects what they tell.
+//! Runs one step: starts the workers, gives them a common start, collects their reports.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,26 +15,26 @@ use crate::reactor::EpollReactor;
 use crate::recorder::{Outlet, Recorder, Report, WorkerInterval};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
-use crate::worker::{ClientRange, Recruiting, Worker};
+use crate::worker::{ClientRange, ClientSetup, Worker};
 use crate::worker_state::{Ends, Rules, WorkerState};
 use crate::{AbortFlag, Interval, LoadError, Phase, StepSpec, StepTotals};
 
 /// What a step of load needs besides its specification.
 #[derive(Clone)]
 pub struct Job {
-    /// What clients ask.
+    /// What the clients do.
     pub workload: MadeWorkload,
     /// Opens connections to the server.
     pub connector: Connector,
-    /// Tells the time.
+    /// The clock that all times are taken from.
     pub clock: Arc<dyn Clock>,
     /// Stops the step before its time.
     pub abort: AbortFlag,
 }
 
-/// What is told while a step runs, in this order: all connections open, phases and intervals.
+/// The events of a running step, in this order: all connections open, phases and intervals.
 ///
-/// An interval is told when the last worker is through with it. The measure phase is told when it
+/// An interval is reported when the last worker has finished it. The measure phase is reported when it
 /// begins, which may be a moment before the last interval of the warm-up.
 #[derive(Debug)]
 pub enum StepEvent<'a> {
@@ -56,19 +56,19 @@ pub enum StepEvent<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs one step of load and tells `observe`, on the calling thread, how it goes.
+/// Runs one step of load and reports its events to `observe`, on the calling thread.
 ///
 /// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
-/// attempts in flight for the statement's time limit (five seconds where there is none), and
-/// closes all connections. Where clients have quotas, the measure phase ends with the last of them,
-/// where throughput has to become steady, at the end of the second in which that is found, or else
-/// with the step's duration; a worker that has nothing to do just then learns of it within a
-/// tenth of a second, and what it does meanwhile counts as done at the end.
+/// attempts in flight for the statement's time limit (five seconds if there is none), and
+/// closes all connections. If clients have quotas, the measure phase ends when the last quota is
+/// done; if throughput has to become steady, at the end of the second in which it has; otherwise
+/// with the step's duration. An idle worker notices the end within a tenth of a second, and what it
+/// does meanwhile counts as done at the end.
 ///
 /// # Errors
 ///
-/// The specification is not possible; a connection cannot be opened or its statements not
-/// prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
+/// The specification is not possible; a connection cannot be opened or its statements cannot
+/// be prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
 /// failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the load has begun: see
 /// [`StepTotals::aborted`].
 pub fn run_step(
@@ -79,21 +79,21 @@ pub fn run_step(
     check(spec)?;
     let asked = job.clock.now();
     thread::scope(|scope| {
-        let crew = Crew::hire(scope, spec, job)?;
-        if let Err(error) = crew.await_connections() {
-            return Err(crew.dismiss(error));
+        let pool = WorkerPool::spawn(scope, spec, job)?;
+        if let Err(error) = pool.await_connections() {
+            return Err(pool.cancel(error));
         }
         let began = job.clock.now();
         observe(StepEvent::Connected { clients: spec.load.clients(), took: began - asked });
         let timeline = Timeline::new(job.clock.now(), spec.warm_up, spec.duration);
-        crew.collect(timeline, job, observe)
+        pool.collect(timeline, job, observe)
     })
 }
 
 /// All workers of a step, seen from the thread that collects.
-struct Crew<'scope> {
+struct WorkerPool<'scope> {
     reports: Receiver<Report>,
-    // Dropped without an order, a worker goes home.
+    // A worker whose order channel is dropped ends.
     orders: Vec<Sender<Timeline>>,
     returns: Vec<Sender<WorkerInterval>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
@@ -102,14 +102,14 @@ struct Crew<'scope> {
     steady_for: Option<Nanoseconds>,
 }
 
-impl<'scope> Crew<'scope> {
-    fn hire<'env>(
+impl<'scope> WorkerPool<'scope> {
+    fn spawn<'env>(
         scope: &'scope Scope<'scope, 'env>,
         spec: &'env StepSpec,
         job: &'env Job,
-    ) -> Result<Crew<'scope>, LoadError> {
+    ) -> Result<WorkerPool<'scope>, LoadError> {
         let (report, reports) = channel();
-        let mut crew = Crew {
+        let mut pool = WorkerPool {
             reports,
             orders: Vec::new(),
             returns: Vec::new(),
@@ -122,18 +122,18 @@ impl<'scope> Crew<'scope> {
             let (order, ordered) = channel();
             let (give_back, returned) = channel();
             let outlet = Outlet { worker_idx: index, reports: report.clone(), returned };
-            let (stop, finish) = (crew.stop.clone(), crew.finish.clone());
-            let post = Post { spec, job, index, stop, finish };
+            let (stop, finish) = (pool.stop.clone(), pool.finish.clone());
+            let task = WorkerTask { spec, job, index, stop, finish };
             let name = format!("dyno-load-{index}");
             let thread = thread::Builder::new()
                 .name(name.clone())
-                .spawn_scoped(scope, move || post.serve(outlet, &ordered))
+                .spawn_scoped(scope, move || task.run(outlet, &ordered))
                 .map_err(|error| LoadError(format!("cannot start worker {name}: {error}")))?;
-            crew.orders.push(order);
-            crew.returns.push(give_back);
-            crew.threads.push(thread);
+            pool.orders.push(order);
+            pool.returns.push(give_back);
+            pool.threads.push(thread);
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     fn await_connections(&self) -> Result<(), LoadError> {
@@ -149,12 +149,12 @@ impl<'scope> Crew<'scope> {
         Ok(())
     }
 
-    /// Sends everybody home because of `error`.
-    fn dismiss(self, error: LoadError) -> LoadError {
+    /// Ends all workers because of `error`, and returns it.
+    fn cancel(self, error: LoadError) -> LoadError {
         self.stop.raise();
         drop(self.orders);
         for thread in self.threads {
-            // What a panic has to say has been said already.
+            // The panic has already been reported.
             let _ = thread.join();
         }
         error
@@ -171,7 +171,7 @@ impl<'scope> Crew<'scope> {
         let until = Until { finish: self.finish, steady_for: self.steady_for };
         let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
         for order in &self.orders {
-            // One that cannot take its order has failed, and has told so.
+            // A worker that cannot take its order has failed and reported it.
             let _ = order.send(timeline);
         }
         while !collector.is_complete() {
@@ -194,8 +194,8 @@ impl<'scope> Crew<'scope> {
     }
 }
 
-/// What one worker's thread is to do.
-struct Post<'a> {
+/// The work of one worker's thread.
+struct WorkerTask<'a> {
     spec: &'a StepSpec,
     job: &'a Job,
     index: usize,
@@ -203,25 +203,25 @@ struct Post<'a> {
     finish: Option<Arc<Finish>>,
 }
 
-impl Post<'_> {
-    fn serve(&self, outlet: Outlet, orders: &Receiver<Timeline>) {
+impl WorkerTask<'_> {
+    fn run(&self, outlet: Outlet, orders: &Receiver<Timeline>) {
         let reports = outlet.reports.clone();
-        let last_word = match self.work(outlet, orders) {
+        let last_report = match self.work(outlet, orders) {
             Ok(Some(worker)) => Report::Ended(worker.end(self.spec)),
-            // The step was called off before it began.
+            // The step was cancelled before it began.
             Ok(None) => return,
             Err(error) => Report::Failed(error),
         };
-        let _ = reports.send(last_word);
+        let _ = reports.send(last_report);
     }
 
-    /// Runs the worker to its end; none where the step never began.
+    /// Runs the worker to its end; `None` if the step never began.
     fn work(
         &self,
         outlet: Outlet,
         orders: &Receiver<Timeline>,
     ) -> Result<Option<Worker<EpollReactor>>, LoadError> {
-        let Post { spec, job, index, .. } = *self;
+        let WorkerTask { spec, job, index, .. } = *self;
         self.bind()?;
         let clients = spec.load.clients();
         let range = ClientRange { first: index, step: spec.workers, total: clients };
@@ -237,8 +237,8 @@ impl Post<'_> {
             Ends { aborts: [job.abort.clone(), self.stop.clone()], finish: self.finish.clone() },
         );
         let mut worker = Worker::new(state);
-        let recruiting = Recruiting { workload: &job.workload, spec, range };
-        worker.recruit(&recruiting, job.connector.as_ref())?;
+        let setup = ClientSetup { workload: &job.workload, spec, range };
+        worker.open_clients(&setup, job.connector.as_ref())?;
         worker.state().recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };
         let slice = Slice { index, count: spec.workers };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use dyno_units::Nanoseconds;
 
 use crate::StepSpec;
-use crate::load::Parts;
+use crate::load::ClientPlans;
 
 /// When a step ends, once that is known; shared by its workers.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// The finish of such a step; none where it lasts for a time that is known.
+    /// The finish of such a step; none if it lasts for a time that is known.
     pub(crate) fn of(spec: &StepSpec) -> Option<Arc<Finish>> {
         let n_left = spec.load.n_with_quota();
         let finish = Finish {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finish_is_when_the_last_was_done_in_whatever_order_they_tell() {
+    fn the_finish_is_when_the_last_was_done_in_any_order() {
         let finish = Finish::of(&with_quota(3, Some(1))).expect("there are quotas");
         for now in [5, 9, 7] {
             assert_eq!(finish.at(), Nanoseconds(u64::MAX));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
-    ClientFuture, Clients, Dialect, MadeWorkload, Row, Seat, Session, Statement, StatementClass,
-    StatementError, Table, Transactions, Workload, drive,
+    ClientContext, ClientFuture, Clients, Dialect, MadeWorkload, Row, Session, Statement,
+    StatementClass, StatementError, Table, Transactions, Workload, drive,
 };
 
 use crate::{Interval, StepSpec};
@@ -21,7 +21,7 @@ pub(crate) struct Reads {
     pub(crate) keying: Nanoseconds,
     /// Pause after one, exponential with this mean.
     pub(crate) thinking: Nanoseconds,
-    /// Every so many transactions, one is rolled back as meant; 0 for none.
+    /// Every so many transactions, one is rolled back as designed; 0 for none.
     pub(crate) rolls_back_each: u64,
 }
 
@@ -85,8 +85,8 @@ impl Workload for Reads {
 }
 
 impl Clients for Reads {
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(ReadsClient { reads: *self, role: seat.role, n_done: 0 }, seat))
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        Box::pin(drive(ReadsClient { reads: *self, role: context.role, n_done: 0 }, context))
     }
 }
 
@@ -129,7 +129,7 @@ impl Transactions for ReadsClient {
         self.n_done += 1;
         if self.reads.rolls_back_each > 0 && self.n_done.is_multiple_of(self.reads.rolls_back_each)
         {
-            session.roll_back_as_meant().await?;
+            session.roll_back_as_designed().await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@
 //! - How a worker waits is behind one trait: with epoll on a real server, with a simulated clock in
 //!   [`simulation`], so that the code which measures is the code which is tested.
 //!
-//! A step ends by time; or, where clients have quotas, when the last of these is done.
+//! A step ends by time; or, if clients have quotas, when the last of these is done.
 //!
 //! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
 //! after the end of the measure phase belongs to none and is counted in

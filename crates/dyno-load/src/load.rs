@@ -6,18 +6,18 @@ use dyno_units::Nanoseconds;
 use crate::{LoadError, StepSpec};
 
 /// A load taken apart into what each of its clients does.
-pub(crate) trait Parts {
+pub(crate) trait ClientPlans {
     /// The names of its roles and their clients; one without a name if it has no roles.
     fn roles(&self) -> Vec<(Name, usize)>;
 
     /// What this client, counted over all roles, is to do.
-    fn part(&self, client_idx: usize) -> Part;
+    fn client_plan(&self, client_idx: usize) -> ClientPlan;
 
     /// Clients that have to do something before the step ends.
     fn n_with_quota(&self) -> usize;
 }
 
-impl Parts for Load {
+impl ClientPlans for Load {
     fn roles(&self) -> Vec<(Name, usize)> {
         match self {
             Load::Roles(roles) => {
@@ -29,17 +29,17 @@ impl Parts for Load {
         }
     }
 
-    fn part(&self, client_idx: usize) -> Part {
-        let whole = |cue| Part {
-            cue,
+    fn client_plan(&self, client_idx: usize) -> ClientPlan {
+        let whole = |source| ClientPlan {
+            source,
             quota: None,
             role: 0,
             idx_in_role: client_idx,
             n_in_role: self.clients(),
         };
         match self {
-            Load::Closed { .. } => whole(Cue::Closed),
-            Load::Open { .. } | Load::Stepped { .. } => whole(Cue::Shared),
+            Load::Closed { .. } => whole(ArrivalSource::Closed),
+            Load::Open { .. } | Load::Stepped { .. } => whole(ArrivalSource::Shared),
             Load::Roles(roles) => {
                 let mut idx_in_role = client_idx;
                 let mut role = 0;
@@ -48,7 +48,13 @@ impl Parts for Load {
                     role += 1;
                 }
                 let Role { clients, pacing, quota, .. } = roles[role];
-                Part { cue: Cue::of(pacing), quota, role, idx_in_role, n_in_role: clients }
+                ClientPlan {
+                    source: ArrivalSource::of(pacing),
+                    quota,
+                    role,
+                    idx_in_role,
+                    n_in_role: clients,
+                }
             }
         }
     }
@@ -65,8 +71,8 @@ impl Parts for Load {
 
 /// What one client is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Part {
-    pub(crate) cue: Cue,
+pub(crate) struct ClientPlan {
+    pub(crate) source: ArrivalSource,
     /// Transactions it has to commit.
     pub(crate) quota: Option<u64>,
     pub(crate) role: usize,
@@ -76,7 +82,7 @@ pub(crate) struct Part {
 
 /// What makes a client begin its next transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cue {
+pub(crate) enum ArrivalSource {
     /// The end of the one before.
     Closed,
     /// An arrival that the clients of a worker share.
@@ -94,20 +100,20 @@ pub(crate) enum Cue {
     },
 }
 
-impl Cue {
-    fn of(pacing: Pacing) -> Cue {
+impl ArrivalSource {
+    fn of(pacing: Pacing) -> ArrivalSource {
         match pacing {
-            Pacing::Closed => Cue::Closed,
-            Pacing::Constant { rate } => Cue::Own { rate, arrivals: Arrivals::Constant },
-            Pacing::Poisson { rate } => Cue::Own { rate, arrivals: Arrivals::Poisson },
-            Pacing::Bursts { per_burst } => Cue::Bursts { per_burst },
+            Pacing::Closed => ArrivalSource::Closed,
+            Pacing::Constant { rate } => ArrivalSource::Own { rate, arrivals: Arrivals::Constant },
+            Pacing::Poisson { rate } => ArrivalSource::Own { rate, arrivals: Arrivals::Poisson },
+            Pacing::Bursts { per_burst } => ArrivalSource::Bursts { per_burst },
         }
     }
 
     /// Whether a schedule says when transactions are due, whatever the server does.
     #[inline]
     pub(crate) fn is_scheduled(self) -> bool {
-        matches!(self, Cue::Shared | Cue::Own { .. })
+        matches!(self, ArrivalSource::Shared | ArrivalSource::Own { .. })
     }
 }
 
@@ -176,15 +182,15 @@ mod tests {
         let load = Load::Roles(vec![role("a", 2), role("none", 0), role("b", 3)]);
         assert_eq!(load.clients(), 5);
         let parts: Vec<_> = (0..5)
-            .map(|idx| load.part(idx))
-            .map(|part| (part.role, part.idx_in_role, part.n_in_role))
+            .map(|idx| load.client_plan(idx))
+            .map(|plan| (plan.role, plan.idx_in_role, plan.n_in_role))
             .collect();
         assert_eq!(parts, [(0, 0, 2), (0, 1, 2), (2, 0, 3), (2, 1, 3), (2, 2, 3)]);
     }
 
     #[test]
     fn without_roles_all_clients_play_the_same_part() {
-        let part = Load::Closed { clients: 7 }.part(4);
-        assert_eq!((part.role, part.idx_in_role, part.n_in_role, part.quota), (0, 4, 7, None));
+        let plan = Load::Closed { clients: 7 }.client_plan(4);
+        assert_eq!((plan.role, plan.idx_in_role, plan.n_in_role, plan.quota), (0, 4, 7, None));
     }
 }

@@ -75,7 +75,7 @@ impl NullServer {
     fn connect(&self, log: &Arc<Log>) -> Result<Box<dyn Connection>, ConnectError> {
         let number = log.n_connects.fetch_add(1, Ordering::SeqCst);
         if self.refused.contains(&number) {
-            let (address, reason) = ("null".to_owned(), "told to refuse".to_owned());
+            let (address, reason) = ("null".to_owned(), "connections are refused".to_owned());
             return Err(ConnectError { address, reason });
         }
         if self.is_immediate {

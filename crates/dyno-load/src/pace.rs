@@ -1,4 +1,4 @@
-//! The pace of one client: keeps due, sent and done, and decides what follows an error.
+//! The driver of one client: keeps due, sent and done, and decides what follows an error.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -9,8 +9,8 @@ use dyno_units::{Nanoseconds, RandomStream};
 use dyno_workload::{ConnectError, Connection, Ended, Next, Pace, StatementError, Tally};
 
 use crate::counted::Times;
-use crate::load::{Cue, Part};
-use crate::reactor::{Manner, Reactor};
+use crate::load::{ArrivalSource, ClientPlan};
+use crate::reactor::{Reactor, WaitMode};
 use crate::worker_state::{Mode, WorkerState};
 
 /// First and longest pause before a retry.
@@ -51,8 +51,8 @@ enum ConnectStage {
 pub(crate) struct ClientPace<R> {
     worker: Rc<WorkerState<R>>,
     slot: u32,
-    cue: Cue,
-    manner: Cell<Manner>,
+    source: ArrivalSource,
+    wait_mode: Cell<WaitMode>,
     waiting: Cell<Waiting>,
     is_queued: Cell<bool>,
     // After each transaction, a client that never waits lets the others act.
@@ -64,16 +64,16 @@ pub(crate) struct ClientPace<R> {
     // The worker's time is that of this client's last `done`, and so can serve as `sent`.
     is_time_fresh: Cell<bool>,
     retries_made: Cell<u32>,
-    // Commits until it has done its quota; more than it can ever do where it has none.
+    // Commits until it has done its quota; more than it can ever do if it has none.
     n_left: Cell<u64>,
     burst_began: Cell<Option<Nanoseconds>>,
     burst_left: Cell<u64>,
 
     statement_since: Cell<Option<Nanoseconds>>,
     is_overdue: Cell<bool>,
-    // The reactor told of the descriptor while no reply was awaited, and will not tell again.
+    // The reactor reported the descriptor while no reply was awaited, and will not report it again.
     has_event: Cell<bool>,
-    // The server has closed the connection: nothing more will be told of it.
+    // The server has closed the connection: no further event will come from it.
     is_closed: Cell<bool>,
     is_first_wait: Cell<bool>,
 
@@ -89,14 +89,14 @@ impl<R: Reactor> ClientPace<R> {
     pub(crate) fn new(
         worker: Rc<WorkerState<R>>,
         slot: u32,
-        part: &Part,
+        plan: &ClientPlan,
         jitter: RandomStream,
     ) -> Self {
         ClientPace {
             worker,
             slot,
-            cue: part.cue,
-            manner: Cell::new(Manner::Immediate),
+            source: plan.source,
+            wait_mode: Cell::new(WaitMode::Immediate),
             waiting: Cell::new(Waiting::Turn),
             is_queued: Cell::new(false),
             yields: Cell::new(false),
@@ -105,7 +105,7 @@ impl<R: Reactor> ClientPace<R> {
             granted: Cell::default(),
             is_time_fresh: Cell::new(false),
             retries_made: Cell::new(0),
-            n_left: Cell::new(part.quota.unwrap_or(u64::MAX)),
+            n_left: Cell::new(plan.quota.unwrap_or(u64::MAX)),
             burst_began: Cell::default(),
             burst_left: Cell::new(0),
             statement_since: Cell::default(),
@@ -137,7 +137,7 @@ impl<R: Reactor> ClientPace<R> {
         self.waiting.set(Waiting::Turn);
     }
 
-    /// Commits until its quota is done; counts down from the greatest number where it has none.
+    /// Commits until its quota is done; counts down from the greatest number if it has none.
     pub(crate) fn n_left(&self) -> u64 {
         self.n_left.get()
     }
@@ -146,7 +146,7 @@ impl<R: Reactor> ClientPace<R> {
         self.waiting.get()
     }
 
-    /// The reactor tells of this client's connection.
+    /// The reactor reports an event on this client's connection.
     #[inline]
     pub(crate) fn on_event(&self) {
         if self.waiting.get() == Waiting::Reply {
@@ -156,12 +156,12 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// The reactor tells that the server has closed this client's connection.
+    /// The reactor reports that the server has closed this client's connection.
     pub(crate) fn on_close(&self) {
         self.is_closed.set(true);
     }
 
-    /// A timer or the helper that opens connections tells.
+    /// A timer has expired, or the helper that opens connections has finished.
     pub(crate) fn on_wake(&self) {
         if matches!(self.waiting.get(), Waiting::Schedule | Waiting::Other) {
             self.enqueue();
@@ -229,13 +229,13 @@ impl<R: Reactor> ClientPace<R> {
             return Next::Retry;
         }
         self.retries_made.set(0);
-        self.came_to_nothing();
+        self.abandon_transaction();
         if error.class.loses_connection() { Next::Reconnect } else { Next::GiveUp }
     }
 
     /// A transaction has ended without a commit, for good.
-    fn came_to_nothing(&self) {
-        if let Cue::Own { .. } = self.cue {
+    fn abandon_transaction(&self) {
+        if let ArrivalSource::Own { .. } = self.source {
             self.worker.want_another_arrival(self.slot);
         }
     }
@@ -323,18 +323,18 @@ impl<R: Reactor> Pace for ClientPace<R> {
             self.enqueue();
             return Poll::Pending;
         }
-        match self.cue {
-            Cue::Closed => Poll::Ready(true),
-            Cue::Shared => self.poll_arrival(),
-            Cue::Own { .. } => self.poll_own_arrival(),
-            Cue::Bursts { per_burst } => self.poll_burst(per_burst),
+        match self.source {
+            ArrivalSource::Closed => Poll::Ready(true),
+            ArrivalSource::Shared => self.poll_arrival(),
+            ArrivalSource::Own { .. } => self.poll_own_arrival(),
+            ArrivalSource::Bursts { per_burst } => self.poll_burst(per_burst),
         }
     }
 
     #[inline]
     fn sent(&self) {
         let worker = &*self.worker;
-        let is_open = self.cue.is_scheduled();
+        let is_open = self.source.is_scheduled();
         let is_first = self.retries_made.get() == 0;
         // Before the clock is read, which may end the step: this attempt is going to be sent, and
         // must then be counted among those in flight.
@@ -360,7 +360,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         let worker = &*self.worker;
         let now = worker.read_clock();
         worker.in_flight.set(worker.in_flight.get() - 1);
-        self.yields.set(self.manner.get() == Manner::Immediate && worker.rules.n_clients > 1);
+        self.yields.set(self.wait_mode.get() == WaitMode::Immediate && worker.rules.n_clients > 1);
         match result {
             Ok(ended) => {
                 let response = now - self.due.get();
@@ -369,7 +369,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
                 self.is_time_fresh.set(true);
                 if ended == Ended::RolledBack {
                     worker.recorder.borrow_mut().rolled_back(kind, &tally);
-                    self.came_to_nothing();
+                    self.abandon_transaction();
                     return Next::Proceed;
                 }
                 let counts = worker.recorder.borrow_mut().committed(kind, times, &tally);
@@ -387,7 +387,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
     }
 
     fn begin_pause(&self, length: Nanoseconds) -> bool {
-        let is_paced = self.cue != Cue::Closed;
+        let is_paced = self.source != ArrivalSource::Closed;
         self.pause.set(if is_paced { Nanoseconds::ZERO } else { length });
         if self.pause.get() > Nanoseconds::ZERO {
             // When the pause is over, the time of the last `done` is not the present any more.
@@ -402,11 +402,11 @@ impl<R: Reactor> Pace for ClientPace<R> {
 
     fn attach(&self, connection: &mut dyn Connection) -> Result<(), StatementError> {
         let is_alone = self.worker.rules.n_clients == 1;
-        let manner = self.worker.reactor.attach(self.slot, connection, is_alone)?;
-        if manner == Manner::Blocking {
+        let wait_mode = self.worker.reactor.attach(self.slot, connection, is_alone)?;
+        if wait_mode == WaitMode::Blocking {
             connection.set_blocking(true, self.worker.rules.watch_period().0)?;
         }
-        self.manner.set(manner);
+        self.wait_mode.set(wait_mode);
         self.has_event.set(false);
         self.is_closed.set(false);
         if self.is_reconnecting.replace(false) {
@@ -419,7 +419,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
     fn detach(&self) {
         // Called again for each further try to connect.
         if !self.is_reconnecting.replace(true) {
-            self.worker.reactor.detach(self.slot, self.manner.get());
+            self.worker.reactor.detach(self.slot, self.wait_mode.get());
         }
     }
 
@@ -427,10 +427,10 @@ impl<R: Reactor> Pace for ClientPace<R> {
     fn statement_sent(&self, _: &dyn Connection) -> bool {
         self.is_overdue.set(false);
         let has_news = self.has_event.take() || self.is_closed.get();
-        let waits = self.manner.get() == Manner::Readiness && !has_news;
+        let waits = self.wait_mode.get() == WaitMode::Readiness && !has_news;
         self.is_first_wait.set(waits);
         // A blocking client notes the beginning only when it turns out to wait long.
-        let since = (self.manner.get() == Manner::Readiness).then(|| self.worker.now());
+        let since = (self.wait_mode.get() == WaitMode::Readiness).then(|| self.worker.now());
         self.statement_since.set(since);
         waits
     }
@@ -438,21 +438,21 @@ impl<R: Reactor> Pace for ClientPace<R> {
     #[inline]
     fn awaits_reply(&self, connection: &dyn Connection) {
         self.waiting.set(Waiting::Reply);
-        match self.manner.get() {
-            Manner::Readiness => {
-                // What arrived before this is still to be told of; only what a read has left
+        match self.wait_mode.get() {
+            WaitMode::Readiness => {
+                // What arrived before this is still to be reported; only what a read has left
                 // behind, and a wish to write, would be waited for in vain.
                 if !self.is_first_wait.replace(false) || connection.wants_write() {
                     self.worker.reactor.rearm(self.slot, connection);
                 }
             }
-            Manner::Immediate | Manner::Blocking => self.enqueue(),
+            WaitMode::Immediate | WaitMode::Blocking => self.enqueue(),
         }
     }
 
     fn is_overdue(&self) -> bool {
         let timeout = self.worker.rules.statement_timeout;
-        if self.manner.get() == Manner::Readiness || timeout == Nanoseconds::ZERO {
+        if self.wait_mode.get() == WaitMode::Readiness || timeout == Nanoseconds::ZERO {
             return self.is_overdue.get();
         }
         // The first read has ended without a whole reply. Counting from here is late by that read,

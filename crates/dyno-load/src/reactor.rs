@@ -17,8 +17,8 @@ use crate::usage::Usage;
 
 /// How a connection's replies arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
-    /// The reactor tells when one has arrived.
+pub(crate) enum WaitMode {
+    /// The reactor reports when one has arrived.
     Readiness,
     /// At once: the server is in this process.
     Immediate,
@@ -42,13 +42,13 @@ pub(crate) trait Reactor: Sized + 'static {
         slot: u32,
         connection: &mut dyn Connection,
         is_alone: bool,
-    ) -> Result<Manner, StatementError>;
+    ) -> Result<WaitMode, StatementError>;
 
-    /// Tells again of what the connection's descriptor is ready for.
+    /// Reports again what the connection's descriptor is ready for.
     fn rearm(&self, slot: u32, connection: &dyn Connection);
 
     /// The client's connection is about to be closed.
-    fn detach(&self, slot: u32, manner: Manner);
+    fn detach(&self, slot: u32, wait_mode: WaitMode);
 
     /// Begins to open a new connection for this client.
     fn open(&self, slot: u32);
@@ -94,10 +94,10 @@ const FAR: Nanoseconds = Nanoseconds::from_millis(4);
 
 /// Waits with epoll.
 ///
-/// Edge-triggered: a descriptor is told of once each time something arrives, and nothing has to be
+/// Edge-triggered: a descriptor is reported once each time something arrives, and nothing has to be
 /// changed between statements. What a read leaves behind is asked for with `rearm`, which is rare:
 /// most replies come in one piece. It also means that a connection which the server closes while
-/// its client is idle is told of once, and not again and again; and since that may be together with
+/// its client is idle is reported once, not again and again; and since that may be together with
 /// a reply, the client keeps it in mind and waits for nothing more.
 pub(crate) struct EpollReactor {
     epoll: OwnedFd,
@@ -126,7 +126,7 @@ impl EpollReactor {
         })
     }
 
-    /// Sleeps to the nanosecond where epoll knows only milliseconds; true where something happened
+    /// Sleeps to the nanosecond where epoll knows only milliseconds; true if something happened
     /// before.
     fn sleep_precisely(&self, timeout: &Timespec) -> rustix::io::Result<bool> {
         let n = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(timeout))?;
@@ -184,12 +184,12 @@ impl Reactor for EpollReactor {
         slot: u32,
         connection: &mut dyn Connection,
         is_alone: bool,
-    ) -> Result<Manner, StatementError> {
+    ) -> Result<WaitMode, StatementError> {
         if connection.descriptor().is_none() {
-            return Ok(Manner::Immediate);
+            return Ok(WaitMode::Immediate);
         }
         if is_alone {
-            return Ok(Manner::Blocking);
+            return Ok(WaitMode::Blocking);
         }
         connection.set_blocking(false, 0)?;
         let flags = flags(connection);
@@ -197,7 +197,7 @@ impl Reactor for EpollReactor {
         epoll::add(&self.epoll, descriptor, EventData::new_u64(u64::from(slot)), flags)
             .map_err(refused)?;
         self.n_watched.set(self.n_watched.get() + 1);
-        Ok(Manner::Readiness)
+        Ok(WaitMode::Readiness)
     }
 
     fn rearm(&self, slot: u32, connection: &dyn Connection) {
@@ -209,9 +209,9 @@ impl Reactor for EpollReactor {
         }
     }
 
-    fn detach(&self, _slot: u32, manner: Manner) {
+    fn detach(&self, _slot: u32, wait_mode: WaitMode) {
         // Closing the descriptor removes it from the set.
-        if manner == Manner::Readiness {
+        if wait_mode == WaitMode::Readiness {
             self.n_watched.set(self.n_watched.get() - 1);
         }
     }

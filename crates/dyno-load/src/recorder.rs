@@ -36,7 +36,7 @@ pub(crate) struct WorkerInterval {
     pub(crate) connect_error: Option<ConnectError>,
 }
 
-/// What a worker tells when it has ended.
+/// The final report of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerEnd {
     pub(crate) cpu_user: Nanoseconds,
@@ -48,7 +48,7 @@ pub(crate) struct WorkerEnd {
     pub(crate) roles: Vec<RoleTotals>,
 }
 
-/// What workers tell the collector.
+/// The messages from workers to the collector.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// All connections of a worker are open.
@@ -153,7 +153,7 @@ impl Recorder {
         }
     }
 
-    /// A transaction committed; false where that was too late to count.
+    /// A transaction committed; false if that was too late to count.
     #[inline]
     pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) -> bool {
         let Some(interval) = self.open() else { return false };
@@ -201,7 +201,7 @@ impl Recorder {
         }
     }
 
-    /// Tells the collector something other than an interval.
+    /// Sends the collector something other than an interval.
     pub(crate) fn report(&self, report: Report) {
         let _ = self.outlet.reports.send(report);
     }

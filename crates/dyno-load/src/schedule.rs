@@ -34,7 +34,7 @@ pub struct Schedule {
     origin: Nanoseconds,
     next: Nanoseconds,
     gaps: Gaps,
-    /// Maps arrivals to times, where the rate changes.
+    /// Maps arrivals to times, if the rate changes.
     course: Option<Course>,
 }
 
@@ -64,11 +64,11 @@ enum Gaps {
         // The next arrival's number in the whole schedule.
         number: u64,
         step: u64,
-        // In nanoseconds; 1 where a course maps arrivals to times.
+        // In nanoseconds; 1 if a course maps arrivals to times.
         gap: f64,
     },
     Poisson {
-        // Of the next arrival since the origin, in nanoseconds; in arrivals where there is a course.
+        // Of the next arrival since the origin, in nanoseconds; in arrivals if there is a course.
         offset: f64,
         mean_gap: f64,
         random: RandomStream,
@@ -154,7 +154,7 @@ impl Schedule {
         due
     }
 
-    /// Takes all arrivals that are due before `end` and tells how many there were.
+    /// Takes all arrivals that are due before `end` and returns how many there were.
     pub fn skip_before(&mut self, end: Nanoseconds) -> u64 {
         let mut n_skipped = 0;
         while self.next < end {

@@ -23,7 +23,7 @@ use crate::load::check;
 use crate::recorder::{Outlet, Recorder};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
-use crate::worker::{ClientRange, Recruiting, Worker};
+use crate::worker::{ClientRange, ClientSetup, Worker};
 use crate::worker_state::{Ends, Rules, WorkerState};
 use crate::{AbortFlag, LoadError, StepEvent, StepSpec, StepTotals};
 use reactor::SimulatedReactor;
@@ -63,7 +63,7 @@ pub fn run_simulated_step(
     let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
     let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, ends));
     let range = ClientRange { first: 0, step: 1, total: clients };
-    worker.recruit(&Recruiting { workload, spec, range }, connector.as_ref())?;
+    worker.open_clients(&ClientSetup { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
     let until = Until { finish, steady_for: spec.until_steady };

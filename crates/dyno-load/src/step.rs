@@ -12,14 +12,14 @@ use hdrhistogram::Histogram;
 pub struct StepSpec {
     /// How hard.
     pub load: Load,
-    /// Index of the step among those that the workload defines; 0 where it defines none.
+    /// Index of the step among those that the workload defines; 0 if it defines none.
     pub step: usize,
     /// Warm-up: recorded apart. What clients with a quota commit in it counts for the quota.
     pub warm_up: Nanoseconds,
-    /// Measured time; where clients have quotas or throughput has to become steady, the longest.
+    /// Measured time; if clients have quotas or throughput has to become steady, the longest.
     pub duration: Nanoseconds,
     /// How long throughput has to be steady before the step ends, in whole seconds and at least
-    /// five; none where it ends by time or by quotas alone. The rule: the means of the fifths of that
+    /// five; none if it ends by time or by quotas alone. The rule: the means of the fifths of that
     /// time are not more than 20 % apart, and the line through them climbs or falls by 10 % at most.
     pub until_steady: Option<Nanoseconds>,
     /// Time limit of a statement; zero for none.
@@ -105,7 +105,7 @@ pub struct Interval {
     pub tally: Tally,
 }
 
-/// Parts of an interval in which commits are counted apart.
+/// ClientPlans of an interval in which commits are counted apart.
 pub const BINS: usize = 10;
 
 /// Length of each of them; what is done after the last one is counted in it.
@@ -153,7 +153,7 @@ pub struct StepTotals {
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedBy {
-    /// Its duration was over, and nobody had a quota.
+    /// Its duration was over, and no client had a quota.
     Time,
     /// All quotas were done.
     Quota,
@@ -174,18 +174,18 @@ pub struct RoleTotals {
     pub clients: usize,
     /// Transactions they committed before the step ended.
     pub committed: u64,
-    /// Clients whose quota was not done when the step ended; 0 where there is none.
+    /// Clients whose quota was not done when the step ended; 0 if there is none.
     pub unfinished: usize,
 }
 
 /// What the workers used in the measure phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GeneratorUse {
-    /// User CPU time of all workers, where the kernel tells.
+    /// User CPU time of all workers, if the kernel reports it.
     pub cpu_user: Nanoseconds,
     /// System CPU time of all workers.
     pub cpu_system: Nanoseconds,
-    /// Time that workers were ready to run and waited for a CPU, where the kernel tells.
+    /// Time that workers were ready to run and waited for a CPU, if the kernel reports it.
     pub run_queue: Option<Nanoseconds>,
     /// CPU time of the busiest worker as a share of the measure phase.
     pub busiest_worker: f64,

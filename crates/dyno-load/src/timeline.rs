@@ -27,7 +27,7 @@ impl Timeline {
         Timeline { began, measure_began, ended: measure_began + duration }
     }
 
-    /// Index of the interval that is the last one where the step ends at `end`, which lies after its
+    /// Index of the interval that is the last one if the step ends at `end`, which lies after its
     /// beginning: `end` is in it or is its end.
     pub(crate) fn last_idx(&self, end: Nanoseconds) -> u64 {
         let n_until = |from: Nanoseconds, to: Nanoseconds| {

@@ -8,7 +8,7 @@
 use dyno_units::Nanoseconds;
 use hdrhistogram::Histogram;
 
-/// Longest time that is told from longer ones: one hour, in ns.
+/// Longest time that is distinguished from longer ones: one hour, in ns.
 const LONGEST: u64 = 3_600_000_000_000;
 
 /// log2 of the places for times from one power of two to the next: what three significant digits
@@ -43,7 +43,7 @@ pub(crate) struct TimeCounts {
     counts: Box<[u64]>,
     // The shortest time above zero, less one, so that zero is the greatest number; exact.
     shortest_less_one: u64,
-    // Exact; zero where there is none.
+    // Exact; zero if there is none.
     longest: u64,
 }
 
@@ -106,7 +106,7 @@ impl TimeCounts {
             if n == 0 {
                 continue;
             }
-            // A place does not tell which of its times it were; of the extremes they are known.
+            // A bucket does not say which times fell into it; only the extremes are known exactly.
             let (is_first, is_last) = (idx == used.start, idx + 1 == used.end);
             if is_first {
                 add(self.shortest_less_one + 1, if is_last { 1 } else { n });

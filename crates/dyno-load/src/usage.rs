@@ -1,4 +1,4 @@
-//! What a worker's thread has used of the machine, as the kernel tells.
+//! What a worker's thread has used of the machine, as the kernel reports it.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub(crate) struct Usage {
     // In clock ticks (usually 10 ms each): too coarse by themselves, good for the proportion.
     user_ticks: u64,
     system_ticks: u64,
-    /// Time ready to run without a CPU; none where the kernel does not say.
+    /// Time ready to run without a CPU; none if the kernel does not say.
     pub(crate) run_queue: Option<Nanoseconds>,
 }
 
@@ -47,7 +47,7 @@ impl Usage {
         (total.saturating_sub(system), system)
     }
 
-    /// Time spent waiting for a CPU since `earlier`, where the kernel tells.
+    /// Time spent waiting for a CPU since `earlier`, if the kernel reports it.
     pub(crate) fn run_queue_since(&self, earlier: &Usage) -> Option<Nanoseconds> {
         Some(self.run_queue?.saturating_sub(earlier.run_queue?))
     }

@@ -6,11 +6,11 @@ use std::task::{Context, Poll, Waker};
 
 use dyno_units::Nanoseconds;
 use dyno_workload::{
-    ClientFuture, ConnectError, Connection, MadeWorkload, Pace, Seat, Session, Statement,
+    ClientContext, ClientFuture, ConnectError, Connection, MadeWorkload, Pace, Session, Statement,
 };
 
 use crate::arrivals::{ArrivalQueue, OwnArrivals};
-use crate::load::{Part, Parts};
+use crate::load::{ClientPlan, ClientPlans};
 use crate::pace::{ClientPace, Waiting};
 use crate::reactor::{Deadline, Happened, Reactor};
 use crate::recorder::WorkerEnd;
@@ -22,11 +22,11 @@ use crate::{LoadError, RoleTotals, StepSpec};
 /// Longest time a worker sleeps before it looks at the abort flag.
 const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// How long attempts in flight are awaited at the end where statements have no time limit.
+/// How long attempts in flight are awaited at the end if statements have no time limit.
 const DRAIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 struct Client<R> {
-    part: Part,
+    plan: ClientPlan,
     future: Option<ClientFuture>,
     pace: Rc<ClientPace<R>>,
 }
@@ -58,7 +58,7 @@ impl ClientRange {
 }
 
 /// What a worker needs to make its clients.
-pub(crate) struct Recruiting<'a> {
+pub(crate) struct ClientSetup<'a> {
     pub(crate) workload: &'a MadeWorkload,
     pub(crate) spec: &'a StepSpec,
     pub(crate) range: ClientRange,
@@ -81,12 +81,12 @@ impl<R: Reactor> Worker<R> {
     }
 
     /// Opens all connections with `connect` and makes the clients. Blocks.
-    pub(crate) fn recruit(
+    pub(crate) fn open_clients(
         &mut self,
-        recruiting: &Recruiting<'_>,
+        setup: &ClientSetup<'_>,
         connect: &dyn Fn() -> Result<Box<dyn Connection>, ConnectError>,
     ) -> Result<(), LoadError> {
-        let Recruiting { workload, spec, range } = recruiting;
+        let ClientSetup { workload, spec, range } = setup;
         let mut statements: Option<Rc<[Statement]>> = None;
         for slot in 0..range.len() {
             if self.state.mode() == Mode::Quit {
@@ -99,28 +99,28 @@ impl<R: Reactor> Worker<R> {
             let dialect = connection.dialect();
             let statements =
                 statements.get_or_insert_with(|| workload.statements(dialect).into()).clone();
-            let part = spec.load.part(client_idx);
+            let plan = spec.load.client_plan(client_idx);
             let jitter = spec.seed.derive("backoff", client_idx as u64).stream();
-            let pace = ClientPace::new(Rc::clone(&self.state), slot as u32, &part, jitter);
+            let pace = ClientPace::new(Rc::clone(&self.state), slot as u32, &plan, jitter);
             let pace = Rc::new(pace);
             let shared: Rc<dyn Pace> = pace.clone();
             let session =
                 Session::open(connection, &statements, Rc::clone(&shared)).map_err(|error| {
                     LoadError(format!("{}: cannot prepare its statements: {error}", which()))
                 })?;
-            let seat = Seat {
+            let context = ClientContext {
                 client_idx,
                 n_clients: range.total,
                 step: spec.step,
-                role: part.role,
-                idx_in_role: part.idx_in_role,
-                n_in_role: part.n_in_role,
+                role: plan.role,
+                idx_in_role: plan.idx_in_role,
+                n_in_role: plan.n_in_role,
                 random: spec.seed.derive("client", client_idx as u64).stream(),
                 session,
                 statements,
                 pace: shared,
             };
-            self.clients.push(Client { part, future: Some(workload.client(seat)), pace });
+            self.clients.push(Client { plan, future: Some(workload.client(context)), pace });
         }
         self.n_living = self.clients.len();
         Ok(())
@@ -130,7 +130,7 @@ impl<R: Reactor> Worker<R> {
     /// share of a schedule that all clients share. To be called once.
     pub(crate) fn begin(&self, timeline: Timeline, spec: &StepSpec, slice: Slice) {
         let shared = ArrivalQueue::shared(spec, timeline.began, slice);
-        let own = |client: &Client<R>| OwnArrivals::of(spec, &client.part, timeline.began);
+        let own = |client: &Client<R>| OwnArrivals::of(spec, &client.plan, timeline.began);
         self.state.begin(timeline, shared, self.clients.iter().map(own).collect());
         self.clients.iter().for_each(|client| client.pace.enqueue());
     }
@@ -236,7 +236,7 @@ impl<R: Reactor> Worker<R> {
             at = at.min(self.next_scan);
         }
         if state.mode() != Mode::Running {
-            // Nobody begins anything any more: neither arrivals nor pauses matter.
+            // No client begins anything now: neither arrivals nor pauses matter.
             return Deadline { at: at.min(self.drained_at()), is_precise: false };
         }
         // Think time that is a millisecond too long is as wrong as an arrival that is sent late.
@@ -263,7 +263,7 @@ impl<R: Reactor> Worker<R> {
         self.n_living = 0;
     }
 
-    /// What the worker tells when it has ended.
+    /// The worker's final report.
     pub(crate) fn end(&self, spec: &StepSpec) -> WorkerEnd {
         let mut roles: Vec<RoleTotals> = spec
             .load
@@ -272,11 +272,11 @@ impl<R: Reactor> Worker<R> {
             .map(|(name, _)| RoleTotals { name, ..RoleTotals::default() })
             .collect();
         for client in &self.clients {
-            let totals = &mut roles[client.part.role];
+            let totals = &mut roles[client.plan.role];
             let n_left = client.pace.n_left();
             totals.clients += 1;
-            totals.committed += client.part.quota.unwrap_or(u64::MAX) - n_left;
-            totals.unfinished += usize::from(client.part.quota.is_some() && n_left > 0);
+            totals.committed += client.plan.quota.unwrap_or(u64::MAX) - n_left;
+            totals.unfinished += usize::from(client.plan.quota.is_some() && n_left > 0);
         }
         WorkerEnd { roles, ..self.state.end() }
     }

@@ -54,7 +54,7 @@ pub(crate) enum Mode {
 pub(crate) struct Ends {
     /// The caller's flag, and the one with which the collector ends a step that cannot go on.
     pub(crate) aborts: [AbortFlag; 2],
-    /// None where no client has a quota.
+    /// None if no client has a quota.
     pub(crate) finish: Option<Arc<Finish>>,
 }
 
@@ -223,8 +223,8 @@ impl<R: Reactor> WorkerState<R> {
         self.own_arrivals.get()?.get(slot as usize)
     }
 
-    /// Takes the next arrival of this client's own schedule if it is due; or else tells when it
-    /// will be.
+    /// Takes the next arrival of this client's own schedule if it is due; otherwise returns
+    /// when it will be.
     pub(crate) fn take_own_arrival(&self, slot: u32) -> Result<Nanoseconds, Nanoseconds> {
         let never = Err(Nanoseconds(u64::MAX));
         let Some(own) = self.own(slot) else { return never };
@@ -235,7 +235,7 @@ impl<R: Reactor> WorkerState<R> {
         recorder.were_due(own.count(now));
         let limit = now.saturating_sub(BACKLOG_LIMIT);
         while own.peek() < limit {
-            recorder.missed(own.give_up(limit, self.told_from()));
+            recorder.missed(own.give_up(limit, self.counted_from()));
             recorder.were_due(own.count(now));
         }
         let Some((due, n_counted)) = own.take(now) else { return Err(own.peek()) };
@@ -243,7 +243,7 @@ impl<R: Reactor> WorkerState<R> {
         Ok(due)
     }
 
-    /// A transaction of this client came to nothing; its quota is not any nearer.
+    /// A transaction of this client was abandoned and does not count towards its quota.
     #[cold]
     pub(crate) fn want_another_arrival(&self, slot: u32) {
         if let Some(own) = self.own(slot)
@@ -254,7 +254,7 @@ impl<R: Reactor> WorkerState<R> {
     }
 
     /// From when on arrivals were counted as due in the phase that is running.
-    fn told_from(&self) -> Nanoseconds {
+    fn counted_from(&self) -> Nanoseconds {
         let timeline = self.timeline.get().expect("arrivals come after the beginning");
         let span = timeline.span(self.interval_idx.get());
         match span.is_some_and(|span| span.phase == Phase::Measure) {
@@ -280,7 +280,7 @@ impl<R: Reactor> WorkerState<R> {
         self.give_up_stale(&mut arrivals);
     }
 
-    /// Gives up the arrivals that have waited longer than anybody would.
+    /// Gives up the arrivals that have waited longer than any user would.
     #[inline]
     fn give_up_stale(&self, arrivals: &mut ArrivalQueue) {
         let limit = self.now.get().saturating_sub(BACKLOG_LIMIT);
@@ -290,11 +290,11 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// Gives up the arrivals due before `limit`; tells how many were due in this phase.
+    /// Gives up the arrivals due before `limit`; returns how many were due in this phase.
     fn give_up(&self, arrivals: &mut ArrivalQueue, limit: Nanoseconds) -> u64 {
         // The others were counted as due in the warm-up, and so cannot be missed in the measure
         // phase.
-        arrivals.to_send.skip_before(self.told_from().min(limit));
+        arrivals.to_send.skip_before(self.counted_from().min(limit));
         arrivals.to_send.skip_before(limit)
     }
 
@@ -347,7 +347,7 @@ impl<R: Reactor> WorkerState<R> {
             let Some(own) = own.as_mut() else { continue };
             recorder.were_due(own.count(end));
             if is_last {
-                recorder.missed(own.give_up(end, self.told_from()));
+                recorder.missed(own.give_up(end, self.counted_from()));
             }
         }
     }
@@ -358,7 +358,7 @@ impl<R: Reactor> WorkerState<R> {
         self.next_boundary.set(next.map_or(Nanoseconds(u64::MAX), |next| next.end));
     }
 
-    /// What the worker tells when it ends.
+    /// The worker's final report.
     pub(crate) fn end(&self) -> WorkerEnd {
         if self.mode.get() == Mode::Quit {
             self.usage.set([self.usage.get()[0], self.reactor.usage()]);

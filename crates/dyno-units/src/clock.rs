@@ -1,4 +1,4 @@
-//! Time as a value: nanoseconds since an origin, and the clock that tells them.
+//! Time as a value: nanoseconds since an origin, and the clock that reads them.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -51,7 +51,7 @@ impl Nanoseconds {
         self.0 as f64 / 1e3
     }
 
-    /// The difference, or zero where `earlier` is the later one.
+    /// The difference, or zero if `earlier` is the later one.
     pub fn saturating_sub(self, earlier: Nanoseconds) -> Nanoseconds {
         Nanoseconds(self.0.saturating_sub(earlier.0))
     }
@@ -123,7 +123,7 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// Tells the time. Only the command line makes the real one; everyone else is handed one.
+/// A source of time. Only the command line makes the real one; all other code is given one.
 pub trait Clock: Send + Sync {
     /// Time since this clock's origin; never decreases.
     fn now(&self) -> Nanoseconds;
@@ -135,7 +135,7 @@ pub trait Clock: Send + Sync {
     fn sleep_until(&self, until: Nanoseconds);
 }
 
-/// A clock that stands still until it is told, or until somebody sleeps on it.
+/// A clock that stands still until it is set, or until a caller sleeps on it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     now_ns: AtomicU64,

@@ -27,6 +27,6 @@ pub use redact::{
     is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_url,
 };
 pub use setting::SettingValue;
-pub use stepped::{Stair, SteppedRate};
+pub use stepped::{RateStep, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};
 pub use utc::utc_date_time;

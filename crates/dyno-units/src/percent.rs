@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// The bytes of a percent-encoded text; none where a `%` is not followed by two hexadecimal digits.
+/// The bytes of a percent-encoded text; none if a `%` is not followed by two hexadecimal digits.
 pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

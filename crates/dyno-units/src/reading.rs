@@ -59,7 +59,7 @@ pub struct Reading {
     /// What the analysis takes it for, whatever the product calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Its place among the main rows of `dyno watch`, the most telling first.
+    /// Its place among the main rows of `dyno watch`, the most informative first.
     #[serde(skip)]
     pub row: Option<u16>,
     /// The words that stand for it in a plain line of `dyno watch`.
@@ -143,14 +143,14 @@ pub struct Evidence {
     /// What it is evidence of.
     pub cause: StallCause,
     /// Which movement counts.
-    #[serde(default)]
-    pub way: Way,
+    #[serde(default, alias = "way")]
+    pub movement: Movement,
 }
 
-/// In which way a reading has to move to be evidence.
+/// How a reading has to move to be evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum Movement {
     /// Up.
     #[default]
     Up,
@@ -273,12 +273,12 @@ impl Reading {
 
     /// Its rise is evidence of this.
     pub const fn up(self, cause: StallCause) -> Reading {
-        self.moves(cause, Way::Up)
+        self.moves(cause, Movement::Up)
     }
 
-    /// Its movement in this way is evidence of this.
-    pub const fn moves(mut self, cause: StallCause, way: Way) -> Reading {
-        self.evidence = Some(Evidence { cause, way });
+    /// Registers that this movement of the reading is evidence of `cause`.
+    pub const fn moves(mut self, cause: StallCause, movement: Movement) -> Reading {
+        self.evidence = Some(Evidence { cause, movement });
         self
     }
 
@@ -393,7 +393,7 @@ mod tests {
         let whole = reading("disk.*.x", Unit::Waiters, "title", "text")
             .chart(Topic::Disk, 3)
             .worse()
-            .moves(StallCause::Disk, Way::DownTo(70))
+            .moves(StallCause::Disk, Movement::DownTo(70))
             .role(Role::Limit(StallCause::CheckpointLimit));
         for reading in [whole, reading("a", Unit::other("threads"), "t", "x")] {
             let text = serde_json::to_string(&reading).expect("it is written");

@@ -22,7 +22,7 @@ pub fn redact_secrets(text: &str) -> String {
     replace(text, secrets(text), |_| MASK.to_owned())
 }
 
-/// The value of a setting with its secrets replaced by `***`; all of it where its name says that it
+/// The value of a setting with its secrets replaced by `***`; all of it if its name says that it
 /// is one ([`is_secret_name`]).
 pub fn redact_setting(name: &str, value: &str) -> String {
     if is_secret_name(name) && !value.is_empty() {

@@ -12,14 +12,14 @@ const LENGTH_MOST: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
 
 /// A rate, and how long it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stair {
+pub struct RateStep {
     /// Per second; finite and not negative.
     pub rate: f64,
     /// Above zero.
     pub length: Nanoseconds,
 }
 
-impl Stair {
+impl RateStep {
     /// What comes while it holds.
     fn count(&self) -> f64 {
         self.rate * self.length.as_secs_f64()
@@ -29,18 +29,18 @@ impl Stair {
 /// Rates that hold one after the other, each for its time; behind the last one they begin again. A
 /// pure function of time, and so are the times at which things come: see [`SteppedRate::time_of`].
 ///
-/// It has at least one stair, and one whose rate is above zero.
+/// It has at least one step, and one whose rate is above zero.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SteppedRate(Arc<[Stair]>);
+pub struct SteppedRate(Arc<[RateStep]>);
 
 impl SteppedRate {
-    /// The highest rate of a stair, per second.
+    /// The highest rate of a step, per second.
     pub const RATE_MOST: f64 = 1e9;
-    /// The most stairs.
-    pub const STAIRS_MOST: usize = 1000;
+    /// The most steps.
+    pub const STEPS_MOST: usize = 1000;
 
-    /// The stairs, in order.
-    pub fn stairs(&self) -> &[Stair] {
+    /// The steps, in order.
+    pub fn steps(&self) -> &[RateStep] {
         &self.0
     }
 
@@ -49,9 +49,9 @@ impl SteppedRate {
         self.0[0].rate
     }
 
-    /// How long all stairs take once.
+    /// Length of all steps together.
     pub fn length(&self) -> Nanoseconds {
-        Nanoseconds(self.0.iter().map(|stair| stair.length.0).sum())
+        Nanoseconds(self.0.iter().map(|step| step.length.0).sum())
     }
 
     /// The mean rate from the beginning until `end`, per second.
@@ -60,17 +60,17 @@ impl SteppedRate {
         let n_whole = end.0 / whole.0;
         let mut left = Nanoseconds(end.0 % whole.0);
         let mut count = n_whole as f64 * self.count();
-        for stair in self.0.iter() {
-            let length = stair.length.min(left);
-            count += stair.rate * length.as_secs_f64();
+        for step in self.0.iter() {
+            let length = step.length.min(left);
+            count += step.rate * length.as_secs_f64();
             left = left.saturating_sub(length);
         }
         count / end.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// What comes while all stairs hold once.
+    /// Number of arrivals during all steps together.
     fn count(&self) -> f64 {
-        self.0.iter().map(Stair::count).sum()
+        self.0.iter().map(RateStep::count).sum()
     }
 
     /// The time, in nanoseconds from the beginning, before which exactly `count` things have come: the
@@ -81,12 +81,12 @@ impl SteppedRate {
         // Rounding may leave a little less than nothing.
         let mut left = (count - n_whole * of_whole).max(0.0);
         let mut begin = n_whole * whole;
-        for stair in self.0.iter() {
-            let length = stair.length.0 as f64;
-            if left < stair.count() {
-                return begin + (left / stair.rate * 1e9).min(length);
+        for step in self.0.iter() {
+            let length = step.length.0 as f64;
+            if left < step.count() {
+                return begin + (left / step.rate * 1e9).min(length);
             }
-            left -= stair.count();
+            left -= step.count();
             begin += length;
         }
         begin
@@ -96,7 +96,7 @@ impl SteppedRate {
 impl fmt::Display for SteppedRate {
     /// As it is read: `500/s for 10s, 2000/s for 2.5s`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (idx, Stair { rate, length }) in self.0.iter().enumerate() {
+        for (idx, RateStep { rate, length }) in self.0.iter().enumerate() {
             let comma = if idx > 0 { ", " } else { "" };
             write!(out, "{comma}{rate}/s for {}s", length.as_secs_f64())?;
         }
@@ -109,25 +109,25 @@ impl FromStr for SteppedRate {
 
     /// Reads `500 for 10s, 2k for 5s`, with or without `/s` behind a rate; a rate may be 0, but not all.
     fn from_str(text: &str) -> Result<SteppedRate, ParseQuantityError> {
-        let stairs = text.split(',').map(stair).collect::<Result<Vec<Stair>, _>>()?;
-        if stairs.len() > SteppedRate::STAIRS_MOST {
-            let most = SteppedRate::STAIRS_MOST;
+        let steps = text.split(',').map(step).collect::<Result<Vec<RateStep>, _>>()?;
+        if steps.len() > SteppedRate::STEPS_MOST {
+            let most = SteppedRate::STEPS_MOST;
             return refuse(format!("a schedule can have at most {most} rates"));
         }
-        let length = stairs.iter().fold(0_u64, |sum, stair| sum.saturating_add(stair.length.0));
+        let length = steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.length.0));
         if length > LENGTH_MOST.0 {
             return refuse(format!(
                 "`{text}`: all rates together must hold for less than a century"
             ));
         }
-        if stairs.iter().all(|stair| stair.rate == 0.0) {
+        if steps.iter().all(|step| step.rate == 0.0) {
             return refuse(format!("`{text}`: at least one of the rates must be above 0"));
         }
-        Ok(SteppedRate(stairs.into()))
+        Ok(SteppedRate(steps.into()))
     }
 }
 
-fn stair(text: &str) -> Result<Stair, ParseQuantityError> {
+fn step(text: &str) -> Result<RateStep, ParseQuantityError> {
     let text = text.trim();
     let Some((rate, length)) = text.split_once("for") else {
         return refuse(format!(
@@ -138,10 +138,10 @@ fn stair(text: &str) -> Result<Stair, ParseQuantityError> {
     if length == Nanoseconds::ZERO {
         return refuse(format!("`{text}`: a rate must hold for longer than 0"));
     }
-    Ok(Stair { rate: rate_of(rate)?, length })
+    Ok(RateStep { rate: rate_of(rate)?, length })
 }
 
-/// A rate of a stair: a number, which may have a fraction, or a count such as `2k`.
+/// A rate of a step: a number, which may have a fraction, or a count such as `2k`.
 fn rate_of(text: &str) -> Result<f64, ParseQuantityError> {
     let text = text.trim();
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
@@ -243,9 +243,9 @@ mod tests {
             more in 0.0_f64..1e4,
         ) {
             prop_assume!(rates.iter().any(|(rate, _)| *rate > 0));
-            let stairs: Vec<String> =
+            let steps: Vec<String> =
                 rates.iter().map(|(rate, ms)| format!("{rate} for {ms}ms")).collect();
-            let rate = stepped(&stairs.join(", "));
+            let rate = stepped(&steps.join(", "));
             let time = rate.time_of(count);
             prop_assert!(rate.time_of(count + more) >= time);
             let come = rate.mean_until(Nanoseconds(time as u64)) * time / 1e9;

@@ -1,8 +1,8 @@
 //! What a workload demands of the tables after the load: that the server did what it confirmed.
 //!
 //! A benchmark that counts commits believes the server. An audit does not: it asks what is in the
-//! tables, and compares that with what the clients were told. It is exact where the outcome of
-//! every attempt is known, and has bounds where it is not: an attempt in flight when its step
+//! tables, and compares that with what the server confirmed to the clients. It is exact if the outcome of
+//! every attempt is known, and has bounds if it is not: an attempt in flight when its step
 //! ended, or whose connection was lost, may have committed or not.
 
 use std::fmt::Display;
@@ -27,7 +27,7 @@ pub struct KindTotals {
     /// The server confirmed the commit.
     pub committed: u64,
     /// The client had it rolled back because the workload wants it so
-    /// ([`crate::Session::roll_back_as_meant`]): nothing of them may be left.
+    /// ([`crate::Session::roll_back_as_designed`]): nothing of them may be left.
     pub rolled_back: u64,
     /// The server refused or rolled back: nothing of them may be left.
     pub undone: u64,
@@ -78,7 +78,7 @@ pub struct AuditRow {
     pub measured: String,
     /// Whether nothing speaks against it.
     pub pass: bool,
-    /// The sample was too small to tell: nothing speaks against it, and nothing that could have.
+    /// The sample was too small to decide: nothing contradicts the demand, and nothing could have.
     pub is_undecided: bool,
 }
 
@@ -99,7 +99,7 @@ impl AuditRow {
         }
     }
 
-    /// The same demand where the sample is `too_small` to tell. What even a small sample refutes
+    /// The same demand if the sample is `too_small` to decide. What even a small sample refutes
     /// stays refuted.
     #[must_use]
     pub fn undecided_if(self, too_small: bool) -> AuditRow {
@@ -124,7 +124,7 @@ impl AuditRow {
         AuditRow::judged(name, expected, measured, pass)
     }
 
-    /// Demands that each transaction sent `per_transaction` statements: exact where all attempts
+    /// Demands that each transaction sent `per_transaction` statements: exact if all attempts
     /// committed. An attempt that did not may have sent any part of them, and a ROLLBACK.
     pub fn statements(per_transaction: u64, totals: &AuditTotals) -> AuditRow {
         let least = i128::from(totals.committed()) * i128::from(per_transaction);
@@ -134,7 +134,7 @@ impl AuditRow {
     }
 }
 
-/// The whole number in this row and column of an answer; none where there is no such thing.
+/// The whole number in this row and column of an answer; none if there is no such thing.
 pub fn number_in(answer: &TextRows, row: usize, column: usize) -> Option<i128> {
     answer.get(row)?.get(column)?.as_deref()?.parse().ok()
 }

@@ -23,11 +23,11 @@ pub struct WorkloadSpec {
 }
 
 /// Plans a workload, its options resolved.
-type Plan = Arc<dyn Fn(&Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync>;
+type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync>;
 
 /// What a workload is planned from.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct PlanInput<'a> {
     /// The name that it has in the catalogue.
     pub name: &'a Name,
     /// All its options.
@@ -55,7 +55,7 @@ impl WorkloadSpec {
         name: impl Into<Name>,
         summary: impl Into<Name>,
         options: Vec<OptionSpec>,
-        plan: impl Fn(&Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync + 'static,
+        plan: impl Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync + 'static,
     ) -> WorkloadSpec {
         WorkloadSpec { name: name.into(), summary: summary.into(), options, plan: Arc::new(plan) }
     }
@@ -73,7 +73,7 @@ impl WorkloadSpec {
         seed: Seed,
     ) -> Result<Arc<dyn Workload>, PlanError> {
         let options = Options::resolve(&self.options, given)?;
-        (self.plan)(&Asked { name: &self.name, options: &options, request, seed })
+        (self.plan)(&PlanInput { name: &self.name, options: &options, request, seed })
     }
 }
 

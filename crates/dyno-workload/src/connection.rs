@@ -22,12 +22,12 @@ pub trait Connection: Send {
     fn dialect(&self) -> Dialect;
 
     /// A text that holds what the server has sent, for a message: as one harmless line, without the
-    /// password where the connection has one. Cold.
+    /// password if the connection has one. Cold.
     fn shown(&self, text: &str) -> String {
         dyno_units::clean_text(text)
     }
 
-    /// The descriptor that becomes readable when a reply arrives, or none where a reply never has
+    /// The descriptor that becomes readable when a reply arrives, or none if a reply never has
     /// to be waited for. It stays the same one for the connection's life.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
@@ -37,7 +37,7 @@ pub trait Connection: Send {
 
     /// Sends prepared statement `statement` with its values. Hot.
     ///
-    /// An error of sending is kept and told by `poll_reply`, so that there is one place that
+    /// An error in sending is kept and returned by `poll_reply`, so that there is one place that
     /// deals with errors.
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]);
 
@@ -61,21 +61,21 @@ pub trait Connection: Send {
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
 
     /// Begins a pipeline: from here on `send_execute` and `send_text` only write down what they are
-    /// given, until [`Connection::send_pipeline`] sends all of it. False where the product has no
+    /// given, until [`Connection::send_pipeline`] sends all of it. False if the product has no
     /// pipelines; then nothing has begun. Hot.
     fn begin_pipeline(&mut self) -> bool {
         false
     }
 
-    /// Sends the pipeline; nothing where it is empty. `poll_reply` then tells one reply after the
+    /// Sends the pipeline; nothing if it is empty. `poll_reply` then returns one reply after the
     /// other, in the order of the statements. Hot.
     ///
     /// What follows a statement that fails is the product's: PostgreSQL passes over all that stands
     /// behind it, and the error is the last reply; MariaDB and MySQL go on with the next statement,
-    /// and its reply comes too. [`Connection::n_awaited`] tells the difference.
+    /// and its reply comes too. [`Connection::n_awaited`] distinguishes the two.
     fn send_pipeline(&mut self) {}
 
-    /// The next reply of a pipeline, where it has arrived together with one before; never reads.
+    /// The next reply of a pipeline, if it has arrived together with one before; never reads.
     /// Where it has not, it is waited for as the reply to a single statement is. Hot.
     fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
         Poll::Pending
@@ -98,8 +98,8 @@ pub trait Connection: Send {
     }
 
     /// Whether bytes of the statement in flight are still to be written, so that writability has
-    /// to be waited for as well; also true where sending has failed, so that
-    /// [`Connection::poll_reply`] is called and can tell.
+    /// to be waited for as well; also true if sending has failed, so that
+    /// [`Connection::poll_reply`] is called and can return it.
     fn wants_write(&self) -> bool {
         false
     }
@@ -147,7 +147,7 @@ pub type TextRows = Vec<Vec<Option<String>>>;
 /// Rows of a cold query with the names of their columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedRows {
-    /// The names, as the server tells them; of several results, those of the last one.
+    /// The column names the server sent; of several results, those of the last one.
     pub columns: Vec<String>,
     /// The rows.
     pub rows: TextRows,
@@ -162,9 +162,9 @@ pub struct Statement {
     pub class: StatementClass,
     /// Whether the client reads the rows; else a connection counts them and skips them undecoded.
     pub keeps_rows: bool,
-    /// Whether the server parses it anew for each execution, as an unnamed statement. Only
+    /// Whether the server parses it again for each execution, as an unnamed statement. Only
     /// PostgreSQL has those; other products refuse to prepare it.
-    pub parses_anew: bool,
+    pub is_unnamed: bool,
     /// Whether it is run once, as text, when the others are prepared: an SQL-level PREPARE, whose
     /// statement clients then execute as text. It stands behind those that are prepared.
     pub is_set_up: bool,
@@ -174,7 +174,7 @@ impl Statement {
     /// A statement whose rows are only counted.
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
         let sql = sql.into();
-        Statement { sql, class, keeps_rows: false, parses_anew: false, is_set_up: false }
+        Statement { sql, class, keeps_rows: false, is_unnamed: false, is_set_up: false }
     }
 
     /// A statement that is run once when the others are prepared.
@@ -187,10 +187,10 @@ impl Statement {
         Statement { keeps_rows: true, ..self }
     }
 
-    /// The same statement, parsed anew for each execution: what PostgreSQL's drivers send where
+    /// The same statement, parsed again for each execution: what PostgreSQL's drivers send if
     /// nothing was prepared (Parse, Bind, Describe, Execute, Sync in one round trip).
-    pub fn parsed_anew(self) -> Statement {
-        Statement { parses_anew: true, ..self }
+    pub fn unnamed(self) -> Statement {
+        Statement { is_unnamed: true, ..self }
     }
 }
 
@@ -223,9 +223,9 @@ pub enum Value<'a> {
 pub struct Reply {
     /// Rows received.
     pub rows: u64,
-    /// Rows the statement changed, as the server tells it.
+    /// Rows the statement changed, as reported by the server.
     pub affected: u64,
-    /// Warnings the server attached, where it tells their number.
+    /// Number of warnings, if the server reports it.
     pub warnings: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The loop that every client runs: wait until a transaction is due, do it, tell how it ended.
+//! The loop that every client runs: wait until a transaction is due, do it, report how it ended.
 //!
 //! The loop knows no clock. When a transaction is due, when it was sent and done, whether to try
 //! again, and for how long: all that is the load generator's, behind [`Pace`].
@@ -11,7 +11,7 @@ use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::{ConnectError, Connection, Session, Statement, StatementError, Tally};
 
-/// Decides when a client acts, and is told how it went. Implemented by the load generator, one
+/// Decides when a client acts, and receives the outcome. Implemented by the load generator, one
 /// for each client; all methods take `&self` because the session and the loop share it.
 pub trait Pace {
     /// Ready when the next transaction is due: true to do one, false to end.
@@ -20,12 +20,12 @@ pub trait Pace {
     /// A transaction is about to be sent (again, after a retry).
     fn sent(&self);
 
-    /// The transaction of this kind has ended; says what to do next.
+    /// The transaction of this kind has ended; returns what to do next.
     fn done(&self, kind: usize, tally: Tally, result: Result<Ended, &StatementError>) -> Next;
 
-    /// The client will pause for this long (keying, thinking): [`Pace::poll_pause`] tells when it
-    /// is over; at once where something else than the client says when transactions begin. False
-    /// when the client is to end instead. The pause before a retry is the pace's own.
+    /// The client pauses for this long (keying, thinking) until [`Pace::poll_pause`] is ready; that
+    /// is at once if a schedule decides when transactions begin. False if the client is to end
+    /// instead. The pause before a retry is decided by the pace.
     fn begin_pause(&self, length: Nanoseconds) -> bool;
 
     /// Ready when the pause is over: the one before a retry, or the one that was begun.
@@ -45,16 +45,16 @@ pub trait Pace {
     }
 
     /// The statement in flight is not complete: poll again when the connection's descriptor is
-    /// readable, or writable where [`Connection::wants_write`].
+    /// readable, or writable if [`Connection::wants_write`].
     fn awaits_reply(&self, connection: &dyn Connection);
 
     /// Whether the statement in flight has run out of its time limit.
     fn is_overdue(&self) -> bool;
 
-    /// Ready when a new connection is open, or cannot be had.
+    /// Ready when a new connection is open, or could not be opened.
     fn poll_connect(&self) -> Poll<Result<Box<dyn Connection>, ConnectError>>;
 
-    /// A reconnect failed; false when the client should give up.
+    /// A reconnect failed; false if the client should give up.
     fn reconnect_failed(&self, error: &ConnectError) -> bool;
 }
 
@@ -64,7 +64,7 @@ pub enum Ended {
     /// The server confirmed the commit.
     #[default]
     Committed,
-    /// The client rolled back because the workload wants it so ([`Session::roll_back_as_meant`]).
+    /// The client rolled back because the workload wants it so ([`Session::roll_back_as_designed`]).
     RolledBack,
 }
 
@@ -83,15 +83,15 @@ pub enum Next {
     Stop,
 }
 
-/// Everything one client is given.
-pub struct Seat {
+/// What a client needs to run: its place among the clients, its connection and its random stream.
+pub struct ClientContext {
     /// Which client this is, counted from 0.
     pub client_idx: usize,
     /// How many clients there are in this step.
     pub n_clients: usize,
-    /// Index of the step among [`crate::Workload::steps`]; 0 where the workload defines none.
+    /// Index of the step among [`crate::Workload::steps`]; 0 if the workload defines none.
     pub step: usize,
-    /// Index of the client's role in that step; 0 where the workload defines none.
+    /// Index of the client's role in that step; 0 if the workload defines none.
     pub role: usize,
     /// Which client of its role this is, counted from 0.
     pub idx_in_role: usize,
@@ -112,24 +112,23 @@ pub trait Transactions {
     /// Draws the kind of the next transaction.
     fn draw(&mut self, random: &mut RandomStream) -> usize;
 
-    /// How long a transaction of this kind has to be put off because another client lags behind:
-    /// zero to do it now. Asked again after each such pause, and it is due when the last one is
-    /// over. A workload that puts off does so under closed load only: elsewhere pauses have no
-    /// length.
-    fn put_off(&mut self, kind: usize) -> Nanoseconds {
+    /// How long a transaction of this kind has to be delayed because another client lags behind: zero
+    /// to do it now. Called again after each such pause; the transaction is due when the last one
+    /// is over. Has an effect under closed load only: under other loads pauses have no length.
+    fn delay_before(&mut self, kind: usize) -> Nanoseconds {
         let _ = kind;
         Nanoseconds::ZERO
     }
 
     /// Pause before a transaction of this kind (keying time); the transaction is due when it is
-    /// over. Asked once for each transaction; heeded under closed load only, since under open load
-    /// a schedule says what is due when.
+    /// over. Called once for each transaction; used under closed load only, since under open load a
+    /// schedule decides when each is due.
     fn pause_before(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
         let _ = (kind, random);
         Nanoseconds::ZERO
     }
 
-    /// Pause after a transaction of this kind has ended in whatever way (think time); heeded under
+    /// Pause after a transaction of this kind has ended in any way (think time); used under
     /// closed load only.
     fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
         let _ = (kind, random);
@@ -146,14 +145,14 @@ pub trait Transactions {
 }
 
 /// Runs a client until its pace ends it.
-pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
-    let Seat { mut random, mut session, statements, pace, .. } = seat;
-    // Once: what lies behind a counted pointer to something unsized is looked for each time.
+pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext) {
+    let ClientContext { mut random, mut session, statements, pace, .. } = context;
+    // Once: each access through a counted pointer to an unsized type computes the address again.
     let pace: &dyn Pace = pace.as_ref();
     while poll_fn(|_| pace.poll_due()).await {
         let kind = transactions.draw(&mut random);
         loop {
-            let length = transactions.put_off(kind);
+            let length = transactions.delay_before(kind);
             if length == Nanoseconds::ZERO {
                 break;
             }
@@ -168,8 +167,8 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
         loop {
             pace.sent();
             let result = transactions.perform(kind, &mut random, &mut session).await;
-            // Taken after a failure as well: what an attempt had rolled back as meant before it failed
-            // says nothing of the next one.
+            // Taken after a failure as well: an intentional rollback before the failure says nothing
+            // about the next attempt.
             let ended = session.take_ended();
             let ended = result.as_ref().map(|()| ended);
             let next = pace.done(kind, session.take_tally(), ended);
@@ -205,8 +204,8 @@ pub async fn drive<T: Transactions>(mut transactions: T, seat: Seat) {
     }
 }
 
-/// Pauses for this long, which is not zero; false when the step has ended meanwhile. Not called at
-/// all where there is no pause: a future that ends at once costs something too.
+/// Pauses for this long, which is not zero; false when the step has ended meanwhile. Not called
+/// if there is no pause: even a future that is ready at once has a cost.
 async fn pause(pace: &dyn Pace, length: Nanoseconds) -> bool {
     if !pace.begin_pause(length) {
         return false;

@@ -14,8 +14,8 @@ use dyno_units::{Nanoseconds, Seed};
 
 use crate::catalog::{Catalog, PlanError};
 use crate::{
-    ConnectError, Connection, Dialect, Ended, KeptRows, MadeWorkload, Next, Pace, Reply, Row, Seat,
-    Session, Statement, StatementError, Tally, TextRows, Value,
+    ClientContext, ConnectError, Connection, Dialect, Ended, KeptRows, MadeWorkload, Next, Pace,
+    Reply, Row, Session, Statement, StatementError, Tally, TextRows, Value,
 };
 
 /// A statement as it was sent.
@@ -63,7 +63,7 @@ pub(crate) struct Fake {
     errors: VecDeque<Option<StatementError>>,
 }
 
-/// Writes the rows that a statement with these values gets, where they are kept.
+/// Writes the rows that a statement with these values gets, if they are kept.
 pub(crate) type Answers = Box<dyn FnMut(&str, &[Value<'_>], &mut KeptRows) + Send>;
 
 impl Fake {
@@ -83,7 +83,7 @@ impl Fake {
         }
     }
 
-    /// The client's step and role, where the workload defines steps.
+    /// The client's step and role, if the workload defines steps.
     pub(crate) fn in_step(self, step: usize, role: usize) -> Fake {
         Fake { place: (step, role), ..self }
     }
@@ -93,7 +93,7 @@ impl Fake {
         Fake { answers: Some(answers), ..self }
     }
 
-    /// Each statement tells so many rows changed.
+    /// Each statement reports this many changed rows.
     pub(crate) fn affecting(self, affected: u64) -> Fake {
         Fake { affected, ..self }
     }
@@ -127,7 +127,7 @@ impl Fake {
         let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
         let session =
             Session::open(Box::new(connection), &statements, pace.clone() as Rc<dyn Pace>).unwrap();
-        let seat = Seat {
+        let context = ClientContext {
             client_idx: self.client_idx,
             n_clients: self.n_clients,
             step: self.place.0,
@@ -139,7 +139,7 @@ impl Fake {
             statements,
             pace: pace.clone(),
         };
-        let mut client = pin!(workload.client(seat));
+        let mut client = pin!(workload.client(context));
         let outcome = client.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(outcome.is_ready(), "nothing here ever waits");
         let sent = sent.lock().unwrap().clone();

@@ -65,7 +65,7 @@ impl KeptRows {
         self.values.len().checked_div(self.n_columns).unwrap_or(0)
     }
 
-    /// Whether the value is NULL; also true where there is no such value.
+    /// Whether the value is NULL; also true if there is no such value.
     pub fn is_null(&self, row: usize, column: usize) -> bool {
         matches!(self.value(row, column), None | Some(Kept::Null))
     }
@@ -76,7 +76,7 @@ impl KeptRows {
     }
 
     /// A decimal as a whole number of units of 10^-`scale`: `12.5` at scale 2 is 1250. Further
-    /// digits are rounded half away from zero. None where it is no number or too large.
+    /// digits are rounded half away from zero. None if it is no number or too large.
     pub fn fixed(&self, row: usize, column: usize, scale: u32) -> Option<i64> {
         let factor = 10_i64.checked_pow(scale)?;
         match self.value(row, column)? {

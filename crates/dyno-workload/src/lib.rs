@@ -34,7 +34,7 @@ pub use connection::{
     ConnectError, Connection, Connector, ErrorClass, NamedRows, Reply, Statement, StatementClass,
     StatementError, TextRows, Value,
 };
-pub use drive::{Ended, Next, Pace, Seat, Transactions, drive};
+pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};

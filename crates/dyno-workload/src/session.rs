@@ -11,7 +11,7 @@ use crate::{Dialect, Ended, ErrorClass, KeptRows, Pace, StatementError, Value};
 
 mod pipeline;
 
-/// What a client has asked and received, since the tally was last taken.
+/// What a client has sent and received since the tally was last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Statements that returned rows and changed none.
@@ -97,8 +97,8 @@ impl Session {
     }
 
     /// Prepares these statements in place of those that were: for a client whose statements depend
-    /// on its seat, before its first transaction. Blocks. After a reconnect the ones of
-    /// [`crate::Seat::statements`] are prepared, so a client sets that too.
+    /// on its context, before its first transaction. Blocks. After a reconnect the ones of
+    /// [`crate::ClientContext::statements`] are prepared, so a client sets that too.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Session {
 
     /// Rolls the transaction back because the workload wants it so: it is no failure, and not
     /// counted as committed.
-    pub async fn roll_back_as_meant(&mut self) -> Result<(), StatementError> {
+    pub async fn roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.rollback().await?;
         self.ended = Ended::RolledBack;
         Ok(())
@@ -172,7 +172,7 @@ impl Session {
 
     /// The transaction that just succeeded was rolled back by the server because the workload wants
     /// it so (in a stored procedure).
-    pub fn was_rolled_back_as_meant(&mut self) {
+    pub fn rolled_back_as_designed(&mut self) {
         self.ended = Ended::RolledBack;
     }
 
@@ -182,7 +182,7 @@ impl Session {
         self.connection.kept_rows()
     }
 
-    /// Takes how the transaction ended; the next one commits unless it tells otherwise.
+    /// Takes how the transaction ended; the next one counts as committed unless it says otherwise.
     pub fn take_ended(&mut self) -> Ended {
         std::mem::take(&mut self.ended)
     }
@@ -197,12 +197,12 @@ impl Session {
         self.pace.detach();
         let pace = Rc::clone(&self.pace);
         let mut connection = poll_fn(|_| pace.poll_connect()).await?;
-        let told = |error: StatementError| ConnectError {
+        let failed = |error: StatementError| ConnectError {
             address: "the server".to_owned(),
             reason: error.to_string(),
         };
-        prepare_on(connection.as_mut(), statements).map_err(told)?;
-        self.pace.attach(connection.as_mut()).map_err(told)?;
+        prepare_on(connection.as_mut(), statements).map_err(failed)?;
+        self.pace.attach(connection.as_mut()).map_err(failed)?;
         self.connection = connection;
         self.asked.clear();
         Ok(())

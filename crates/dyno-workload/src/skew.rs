@@ -1,9 +1,9 @@
-//! Whether keys were drawn as they were meant to be: counting, and the test of Kolmogorov and
+//! Whether keys were drawn as intended: counting, and the test of Kolmogorov and
 //! Smirnov.
 //!
-//! A benchmark whose skew is gone measures caches that fit and locks that nobody waits for, and
+//! A benchmark whose skew is gone measures caches that fit and locks without contention, and
 //! looks better for it. So each client counts what it draws, in counters of its own, and the audit
-//! compares all of them together with the distribution that was meant.
+//! compares all of them together with the intended distribution.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,10 +21,10 @@ const BINS_FEW: u64 = 64;
 /// normal distribution beyond 4.5 standard deviations.
 const LN_TWO_PER_ALPHA: f64 = 12.59;
 
-/// Distance below which draws have to stay to tell anything: a skew that is gone is further away.
+/// Distance below which draws have to stay to show anything: a missing skew is further away.
 const KS_LIMIT_MOST: f64 = 0.25;
 
-/// Counters of one client. It alone adds to them, without waiting for anybody; others may read
+/// Counters of one client. It alone adds to them, without waiting; others may read
 /// them at any time.
 #[derive(Debug)]
 pub struct Counters(Box<[AtomicU64]>);
@@ -60,14 +60,19 @@ impl CounterSet {
     /// The counters of one further client. Locks and allocates: for a client's beginning.
     pub fn client(&self) -> Arc<Counters> {
         let counters = Arc::new(Counters::new(self.n));
-        self.clients.lock().expect("nobody panics with it").push(Arc::clone(&counters));
+        self.clients
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .push(Arc::clone(&counters));
         counters
     }
 
     /// What all clients have counted, summed.
     pub fn sums(&self) -> Vec<u64> {
         let mut sums = vec![0; self.n];
-        for counters in self.clients.lock().expect("nobody panics with it").iter() {
+        for counters in
+            self.clients.lock().expect("no thread panics while it holds the lock").iter()
+        {
             for (sum, counter) in sums.iter_mut().zip(&counters.0) {
                 *sum += counter.load(Ordering::Relaxed);
             }
@@ -76,11 +81,11 @@ impl CounterSet {
     }
 }
 
-/// How keys are cut into bins, and what share of the draws each bin is meant to get.
+/// How keys are cut into bins, and what share of the draws each bin should get.
 #[derive(Clone, Debug)]
 pub struct KeyBins {
     rule: Rule,
-    meant: Vec<f64>,
+    expected: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -99,10 +104,10 @@ impl KeyBins {
         // Bin b begins with the first key whose product reaches b whole times n_keys.
         let start = |bin: u64| (bin * n_keys).div_ceil(n_bins);
         let share = |bin| (start(bin + 1) - start(bin)) as f64 / n_keys as f64;
-        KeyBins { rule: Rule::Even(n_keys), meant: (0..n_bins).map(share).collect() }
+        KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
     }
 
-    /// For `n_keys` keys, where those before key k are meant to get the share `share_before(k)` of all
+    /// For `n_keys` keys, where those before key k should get the share `share_before(k)` of all
     /// draws. Neighbouring keys share a bin, and bins are few, because there may be very many clients.
     /// `n_keys` must not be 0.
     pub fn of_neighbours(n_keys: u64, share_before: impl Fn(u64) -> f64) -> KeyBins {
@@ -111,29 +116,29 @@ impl KeyBins {
         let start =
             |bin: u64| (u128::from(bin) * u128::from(n_keys)).div_ceil(u128::from(n_bins)) as u64;
         let share = |bin| share_before(start(bin + 1)) - share_before(start(bin));
-        KeyBins { rule: Rule::Even(n_keys), meant: (0..n_bins).map(share).collect() }
+        KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
     }
 
-    /// For keys of which key k is meant to be drawn with the probability `shares[k]`; they need
-    /// not sum to 1. The hottest keys come first: there a skew that is not as meant shows most.
+    /// For keys of which key k should be drawn with the probability `shares[k]`; they need
+    /// not sum to 1. The hottest keys come first: a wrong skew shows most there.
     pub fn hottest_first(shares: &[f64]) -> KeyBins {
         let total: f64 = shares.iter().sum();
         assert!(total > 0.0, "nothing can be drawn from no keys");
         let mut keys: Vec<usize> = (0..shares.len()).collect();
         keys.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]).then(a.cmp(&b)));
         let mut table = vec![0; shares.len()];
-        let mut meant = vec![0.0];
+        let mut expected = vec![0.0];
         let mut before = 0.0;
         for key in keys {
-            let is_full = before >= total * meant.len() as f64 / BINS_MOST as f64;
-            if is_full && meant.len() < BINS_MOST {
-                meant.push(0.0);
+            let is_full = before >= total * expected.len() as f64 / BINS_MOST as f64;
+            if is_full && expected.len() < BINS_MOST {
+                expected.push(0.0);
             }
-            table[key] = (meant.len() - 1) as u16;
-            meant[table[key] as usize] += shares[key] / total;
+            table[key] = (expected.len() - 1) as u16;
+            expected[table[key] as usize] += shares[key] / total;
             before += shares[key];
         }
-        KeyBins { rule: Rule::Table(table), meant }
+        KeyBins { rule: Rule::Table(table), expected }
     }
 
     /// The bin of a key, counted from 0.
@@ -141,7 +146,7 @@ impl KeyBins {
     fn bin_of(&self, key: u64) -> usize {
         match &self.rule {
             Rule::Even(n_keys) => {
-                let (key, n_bins) = (key.min(n_keys - 1), self.meant.len());
+                let (key, n_bins) = (key.min(n_keys - 1), self.expected.len());
                 match key.checked_mul(n_bins as u64) {
                     // Nearly always: a division of twice the width costs many times as much.
                     Some(product) => (product / n_keys) as usize,
@@ -181,7 +186,7 @@ impl DrawnByClient {
 impl DrawnKeys {
     /// No keys yet.
     pub fn new(bins: KeyBins) -> Arc<DrawnKeys> {
-        let counts = CounterSet::new(bins.meant.len());
+        let counts = CounterSet::new(bins.expected.len());
         Arc::new(DrawnKeys { bins, counts })
     }
 
@@ -190,16 +195,16 @@ impl DrawnKeys {
         DrawnByClient { counters: self.counts.client(), keys: Arc::clone(self) }
     }
 
-    /// Demands that the keys were drawn as meant.
+    /// Checks that the keys were drawn from the intended distribution.
     pub fn audit_row(&self, name: &str) -> AuditRow {
-        distance_row(name, &self.counts.sums(), &self.bins.meant)
+        distance_row(name, &self.counts.sums(), &self.bins.expected)
     }
 }
 
-/// Demands that draws fell into bins as they were meant to.
-pub fn distance_row(name: &str, counts: &[u64], meant: &[f64]) -> AuditRow {
+/// Checks that the draws fell into the bins in the `expected` shares.
+pub fn distance_row(name: &str, counts: &[u64], expected: &[f64]) -> AuditRow {
     let n: u64 = counts.iter().sum();
-    let (distance, limit) = (ks_distance(counts, meant), ks_limit(n));
+    let (distance, limit) = (ks_distance(counts, expected), ks_limit(n));
     AuditRow::judged(
         format!("{name}: distance from the intended distribution (Kolmogorov–Smirnov)"),
         format!("at most {limit:.4} for {n} draws"),
@@ -209,24 +214,24 @@ pub fn distance_row(name: &str, counts: &[u64], meant: &[f64]) -> AuditRow {
     .undecided_if(limit > KS_LIMIT_MOST)
 }
 
-/// The largest difference between the cumulated shares of `counts` and those of `meant`, from 0
-/// to 1: the statistic of Kolmogorov and Smirnov over bins. 0 where nothing was counted.
-pub fn ks_distance(counts: &[u64], meant: &[f64]) -> f64 {
+/// The largest difference between the cumulated shares of `counts` and those of `expected`, from 0
+/// to 1: the statistic of Kolmogorov and Smirnov over bins. 0 if nothing was counted.
+pub fn ks_distance(counts: &[u64], expected: &[f64]) -> f64 {
     let n: u64 = counts.iter().sum();
     if n == 0 {
         return 0.0;
     }
-    let total: f64 = meant.iter().sum();
-    let (mut found, mut expected, mut most) = (0, 0.0, 0.0_f64);
-    for (count, share) in counts.iter().zip(meant) {
+    let total: f64 = expected.iter().sum();
+    let (mut found, mut cumulated, mut most) = (0, 0.0, 0.0_f64);
+    for (count, share) in counts.iter().zip(expected) {
         found += count;
-        expected += share / total;
-        most = most.max((found as f64 / n as f64 - expected).abs());
+        cumulated += share / total;
+        most = most.max((found as f64 / n as f64 - cumulated).abs());
     }
     most
 }
 
-/// The distance that `n` draws as meant stay within, but for 7 cases in a million: √(ln(2/α)/2n),
+/// The distance that `n` draws from the intended distribution stay within, but for 7 cases in a million: √(ln(2/α)/2n),
 /// the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant (1990), which holds at
 /// every n, and for bins is on the safe side.
 pub fn ks_limit(n: u64) -> f64 {
@@ -247,7 +252,7 @@ pub fn sum_tolerance(n: u64, variance: f64, reach: f64) -> f64 {
     third + (third * third + 2.0 * LN_TWO_PER_ALPHA * n as f64 * variance).sqrt()
 }
 
-/// Demands that `hits` of `n` tries are a share of `p`, as exactly as so many tries can tell.
+/// Checks that `hits` of `n` tries are a share of `p`, as exactly as so many tries can show.
 /// `unknown` hits more or fewer are allowed on top. Where no hit at all could be chance, nothing is
 /// decided.
 pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> AuditRow {
@@ -277,8 +282,8 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_hand() {
-        let check = |counts: &[u64], meant: &[f64], expected: f64| {
-            assert!((ks_distance(counts, meant) - expected).abs() < 1e-12, "{counts:?}");
+        let check = |counts: &[u64], shares: &[f64], expected: f64| {
+            assert!((ks_distance(counts, shares) - expected).abs() < 1e-12, "{counts:?}");
         };
         check(&[5, 5], &[0.5, 0.5], 0.0);
         check(&[10, 0], &[0.5, 0.5], 0.5);
@@ -292,7 +297,7 @@ mod tests {
         assert_eq!(ks_limit(0), 1.0);
         assert!((ks_limit(10_000) - 0.02509).abs() < 1e-5);
         assert!((ks_limit(1_000_000) * 10.0 - ks_limit(10_000)).abs() < 1e-12);
-        // About five standard deviations where they are many, and never less than 8 hits.
+        // About five standard deviations if they are many, and never less than 8 hits.
         assert!((share_tolerance(1_000_000, 0.5) / 500.0 - 5.03).abs() < 0.01);
         assert!(share_tolerance(1, 0.01) > 8.0);
     }
@@ -319,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn few_draws_tell_nothing() {
+    fn few_draws_decide_nothing() {
         let undecided = |n| distance_row("x", &[n, n], &[0.5, 0.5]).is_undecided;
         assert!(undecided(0) && undecided(50) && !undecided(51));
         assert!(!distance_row("x", &[90, 0], &[0.5, 0.5]).pass);
@@ -369,15 +374,15 @@ mod tests {
             (0..n_keys).for_each(|key| clients[key as usize % n_clients].note(key));
             let counts = keys.counts.sums();
             prop_assert_eq!(counts.iter().sum::<u64>(), n_keys);
-            prop_assert!(ks_distance(&counts, &keys.bins.meant) < 1e-9);
+            prop_assert!(ks_distance(&counts, &keys.bins.expected) < 1e-9);
         }
 
         #[test]
         fn hot_keys_come_first(shares in prop::collection::vec(0.0_f64..1.0, 1..2000)) {
             prop_assume!(shares.iter().sum::<f64>() > 0.0);
             let bins = KeyBins::hottest_first(&shares);
-            prop_assert!(bins.meant.len() <= BINS_MOST);
-            prop_assert!((bins.meant.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(bins.expected.len() <= BINS_MOST);
+            prop_assert!((bins.expected.iter().sum::<f64>() - 1.0).abs() < 1e-9);
             for a in 0..shares.len() - 1 {
                 if shares[a] > shares[a + 1] {
                     prop_assert!(bins.bin_of(a as u64) <= bins.bin_of(a as u64 + 1));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dyno_model::{Name, WorkloadStep};
 
-use crate::{AuditRow, AuditTotals, Row, Seat, Statement, TextRows};
+use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
 
 /// A client's whole life as a future: it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -53,7 +53,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// The steps that the workload itself defines, in their order; none if the study's load levels
-    /// are its steps. Clients learn from their [`Seat`] which step and role is theirs.
+    /// are its steps. Clients learn from their [`ClientContext`] which step and role is theirs.
     fn steps(&self) -> &[WorkloadStep] {
         &[]
     }
@@ -96,7 +96,7 @@ pub trait Workload: Send + Sync {
 /// compares with what the server did.
 pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
-    fn client(&self, seat: Seat) -> ClientFuture;
+    fn client(&self, context: ClientContext) -> ClientFuture;
 
     /// Whether the server did what it confirmed. `answers` are those to
     /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of what
@@ -131,8 +131,8 @@ impl MadeWorkload {
     }
 
     /// One client; see [`Clients::client`].
-    pub fn client(&self, seat: Seat) -> ClientFuture {
-        self.clients.client(seat)
+    pub fn client(&self, context: ClientContext) -> ClientFuture {
+        self.clients.client(context)
     }
 
     /// Whether the server did what it confirmed; see [`Clients::audit`].

@@ -25,7 +25,7 @@ pub(crate) struct Calibrated {
     /// Of each measurement.
     pub(crate) measured_s: f64,
     /// The CPUs that worker and server were bound to with more than one client, so that they do
-    /// not share one; none where there is only one.
+    /// not share one; none if there is only one.
     pub(crate) bound_to: Option<Bound>,
     /// Whether other processes took the worker's CPU meanwhile; kept only because the user wanted
     /// it to be.
@@ -52,7 +52,7 @@ pub(crate) struct Whose {
     pub(crate) cpus: u32,
 }
 
-/// How finely times are told.
+/// The resolution of times.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ClockFacts {
     /// Smallest difference of two reads that is not zero.
@@ -81,7 +81,7 @@ pub(crate) struct ClosedFacts {
     pub(crate) cpu_system_us_per_statement: f64,
     /// CPU time of the worker as a share of the time.
     pub(crate) busy: f64,
-    /// Share of the time in which it waited for a CPU; none where the kernel does not say.
+    /// Share of the time in which it waited for a CPU; none if the kernel does not say.
     pub(crate) run_queue: Option<f64>,
 }
 
@@ -119,8 +119,8 @@ impl Whose {
             ("machine", &self.machine, &ours.machine),
             ("CPU", &self.cpu_model, &ours.cpu_model),
         ];
-        let unlike = pairs.iter().find(|(_, theirs, ours)| theirs != ours);
-        match unlike {
+        let difference = pairs.iter().find(|(_, theirs, ours)| theirs != ours);
+        match difference {
             Some((what, theirs, ours)) => Some(format!("its {what} was {theirs}, this is {ours}")),
             None if self.cpus != ours.cpus => {
                 Some(format!("it had {} CPUs, there are {} now", self.cpus, ours.cpus))
@@ -150,20 +150,20 @@ impl Calibrated {
     #[cfg(feature = "servers")]
     pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
         let path = path()?;
-        let told = || format!("cannot keep the calibration in {}", path.display());
+        let failed = || format!("cannot keep the calibration in {}", path.display());
         let folder = path.parent().unwrap_or(&path);
-        std::fs::create_dir_all(folder).with_context(told)?;
+        std::fs::create_dir_all(folder).with_context(failed)?;
         // Written beside and moved, so that no reader meets half a file.
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&beside, serde_json::to_vec_pretty(self)?).with_context(told)?;
-        std::fs::rename(&beside, &path).with_context(told)?;
+        std::fs::write(&beside, serde_json::to_vec_pretty(self)?).with_context(failed)?;
+        std::fs::rename(&beside, &path).with_context(failed)?;
         Ok(path)
     }
 
     fn rates(&self) -> Calibration {
         let mut rates = Vec::new();
         for facts in &self.protocols {
-            // One that an earlier Dyno knew is nobody's any more.
+            // A product that only an earlier Dyno knew has none.
             let Some(dialect) = dialect(&facts.protocol) else { continue };
             rates.extend(facts.closed.iter().map(|closed| CalibratedRate {
                 dialect,

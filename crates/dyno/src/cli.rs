@@ -255,7 +255,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     }
 }
 
-/// Ends with what clap says: help, or what is wrong with the options, where no word may show a
+/// Ends with what clap says: help, or what is wrong with the options, if no word may show a
 /// password.
 fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -268,7 +268,7 @@ fn refuse(mut error: clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// The text, in which words that were given are masked where they may hold a password.
+/// The text, in which words that were given are masked if they may hold a password.
 fn without_passwords(text: &str, given: &[String]) -> String {
     let values = given.iter().map(|word| match word.split_once('=') {
         Some((option, value)) if option.starts_with("--") => value,

@@ -134,7 +134,7 @@ pub(crate) fn of_workload(name: &str) -> String {
     format!("Examples:\n  {}", lines.join("\n  "))
 }
 
-/// The comment stands beside its example where there is room, else below.
+/// The comment stands beside its example if there is room, else below.
 fn section(examples: &[Example]) -> String {
     let wide = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
     let line = |(line, what): &Example| match wide {
@@ -175,8 +175,8 @@ mod tests {
         let all = OF_COMMANDS.iter().flat_map(|(_, examples)| *examples).chain(OF_BENCH);
         all.for_each(|(line, _)| check(line));
         for workload in dyno_workload::catalog::Catalog::built_in().workloads() {
-            let told = of_workload(&workload.name);
-            told.lines().skip(1).for_each(|line| check(line.trim()));
+            let text = of_workload(&workload.name);
+            text.lines().skip(1).for_each(|line| check(line.trim()));
         }
     }
 

@@ -143,7 +143,7 @@ pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
     }
 }
 
-/// What to write instead of another tool's option; none where it is no option of one that is known.
+/// What to write instead of another tool's option; none if it is no option of one that is known.
 fn for_option(command: &str, option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);
     let find = |table: &'static [(&[&str], &'static str)]| {
@@ -194,8 +194,8 @@ pub(crate) fn for_product(word: &str, products: &Products) -> String {
     }
     let names = products.names();
     let lower = word.to_ascii_lowercase();
-    let mut mistaken = products.specs().flat_map(|product| &product.mistaken);
-    let known = mistaken.find(|(mistaken, _)| *mistaken == lower).map(|(_, hint)| hint.clone());
+    let mut confused = products.specs().flat_map(|product| &product.confused_names);
+    let known = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
     known
         .or_else(|| did_you_mean(word, &names))
         .unwrap_or_else(|| format!("there are {}, or the URL of a server", names.join(", ")))

@@ -98,7 +98,7 @@ impl Places {
         Places { most, taken: Arc::default() }
     }
 
-    /// Takes one; none where all are taken.
+    /// Takes one; none if all are taken.
     pub(crate) fn take(&self) -> Option<Place> {
         let place = (self.taken.fetch_add(1, Ordering::Relaxed), Place(Arc::clone(&self.taken)));
         (place.0 < self.most).then_some(place.1)
@@ -145,7 +145,7 @@ pub(crate) fn serve(
         // Where there are no more threads, the connection is closed.
         let _ = thread.spawn(move || {
             let _place = place;
-            // A browser that has gone away is nothing to tell.
+            // A browser that has gone away is not an error.
             let _ = match read(&mut stream) {
                 Ok(Ok(request)) => answer(Exchange { request, stream }),
                 Ok(Err(status)) => Reply::status(status).send(&mut stream, true),
@@ -264,7 +264,7 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// Undoes percent-encoding; none where it is malformed or no text.
+/// Undoes percent-encoding; none if it is malformed or no text.
 fn decode(text: &str) -> Option<String> {
     String::from_utf8(percent_decode(text)?).ok()
 }
@@ -274,7 +274,7 @@ pub(crate) fn encode(text: &str) -> String {
     PercentEncoded { bytes: text.as_bytes(), keep: b"" }.to_string()
 }
 
-/// Heads that go with every answer: nothing is loaded from elsewhere, nobody may frame it, and of
+/// Heads that go with every answer: nothing is loaded from elsewhere, no page may frame it, and of
 /// scripts only those run whose digests these are.
 fn guards(scripts: &str) -> String {
     let scripts = if scripts.is_empty() { "'none'" } else { scripts };
@@ -328,7 +328,7 @@ impl Reply {
         Reply::text(status, "text/plain; charset=utf-8", format!("{}\n", status.text()))
     }
 
-    /// Sends it, without its body where that is not wanted.
+    /// Sends it, without its body if that is not wanted.
     pub(crate) fn send(&self, stream: &mut TcpStream, has_body: bool) -> std::io::Result<()> {
         let head = format!(
             "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n",

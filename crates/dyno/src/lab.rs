@@ -30,7 +30,7 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let abort = AbortFlag::new();
     stop_on_signals(&abort)?;
     let environment = environment(&root);
-    // Why there is none is told where its share would have been.
+    // The reason is given where its share would have been.
     let calibration = calibration::read(&environment).ok();
     Ok(Lab {
         clock,
@@ -84,12 +84,12 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("cannot listen for Ctrl-C")?;
     let abort = abort.clone();
-    let heard = AtomicUsize::new(0);
+    let n_signals = AtomicUsize::new(0);
     std::thread::Builder::new()
         .name("dyno-signals".to_owned())
         .spawn(move || {
             for signal in &mut signals {
-                if heard.fetch_add(1, Ordering::Relaxed) > 0 {
+                if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
                     std::process::exit(128 + signal);
                 }
                 terminal::say("\nstopping: the trial is abandoned, servers are being stopped …");

@@ -24,7 +24,7 @@ pub(crate) struct Latest {
 struct Reading {
     value: f64,
     at_ns: u64,
-    /// Time between two; none where it has come once.
+    /// Time between two; none if it has come once.
     pace_ns: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Latest {
         current.map(|(name, reading)| (name.clone(), reading.value)).collect()
     }
 
-    /// For how long, in nanoseconds, none of the readings of these names has come, where they had come
+    /// For how long, in nanoseconds, none of the readings of these names has come, if they had come
     /// and are not current any more.
     pub(crate) fn silent_ns(&self, is_it: impl Fn(&str) -> bool) -> Option<u64> {
         let mut of_it = self.readings.iter().filter(|(name, _)| is_it(name));

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
     let end = cli::run().unwrap_or_else(|error| {
         terminal::error(&error);
-        if error.is::<Misuse>() { End::Misused } else { End::Bad }
+        if error.is::<UsageError>() { End::Misused } else { End::Bad }
     });
     let printed = terminal::check_output();
     if let Err(error) = &printed {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     exit_code(&end, printed.is_ok())
 }
 
-/// 2 where what was asked is wrong, and nothing was done; 1 where it was done and failed, or its
+/// 2 if what was asked is wrong, and nothing was done; 1 if it was done and failed, or its
 /// result could not be printed.
 fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     match end {
@@ -62,21 +62,21 @@ fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     }
 }
 
-/// An error in what was asked: an option, or a study. Nothing was done.
+/// A usage error: a wrong option or a wrong study. Nothing was done.
 #[derive(Debug)]
-pub(crate) struct Misuse(anyhow::Error);
+pub(crate) struct UsageError(anyhow::Error);
 
-impl std::fmt::Display for Misuse {
+impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:#}", self.0)
     }
 }
 
-impl std::error::Error for Misuse {}
+impl std::error::Error for UsageError {}
 
-/// Says that an error is in what was asked.
+/// Marks an error as one of usage: in an option or a study.
 pub(crate) fn misuse(error: anyhow::Error) -> anyhow::Error {
-    anyhow::Error::new(Misuse(error))
+    anyhow::Error::new(UsageError(error))
 }
 
 #[cfg(test)]

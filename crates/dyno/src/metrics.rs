@@ -2,7 +2,7 @@
 //! text on a loopback address.
 //!
 //! Main type: [`Metrics`]. Threads of their own answer; they take the same lock as the thread that
-//! tells events, never one of the load's.
+//! reports events, never one of the load's.
 
 mod text;
 
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens where the user wants it to, on loopback only: the numbers tell of servers, and there
+    /// Listens where the user wants it to, on loopback only: the numbers describe servers, and there
     /// is no password.
     fn serve(address: &str) -> anyhow::Result<Metrics> {
         let listener = listen(address)?;
@@ -55,8 +55,8 @@ impl Metrics {
         Ok(Some(metrics))
     }
 
-    /// Takes what an event tells.
-    pub(crate) fn hear(&self, event: &Event) {
+    /// Updates the metrics with an event.
+    pub(crate) fn on_event(&self, event: &Event) {
         let mut exposed = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, .. } => exposed.begin_trial(*trial, variant),
@@ -71,7 +71,7 @@ impl Metrics {
 }
 
 fn listen(address: &str) -> anyhow::Result<TcpListener> {
-    let told = || format!("--metrics {address}");
+    let failed = || format!("--metrics {address}");
     let found = address
         .to_socket_addrs()
         .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, as 127.0.0.1:9464"))
@@ -83,7 +83,7 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
              there is no password; forward the port to reach it from elsewhere"
         )));
     }
-    TcpListener::bind(all.as_slice()).with_context(told)
+    TcpListener::bind(all.as_slice()).with_context(failed)
 }
 
 fn answer(request: &Request, exposed: &Mutex<Exposed>) -> Reply {
@@ -131,7 +131,7 @@ mod tests {
             stream.read_to_string(&mut text).expect("it answers");
             text
         };
-        // Those that say nothing, or only begin to, hold up nobody.
+        // Clients that send nothing, or only part of a request, do not delay others.
         let _silent: Vec<TcpStream> = (0..3).map(|_| connect()).collect();
         let mut slow = connect();
         slow.write_all(b"GET /metrics HT").expect("it listens");

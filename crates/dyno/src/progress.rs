@@ -1,4 +1,4 @@
-//! Tells a run's events while it goes on: one changing line at a terminal, plain lines elsewhere.
+//! Shows a run's events as they happen: one changing line at a terminal, plain lines elsewhere.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 use crate::live::{LoadView, Panel, SearchView, WaitView};
 use crate::terminal;
 
-/// Lines of a server's log that are told of a trial that failed.
+/// Lines of a server's log that are shown for a failed trial.
 const LOG_LINES: usize = 5;
 
-/// How often populating, and a wait, are told of where lines stay.
+/// How often populating or waiting is reported if lines stay.
 const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Consumes events, prints progress.
@@ -40,19 +40,19 @@ pub(crate) struct Progress {
     n_cpus: u32,
     /// The step that `load` is of.
     load_of: Option<usize>,
-    /// When the server of this trial was ready, and when populating was last told of, on the
+    /// When the server of this trial was ready, and when populating was last reported, on the
     /// run's clock.
     populate_began: Nanoseconds,
-    populate_told: Nanoseconds,
-    /// The wait without load that goes on, and when it was last told of.
+    populate_reported: Nanoseconds,
+    /// The wait without load that goes on, and when it was last reported.
     wait: WaitView,
-    wait_told: Nanoseconds,
+    wait_reported: Nanoseconds,
     /// What was noted already.
     noted: BTreeSet<String>,
 }
 
 impl Progress {
-    /// Begins to tell.
+    /// The display of a run with this plan, before its first event.
     pub(crate) fn new(plan: &Plan, lab: &Lab) -> Progress {
         Progress {
             clock: Arc::clone(&lab.clock),
@@ -71,15 +71,15 @@ impl Progress {
             n_cpus: lab.environment.cpus,
             load_of: None,
             populate_began: Nanoseconds::ZERO,
-            populate_told: Nanoseconds::ZERO,
+            populate_reported: Nanoseconds::ZERO,
             wait: WaitView::default(),
-            wait_told: Nanoseconds::ZERO,
+            wait_reported: Nanoseconds::ZERO,
             noted: BTreeSet::new(),
         }
     }
 
     /// Shows one event.
-    pub(crate) fn hear(&mut self, event: &Event) {
+    pub(crate) fn on_event(&mut self, event: &Event) {
         let at = Nanoseconds(event.at_ns);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, repetition } => {
@@ -114,22 +114,22 @@ impl Progress {
                 self.permanent(&format!("block {block} is void and will be measured again: {why}"));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
-            // The probes of each step report the same trouble again: for a person once is enough.
+            // The probes of each step report the same trouble again: once is enough for a reader.
             EventKind::Noted { message } => {
                 if self.noted.insert(message.clone()) {
                     self.permanent(message);
                 }
             }
-            other if self.wait.hear(other) => self.tell_wait(at),
+            other if self.wait.on_event(other) => self.show_wait(at),
             other => {
-                self.hear_of_load(other);
-                self.hear_of_data(other, at);
+                self.on_load_event(other);
+                self.on_data_event(other, at);
             }
         }
     }
 
-    /// Shows an event of a step's load; there is nothing to show of others.
-    fn hear_of_load(&mut self, event: &EventKind) {
+    /// Shows an event of a step's load; ignores others.
+    fn on_load_event(&mut self, event: &EventKind) {
         match event {
             EventKind::PhaseBegan { name, phase, step } => {
                 if self.load_of != Some(*step) {
@@ -174,18 +174,18 @@ impl Progress {
         }
     }
 
-    /// Tells an event of deploying and populating; there is nothing to tell of others.
-    fn hear_of_data(&mut self, event: &EventKind, at: Nanoseconds) {
+    /// Shows an event of deploying or populating; ignores others.
+    fn on_data_event(&mut self, event: &EventKind, at: Nanoseconds) {
         match event {
             EventKind::ServerReady { server, took_s, .. } => {
-                (self.populate_began, self.populate_told) = (at, at);
+                (self.populate_began, self.populate_reported) = (at, at);
                 let server = server.split(" (").next().unwrap_or(server);
                 self.line(&format!("{server} ready after {took_s:.1} s"));
             }
             EventKind::PopulateProgressed { rows, rows_total } => {
-                let pause = at.saturating_sub(self.populate_told);
+                let pause = at.saturating_sub(self.populate_reported);
                 if self.is_interactive || pause >= POPULATE_PAUSE {
-                    self.populate_told = at;
+                    self.populate_reported = at;
                     let took = at.saturating_sub(self.populate_began);
                     self.line(&populating(*rows, *rows_total, took));
                 }
@@ -208,20 +208,20 @@ impl Progress {
         }
     }
 
-    /// Tells a wait: again and again at a terminal; elsewhere its ends, and now and then between.
-    fn tell_wait(&mut self, at: Nanoseconds) {
-        if let Some(told) = self.wait.ended() {
-            return self.permanent(&told);
+    /// Shows a wait: continuously at a terminal; elsewhere its beginning and end, and now and then between.
+    fn show_wait(&mut self, at: Nanoseconds) {
+        if let Some(text) = self.wait.ended() {
+            return self.permanent(&text);
         }
-        let Some(told) = self.wait.told() else { return };
+        let Some(text) = self.wait.text() else { return };
         if self.is_interactive {
-            let mut lines = vec![format!("[{}] {told}", self.context)];
+            let mut lines = vec![format!("[{}] {text}", self.context)];
             lines.extend(self.wait.lines());
             lines.extend(self.load.cpu_line(self.n_cpus));
             self.panel.draw(&lines);
-        } else if self.wait.has_begun() || at.saturating_sub(self.wait_told) >= POPULATE_PAUSE {
-            self.wait_told = at;
-            self.line(&told);
+        } else if self.wait.has_begun() || at.saturating_sub(self.wait_reported) >= POPULATE_PAUSE {
+            self.wait_reported = at;
+            self.line(&text);
         }
     }
 
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn populating_is_told_with_its_rate_and_the_time_left() {
+    fn populating_is_reported_with_its_rate_and_the_time_left() {
         let check = |rows, seconds, expected: &str| {
             assert_eq!(populating(rows, 1000, Nanoseconds::from_secs(seconds)), expected);
         };

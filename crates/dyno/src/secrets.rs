@@ -50,7 +50,7 @@ fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
 /// dump, which would hold the password.
 ///
 /// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's, and
-/// what the load generator itself reads and writes could not be told.
+/// what the load generator itself reads and writes could not be reported.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -10,7 +10,7 @@ use dyno_units::is_unsafe_char;
 /// Why a result was not printed; the first reason counts.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Prints a result. That it could not be printed is told by [`check_output`]; a reader that has
+/// Prints a result. A failure to print is reported by [`check_output`]; a reader that has
 /// gone away (`| head`) is no error.
 pub(crate) fn out(text: &str) {
     if let Err(error) = print(&mut io::stdout().lock(), text) {
@@ -18,7 +18,7 @@ pub(crate) fn out(text: &str) {
     }
 }
 
-/// Whether all that was printed has arrived; the reason is told once.
+/// Whether all that was printed has arrived; the reason is reported once.
 pub(crate) fn check_output() -> anyhow::Result<()> {
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
         None => Ok(()),
@@ -73,7 +73,7 @@ fn colour_length(text: &str) -> Option<usize> {
     parameters[end..].starts_with('m').then_some(end + 3)
 }
 
-/// Warns where a password goes over a network without encryption.
+/// Warns if a password goes over a network without encryption.
 pub(crate) fn warn_of_login(endpoint: &dyno_database::Endpoint) {
     if let Some(warning) = endpoint.login_warning() {
         say(&format!("warning: {warning}"));
@@ -85,12 +85,12 @@ pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
 }
 
-/// Whether messages go to a terminal where lines can be drawn again in place.
+/// Whether messages go to a terminal if lines can be drawn again in place.
 pub(crate) fn is_interactive() -> bool {
     std::io::stderr().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
 
-/// Whether results go to a terminal where lines can be drawn again in place.
+/// Whether results go to a terminal if lines can be drawn again in place.
 pub(crate) fn out_is_terminal() -> bool {
     std::io::stdout().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
@@ -148,13 +148,13 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Lines of the terminal, 24 where there is none.
+/// Lines of the terminal, 24 if there is none.
 pub(crate) fn height() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     size.map_or(24, |size| usize::from(size.ws_row)).max(8)
 }
 
-/// Columns for results: those of the terminal within reason, 100 where there is none.
+/// Columns for results: those of the terminal within reason, 100 if there is none.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
     columns(size.map(|size| size.ws_col)).clamp(40, 160)
@@ -168,8 +168,8 @@ pub(crate) fn message_width() -> usize {
 }
 
 /// Terminals that do not know their size say 0.
-fn columns(told: Option<u16>) -> usize {
-    told.filter(|columns| *columns > 0).map_or(100, usize::from)
+fn columns(reported: Option<u16>) -> usize {
+    reported.filter(|columns| *columns > 0).map_or(100, usize::from)
 }
 
 #[cfg(test)]
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_terminal_without_a_size_has_the_usual_one() {
-        let check = |told, expected: usize| assert_eq!(columns(told), expected);
+        let check = |reported, expected: usize| assert_eq!(columns(reported), expected);
         check(None, 100);
         check(Some(0), 100);
         check(Some(50), 50);

@@ -90,7 +90,7 @@ impl Rules {
         Ok(workload)
     }
 
-    /// The SQL that a product speaks, where that is known before it runs.
+    /// The SQL that a product speaks, if that is known before it runs.
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
             Product::Private(name) => self.products.spec(name)?.dialect,
@@ -139,7 +139,7 @@ impl WorkloadRules for Rules {
                 }
                 workload.check(dialect)
             }
-            // Simulated, or a URL of which the environment tells a part.
+            // Simulated, or a URL that is partly given by the environment.
             None => Ok(()),
         }
     }

@@ -45,5 +45,5 @@ fn resident_mib(dyno: &Path, effort: Effort) -> anyhow::Result<f64> {
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
     let result = bench(dyno, &arguments)?;
     let resident = result.pointer("/generator/rss_mib").and_then(Value::as_f64);
-    resident.context("dyno bench did not tell what memory it took")
+    resident.context("dyno bench did not report its memory")
 }

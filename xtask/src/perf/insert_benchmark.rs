@@ -100,9 +100,9 @@ fn with_dyno(dyno: &Path, server: &PrivateServer, effort: Effort) -> anyhow::Res
 }
 
 fn step<'a>(result: &'a Value, name: &str) -> anyhow::Result<&'a Value> {
-    let steps = result["steps"].as_array().context("dyno bench told of no steps")?;
+    let steps = result["steps"].as_array().context("dyno bench reported no steps")?;
     let found = steps.iter().find(|step| step["name"] == name);
-    found.with_context(|| format!("dyno bench did not tell of step {name}"))
+    found.with_context(|| format!("dyno bench did not report step {name}"))
 }
 
 fn transactions(step: &Value, kind: &str) -> f64 {
@@ -115,7 +115,7 @@ fn transactions(step: &Value, kind: &str) -> f64 {
 fn cpu_us(step: &Value) -> anyhow::Result<f64> {
     let number = |pointer: &str| {
         let value = step.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("dyno bench did not tell {pointer} of a step"))
+        value.with_context(|| format!("dyno bench did not report {pointer} of a step"))
     };
     let per_statement = number("/generator/process_cpu_user_us_per_statement")?
         + number("/generator/process_cpu_system_us_per_statement")?;
@@ -150,7 +150,7 @@ impl Peer {
         let rows_q = RATE * u64::from(effort.seconds);
         let (cpu_q, queries) = self.step(server, (rows_q, PER_COMMIT), &reads)?;
         if queries <= 0.0 {
-            bail!("iibench.py told of no queries");
+            bail!("iibench.py reported no queries");
         }
         Ok(Cost { per_row: (cpu - idle) / rows as f64, per_query: (cpu_q - idle) / queries })
     }
@@ -176,7 +176,7 @@ impl Peer {
     }
 }
 
-/// Queries in all, which iibench.py tells in the 14th column of its lines.
+/// Queries in all, which iibench.py prints in the 14th column of its lines.
 fn queries(report: &str) -> f64 {
     let of = |line: &str| {
         let columns: Vec<&str> = line.split('\t').collect();

@@ -77,7 +77,7 @@ fn with_dyno(dyno: &Path, server: &Standing, effort: u32) -> anyhow::Result<(f64
     let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
     let (out, instructions) = counted(dyno, &arguments)?;
     let result: Value = serde_json::from_str(&out).context("dyno bench printed no JSON")?;
-    let statements = result["statements"].as_f64().context("no statements were told")?;
+    let statements = result["statements"].as_f64().context("no statements were reported")?;
     Ok((instructions, statements))
 }
 

@@ -95,7 +95,8 @@ fn one_row(
             .collect();
         let result = bench(dyno, &arguments)?;
         let value = result.pointer(measure.pointer).and_then(Value::as_f64);
-        let dyno = value.with_context(|| format!("dyno bench did not tell {}", measure.pointer))?;
+        let dyno =
+            value.with_context(|| format!("dyno bench did not report {}", measure.pointer))?;
         pairs.push(Pair { dyno, peer: measure.reach });
     }
     Ok(Some(Row {

@@ -57,7 +57,7 @@ pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
         result
             .pointer(pointer)
             .and_then(Value::as_f64)
-            .with_context(|| format!("dyno bench did not tell {pointer}"))
+            .with_context(|| format!("dyno bench did not report {pointer}"))
     };
     Ok(Outcome {
         statements_per_s: number("/statements_per_s")?,

@@ -2,10 +2,10 @@
 //!
 //! go-tpc is taken from PATH, else built from the public Go module proxy into the user's cache. It
 //! speaks TCP alone, and a private server does not: a relay in this process stands between, for
-//! Dyno too, so that both meet the same transport. It lets in nobody but the user who runs this.
+//! Dyno too, so that both meet the same transport. It admits only the user who runs this.
 //!
 //! sysbench-tpcc is in no registry: the variable `DYNO_SYSBENCH_TPCC` names its folder. A peer that
-//! cannot be had leaves its rows without figures, and why is told.
+//! cannot be had leaves its rows without figures, and the reason is printed.
 //!
 //! A new-order of go-tpc reads items and stock with one statement each and stores all lines with
 //! another; so does Dyno's with `batched`. The rows without it compare more statements with fewer.
@@ -237,15 +237,15 @@ fn dyno_cpu(dyno: &Path, url: &str, effort: Effort, sending: Sending) -> anyhow:
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
     let result = bench(dyno, &options)?;
     let number = |value: &Value, what: &str| {
-        value.as_f64().with_context(|| format!("dyno bench did not tell {what}"))
+        value.as_f64().with_context(|| format!("dyno bench did not report {what}"))
     };
     let of_generator = |name: &str| number(&result["generator"][name], name);
     let per_statement = of_generator("process_cpu_user_us_per_statement")?
         + of_generator("process_cpu_system_us_per_statement")?;
     let total = per_statement * number(&result["statements"], "statements")?;
-    let kinds = result["kinds"].as_array().context("dyno bench told no kinds")?;
+    let kinds = result["kinds"].as_array().context("dyno bench reported no kinds")?;
     let new_orders = kinds.iter().find(|kind| kind["name"] == "new_order");
-    let new_orders = new_orders.context("dyno bench told of no new-orders")?;
+    let new_orders = new_orders.context("dyno bench reported no new-orders")?;
     Ok(Cpu {
         per_new_order: total / number(&new_orders["transactions"], "new-orders")?,
         per_transaction: total / number(&result["transactions"], "transactions")?,
@@ -295,7 +295,7 @@ fn sysbench(folder: &str, site: &Site, command: &str) -> anyhow::Result<(String,
     Ok((report, user_s + system_s))
 }
 
-/// go-tpc from PATH or from the cache, else built there; none where that fails, which is told.
+/// go-tpc from PATH or from the cache, else built there; none if that fails, which is printed.
 fn find_go_tpc() -> Option<PathBuf> {
     let is_there = |program: &Path| {
         let output = Command::new(program).arg("--help").output();
@@ -312,8 +312,8 @@ fn find_go_tpc() -> Option<PathBuf> {
         }
         Ok(program)
     });
-    let told = |error| crate::say(&format!("go-tpc could not be had: {error:#}"));
-    result.map_err(told).ok()
+    let warn = |error| crate::say(&format!("go-tpc is not available: {error:#}"));
+    result.map_err(warn).ok()
 }
 
 /// The path that a variable of the environment holds.
@@ -363,7 +363,7 @@ fn relay(socket: PathBuf) -> anyhow::Result<u16> {
             if dyno_host::user_of_client(from) != Some(me) {
                 continue;
             }
-            // A server that is gone closes the connection, and its client tells.
+            // A server that is gone closes the connection, and its client reports it.
             let Ok(server) = UnixStream::connect(&socket) else { continue };
             let _ = client.set_nodelay(true);
             if let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use dyno_record::StepSummary;
 use dyno_units::Reading;
-use dyno_units::reading::{Evidence as Sign, Role, Way};
+use dyno_units::reading::{Evidence as Sign, Movement, Role};
 
 use crate::statistics::{median, robust_deviation};
 
@@ -67,8 +67,8 @@ impl<'a> Evidence<'a> {
         let ordinary = ordinary_seconds(summary, stalls);
         let of_reading = |(name, reading): (&'a String, &'a Reading)| {
             let sign = reading.evidence?;
-            let limit = match sign.way {
-                Way::ToLimit => Some(limit_of(summary, meanings, sign)?),
+            let limit = match sign.movement {
+                Movement::ToLimit => Some(limit_of(summary, meanings, sign)?),
                 _ => None,
             };
             Ordinary::new((name, reading, sign), summary.readings.get(name)?, limit, &ordinary)
@@ -110,12 +110,12 @@ impl<'a> Evidence<'a> {
                 break;
             }
             let Some(value) = one.column.get(idx).copied().flatten() else { continue };
-            let told = match one.sign.way {
-                Way::From(limit) => {
+            let told = match one.sign.movement {
+                Movement::From(limit) => {
                     let limit = f64::from(limit);
                     (value >= limit).then_some((limit, None))
                 }
-                Way::ToLimit => one.reaches_limit(idx, value).map(|limit| (limit, None)),
+                Movement::ToLimit => one.reaches_limit(idx, value).map(|limit| (limit, None)),
                 _ => one.leaves_range(value).map(|z| (one.median, Some(z))),
             };
             let Some((ordinary, deviations)) = told else { continue };
@@ -209,10 +209,10 @@ impl<'a> Ordinary<'a> {
         let off = value - self.median;
         // A reading that is ordinarily still (zero) has no spread: any value moves it.
         let deviations = if self.spread > 0.0 { off / self.spread } else { off.signum() * 99.0 };
-        let is_far = match self.sign.way {
+        let is_far = match self.sign.movement {
             // CPU time is counted in ticks of 10 ms: with little load it spreads much, and only next
             // to nothing tells.
-            Way::DownTo(percent) => {
+            Movement::DownTo(percent) => {
                 let share = f64::from(percent) / 100.0;
                 (deviations <= -DEVIATIONS && value < share * self.median)
                     || value < NEXT_TO_NOTHING * self.median

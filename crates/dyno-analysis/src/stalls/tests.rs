@@ -209,14 +209,14 @@ fn noise_has_hardly_a_stall() {
 /// Readings as probes register them.
 #[rustfmt::skip]
 const READINGS: &[Reading] = &[
-    reading("server.cpu_s_per_s", Cpus, "server", "CPU of the server").moves(StallCause::NotRunning, Way::DownTo(70)),
+    reading("server.cpu_s_per_s", Cpus, "server", "CPU of the server").moves(StallCause::NotRunning, Movement::DownTo(70)),
     reading("server.stopped", Count, "x", "x").up(StallCause::NotRunning),
     reading("server.thread.compaction.cpu_s_per_s", Cpus, "x", "x").up(StallCause::Compaction),
     reading("cpu.steal_pct", Percent, "x", "x").up(StallCause::StolenCpu),
     reading("psi.io.*", Percent, "x", "x").up(StallCause::Disk),
-    reading("innodb.checkpoint_age_bytes", Bytes, "x", "x").moves(StallCause::CheckpointLimit, Way::ToLimit),
+    reading("innodb.checkpoint_age_bytes", Bytes, "x", "x").moves(StallCause::CheckpointLimit, Movement::ToLimit),
     reading("innodb.checkpoint_age_max_bytes", Bytes, "x", "x").role(Role::Limit(StallCause::CheckpointLimit)),
-    reading("innodb.checkpoint_age_percent", Percent, "x", "x").moves(StallCause::CheckpointLimit, Way::From(85)),
+    reading("innodb.checkpoint_age_percent", Percent, "x", "x").moves(StallCause::CheckpointLimit, Movement::From(85)),
     reading("innodb.os_fsyncs_per_s", PerSecond, "x", "x").up(StallCause::Fsync),
     reading("disk.flushes_per_s", PerSecond, "x", "x").up(StallCause::Fsync),
     reading("disk.*.await_ms", Milliseconds, "x", "x").up(StallCause::Disk),

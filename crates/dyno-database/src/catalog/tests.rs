@@ -45,7 +45,7 @@ fn an_empty_catalog_is_claimed_and_left_empty() {
 }
 
 #[test]
-fn statistics_tables_of_sqlite_are_nobodys() {
+fn statistics_tables_of_sqlite_have_no_owner() {
     let mut connection = catalog_with(&[]);
     claim_catalog(connection.as_mut(), false).unwrap();
     make(connection.as_mut(), &["a"]).unwrap();

@@ -1,4 +1,4 @@
-//! The arithmetic of costs, on an engine that counts as it is told.
+//! The arithmetic of costs, on an engine with given counters.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn engine(clock: &Shared) -> Engine<'_> {
 const PLAN: CostPlan = CostPlan { runs: 4, access: Access::ReadOnly };
 
 #[test]
-fn only_what_the_statement_moves_is_told() {
+fn only_what_the_statement_moves_is_reported() {
     let clock = Shared(std::sync::Mutex::new(0));
     let mut engine = engine(&clock);
     let cost = explain_cost(&mut engine, "SELECT 1", PLAN, &clock, &|| false).unwrap().unwrap();
@@ -93,7 +93,7 @@ fn it_can_be_stopped_between_two_runs() {
 }
 
 #[test]
-fn a_refusal_is_told() {
+fn a_refusal_is_reported() {
     let clock = Shared(std::sync::Mutex::new(0));
     let mut engine = Engine { fails: true, ..engine(&clock) };
     let error = explain_cost(&mut engine, "SELECT nonsense", PLAN, &clock, &|| false).unwrap_err();

@@ -22,7 +22,7 @@ struct AttachedServer {
     local: Option<LocalServer>,
 }
 
-/// Uses a running server: makes the catalog where it is missing, and claims it.
+/// Uses a running server: makes the catalog if it is missing, and claims it.
 pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,
@@ -36,7 +36,7 @@ pub(crate) fn attach(
     let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, keeps_tables, local };
     if let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables) {
         if made_catalog {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = drop_catalog(&mut connection, &endpoint.catalog);
         }
         return Err(DeployError::new(error.to_string()));
@@ -44,7 +44,7 @@ pub(crate) fn attach(
     Ok(Box::new(server))
 }
 
-/// Makes a catalog the connection's default. True where it had to be made.
+/// Makes a catalog the connection's default. True if it had to be made.
 fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, StatementError> {
     let quoted = format!("`{}`", catalog.replace('`', "``"));
     match connection.query(&format!("USE {quoted}")) {
@@ -121,19 +121,19 @@ impl Server for AttachedServer {
         if self.keeps_tables {
             return Ok(());
         }
-        let told = |error: String| {
+        let failed = |error: String| {
             DeployError::new(format!(
                 "Dyno's tables on {} were not dropped: {error}",
                 self.endpoint
             ))
         };
         let mut connection =
-            super::connect(&self.endpoint).map_err(|error| told(error.to_string()))?;
+            super::connect(&self.endpoint).map_err(|error| failed(error.to_string()))?;
         connection.set_cold_limit(CATALOG_LIMIT.0);
-        drop_claimed_tables(&mut connection).map_err(|error| told(error.to_string()))?;
+        drop_claimed_tables(&mut connection).map_err(|error| failed(error.to_string()))?;
         if self.made_catalog {
             drop_catalog(&mut connection, &self.endpoint.catalog)
-                .map_err(|error| told(error.to_string()))?;
+                .map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ impl Channel {
         self.write_all(packet)
     }
 
-    /// Receives a payload, put together where it came in several packets.
+    /// Receives a payload, put together if it came in several packets.
     pub(super) fn packet_in(&mut self) -> Result<Vec<u8>, StatementError> {
         let mut payload = Vec::new();
         loop {

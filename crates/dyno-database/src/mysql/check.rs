@@ -47,7 +47,7 @@ fn without_prefix(name: &str) -> String {
     bare.map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// The variables that the program lists, in the spelling of [`without_prefix`]; none where it does
+/// The variables that the program lists, in the spelling of [`without_prefix`]; none if it does
 /// not list them.
 fn known(keeper: &Keeper, program: &std::path::Path) -> Vec<String> {
     let answer = keeper.output(program, &["--no-defaults", "--help", "--verbose"]);

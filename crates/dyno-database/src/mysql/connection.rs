@@ -66,7 +66,7 @@ pub struct MySqlConnection {
     awaited: VecDeque<Option<usize>>,
     // The last read may have left bytes in the socket.
     may_have_more: bool,
-    // An error of sending, which `poll_reply` tells.
+    // An error in sending, which `poll_reply` returns.
     kept: Option<StatementError>,
     is_blocking: bool,
     timeout_ns: u64,
@@ -119,7 +119,7 @@ impl MySqlConnection {
         })
     }
 
-    /// The server's version, as its greeting tells it.
+    /// The server's version from its greeting.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -212,7 +212,7 @@ impl MySqlConnection {
         self.n_written = 0;
     }
 
-    /// Goes on to the next reply of a pipeline; false where none is to come.
+    /// Goes on to the next reply of a pipeline; false if none is to come.
     fn expect_next(&mut self) -> bool {
         let Some(executing) = self.awaited.pop_front() else { return false };
         self.executing = executing;
@@ -258,7 +258,7 @@ impl MySqlConnection {
         }
     }
 
-    /// What is told of a reply that has ended.
+    /// What is reported of a reply that has ended.
     #[inline]
     fn ended(
         &mut self,
@@ -270,15 +270,15 @@ impl MySqlConnection {
         }
     }
 
-    /// The reply is complete: notes the columns that it told, for the next execution.
+    /// The reply is complete: notes its columns for the next execution.
     #[inline]
     fn completed(&mut self, reply: Reply) -> Reply {
         if let Some(idx) = self.executing
             && let Some(known) = &mut self.columns[idx]
-            && let Some(told) = self.reader.keeper().told()
+            && let Some(columns) = self.reader.keeper().new_columns()
         {
             known.clear();
-            known.extend_from_slice(told);
+            known.extend_from_slice(columns);
         }
         reply
     }
@@ -298,9 +298,10 @@ impl MySqlConnection {
         error
     }
 
-    /// Tells the kept error; where the server hung up, in the server's own words if it left any.
+    /// Returns the kept error; if the server closed the connection, with the server's own message if
+    /// there is one.
     #[cold]
-    fn tell_kept(&mut self) -> StatementError {
+    fn take_kept_error(&mut self) -> StatementError {
         let Some(kept) = self.kept.take() else { return misuse("no statement is in flight") };
         if kept.class == ErrorClass::Disconnected && self.reader.is_waiting() {
             let said = match self.channel.transport.read_some(&mut self.channel.buffer) {
@@ -336,7 +337,7 @@ impl MySqlConnection {
                     return Poll::Ready(Err(self.failed(lost(&error.to_string()))));
                 }
             };
-            // A short read has emptied the socket: another one would only be told so.
+            // A short read has emptied the socket: another read would only return `WouldBlock`.
             self.may_have_more = n_read >= SHORT_READ || self.channel.transport.is_tls();
             if let Some(reply) = self.reader.plain_rows(self.channel.buffer.unread()) {
                 self.channel.buffer.clear();
@@ -417,7 +418,7 @@ impl MySqlConnection {
         }
     }
 
-    /// Refuses a file that the server asks for; the error to tell.
+    /// Refuses a file that the server asks for; returns the error to report.
     fn refuse_file(&mut self, request: &[u8]) -> Result<StatementError, StatementError> {
         let name = String::from_utf8_lossy(Fields(&request[1..]).rest()).into_owned();
         self.channel.packet_out(&[])?;
@@ -548,7 +549,7 @@ impl Connection for MySqlConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        if statements.iter().any(|statement| statement.parses_anew) {
+        if statements.iter().any(|statement| statement.is_unnamed) {
             return Err(misuse("there are no unnamed statements, which are parsed each time"));
         }
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
@@ -658,7 +659,7 @@ impl Connection for MySqlConnection {
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         if self.kept.is_some() {
-            return Poll::Ready(Err(self.tell_kept()));
+            return Poll::Ready(Err(self.take_kept_error()));
         }
         if !self.reader.is_waiting() && !self.expect_next() {
             return Poll::Ready(Err(misuse("no statement is in flight")));
@@ -667,7 +668,7 @@ impl Connection for MySqlConnection {
             && let Err(error) = self.flush()
         {
             self.kept = Some(error);
-            return Poll::Ready(Err(self.tell_kept()));
+            return Poll::Ready(Err(self.take_kept_error()));
         }
         if !self.channel.buffer.unread().is_empty()
             && let Some(result) = self.follow()
@@ -683,7 +684,7 @@ impl Connection for MySqlConnection {
 
     #[inline]
     fn wants_write(&self) -> bool {
-        // An error of sending is told by a poll at once: there is nothing to wait for.
+        // An error in sending is returned by a poll at once: there is nothing to wait for.
         self.kept.is_some()
             || self.n_written < self.request.len()
             || self.channel.transport.wants_write()
@@ -717,7 +718,7 @@ impl Connection for MySqlConnection {
         Ok(NamedRows { columns: std::mem::take(&mut self.names), rows })
     }
 
-    /// Streams the rows by LOAD DATA LOCAL INFILE, in pieces that are each committed; where the
+    /// Streams the rows by LOAD DATA LOCAL INFILE, in pieces that are each committed; if the
     /// server has that turned off, by INSERT statements of many rows. A row that is not stored, or
     /// stored otherwise than given, is an error.
     fn load_rows(

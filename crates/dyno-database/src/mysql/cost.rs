@@ -86,7 +86,7 @@ pub(super) struct MySqlCost {
     access: Access,
     // Those of the views that this server has.
     views: Vec<(&'static str, &'static str)>,
-    // Views are read before the status where a run follows, and after it where one has been: what
+    // Views are read before the status if a run follows, and after it where one has been: what
     // reading them costs the session stays out of its status.
     is_before: bool,
 }

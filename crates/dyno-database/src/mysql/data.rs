@@ -7,13 +7,13 @@ use dyno_host::Keeper;
 
 use super::option_file::{normal, spelled};
 use super::private::find_install;
-use crate::data::{Traceless, build_of};
+use crate::data::{RuntimeSettings, build_of};
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings that leave no trace in the files of a server that was stopped in order. Not among them
 /// are those of the redo log, whose files keep their size, and those of RocksDB but for a few: what
 /// was flushed and compacted when is how its files came to be.
-const TRACELESS: Traceless = Traceless {
+const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "back_log",
         "connect_timeout",
@@ -121,7 +121,7 @@ pub(crate) fn data_shape(
         version: version_of(&install.server, keeper)?,
         build: build_of(&install.server)?,
         engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
-        settings: TRACELESS.shaping(settings?)?,
+        settings: RUNTIME_SETTINGS.shaping(settings?)?,
     })
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, is_shaping: bool) {
-        let shaping = TRACELESS.shaping([(normal(name), "1".to_owned())]).unwrap();
+        let shaping = RUNTIME_SETTINGS.shaping([(normal(name), "1".to_owned())]).unwrap();
         assert_eq!(!shaping.is_empty(), is_shaping, "{name}");
     }
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn places_outside_are_refused() {
         let undo = ("innodb_undo_directory".to_owned(), "/elsewhere".to_owned());
-        let error = TRACELESS.shaping([undo]).unwrap_err().message;
+        let error = RUNTIME_SETTINGS.shaping([undo]).unwrap_err().message;
         assert!(error.contains("innodb_undo_directory"), "{error}");
     }
 }

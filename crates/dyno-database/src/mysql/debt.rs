@@ -24,7 +24,7 @@ const MEMTABLE_BYTES_PAID: f64 = 67_108_864.0;
 /// By default compaction begins with the fourth file.
 const L0_FILES_PAID: f64 = 3.0;
 
-/// How low dirty pages are asked to go while settling, in percent: below what counts as paid,
+/// How low dirty pages are asked to go while settling, in percent: below what counts as caught up,
 /// because servers count the pages otherwise.
 const DIRTY_PERCENT_WANTED: f64 = 0.5;
 
@@ -32,7 +32,7 @@ const DIRTY_PERCENT_WANTED: f64 = 0.5;
 /// setting only.
 const LIMIT_READINGS: u32 = 60;
 
-/// How an answer ends where there is no such view.
+/// How an answer ends if there is no such view.
 const NO_SUCH_VIEW: &str = "(1109)";
 /// The server's error for a setting that it does not know.
 const UNKNOWN_SETTING: &str = "1193";
@@ -78,8 +78,8 @@ impl MySqlDebt {
                 checkpoint_age_limit(&mut |sql| asker.ask(sql).ok().map(|answer| answer.rows));
         }
         let value = |name: &str| values.get(name).copied();
-        let told = value("checkpoint_age_max").or_else(|| value("log_capacity"));
-        let limit = told.or(self.limit).filter(|limit| *limit > 0.0);
+        let own_limit = value("checkpoint_age_max").or_else(|| value("log_capacity"));
+        let limit = own_limit.or(self.limit).filter(|limit| *limit > 0.0);
         let age = value("checkpoint_age").zip(limit).map(|(age, limit)| 100.0 * age / limit);
         let parts = [
             ("debt.history_list_length", value("history_list_length"), HISTORY_PAID),
@@ -89,7 +89,7 @@ impl MySqlDebt {
         Ok(present(parts))
     }
 
-    /// None where the server has no RocksDB.
+    /// None if the server has no RocksDB.
     fn rocksdb(&mut self) -> Result<Option<Vec<DebtPart>>, String> {
         let memtables = self.asker.ask(
             "SELECT SUM(value) FROM information_schema.ROCKSDB_CFSTATS \
@@ -143,7 +143,9 @@ impl MySqlDebt {
 fn present<const N: usize>(parts: [(&'static str, Option<f64>, f64); N]) -> Vec<DebtPart> {
     parts
         .into_iter()
-        .filter_map(|(reading, value, paid_at)| Some(DebtPart { reading, value: value?, paid_at }))
+        .filter_map(|(reading, value, caught_up_at)| {
+            Some(DebtPart { reading, value: value?, caught_up_at })
+        })
         .collect()
 }
 
@@ -202,7 +204,7 @@ impl DebtMeter for MySqlDebt {
 impl Drop for MySqlDebt {
     /// Somebody who forgot to end settling leaves the server as it was all the same.
     fn drop(&mut self) {
-        // There is nobody left to be told.
+        // This runs on drop, so an error has no receiver.
         let _ = self.end_settling();
     }
 }
@@ -213,12 +215,12 @@ fn not_put_back(saved: &[(&str, String)], why: &str) -> String {
     format!("settings could not be restored ({why}); restore them: {}", settings.join("; "))
 }
 
-/// Flushes memtables and compacts level 0, where there is RocksDB.
+/// Flushes memtables and compacts level 0, if there is RocksDB.
 fn settle_rocksdb(connection: &mut dyn Connection) -> Result<Vec<String>, String> {
     let flush = "SET GLOBAL rocksdb_force_flush_memtable_now = 1";
     match connection.query(flush) {
         Err(error) if error.code == UNKNOWN_SETTING => return Ok(Vec::new()),
-        other => other.map_err(|error| told(flush, &error))?,
+        other => other.map_err(|error| with_statement(flush, &error))?,
     };
     let compact = "SET GLOBAL rocksdb_compact_lzero_now = 1";
     // MariaDB has only the setting that does both.
@@ -229,14 +231,14 @@ fn settle_rocksdb(connection: &mut dyn Connection) -> Result<Vec<String>, String
             both
         }
         other => {
-            other.map_err(|error| told(compact, &error))?;
+            other.map_err(|error| with_statement(compact, &error))?;
             compact
         }
     };
     Ok(vec![flush.to_owned(), compact.to_owned()])
 }
 
-/// ANALYZE TABLE tells errors in its rows: table, what, kind, text.
+/// ANALYZE TABLE reports errors in its rows: table, what, kind, text.
 fn check_analyzed(rows: &TextRows) -> Result<(), String> {
     let is_error = |row: &&Vec<Option<String>>| {
         cell(row, 2).is_some_and(|kind| kind.eq_ignore_ascii_case("error"))
@@ -252,10 +254,10 @@ fn check_analyzed(rows: &TextRows) -> Result<(), String> {
 }
 
 fn query(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, String> {
-    connection.query(sql).map_err(|error| told(sql, &error))
+    connection.query(sql).map_err(|error| with_statement(sql, &error))
 }
 
-fn told(sql: &str, error: &StatementError) -> String {
+fn with_statement(sql: &str, error: &StatementError) -> String {
     let advice = if NO_RIGHT.contains(&error.code.as_str()) {
         "; grant the user this right, or do not ask for settling on this server"
     } else if error.class == ErrorClass::Disconnected {

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_names() {
+    fn files_are_classified_by_their_names() {
         let check = |path: &str, expected: FileKind| {
             assert_eq!(file_kind(Path::new(path)), expected, "{path}");
         };
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_by_their_names() {
+    fn threads_are_classified_by_their_names() {
         let check = |thread: &str, expected: Option<(&str, bool)>| {
             let found = thread_group("mariadbd", thread);
             let found = found.map(|group| (group.name, group.is_foreground));

@@ -1,4 +1,4 @@
-//! Filling a table: LOAD DATA LOCAL INFILE without a file, or INSERT where that is turned off.
+//! Filling a table: LOAD DATA LOCAL INFILE without a file, or INSERT if that is turned off.
 
 use dyno_model::Name;
 use dyno_workload::{Cell, ErrorClass, Row, StatementError};
@@ -165,7 +165,7 @@ fn send_rows(
     Ok(n_rows)
 }
 
-/// Sends and clears a packet of rows, as several where a row is too long for one.
+/// Sends and clears a packet of rows, as several if a row is too long for one.
 fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(), StatementError> {
     if packet.len() - HEADER_LEN < MAX_PAYLOAD {
         connection.channel().framed_out(packet)?;
@@ -185,17 +185,17 @@ fn refuse_changed(
     n_sent: u64,
     n_stored: u64,
 ) -> Result<(), StatementError> {
-    let mut told = None;
+    let mut warning = None;
     connection.exchange_text("SHOW WARNINGS", &mut |row| {
         let is_note = row.first().is_some_and(|level| level.as_deref() == Some("Note"));
-        if !is_note && told.is_none() {
-            told = Some(row);
+        if !is_note && warning.is_none() {
+            warning = Some(row);
         }
     })?;
-    if told.is_none() && n_sent == n_stored {
+    if warning.is_none() && n_sent == n_stored {
         return Ok(());
     }
-    let mut cells = told.unwrap_or_default().into_iter().skip(1).map(Option::unwrap_or_default);
+    let mut cells = warning.unwrap_or_default().into_iter().skip(1).map(Option::unwrap_or_default);
     let code = cells.next().unwrap_or_else(|| "rows".to_owned());
     let reason = cells.next().unwrap_or_else(|| "the server gives no reason".to_owned());
     let class = match code.as_str() {

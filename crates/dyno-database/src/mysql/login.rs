@@ -29,7 +29,7 @@ const MAX_PACKETS: usize = 16;
 pub(super) struct Login {
     pub(super) channel: Channel,
     pub(super) negotiated: Negotiated,
-    /// The version as the greeting tells it.
+    /// The version sent in the greeting.
     pub(super) version: String,
     /// For what the server says.
     pub(super) cleaner: Cleaner,
@@ -38,16 +38,17 @@ pub(super) struct Login {
 /// Opens a connection with `catalog` as its default, or with none.
 pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, ConnectError> {
     let cleaner = Cleaner::new(endpoint.password.as_ref());
-    let told = |reason: String| ConnectError {
+    let failed = |reason: String| ConnectError {
         address: endpoint.address.to_string(),
         reason: cleaner.clean(&reason),
     };
-    let transport = Transport::open(endpoint).map_err(|error| told(unreached(&error, endpoint)))?;
+    let transport =
+        Transport::open(endpoint).map_err(|error| failed(unreached(&error, endpoint)))?;
     let mut channel = Channel::new(transport);
-    let greeting = greet(&mut channel).map_err(told)?;
+    let greeting = greet(&mut channel).map_err(failed)?;
     let (capabilities, mariadb_capabilities) =
         wanted(&greeting, catalog.is_some(), endpoint.tls != TlsMode::Off);
-    check(&greeting, capabilities).map_err(told)?;
+    check(&greeting, capabilities).map_err(failed)?;
     let mut answer = Answer {
         capabilities,
         mariadb_capabilities,
@@ -57,19 +58,19 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
         response: b"",
     };
     if endpoint.tls != TlsMode::Off {
-        encrypt(&mut channel, &answer, endpoint).map_err(told)?;
+        encrypt(&mut channel, &answer, endpoint).map_err(failed)?;
     }
-    channel.transport.begin_cold(SET_UP_LIMIT).map_err(|error| told(error.to_string()))?;
-    let mut proof = Proof::new(endpoint, &greeting).map_err(told)?;
-    let response = proof.first_response().map_err(told)?;
+    channel.transport.begin_cold(SET_UP_LIMIT).map_err(|error| failed(error.to_string()))?;
+    let mut proof = Proof::new(endpoint, &greeting).map_err(failed)?;
+    let response = proof.first_response().map_err(failed)?;
     answer.plugin = &proof.plugin;
     answer.response = &response;
     let payload = answer.payload();
     channel
         .packet_out(&payload)
         .and_then(|()| channel.packet_in())
-        .map_err(|error| told(error.to_string()))
-        .and_then(|packet| authenticate(&mut channel, &mut proof, packet).map_err(told))?;
+        .map_err(|error| failed(error.to_string()))
+        .and_then(|packet| authenticate(&mut channel, &mut proof, packet).map_err(failed))?;
     let negotiated = Negotiated {
         deprecates_eof: capabilities & capability::DEPRECATE_EOF != 0,
         caches_metadata: mariadb_capabilities & capability::MARIADB_CACHE_METADATA != 0,
@@ -145,7 +146,7 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
         );
     }
     channel.packet_out(&answer.tls_request()).map_err(|error| error.to_string())?;
-    // Bytes that came before encryption could be anybody's: they must not count as the server's.
+    // Bytes that came before encryption could come from anyone: they must not count as the server's.
     if !channel.buffer.unread().is_empty() {
         return Err("bytes followed the greeting before encryption began".to_owned());
     }
@@ -164,7 +165,7 @@ struct Proof {
     is_local: bool,
     // Encrypted to a server whose certificate was verified: the password may go as it is.
     is_verified: bool,
-    // The server's public key, where the user gave it.
+    // The server's public key, if the user gave it.
     key: Option<Vec<u8>>,
     advice: String,
     procedure: Option<AuthProc>,
@@ -189,7 +190,7 @@ impl Proof {
         })
     }
 
-    /// Refuses to send the password where it could reach anybody but the server: as it is, or
+    /// Refuses to send the password if anyone but the server could receive it: as it is, or
     /// encrypted with a key that came from whoever answers.
     fn check_secrecy(&self, what: &str) -> Result<(), String> {
         let is_safe = self.is_local || self.is_verified || self.password.reveal().is_empty();
@@ -257,12 +258,12 @@ impl Proof {
         )
     }
 
-    /// The name that the server gave, cut where it is longer than any.
+    /// The name that the server gave, cut if it is longer than any.
     fn plugin_name(&self) -> String {
         String::from_utf8_lossy(&self.plugin[..self.plugin.len().min(64)]).into_owned()
     }
 
-    /// The plug-in's answer to a challenge; none where it sends no packet.
+    /// The plug-in's answer to a challenge; none if it sends no packet.
     fn respond(&mut self, challenge: &[u8]) -> Result<Option<Vec<u8>>, String> {
         check_key(challenge)?;
         if challenge == [FULL_AUTHENTICATION]

@@ -65,9 +65,9 @@ pub(super) struct Install {
     pub(super) install_db: Option<PathBuf>,
     /// The folder that holds `bin`, `share` and `lib`.
     pub(super) base: PathBuf,
-    /// The folder with messages and character sets, where it is found.
+    /// The folder with messages and character sets, if it is found.
     pub(super) share: Option<PathBuf>,
-    /// The folder with plug-ins, where it is found.
+    /// The folder with plug-ins, if it is found.
     pub(super) plugins: Option<PathBuf>,
 }
 
@@ -133,7 +133,7 @@ impl OptionFile<'_> {
     fn product_lines(&self) -> &'static str {
         let has_tls = self.settings.keys().any(|name| normal(name).starts_with("ssl_"));
         match (self.install.is_mariadb(), has_tls) {
-            // Later versions would spend seconds on a key that nobody uses.
+            // Later versions would spend seconds on a key that is not used.
             (true, false) => "skip_ssl\n",
             (true, true) => "",
             (false, _) => "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\n",
@@ -200,7 +200,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
     Ok(text)
 }
 
-/// A value as option files want it: in quotes where it would be read otherwise.
+/// A value as option files want it: in quotes if it would be read otherwise.
 pub(super) fn quoted(value: &str) -> String {
     let is_special = |c: char| matches!(c, '#' | '"' | '\'' | '\\');
     if value.contains(is_special) || value.trim() != value || value.is_empty() {

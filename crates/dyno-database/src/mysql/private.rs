@@ -11,7 +11,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::option_file::{Install, OptionFile};
 use super::{MySqlConnection, facts, files};
-use crate::private::{LOG_LINES, Manner, OwnServer, ServerFolder};
+use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
@@ -34,7 +34,7 @@ const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "us
 const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
 
 /// How its servers are spoken of and stopped.
-const MANNER: Manner = Manner { product: "MariaDB", stop_signal: "TERM" };
+const KIND: ServerKind = ServerKind { product: "MariaDB", stop_signal: "TERM" };
 
 /// A server that Dyno started and removes.
 struct PrivateServer {
@@ -79,7 +79,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     let installed = install_log(&folder);
     let reach = || MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
-    let (server, mut connection) = OwnServer::start(folder, &process, MANNER, clock, reach)
+    let (server, mut connection) = OwnServer::start(folder, &process, KIND, clock, reach)
         .map_err(|error| with_reasons(error, installed))?;
     let settled = check_version(spec, connection.version()).and_then(|()| match data {
         Some(_) => Ok(()),
@@ -90,7 +90,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         Ok(()) => Ok(Box::new(PrivateServer { server, endpoint })),
         Err(error) => {
             let log = server.folder().log_tail(LOG_LINES);
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = server.stop();
             Err(DeployError { log, ..error })
         }
@@ -193,7 +193,7 @@ fn make_system_tables(
     let spec = ProcessSpec { log, ..process_spec(folder, program, arguments) };
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
     made.map_err(|error| {
-        let reason = errors_told(&install_log(folder)).unwrap_or(error.0);
+        let reason = logged_errors(&install_log(folder)).unwrap_or(error.0);
         DeployError::new(format!(
             "the system tables of the new server could not be created: {reason}"
         ))
@@ -219,20 +219,21 @@ fn of_both(mut first: Vec<String>, then: Vec<String>) -> Vec<String> {
     first[first.len().saturating_sub(LOG_LINES)..].to_vec()
 }
 
-/// The errors that the server itself told in its log; none where it told none.
-fn errors_told(log: &[String]) -> Option<String> {
-    let told = log.iter().filter_map(|line| Some(line.split_once("[ERROR] ")?.1));
-    let mut told: Vec<&str> =
-        told.map(|text| text.split_once("mariadbd: ").map_or(text, |(_, rest)| rest)).collect();
-    told.retain(|text| *text != "Aborting");
-    (!told.is_empty()).then(|| told.join("; "))
+/// The errors in the server's own log; `None` if there are none.
+fn logged_errors(log: &[String]) -> Option<String> {
+    let errors = log.iter().filter_map(|line| Some(line.split_once("[ERROR] ")?.1));
+    let mut errors: Vec<&str> =
+        errors.map(|text| text.split_once("mariadbd: ").map_or(text, |(_, rest)| rest)).collect();
+    errors.retain(|text| *text != "Aborting");
+    (!errors.is_empty()).then(|| errors.join("; "))
 }
 
-/// An error of a server that did not start, with what it told itself.
+/// The error of a server that did not start, with the errors of its log.
 fn with_reasons(error: DeployError, installed: Vec<String>) -> DeployError {
     let log = of_both(installed, error.log);
-    let told = errors_told(&log).map(|told| format!("; it says: {told}")).unwrap_or_default();
-    DeployError { message: error.message + &told, log }
+    let reasons =
+        logged_errors(&log).map(|errors| format!("; it says: {errors}")).unwrap_or_default();
+    DeployError { message: error.message + &reasons, log }
 }
 
 fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
@@ -247,7 +248,7 @@ fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
 }
 
 /// Makes the catalog, and leaves no account but the one that Dyno uses: those of a new server have no
-/// passwords. Nobody else reaches its socket; this is for whoever opens the data somewhere else.
+/// passwords. No other user reaches its socket; this protects the data if they are opened somewhere else.
 fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
     let strangers = "SELECT User, Host FROM mysql.user WHERE (User = 'root' AND Host <> 'localhost') \
                      OR User = ''";
@@ -315,12 +316,12 @@ impl Server for PrivateServer {
         self.server.stop()
     }
 
-    fn can_hand_over(&self) -> bool {
+    fn can_keep_data(&self) -> bool {
         true
     }
 
-    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.hand_over(to, |data| {
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        self.server.stop_and_keep_data(to, |data| {
             // The list of pages to read at the next start would warm that server in its own time.
             match fs::remove_file(data.join(BUFFER_POOL_FILE)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DeployError::new(

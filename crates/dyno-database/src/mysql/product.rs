@@ -36,9 +36,9 @@ struct MariaDb {
 fn mariadb() -> ProductSpec {
     let elsewhere = "MySQL is reached by its URL, mysql://user@host:3306/database; `mariadb` is \
                      started by Dyno";
-    let mistaken = ["mysql", "percona", "mysqld"];
+    let words = ["mysql", "percona", "mysqld"];
     ProductSpec {
-        mistaken: mistaken.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
+        confused_names: words.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
         engines: texts(["InnoDB", "RocksDB", "Aria", "MyISAM"]),
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),

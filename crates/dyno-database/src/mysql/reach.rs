@@ -38,7 +38,7 @@ struct Table {
 struct Link {
     name: String,
     kind: String,
-    /// None where the user may not see it.
+    /// None if the user may not see it.
     text: Option<String>,
 }
 
@@ -46,7 +46,7 @@ struct Link {
 ///
 /// # Errors
 ///
-/// What that is, in words, or why the server does not tell.
+/// What that is, in words, or why the server does not report it.
 pub(super) fn check(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
     let mut ask = |sql: &str| {
         connection.query(sql).map_err(|error| {

@@ -16,7 +16,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     catalog: CatalogSql {
         contents: Some(CONTENTS),
         schema: None,
-        // There are no owners of tables; who may not be told from others cannot drop them either.
+        // There are no owners of tables; a user that cannot be distinguished from others cannot drop them either.
         relations: |_| {
             "SELECT table_name, table_type, 'mine' FROM information_schema.tables \
              WHERE table_schema = DATABASE() ORDER BY 1"

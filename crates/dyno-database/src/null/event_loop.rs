@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, so
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::Wire;
-use super::{MESSAGE_MAX, Script, Shared, StallOrigin, Talk};
+use super::{Conversation, MESSAGE_MAX, Script, Shared, StallOrigin};
 
 /// Events that are no client's.
 const LISTENER: u64 = u64::MAX;
@@ -50,7 +50,7 @@ pub(super) struct EventLoop {
     out: Vec<u8>,
 }
 
-/// A place for a client. The generation tells it from others who had the place before.
+/// A place for a client. The generation distinguishes it from earlier clients in the same place.
 #[derive(Default)]
 struct Slot {
     generation: u32,
@@ -59,7 +59,7 @@ struct Slot {
 
 struct Client {
     stream: OwnedFd,
-    talk: Talk,
+    conversation: Conversation,
     // Half a message.
     pending: Vec<u8>,
     // Answers whose time has not come.
@@ -193,7 +193,7 @@ impl EventLoop {
             match accept_with(&self.listener, flags) {
                 Ok(stream) => self.welcome(stream),
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    // Told of again and again, it would take all the CPU.
+                    // Reported again and again, it would take all the CPU.
                     self.is_full = epoll::delete(&self.epoll, &self.listener).is_ok();
                     return;
                 }
@@ -207,7 +207,7 @@ impl EventLoop {
         // Not for Unix sockets, which send at once anyway.
         let _ = sockopt::set_tcp_nodelay(&stream, true);
         self.out.clear();
-        let talk = Talk::begin(self.wire, &mut self.out);
+        let conversation = Conversation::begin(self.wire, &mut self.out);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.clients.push(Slot::default());
             self.clients.len() - 1
@@ -220,7 +220,7 @@ impl EventLoop {
         }
         self.clients[slot].client = Some(Client {
             stream,
-            talk,
+            conversation,
             pending: Vec::new(),
             held: VecDeque::new(),
             unsent: Vec::new(),
@@ -261,7 +261,7 @@ impl EventLoop {
         let slot = slot.filter(|slot| u64::from(slot.generation) == id >> 32);
         let Some(client) = slot.and_then(|slot| slot.client.as_mut()) else { return };
         if !client.unsent.is_empty() {
-            // One who does not read is not heard; one who is gone is not waited for.
+            // A client that does not read is not read from; one that is gone is not waited for.
             if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
                 self.close(id);
             }
@@ -275,12 +275,12 @@ impl EventLoop {
         self.out.clear();
         let read = &self.input[..n_read];
         let taken = if client.pending.is_empty() {
-            let taken = client.talk.take(read, &mut self.out);
+            let taken = client.conversation.take(read, &mut self.out);
             client.pending.extend_from_slice(&read[taken.n_bytes..]);
             taken
         } else {
             client.pending.extend_from_slice(read);
-            let taken = client.talk.take(&client.pending, &mut self.out);
+            let taken = client.conversation.take(&client.pending, &mut self.out);
             client.pending.drain(..taken.n_bytes);
             taken
         };
@@ -354,7 +354,7 @@ impl EventLoop {
         }
         let has_unsent = !client.unsent.is_empty();
         if had_unsent != has_unsent {
-            // One who does not read is heard no longer until he does.
+            // A client that does not read is not read from until it does.
             let flags = if has_unsent { EventFlags::OUT } else { EventFlags::IN };
             if epoll::modify(&self.epoll, &client.stream, EventData::new_u64(id), flags).is_err() {
                 self.close(id);

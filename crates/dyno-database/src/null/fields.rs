@@ -3,7 +3,7 @@
 //! Not the reader of Dyno's own connections: where both sides share one, they share its mistakes,
 //! and no test against the null servers would see them.
 
-/// The unread rest of a message. Each method returns none where too few bytes are left.
+/// The unread rest of a message. Each method returns none if too few bytes are left.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 

@@ -38,7 +38,7 @@ use event_loop::EventLoop;
 pub(crate) use product::FAMILY;
 
 /// The value of the one column of every row: 119 zeros, as long as sysbench's column `c`, and a
-/// number where one is wanted.
+/// number if one is wanted.
 const VALUE: &[u8; 119] = &[b'0'; 119];
 /// The column's name.
 const COLUMN: &[u8] = b"c";
@@ -106,7 +106,7 @@ pub struct Script {
     /// it is a server with room for all. Statements that one client sends together are answered
     /// together.
     pub delay: Nanoseconds,
-    /// Stalls, start and length: while one lasts nobody is answered, and the statements that came
+    /// Stalls, start and length: while one lasts no client is answered, and the statements that came
     /// in meanwhile are answered when it is over.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
     /// What the starts of stalls are counted from.
@@ -201,8 +201,8 @@ impl NullServer {
     /// Why it is down, or none while it runs.
     pub fn down(&self) -> Option<String> {
         let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        let told = self.shared.fault.get().cloned();
-        told.or_else(|| has_ended.then(|| "the null server's thread has panicked".to_owned()))
+        let fault = self.shared.fault.get().cloned();
+        fault.or_else(|| has_ended.then(|| "the null server's thread has panicked".to_owned()))
     }
 }
 
@@ -212,7 +212,7 @@ impl Drop for NullServer {
         // It cannot fail: the counter is far from its end.
         let _ = rustix::io::write(&self.shared.bell, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // What a panic has to say has been said already.
+            // The panic has already been reported.
             let _ = thread.join();
         }
         if let Address::Unix(path) = &self.endpoint.address {
@@ -255,28 +255,28 @@ struct Taken {
     is_over: bool,
 }
 
-/// A conversation in one of the protocols.
-enum Talk {
-    MySql(mysql::Talk),
-    PostgreSql(postgresql::Talk),
+/// One client's session in one of the protocols.
+enum Conversation {
+    MySql(mysql::Conversation),
+    PostgreSql(postgresql::Conversation),
 }
 
-impl Talk {
-    /// Begins a conversation; what the server says first is appended to `out`.
-    fn begin(wire: Wire, out: &mut Vec<u8>) -> Talk {
+impl Conversation {
+    /// Begins a session; the server's greeting, if any, is appended to `out`.
+    fn begin(wire: Wire, out: &mut Vec<u8>) -> Conversation {
         match wire {
             Wire::MySql => {
-                mysql::Talk::greet(out);
-                Talk::MySql(mysql::Talk::default())
+                mysql::Conversation::greet(out);
+                Conversation::MySql(mysql::Conversation::default())
             }
-            Wire::PostgreSql => Talk::PostgreSql(postgresql::Talk::new()),
+            Wire::PostgreSql => Conversation::PostgreSql(postgresql::Conversation::new()),
         }
     }
 
     fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
         match self {
-            Talk::MySql(talk) => talk.take(bytes, out),
-            Talk::PostgreSql(talk) => talk.take(bytes, out),
+            Conversation::MySql(conversation) => conversation.take(bytes, out),
+            Conversation::PostgreSql(conversation) => conversation.take(bytes, out),
         }
     }
 }

@@ -50,16 +50,16 @@ mod command {
 const AUTOCOMMIT: u8 = 2;
 
 const PLUGIN: &[u8] = b"mysql_native_password\0";
-/// A nonce need not be random where every password is right.
+/// A nonce need not be random if every password is right.
 const NONCE: &[u8; 20] = b"null-server-nonce-20";
 
 /// One client's conversation.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct Conversation {
     stage: Stage,
     // Index into `REPLIES`.
     manner: usize,
-    // By id less one; none where it was closed.
+    // By id less one; none if it was closed.
     prepared: Vec<Option<Kind>>,
 }
 
@@ -129,7 +129,7 @@ impl Packets {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    /// The end of definitions or rows, where the client wants to be told.
+    /// The end of definitions or rows, if the client expects it.
     fn push_eof(&mut self, has_eof: bool) {
         if has_eof {
             self.push(&[0xfe, 0, 0, AUTOCOMMIT, 0]);
@@ -157,7 +157,7 @@ fn push_packet(out: &mut Vec<u8>, sequence: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// Appends an OK packet that tells so many changed rows.
+/// Appends an OK packet with this many changed rows.
 fn push_ok(out: &mut Vec<u8>, sequence: u8, affected: u64) {
     let mut payload = [0; 15];
     let n_head = match affected {
@@ -182,7 +182,7 @@ fn push_error(out: &mut Vec<u8>, code: u16, text: &str) {
     push_packet(out, 1, &payload);
 }
 
-impl Talk {
+impl Conversation {
     /// What the server says first.
     pub(super) fn greet(out: &mut Vec<u8>) {
         let [a, b, c, d] = capability::OFFERED.to_le_bytes();
@@ -263,7 +263,7 @@ impl Talk {
         Some(())
     }
 
-    /// Answers a command; none where the conversation is over.
+    /// Answers a command; none if the conversation is over.
     fn command(&mut self, payload: &[u8], out: &mut Vec<u8>, taken: &mut Taken) -> Option<()> {
         let (&command, body) = payload.split_first()?;
         if payload.len() == MAX_PAYLOAD {

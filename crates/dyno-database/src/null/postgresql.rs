@@ -23,7 +23,7 @@ const GSS: u32 = 80_877_104;
 /// Longest startup packet, in bytes, as PostgreSQL has it.
 const STARTUP_MAX: usize = 10_000;
 
-/// What a server tells of itself when it lets a client in.
+/// The parameters that a server reports after authentication.
 const PARAMETERS: [(&str, &str); 6] = [
     ("server_version", "16.0 (null)"),
     ("server_encoding", "UTF8"),
@@ -52,7 +52,7 @@ static DESCRIPTION: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// One client's conversation.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct Conversation {
     stage: Stage,
     prepared: BTreeMap<Box<[u8]>, Prepared>,
     // Of the last Bind, whatever the portal's name.
@@ -117,9 +117,9 @@ fn push_error(out: &mut Vec<u8>, code: &str, text: &str) {
     push(out, b'E', &fields);
 }
 
-impl Talk {
-    pub(super) fn new() -> Talk {
-        Talk {
+impl Conversation {
+    pub(super) fn new() -> Conversation {
+        Conversation {
             stage: Stage::Starting,
             prepared: BTreeMap::new(),
             bound: Kind::Other,
@@ -153,7 +153,7 @@ impl Talk {
         taken
     }
 
-    /// Reads a startup packet; returns its length, or 0 where it is not whole, or none where the
+    /// Reads a startup packet; returns its length, or 0 if it is not whole, or none if the
     /// conversation is over.
     fn start(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let &[a, b, c, d, ref rest @ ..] = bytes else { return Some(0) };
@@ -194,7 +194,7 @@ impl Talk {
         out.extend_from_slice(&[b'Z', 0, 0, 0, 5, self.transaction]);
     }
 
-    /// Answers a message; none where the conversation is over.
+    /// Answers a message; none if the conversation is over.
     fn message(
         &mut self,
         tag: u8,

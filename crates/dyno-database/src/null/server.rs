@@ -39,7 +39,7 @@ pub(super) fn start(
             keeper: Arc::clone(place.keeper()),
         })),
         Err(error) => {
-            // The first error is the one to tell; a folder that stays is found as a leftover.
+            // The first error is the one to report; a folder that stays is found as a leftover.
             let _ = place.keeper().remove_folder(&folder);
             Err(DeployError::new(format!(
                 "cannot start a null server in {}: {error}",

@@ -96,7 +96,7 @@ fn bare(sql: &[u8], wire: Wire) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The rows that an INSERT gives: the parentheses behind VALUES; one where there is no VALUES.
+/// The rows that an INSERT gives: the parentheses behind VALUES; one if there is no VALUES.
 fn count_tuples(sql: &[u8], wire: Wire) -> u64 {
     let (mut depth, mut n_tuples) = (0_u32, None);
     for idx in bare(sql, wire) {
@@ -128,7 +128,7 @@ pub(super) fn count_placeholders(sql: &[u8]) -> u16 {
 pub(super) const INT4: u32 = 23;
 pub(super) const TEXT: u32 = 25;
 
-/// Types of the parameters `$1`, `$2` …, as a server that knew the tables might tell them: a row
+/// Types of the parameters `$1`, `$2` …, as a server that knew the tables might report them: a row
 /// is searched by a number, and text is stored. At most as many as the protocol can count.
 pub(super) fn parameter_types(sql: &[u8]) -> Vec<u32> {
     let mut types = Vec::new();

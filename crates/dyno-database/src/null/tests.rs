@@ -14,12 +14,12 @@ use dyno_workload::{
 };
 use proptest::prelude::*;
 
-use super::{Listen, NullServer, Script, StallOrigin, Talk, VALUE, Wire};
+use super::{Conversation, Listen, NullServer, Script, StallOrigin, VALUE, Wire};
 use crate::Address;
 
 const BOTH: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
 
-/// A server on TCP, whose clock stands still unless it is told otherwise.
+/// A server on TCP, whose clock stands still unless it is set.
 fn start(wire: Wire, script: Script, clock: &Arc<ManualClock>) -> NullServer {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     NullServer::start(wire, &Listen::Loopback, script, clock).expect("a port is free")
@@ -169,7 +169,7 @@ fn the_reference_driver_of_mysql_is_served() {
         .pass(Some("any password"))
         .db_name(Some("any"))
         .prefer_socket(false)
-        // Else it asks, and would be told 0.
+        // Otherwise it asks, and would get 0.
         .max_allowed_packet(Some(1 << 24));
     let mut driver = mysql::Conn::new(options).unwrap();
     let value = String::from_utf8_lossy(VALUE).into_owned();
@@ -265,7 +265,7 @@ fn answers_are_delayed_by_the_clock() {
 }
 
 #[test]
-fn nobody_is_answered_while_a_stall_lasts() {
+fn no_answer_comes_while_a_stall_lasts() {
     let clock = Arc::new(ManualClock::new());
     let second = Nanoseconds::from_secs;
     let script = Script {
@@ -320,7 +320,7 @@ fn a_server_in_a_stall_can_be_stopped() {
 }
 
 #[test]
-fn who_does_not_read_is_not_heard_further() {
+fn a_client_that_does_not_read_is_not_read_further() {
     let folder = tempfile::tempdir().unwrap();
     let place = Listen::Folder(folder.path().to_owned());
     let clock = Arc::new(ManualClock::new());
@@ -329,19 +329,19 @@ fn who_does_not_read_is_not_heard_further() {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.write_all(b"\0\0\0\x08\0\x03\0\0").unwrap();
     let mut reader = stream.try_clone().unwrap();
-    // Nobody reads, so writing comes to an end: the server holds no more than the sockets do.
+    // No client reads, so writing comes to an end: the server holds no more than the sockets do.
     let query = b"Q\0\0\0\x0dSELECT 1\0".repeat(100);
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut n_written = 0;
     loop {
-        assert!(n_written < 100_000_000, "it hears one who does not read");
+        assert!(n_written < 100_000_000, "it reads from a client that does not read");
         match stream.write(&query[n_written % query.len()..]) {
             Ok(n) => n_written += n,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) => panic!("{error}"),
         }
     }
-    // As soon as somebody reads, all is heard and answered.
+    // As soon as the client reads, all is received and answered.
     let rest = query[n_written % query.len()..].to_vec();
     let n_queries = (n_written + rest.len()) as u64 / (query.len() as u64 / 100);
     stream.set_write_timeout(None).unwrap();
@@ -386,25 +386,25 @@ proptest! {
     ) {
         let wire = if is_mysql { Wire::MySql } else { Wire::PostgreSql };
         let mut out = Vec::new();
-        let mut talk = Talk::begin(wire, &mut out);
+        let mut conversation = Conversation::begin(wire, &mut out);
         if has_begun {
             let hello: &[u8] = match wire {
                 Wire::MySql => b"\x24\0\0\x01\x05\xa2\x00\0\0\0\0\x40\x2d\0\0\0\0\0\0\0\0\0\
                     \0\0\0\0\0\0\0\0\0\0\0\0\0\0me\0\0",
                 Wire::PostgreSql => b"\0\0\0\x08\0\x03\0\0",
             };
-            prop_assert_eq!(talk.take(hello, &mut out).n_bytes, hello.len());
+            prop_assert_eq!(conversation.take(hello, &mut out).n_bytes, hello.len());
         }
         let mut pending = Vec::new();
         for part in parts {
             pending.extend_from_slice(&part);
-            let taken = talk.take(&pending, &mut out);
+            let taken = conversation.take(&pending, &mut out);
             prop_assert!(taken.n_bytes <= pending.len());
             pending.drain(..taken.n_bytes);
             if taken.is_over {
                 break;
             }
-            prop_assert_eq!(talk.take(&pending, &mut out).n_bytes, 0);
+            prop_assert_eq!(conversation.take(&pending, &mut out).n_bytes, 0);
         }
     }
 }

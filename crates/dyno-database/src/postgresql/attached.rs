@@ -32,9 +32,9 @@ const NO_CATALOG: &str = "3D000";
 struct AttachedServer {
     endpoint: Endpoint,
     connector: Connector,
-    // Open all the time: its end tells that the server went down, at no cost to the server.
+    // Open all the time: its end shows that the server went down, at no cost to the server.
     guard: Mutex<PgConnection>,
-    // What was in the catalog when Dyno had made it; none where it was there before.
+    // What was in the catalog when Dyno had made it; none if it was there before.
     made_with: Option<Vec<String>>,
     keeps_tables: bool,
     // The server's processes of the connections that were opened.
@@ -52,14 +52,14 @@ pub(crate) fn attach(
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
             make_catalog(endpoint)?;
-            let mut guard = connect(endpoint).map_err(told)?;
+            let mut guard = connect(endpoint).map_err(deploy_error)?;
             // Before 15, everybody may make things in a new database. Where Dyno may not change that,
             // the server says so in a notice.
-            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(told)?;
-            made_with = Some(contents(&mut guard).map_err(told)?);
+            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(deploy_error)?;
+            made_with = Some(contents(&mut guard).map_err(deploy_error)?);
             guard
         }
-        other => other.map_err(|failure| told(failure.error))?,
+        other => other.map_err(|failure| deploy_error(failure.error))?,
     };
     let backends = Backends::default();
     note_backend(&backends, &guard);
@@ -86,13 +86,13 @@ pub(crate) fn attach(
     }))
 }
 
-fn told(error: impl std::fmt::Display) -> DeployError {
+fn deploy_error(error: impl std::fmt::Display) -> DeployError {
     DeployError::new(error.to_string())
 }
 
 fn maintenance(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
     let endpoint = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };
-    let mut connection = connect(&endpoint).map_err(told)?;
+    let mut connection = connect(&endpoint).map_err(deploy_error)?;
     connection.set_cold_limit(CATALOG_LIMIT.0);
     Ok(connection)
 }
@@ -204,7 +204,7 @@ impl Server for AttachedServer {
         Vec::new()
     }
 
-    /// Bytes of the catalog as the server tells them, without the write-ahead log.
+    /// Bytes of the catalog as the server reports them, without the write-ahead log.
     fn data_bytes(&self) -> Option<u64> {
         let rows =
             self.with_guard(|guard| guard.query("SELECT pg_database_size(current_database())"));
@@ -226,15 +226,15 @@ impl Server for AttachedServer {
         }
         let mut guard = guard.into_inner().unwrap_or_else(PoisonError::into_inner);
         if guard.lost().is_some() {
-            guard = connect(&endpoint).map_err(told)?;
+            guard = connect(&endpoint).map_err(deploy_error)?;
         }
         guard.set_cold_limit(CATALOG_LIMIT.0);
-        let told_of_tables = |error: String| {
+        let failed = |error: String| {
             DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
         };
-        drop_claimed_tables(&mut guard).map_err(|error| told_of_tables(error.to_string()))?;
+        drop_claimed_tables(&mut guard).map_err(|error| failed(error.to_string()))?;
         let Some(made_with) = made_with else { return Ok(()) };
-        let left = contents(&mut guard).map_err(told)?;
+        let left = contents(&mut guard).map_err(deploy_error)?;
         drop(guard);
         // What others have put into it keeps it.
         if left.iter().all(|thing| made_with.contains(thing)) {

@@ -42,7 +42,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     }
 }
 
-/// The settings that the program lists; none where it does not.
+/// The settings that the program lists; none if it does not.
 fn known(keeper: &Keeper, program: &Path) -> Vec<String> {
     let Ok(answer) = keeper.output(program, &["--describe-config"]) else { return Vec::new() };
     let names = answer.out.lines().filter_map(|line| line.split('\t').next());

@@ -43,14 +43,14 @@ struct Prepared {
     is_commit: bool,
 }
 
-/// What a reply is the answer to.
+/// What the next reply answers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
-    // The prepared statement, where it is one.
+struct Expected {
+    // The prepared statement, if it is one.
     prepared: Option<usize>,
     // Whether it is a COMMIT, which a failed transaction turns into a rollback without an error.
     is_commit: bool,
-    // Columns of a text statement whose rows are kept; 0 where they are not.
+    // Columns of a text statement whose rows are kept; 0 if they are not.
     n_kept_columns: usize,
 }
 
@@ -67,14 +67,14 @@ pub struct PgConnection {
     n_written: usize,
     // Whether a reply is being received, and to what.
     is_in_flight: bool,
-    asked: Asked,
+    expected: Expected,
     // Those of a pipeline whose replies come after that one.
-    awaited: VecDeque<Asked>,
+    awaited: VecDeque<Expected>,
     // Whether a pipeline is being written down.
     is_pipelining: bool,
     // The last read may have left bytes in the socket.
     may_have_more: bool,
-    // An error to be told by the next `poll_reply`.
+    // An error to be returned by the next `poll_reply`.
     failure: Option<StatementError>,
     // Why writing failed: the reason that the server gave may still be there to be read.
     write_failure: Option<String>,
@@ -104,7 +104,7 @@ impl PgConnection {
             out: Vec::with_capacity(4096),
             n_written: 0,
             is_in_flight: false,
-            asked: Asked::default(),
+            expected: Expected::default(),
             awaited: VecDeque::new(),
             is_pipelining: false,
             may_have_more: false,
@@ -126,7 +126,7 @@ impl PgConnection {
         (lines.iter().map(|line| self.cleaner.clean(line)).collect(), n_dropped)
     }
 
-    /// The server's process that serves this connection, as the server tells it.
+    /// The server's process that serves this connection, as the server reports it.
     pub(super) fn backend_pid(&self) -> i32 {
         self.backend_pid
     }
@@ -193,20 +193,20 @@ impl PgConnection {
     }
 
     /// Sends the statement in `out`, which ends it; in a pipeline, keeps it for its end.
-    fn start(&mut self, asked: Asked) {
+    fn start(&mut self, expected: Expected) {
         if self.is_pipelining {
             self.out.truncate(self.out.len() - SYNC.len());
-            self.awaited.push_back(asked);
+            self.awaited.push_back(expected);
             return;
         }
-        self.expect(asked);
+        self.expect(expected);
         self.write_out();
     }
 
     /// Begins to receive the reply to this.
-    fn expect(&mut self, asked: Asked) {
-        let prepared = asked.prepared.and_then(|idx| self.prepared.get(idx));
-        let columns = match asked.n_kept_columns {
+    fn expect(&mut self, expected: Expected) {
+        let prepared = expected.prepared.and_then(|idx| self.prepared.get(idx));
+        let columns = match expected.n_kept_columns {
             0 => prepared.and_then(|prepared| prepared.template.columns()),
             n_columns => TEXT_COLUMNS.get(..n_columns),
         };
@@ -214,14 +214,14 @@ impl PgConnection {
             true => self.scanner.begin(columns),
             false => self.scanner.begin_amid(columns),
         }
-        self.asked = asked;
+        self.expected = expected;
         self.is_in_flight = true;
     }
 
-    /// Goes on to the next reply of a pipeline; false where none is to come.
+    /// Goes on to the next reply of a pipeline; false if none is to come.
     fn expect_next(&mut self) -> bool {
         match self.awaited.pop_front() {
-            Some(asked) => self.expect(asked),
+            Some(expected) => self.expect(expected),
             None => return false,
         }
         true
@@ -266,7 +266,7 @@ impl PgConnection {
                 }
                 Err(error) => return Err(error.into()),
             };
-            // A short read has emptied the socket: another one would only be told so.
+            // A short read has emptied the socket: another read would only return `WouldBlock`.
             self.may_have_more = n_read >= SHORT_READ || self.wire.transport.is_tls();
             if self.scan()? {
                 return Ok(Poll::Ready(()));
@@ -277,7 +277,7 @@ impl PgConnection {
         }
     }
 
-    /// Scans what was received; true where the reply is complete.
+    /// Scans what was received; true if the reply is complete.
     fn scan(&mut self) -> Result<bool, WireError> {
         loop {
             let (n_done, scan) = self.scanner.scan(self.wire.received.unread())?;
@@ -314,7 +314,7 @@ impl PgConnection {
                 return Err(self.cleaner.clean_error(error));
             }
         };
-        if self.asked.is_commit && self.scanner.has_rolled_back() {
+        if self.expected.is_commit && self.scanner.has_rolled_back() {
             return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
         }
         Ok(reply)
@@ -414,14 +414,14 @@ impl PgConnection {
         self.converse(b'Z', on_message).map(|_| ())
     }
 
-    /// Prepares one statement under `name`; one that is parsed anew each time, without a name, to
+    /// Prepares one statement under `name`; one that is parsed each time, without a name, to
     /// learn its types.
     fn prepare_one(
         &mut self,
         name: &str,
         statement: &Statement,
     ) -> Result<ExecuteTemplate, StatementError> {
-        let name = if statement.parses_anew { "" } else { name };
+        let name = if statement.is_unnamed { "" } else { name };
         let sql = statement.sql.as_str();
         check_text(sql)?;
         let mut out = BytesMut::new();
@@ -440,8 +440,8 @@ impl PgConnection {
             Ok(())
         })?;
         let columns = statement.keeps_rows.then_some(columns.as_slice());
-        Ok(match statement.parses_anew {
-            true => ExecuteTemplate::parsing_anew(sql, &types, columns),
+        Ok(match statement.is_unnamed {
+            true => ExecuteTemplate::unnamed(sql, &types, columns),
             false => ExecuteTemplate::new(name, &types, columns),
         })
     }
@@ -476,7 +476,7 @@ impl PgConnection {
                 length.ok_or_else(|| WireError("a row is longer than 1 GiB".to_owned()))?;
             self.out[1..5].copy_from_slice(&length.to_be_bytes());
             if let Err(error) = self.wire.send(&self.out) {
-                // The server's own reason, where it gave one before it went away, is better.
+                // The server's own reason, if it gave one before it went away, is better.
                 self.converse(b'Z', &mut |_, _| Ok(()))?;
                 return Err(error.into());
             }
@@ -568,7 +568,7 @@ impl Connection for PgConnection {
         }
         let encoded = match self.prepared.get(statement) {
             Some(Prepared { template, is_commit }) => {
-                template.encode(values, &mut self.out).map(|()| Asked {
+                template.encode(values, &mut self.out).map(|()| Expected {
                     prepared: Some(statement),
                     is_commit: *is_commit,
                     n_kept_columns: 0,
@@ -577,7 +577,7 @@ impl Connection for PgConnection {
             None => Err(refused("26000", "no statement was prepared under this index")),
         };
         match encoded {
-            Ok(asked) => self.start(asked),
+            Ok(expected) => self.start(expected),
             Err(error) => self.failure = Some(error),
         }
     }
@@ -595,7 +595,7 @@ impl Connection for PgConnection {
             true => write_unprepared(sql, &mut self.out),
             false => write_query(sql, &mut self.out),
         }
-        self.start(Asked { prepared: None, is_commit: is_commit(sql), n_kept_columns: 0 });
+        self.start(Expected { prepared: None, is_commit: is_commit(sql), n_kept_columns: 0 });
     }
 
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
@@ -607,8 +607,8 @@ impl Connection for PgConnection {
             self.failure = Some(error);
         } else if is_possible {
             write_query(sql, &mut self.out);
-            let asked = Asked { prepared: None, is_commit: false, n_kept_columns: n_columns };
-            self.start(asked);
+            let expected = Expected { prepared: None, is_commit: false, n_kept_columns: n_columns };
+            self.start(expected);
         } else {
             self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
         }
@@ -683,7 +683,7 @@ impl Connection for PgConnection {
     }
 
     fn wants_write(&self) -> bool {
-        // An error is told by a poll at once: there is nothing to wait for.
+        // An error is returned by a poll at once: there is nothing to wait for.
         self.failure.is_some() || self.write_failure.is_some() || self.has_unwritten()
     }
 
@@ -746,7 +746,7 @@ impl Connection for PgConnection {
                 }
                 Err(error) => {
                     if !error.class.loses_connection() {
-                        // The first error is the one to tell.
+                        // The first error is the one to report.
                         let _ = connection.simple("ROLLBACK", &mut |_, _| Ok(()));
                     }
                     Err(error)

@@ -1,4 +1,4 @@
-//! Counters of PostgreSQL: what its statistics views tell of the catalog and the server.
+//! Counters of PostgreSQL: what its statistics views show of the catalog and the server.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::explain_cost::execute;
 use crate::probe::{cell, named_numbers, number};
 use crate::{Access, CostSource, Counters};
 
-/// Before 15, a session tells its counters at most twice a second, and a reader takes what is no
+/// Before 15, a session reports its counters at most twice a second, and a reader takes what is no
 /// older than half a second.
 const COLLECTOR_PAUSE: Nanoseconds = Nanoseconds::from_millis(600);
 
@@ -82,7 +82,7 @@ impl PgCost {
         Ok(PgCost { connection, access, version, clock })
     }
 
-    /// Makes the session tell what it has counted.
+    /// Makes the session report its counters.
     fn flush(&mut self) -> Result<(), String> {
         if self.version >= 150_000 {
             self.query("SELECT pg_catalog.pg_stat_force_next_flush()")?;
@@ -128,7 +128,7 @@ impl CostSource for PgCost {
     }
 
     /// Inside a transaction of its own, so that no function that the statement calls can allow the
-    /// next run to write. What a transaction did is told only when it has ended: it is rolled back
+    /// next run to write. What a transaction did is reported only when it has ended: it is rolled back
     /// before the counters are read.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         let begin = match self.access {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use dyno_host::Keeper;
 
 use super::{programs, settings};
-use crate::data::{Traceless, build_of};
+use crate::data::{RuntimeSettings, build_of};
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings that leave no trace in the files of a server that was stopped in order. Not among them
 /// are those that decide how much write-ahead log is kept to be recycled, and those of autovacuum.
-const TRACELESS: Traceless = Traceless {
+const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "autovacuum_work_mem",
         "backend_flush_after",
@@ -98,7 +98,7 @@ pub(crate) fn data_shape(
         build: build_of(&programs.folder.join("postgres"))?,
         version: programs.version,
         engine: None,
-        settings: TRACELESS.shaping(settings?)?,
+        settings: RUNTIME_SETTINGS.shaping(settings?)?,
     })
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, is_shaping: bool) {
-        let shaping = TRACELESS.shaping([(name.to_owned(), "1".to_owned())]).unwrap();
+        let shaping = RUNTIME_SETTINGS.shaping([(name.to_owned(), "1".to_owned())]).unwrap();
         assert_eq!(!shaping.is_empty(), is_shaping, "{name}");
     }
 

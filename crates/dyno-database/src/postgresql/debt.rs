@@ -45,20 +45,24 @@ impl DebtMeter for PgDebt {
                 reading: "debt.dead_tuples",
                 value: *dead,
                 // A catalog without rows: some dead versions are no debt either.
-                paid_at: left_alone.max(1.0),
+                caught_up_at: left_alone.max(1.0),
             });
         }
         let ages = named_numbers(&self.asker.ask(&self.ask_horizon)?);
         let horizon = ages.values().copied().fold(0.0, f64::max);
-        parts.push(DebtPart { reading: "debt.horizon_age", value: horizon, paid_at: HORIZON_PAID });
-        // A standby writes no WAL, and a server of somebody else's may not tell its control data.
+        parts.push(DebtPart {
+            reading: "debt.horizon_age",
+            value: horizon,
+            caught_up_at: HORIZON_PAID,
+        });
+        // A standby writes no WAL, and a server that Dyno did not start may refuse to show its control data.
         if let Ok(answer) = self.asker.ask(ASK_DISTANCE)
             && let Some(distance) = named_numbers(&answer).get("distance")
         {
             parts.push(DebtPart {
                 reading: "debt.checkpoint_distance",
                 value: *distance,
-                paid_at: CHECKPOINT_PAID,
+                caught_up_at: CHECKPOINT_PAID,
             });
         }
         Ok(Debt { parts })

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_places() {
+    fn files_are_classified_by_their_places() {
         let check = |path: &str, expected: FileKind| {
             assert_eq!(file_kind(Path::new(path)), expected, "{path}");
         };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_told_by_their_titles() {
+    fn processes_are_classified_by_their_titles() {
         let check = |title: &str, expected: Option<(&str, bool)>| {
             let found = thread_group(title, "postgres");
             let found = found.map(|group| (group.name, group.is_foreground));

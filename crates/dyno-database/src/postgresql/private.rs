@@ -9,7 +9,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, files, settings, statement_failed};
-use crate::private::{Manner, OwnServer, ServerFolder};
+use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
@@ -23,7 +23,7 @@ const CATALOG: &str = "dyno";
 /// How long making the data folder may take.
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are spoken of and stopped: fast, connections are ended and pages are written.
-const MANNER: Manner = Manner { product: "PostgreSQL", stop_signal: "INT" };
+const KIND: ServerKind = ServerKind { product: "PostgreSQL", stop_signal: "INT" };
 
 /// A private server that is up.
 struct PrivateServer {
@@ -63,7 +63,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let endpoint = endpoint(&folder, CATALOG);
     let reach = || connect(&maintenance).map_err(|error| error.reason);
     let (server, mut connection) =
-        OwnServer::start(folder, &process, MANNER, clock, reach).map_err(with_reasons)?;
+        OwnServer::start(folder, &process, KIND, clock, reach).map_err(with_reasons)?;
     match finish(spec, &programs, data, &mut connection) {
         Ok(()) => {
             let connector = connector(endpoint.clone());
@@ -71,7 +71,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         }
         Err(error) => {
             drop(connection);
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = server.stop();
             Err(error)
         }
@@ -91,7 +91,7 @@ fn make_data(
                 "-D".to_owned(),
                 folder.data().display().to_string(),
                 format!("--username={USER}"),
-                // What is in the data folder admits nobody else, should a server ever be started
+                // What is in the data folder admits no other user, should a server ever be started
                 // on it by other means; Dyno's own rules lie beside it.
                 "--auth-local=trust".to_owned(),
                 "--auth-host=reject".to_owned(),
@@ -219,11 +219,11 @@ impl Server for PrivateServer {
         self.server.stop()
     }
 
-    fn can_hand_over(&self) -> bool {
+    fn can_keep_data(&self) -> bool {
         true
     }
 
-    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        self.server.hand_over(to, |_| Ok(()))
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        self.server.stop_and_keep_data(to, |_| Ok(()))
     }
 }

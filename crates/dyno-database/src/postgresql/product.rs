@@ -38,10 +38,10 @@ struct PostgreSql {
 }
 
 fn postgresql() -> ProductSpec {
-    let mistaken = ["pg", "psql", "pgsql"];
-    let meant = "did you mean `postgresql`?";
+    let words = ["pg", "psql", "pgsql"];
+    let advice = "did you mean `postgresql`?";
     ProductSpec {
-        mistaken: mistaken.map(|word| (word.to_owned(), meant.to_owned())).into(),
+        confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),
             default_clients: 60,

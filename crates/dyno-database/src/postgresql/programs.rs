@@ -41,7 +41,7 @@ fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
     folders
 }
 
-/// The programs in a folder, if both are there and tell their version.
+/// The programs in a folder, if both are there and report their version.
 fn look_in(folder: &Path, keeper: &Keeper) -> Option<Programs> {
     if !folder.join("initdb").is_file() {
         return None;

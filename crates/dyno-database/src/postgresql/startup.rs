@@ -19,7 +19,7 @@ use crate::{Address, Endpoint, TlsMode};
 /// SQLSTATE `too_many_connections`.
 const TOO_MANY: &str = "53300";
 
-/// A connection that could not be opened, with the server's code where it was the server's will.
+/// A connection that could not be opened, with the server's code if it was the server's will.
 #[derive(Debug)]
 pub(super) struct OpenError {
     pub(super) error: ConnectError,
@@ -30,7 +30,7 @@ pub(super) struct OpenError {
 pub(super) struct Login {
     pub(super) scanner: ReplyScanner,
     pub(super) cleaner: Cleaner,
-    /// The server's process that serves it; 0 where the server does not tell.
+    /// The server's process that serves it; 0 if the server does not report it.
     pub(super) backend_pid: i32,
 }
 
@@ -58,7 +58,7 @@ impl From<std::io::Error> for Refusal {
     }
 }
 
-/// Opens a connection; blocks, and gives up where the server has not let it in within half a
+/// Opens a connection; blocks, and gives up if the server has not let it in within half a
 /// minute, whatever it sends meanwhile.
 pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
     begin(endpoint, cache).map_err(|refusal| {
@@ -171,7 +171,7 @@ fn authenticate(
                 }
                 let data = data.to_vec();
                 let answer =
-                    Asked { kind, data: &data, endpoint, cache }.answer(wire, &mut scram)?;
+                    AuthRequest { kind, data: &data, endpoint, cache }.answer(wire, &mut scram)?;
                 wire.send(&answer)?;
             }
             b'E' => return Err(Refusal::Server(ServerMessage::parse(wire.body())?)),
@@ -209,16 +209,16 @@ fn who_answers(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// One request of the server for proof of who we are.
-struct Asked<'a> {
+/// One authentication request of the server.
+struct AuthRequest<'a> {
     kind: u32,
     data: &'a [u8],
     endpoint: &'a Endpoint,
     cache: &'a ScramCache,
 }
 
-impl Asked<'_> {
-    /// The message that answers it; empty where none is due.
+impl AuthRequest<'_> {
+    /// The message that answers it; empty if none is due.
     fn answer(&self, wire: &Wire, scram: &mut Option<ScramExchange>) -> Result<BytesMut, Refusal> {
         let mut out = BytesMut::new();
         match self.kind {
@@ -297,7 +297,7 @@ fn unknown_method(kind: u32) -> String {
     )
 }
 
-/// Binds to the TLS channel where both sides can.
+/// Binds to the TLS channel if both sides can.
 fn choose_binding(mut offered: &[u8], wire: &Wire) -> Result<Binding, Refusal> {
     let mut has_plain = false;
     let mut has_bound = false;

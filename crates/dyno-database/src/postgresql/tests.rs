@@ -17,7 +17,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag], &length.to_be_bytes()[..], body].concat()
 }
 
-/// What a server says that lets anybody in.
+/// What a server sends that asks for no password.
 fn welcome() -> Vec<u8> {
     [message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'Z', b"I")].concat()
 }
@@ -29,7 +29,7 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
     let listener = UnixListener::bind(&path).unwrap();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // The client may be gone already; then it has heard enough.
+        // The client may be gone already; then it has received enough.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
@@ -54,7 +54,7 @@ fn check_refused(bytes: &[u8], tls: TlsMode, part: &str) {
 }
 
 #[test]
-fn broken_logins_are_told() {
+fn broken_logins_are_reported() {
     let check = |bytes: &[u8], part: &str| check_refused(bytes, TlsMode::Off, part);
     check(b"", "the server closed the connection");
     check(b"R\0\0", "the server closed the connection");
@@ -75,7 +75,7 @@ fn broken_logins_are_told() {
     check(&full, "raise its `max_connections`");
 }
 
-/// A server on TCP that asks for the password so; the error, and what it was told.
+/// A server on TCP that asks for the password so; the error, and what it received.
 fn asked_over_tcp(kind: u8, data: &[u8]) -> (String, Vec<u8>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -84,10 +84,10 @@ fn asked_over_tcp(kind: u8, data: &[u8]) -> (String, Vec<u8>) {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(&question).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         // Whoever hangs up with bytes unread resets the connection.
-        let _ = stream.read_to_end(&mut told);
-        told
+        let _ = stream.read_to_end(&mut received);
+        received
     });
     let url = format!("postgresql://me:S3cr3tPW@127.0.0.1:{port}/c");
     let error = connect(&Endpoint::from_url(&url).unwrap()).err().expect("refused").to_string();
@@ -95,14 +95,14 @@ fn asked_over_tcp(kind: u8, data: &[u8]) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn a_password_is_not_told_to_whoever_answers() {
-    let (error, told) = asked_over_tcp(3, b"");
+fn a_password_is_not_sent_to_an_unknown_server() {
+    let (error, received) = asked_over_tcp(3, b"");
     assert!(error.contains("in clear text") && error.contains("tls=verify"), "{error}");
-    assert!(!told.windows(8).any(|window| window == b"S3cr3tPW"));
-    // What proves that it is known without telling it goes through.
-    let (error, told) = asked_over_tcp(5, b"salt");
+    assert!(!received.windows(8).any(|window| window == b"S3cr3tPW"));
+    // A proof that does not reveal the password is sent.
+    let (error, received) = asked_over_tcp(5, b"salt");
     assert!(error.contains("closed the connection"), "{error}");
-    assert!(told.windows(3).any(|window| window == b"md5"));
+    assert!(received.windows(3).any(|window| window == b"md5"));
 }
 
 #[test]

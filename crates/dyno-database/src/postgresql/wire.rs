@@ -124,7 +124,7 @@ impl Wire {
         }
     }
 
-    /// The kind and the whole length of the message at the front of what was received, where it
+    /// The kind and the whole length of the message at the front of what was received, if it
     /// has arrived whole. Only while there is no current message.
     pub(super) fn peek(&self) -> Result<Option<(u8, usize)>, WireError> {
         let unread = self.received.unread();
@@ -137,7 +137,7 @@ impl Wire {
     }
 }
 
-/// What a peer that has gone is told as.
+/// The error of a peer that has closed the connection.
 pub(super) fn closed() -> WireError {
     WireError("the server closed the connection".to_owned())
 }

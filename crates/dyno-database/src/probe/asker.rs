@@ -31,7 +31,7 @@ pub(crate) struct Asker {
     unreachable: String,
     // Until when a statement is not asked again, and why.
     refused: BTreeMap<String, (Nanoseconds, String)>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     notes: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Asker {
             not_before: Nanoseconds::ZERO,
             unreachable: String::new(),
             refused: BTreeMap::new(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             notes: Vec::new(),
         }
     }
@@ -61,7 +61,7 @@ impl Asker {
         Asker { names_tables: true, ..Asker::new(connector) }
     }
 
-    /// Asks at `now`; none where there is no answer, for whatever reason.
+    /// Asks at `now`; none if there is no answer, for whatever reason.
     pub(crate) fn rows(&mut self, now: Nanoseconds, sql: &str) -> Option<TextRows> {
         self.named_rows(now, sql).map(|answer| answer.rows)
     }
@@ -106,7 +106,7 @@ impl Asker {
         self.open.as_mut().ok_or_else(|| self.unreachable.clone())
     }
 
-    /// Decides what follows a statement that failed; tells why it did.
+    /// Decides what follows a failed statement; returns why it failed.
     fn failed(&mut self, now: Nanoseconds, sql: &str, error: &StatementError) -> String {
         let why = error.to_string();
         match error.class {
@@ -133,13 +133,13 @@ impl Asker {
         why
     }
 
-    /// What is worth telling a person since the last call, each thing once.
+    /// Takes the notes for the user since the last call, each of them once.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
     fn note(&mut self, note: String) {
-        if self.told.insert(note.clone()) {
+        if self.reported.insert(note.clone()) {
             self.notes.push(note);
         }
     }

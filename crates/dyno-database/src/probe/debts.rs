@@ -13,7 +13,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("debt.gauge", Number, "deferred work", "deferred work: the largest part over its caught-up level; 1 or less means caught up").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
     reading("debt.history_list_length", Count, "history list length", "InnoDB: undo logs not yet purged").topic(Topic::Debt).worse().up(StallCause::Purge),
     reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, of those in the buffer pool").topic(Topic::Debt).worse(),
-    reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Way::From(85)),
+    reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Movement::From(85)),
     reading("debt.pending_compaction_bytes", Bytes, "pending compaction", "RocksDB: bytes that wait for compaction").topic(Topic::Debt).worse().up(StallCause::Compaction),
     reading("debt.memtable_bytes", Bytes, "memtable", "RocksDB: bytes in memtables, not yet flushed").topic(Topic::Debt).worse(),
     reading("debt.l0_files", Count, "level 0 files", "RocksDB: files of level 0, in the column family with most").topic(Topic::Debt).worse().up(StallCause::Compaction),
@@ -33,13 +33,18 @@ const PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 pub(crate) struct DebtProbe {
     meter: Box<dyn DebtMeter>,
     not_before: Nanoseconds,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     notes: Vec<String>,
 }
 
 impl DebtProbe {
     pub(crate) fn new(meter: Box<dyn DebtMeter>) -> DebtProbe {
-        DebtProbe { meter, not_before: Nanoseconds::ZERO, told: BTreeSet::new(), notes: Vec::new() }
+        DebtProbe {
+            meter,
+            not_before: Nanoseconds::ZERO,
+            reported: BTreeSet::new(),
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -56,7 +61,7 @@ impl Probe for DebtProbe {
             Ok(debt) => debt,
             Err(why) => {
                 self.not_before = now + PAUSE;
-                if self.told.insert(why.clone()) {
+                if self.reported.insert(why.clone()) {
                     self.notes.push(format!("the backlog cannot be read: {why}"));
                 }
                 return;

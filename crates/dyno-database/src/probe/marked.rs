@@ -1,4 +1,4 @@
-//! Connections that are known to be a probe's: what they cost the server is told apart.
+//! Connections that are known to be a probe's: what they cost the server is counted separately.
 
 use std::sync::Arc;
 
@@ -7,9 +7,8 @@ use dyno_workload::{Connection, Connector};
 
 use super::number;
 
-/// The same connector, each of whose connections is put down in `threads` as a probe's, if there is
-/// such a list. `sql` asks for the server's number of the connection; where it is not told, nothing
-/// is put down.
+/// The same connector, with each of its connections marked in `threads` as a probe's, if there is
+/// such a list. `sql` asks for the server's id of the connection; without an id, nothing is marked.
 pub(crate) fn marked(
     connector: &Connector,
     sql: &'static str,
@@ -28,6 +27,6 @@ pub(crate) fn marked(
 
 fn own_number(connection: &mut dyn Connection, sql: &str) -> Option<u64> {
     let answer = connection.query(sql).ok()?;
-    let told = answer.into_iter().flatten().next()??;
-    number(&told).map(|number| number as u64)
+    let id = answer.into_iter().flatten().next()??;
+    number(&id).map(|number| number as u64)
 }

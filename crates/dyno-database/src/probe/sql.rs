@@ -1,6 +1,6 @@
 //! A user's own probe: an SQL statement whose numbers become readings.
 //!
-//! One that fails costs its own readings; it is told once, and counted.
+//! One that fails costs its own readings; it is reported once, and counted.
 
 use dyno_host::{Failures, Probe, Readings, USER_READINGS, reading_name};
 use dyno_units::Nanoseconds;
@@ -13,7 +13,7 @@ use super::{Asker, cell, named_numbers, number};
 ///
 /// The answer is rows of a name and a number (the readings `probe.NAME.<name>`), or one row of
 /// numbers with named columns (`probe.NAME.<column>`). Whatever is not a number is left out. Times
-/// at which there was no number at all are counted in `probe.NAME.failures`, and the first is told.
+/// at which there was no number at all are counted in `probe.NAME.failures`, and the first is reported.
 pub fn sql_probe(
     connector: Connector,
     name: &str,
@@ -71,7 +71,7 @@ impl Probe for SqlProbe {
     }
 
     fn take_notes(&mut self) -> Vec<String> {
-        // The first failure says why; what the connection would tell is that again.
+        // The first failure says why; the connection would only repeat it.
         self.failures.take_notes()
     }
 }

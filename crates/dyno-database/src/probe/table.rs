@@ -25,7 +25,7 @@ enum How {
     Rate,
 }
 
-/// A reading that is a number as the server tells it.
+/// A reading that is a number as the server reports it.
 pub(crate) const fn gauge(source: &'static str, reading: Reading) -> Item {
     Item { source, how: How::Gauge, factor: 1.0, reading }
 }
@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Puts the readings of `values`, which are as of `now`. A counter that has stepped back began
-    /// anew: its rate is missing this once.
+    /// again: its rate is missing this once.
     pub(crate) fn put(&mut self, now: Nanoseconds, values: Values, readings: &mut Readings) {
         let since = self.before.as_ref().and_then(|(at, before)| {
             let seconds = now.saturating_sub(*at).as_secs_f64();

@@ -28,7 +28,7 @@ fn counters_become_rates() {
     let expected =
         [name("x.level", 6.0), name("x.ticks_per_s", 50.0), name("x.waited_s_per_s", 50.0)];
     assert_eq!(read(3, 6.0, 200.0), expected);
-    // The server started anew: no rate, and the next one is from there.
+    // The server restarted: no rate, and the next one is from there.
     assert_eq!(read(4, 6.0, 10.0), [name("x.level", 6.0)]);
     assert_eq!(read(5, 6.0, 11.0)[1], name("x.ticks_per_s", 1.0));
     // Twice at the same moment: no time has passed.

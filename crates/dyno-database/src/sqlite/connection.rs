@@ -65,11 +65,11 @@ impl ToSql for TextBytes<'_> {
 impl SqliteConnection {
     /// Opens the database file, which must exist, and applies the settings.
     pub(super) fn open(path: &Path, pragmas: &[Pragma]) -> Result<SqliteConnection, ConnectError> {
-        let told = |reason: String| ConnectError { address: path.display().to_string(), reason };
+        let failed = |reason: String| ConnectError { address: path.display().to_string(), reason };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = rusqlite::Connection::open_with_flags(path, flags)
-            .map_err(|error| told(error.to_string()))?;
-        pragma::apply(&database, pragmas).map_err(told)?;
+            .map_err(|error| failed(error.to_string()))?;
+        pragma::apply(&database, pragmas).map_err(failed)?;
         Ok(SqliteConnection::over(database))
     }
 
@@ -130,8 +130,8 @@ impl SqliteConnection {
     fn execute_text(&self) -> rusqlite::Result<Reply> {
         let sql = std::str::from_utf8(&self.bytes).expect("kept from a &str");
         match sql {
-            // What a client sends after any error: not an error where SQLite has rolled back
-            // itself, or where the transaction never began.
+            // What a client sends after any error: not an error if SQLite has rolled back
+            // itself, or if the transaction never began.
             "ROLLBACK" if self.database.is_autocommit() => Ok(Reply::default()),
             "BEGIN" | "COMMIT" | "ROLLBACK" => {
                 self.finish(&mut *self.database.prepare_cached(sql)?, None)
@@ -241,9 +241,9 @@ impl Connection for SqliteConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        if let Some(statement) = statements.iter().find(|statement| statement.parses_anew) {
-            let told = format!("SQLite cannot be set to parse each time: {}", statement.sql);
-            return Err(StatementError::new(ErrorClass::Refused, "SQLITE_MISUSE", told));
+        if let Some(statement) = statements.iter().find(|statement| statement.is_unnamed) {
+            let message = format!("SQLite cannot be set to parse each time: {}", statement.sql);
+            return Err(StatementError::new(ErrorClass::Refused, "SQLITE_MISUSE", message));
         }
         self.database.flush_prepared_statement_cache();
         // Room for BEGIN, COMMIT and ROLLBACK as well.
@@ -345,7 +345,7 @@ impl Connection for SqliteConnection {
         let wait = Duration::from_millis(wait_ms.max(0) as u64);
         self.database.busy_timeout(wait).map_err(statement_error)?;
         if outcome.is_err() {
-            // What was committed before stays; the caller is told that filling failed. The error
+            // What was committed before stays; the caller gets the error. The error
             // of this rollback would hide that one.
             let _ = self.database.execute_batch("ROLLBACK");
         }

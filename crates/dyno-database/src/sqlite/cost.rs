@@ -18,7 +18,7 @@ const COUNTED: [(&str, StatementStatus); 7] = [
     ("filter_hit", StatementStatus::FilterHit),
 ];
 
-/// A database in this process; its page cache tells nothing through rusqlite.
+/// A database in this process; rusqlite does not expose the counters of its page cache.
 pub(super) struct SqliteCost {
     database: rusqlite::Connection,
     access: Access,

@@ -2,12 +2,12 @@
 
 use super::pragma::{self, Pragma};
 use super::server::check_spec;
-use crate::data::Traceless;
+use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings of a connection, which leave no trace in the file once it is closed. The journal mode
 /// is in the file; it is taken out when the file is handed over.
-const TRACELESS: Traceless = Traceless {
+const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "automatic_index",
         "busy_timeout",
@@ -42,7 +42,7 @@ pub(crate) fn data_shape(spec: &ServerSpec) -> Result<DataShape, DeployError> {
         version: rusqlite::version().to_owned(),
         build: build()?,
         engine: None,
-        settings: TRACELESS.shaping(pragmas.into_iter().map(Pragma::into_pair))?,
+        settings: RUNTIME_SETTINGS.shaping(pragmas.into_iter().map(Pragma::into_pair))?,
     })
 }
 

@@ -12,7 +12,7 @@ pub(super) struct WalFrames {
     pub(super) pending: f64,
 }
 
-/// Asks for the frames of the WAL without checkpointing any; none where the journal is another one.
+/// Asks for the frames of the WAL without checkpointing any; none if the journal is another one.
 pub(super) fn wal_frames(ask: &mut dyn FnMut(&str) -> Option<TextRows>) -> Option<WalFrames> {
     let rows = ask("PRAGMA wal_checkpoint(NOOP)")?;
     // Busy, frames in the WAL, frames of them in the database; -1 without a WAL.
@@ -53,7 +53,7 @@ impl DebtMeter for SqliteDebt {
         let part = |frames: WalFrames| DebtPart {
             reading: "debt.wal_frames",
             value: frames.pending,
-            paid_at: limit.max(1.0),
+            caught_up_at: limit.max(1.0),
         };
         Ok(Debt { parts: frames.map(part).into_iter().collect() })
     }

@@ -46,7 +46,7 @@ const FIRST: [&str; 6] =
 const IN_BYTES: [&str; 5] =
     ["page_size", "mmap_size", "journal_size_limit", "soft_heap_limit", "hard_heap_limit"];
 
-/// Words of those that are told as numbers; the position is the number.
+/// Words of those that are reported as numbers; the position is the number.
 const WORDS: [(&str, &[&str]); 4] = [
     ("synchronous", &["off", "normal", "full", "extra"]),
     ("temp_store", &["default", "file", "memory"]),
@@ -54,7 +54,7 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("secure_delete", &["off", "on", "fast"]),
 ];
 
-/// What is told as a fact.
+/// The PRAGMAs that are recorded as facts.
 const FACTS: [&str; 27] = [
     "analysis_limit",
     "auto_vacuum",
@@ -167,7 +167,7 @@ pub(super) fn apply(database: &rusqlite::Connection, pragmas: &[Pragma]) -> Resu
         let refused = |error: rusqlite::Error| {
             format!("SQLite refuses the setting {name} = {value}: {error}")
         };
-        // As text, which SQLite reads as a number where it wants one.
+        // As text, which SQLite reads as a number if it wants one.
         let quoted = value.replace('\'', "''");
         run(database, &format!("PRAGMA {name} = '{quoted}'")).map_err(refused)?;
         match read(database, name).map_err(refused)? {
@@ -194,7 +194,7 @@ fn run(database: &rusqlite::Connection, sql: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The value of a PRAGMA as text; none where it does not tell exactly one value.
+/// The value of a PRAGMA as text; `None` if it does not return exactly one value.
 pub(super) fn read(
     database: &rusqlite::Connection,
     name: &str,
@@ -238,7 +238,7 @@ fn canonical(name: &str, value: &str) -> String {
     }
 }
 
-/// The settings in force, words for those that SQLite tells as numbers.
+/// The settings in force, words for those that SQLite reports as numbers.
 pub(super) fn facts(database: &rusqlite::Connection) -> rusqlite::Result<BTreeMap<String, String>> {
     let mut facts = BTreeMap::new();
     for name in FACTS {
@@ -282,7 +282,7 @@ pub(super) const DURABILITY_SETTINGS: [&str; 3] = ["synchronous", "journal_mode"
 /// Settings that say how much memory each connection takes for data.
 pub(super) const MEMORY_SETTINGS: [&str; 2] = ["cache_size", "mmap_size"];
 
-/// Bytes of a connection's page cache: pages, or KiB where it is negative.
+/// Bytes of a connection's page cache: pages, or KiB if it is negative.
 pub(super) fn memory_bytes(facts: &BTreeMap<String, String>) -> Option<f64> {
     let size: f64 = facts.get("cache_size")?.parse().ok()?;
     let page: f64 = facts.get("page_size")?.parse().ok()?;

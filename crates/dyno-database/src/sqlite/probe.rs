@@ -49,7 +49,7 @@ pub(super) fn probes(
     ]
 }
 
-/// What is seen from outside: whoever holds the database locked, it tells.
+/// What is seen from outside, also while the database is locked.
 struct FilesProbe {
     path: PathBuf,
     page_bytes: Option<f64>,
@@ -81,7 +81,7 @@ impl FilesProbe {
     }
 }
 
-/// What all threads together did in a second between two moments; none where no time has passed, or
+/// What all threads together did in a second between two moments; none if no time has passed, or
 /// there was none of them at both.
 fn rates(
     (then, before): (Nanoseconds, &BTreeMap<i32, ThreadIo>),

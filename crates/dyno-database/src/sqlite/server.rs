@@ -32,7 +32,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     match database_in(&folder, launch.data, pragmas) {
         Ok(database) => Ok(Box::new(SqliteServer { database, folder, keeper: Arc::clone(keeper) })),
         Err(error) => {
-            // The first error is the one to tell; a folder that stays is found as a leftover.
+            // The first error is the one to report; a folder that stays is found as a leftover.
             let _ = keeper.remove_folder(&folder);
             Err(error)
         }
@@ -103,18 +103,18 @@ impl Database {
         finish: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<()>,
     ) -> Result<Database, DeployError> {
         let path = folder.join(DATABASE_FILE);
-        let told = |error: rusqlite::Error| {
+        let failed = |error: rusqlite::Error| {
             DeployError::new(format!("cannot make the SQLite database {}: {error}", path.display()))
         };
-        let database = rusqlite::Connection::open(&path).map_err(told)?;
+        let database = rusqlite::Connection::open(&path).map_err(failed)?;
         pragma::check_names(&database, &pragmas).map_err(DeployError::new)?;
         pragma::apply(&database, &pragmas).map_err(DeployError::new)?;
-        finish(&database).map_err(told)?;
+        finish(&database).map_err(failed)?;
         drop(database);
         // Asked on a second connection: these are the settings that clients will have.
         let connection = SqliteConnection::open(&path, &pragmas)
             .map_err(|error| DeployError::new(error.to_string()))?;
-        let settings = pragma::facts(connection.database()).map_err(told)?;
+        let settings = pragma::facts(connection.database()).map_err(failed)?;
         let facts = ServerFacts {
             product: "SQLite".to_owned(),
             version: rusqlite::version().to_owned(),
@@ -140,7 +140,7 @@ impl Database {
         })
     }
 
-    /// Opens connections for probes, which wait for nobody: settings that would have to read the
+    /// Opens connections for probes, which do not wait for locks: settings that would have to read the
     /// file, and so wait for its writers, are left out.
     fn probe_connector(&self) -> Connector {
         let path = self.path.clone();
@@ -160,16 +160,16 @@ impl Database {
 
     /// Puts all that lies beside the file into it, and takes the journal mode out of it.
     fn make_plain(&self) -> Result<(), DeployError> {
-        let told = |why: String| {
+        let failed = |why: String| {
             DeployError::new(format!("cannot complete {}: {why}", self.path.display()))
         };
         let ask = || -> rusqlite::Result<String> {
             let database = rusqlite::Connection::open(&self.path)?;
             database.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))
         };
-        match ask().map_err(|error| told(error.to_string()))?.as_str() {
+        match ask().map_err(|error| failed(error.to_string()))?.as_str() {
             "delete" => Ok(()),
-            other => Err(told(format!("its journal mode stays `{other}`"))),
+            other => Err(failed(format!("its journal mode stays `{other}`"))),
         }
     }
 
@@ -262,11 +262,11 @@ impl Server for SqliteServer {
         true
     }
 
-    fn can_hand_over(&self) -> bool {
+    fn can_keep_data(&self) -> bool {
         true
     }
 
-    fn hand_over(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let move_file = || {
             self.database.make_plain()?;
             std::fs::create_dir(to).map_err(|error| {

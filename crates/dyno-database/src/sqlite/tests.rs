@@ -50,7 +50,7 @@ fn statement(sql: &str) -> Statement {
 }
 
 #[test]
-fn statements_return_rows_and_tell_what_they_changed() {
+fn statements_return_rows_and_report_what_they_changed() {
     let (_folder, database) = database(&[]);
     let mut connection = database.connector()().unwrap();
     let connection = connection.as_mut();

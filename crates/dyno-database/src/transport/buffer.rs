@@ -48,7 +48,7 @@ impl ReadBuffer {
         self.end = 0;
     }
 
-    /// The room behind the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] tells
+    /// The room behind the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] says
     /// how much of it was used.
     pub(crate) fn room(&mut self, min: usize) -> &mut [u8] {
         if self.bytes.len() - self.end < min {

@@ -102,7 +102,7 @@ impl Transport {
     }
 
     /// Begins cold work: reads and writes block, all of them together no longer than `limit` (0:
-    /// any time), and end when the user stops, or where no byte moves for a day. A limit that is
+    /// any time), and end when the user stops, or if no byte moves for a day. A limit that is
     /// over is an error of kind `TimedOut`.
     pub(crate) fn begin_cold(&mut self, limit: Nanoseconds) -> io::Result<()> {
         self.begin_cold_within(limit, STATEMENT_SILENCE)
@@ -123,7 +123,7 @@ impl Transport {
     }
 
     /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
-    /// `WouldBlock` where a record is incomplete (a blocking stream waits for the rest of it).
+    /// `WouldBlock` if a record is incomplete (a blocking stream waits for the rest of it).
     pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.read_patiently(buffer);
@@ -189,7 +189,7 @@ impl Transport {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Blocks until a read finds something; false where that takes longer than `timeout_ns` (0: no
+    /// Blocks until a read finds something; false if that takes longer than `timeout_ns` (0: no
     /// limit). Returns at once for TCP, where the read itself may block.
     ///
     /// A thread that sleeps in a read of a Unix socket is woken twice a statement: when the server
@@ -210,7 +210,7 @@ impl Transport {
             match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], limit) {
                 Ok(n_ready) => return n_ready > 0,
                 Err(Errno::INTR) => {}
-                // The read that follows meets the same trouble, and tells it.
+                // The read that follows meets the same error, and returns it.
                 Err(_) => return true,
             }
         }

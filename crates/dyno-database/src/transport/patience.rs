@@ -55,8 +55,8 @@ impl Patience {
         Patience { limit, began, silence, last_byte: began, n_stops, stopped: None }
     }
 
-    /// Bytes have come, or were taken.
-    fn heard(&mut self) {
+    /// Bytes were received or sent.
+    fn progressed(&mut self) {
         self.last_byte = now();
     }
 
@@ -64,7 +64,7 @@ impl Patience {
     ///
     /// # Errors
     ///
-    /// Why not: `TimedOut`, or `ConnectionAborted` where the user has stopped Dyno.
+    /// Why not: `TimedOut`, or `ConnectionAborted` if the user has stopped Dyno.
     fn check(&mut self) -> io::Result<()> {
         self.judge(now(), n_stops())
     }
@@ -115,7 +115,7 @@ impl Patient<'_> {
             match work(self.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => {
-                    self.patience.heard();
+                    self.patience.progressed();
                     return other;
                 }
             }

@@ -74,7 +74,7 @@ impl AsFd for Socket {
 }
 
 impl Read for Socket {
-    /// Reads once; tries again where only a signal interrupted.
+    /// Reads once; tries again if only a signal interrupted.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         // Without the C library's wrapper, which makes the call a place where the thread could be
         // cancelled: that costs more instructions than all else here.
@@ -85,7 +85,7 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
-    /// Writes once; tries again where only a signal interrupted.
+    /// Writes once; tries again if only a signal interrupted.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let send = || rustix::net::send(&*self, bytes, SendFlags::NOSIGNAL);
         Ok(rustix::io::retry_on_intr(send)?)
@@ -119,7 +119,7 @@ fn notice_dead_peers(stream: &TcpStream) -> io::Result<()> {
     Ok(sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED_LIMIT_MS)?)
 }
 
-/// Tries a host's addresses in order; each gets its share of the time. Tells the last failure.
+/// Tries a host's addresses in order; each gets its share of the time. Returns the last error.
 fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     let Some(n_addresses) = u64::try_from(addresses.len()).ok().filter(|&n| n > 0) else {

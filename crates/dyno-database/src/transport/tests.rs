@@ -108,11 +108,11 @@ fn tcp_stream_tries_every_address() {
     assert_eq!(transport.read_some(&mut buffer).unwrap(), 5);
     drop(listener);
     let gone = Address::Tcp { host: "127.0.0.1".to_owned(), port };
-    let error = Transport::open(&endpoint(gone)).err().expect("nobody listens");
-    // The address is named by whoever tells the error.
+    let error = Transport::open(&endpoint(gone)).err().expect("no server listens");
+    // The address is added by whoever reports the error.
     assert!(error.to_string().starts_with("Connection refused"), "{error}");
     let gone = Address::Tcp { host: "localhost".to_owned(), port };
-    let error = Transport::open(&endpoint(gone)).err().expect("nobody listens");
+    let error = Transport::open(&endpoint(gone)).err().expect("no server listens");
     assert!(error.to_string().contains(&format!(":{port}: Connection refused")), "{error}");
 }
 

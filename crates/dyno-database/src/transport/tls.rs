@@ -27,7 +27,7 @@ pub(super) struct TlsStream {
 }
 
 impl TlsStream {
-    /// Finishes the handshake on a blocking socket; none where `mode` is off.
+    /// Finishes the handshake on a blocking socket; none if `mode` is off.
     pub(super) fn handshake(
         mode: &TlsMode,
         host: &str,
@@ -56,7 +56,7 @@ impl TlsStream {
         let mut session = ClientConnection::new(Arc::new(config), server_name(mode, host)?)
             .map_err(io::Error::other)?;
         while session.is_handshaking() || session.wants_write() {
-            session.complete_io(socket).map_err(told)?;
+            session.complete_io(socket).map_err(as_io_error)?;
         }
         Ok(Some(TlsStream { session, n_buffered: 0 }))
     }
@@ -85,7 +85,7 @@ impl TlsStream {
         while self.n_buffered == 0 {
             self.decrypt(socket)?;
             if self.n_buffered == 0 {
-                // Tells the end of the stream, and whether it was a proper one.
+                // Returns the end of the stream, and whether it was a proper one.
                 match self.session.reader().read(buffer.room(1)) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_blocking => {}
                     other => return other,
@@ -106,7 +106,7 @@ impl TlsStream {
     fn decrypt(&mut self, socket: &mut (impl Read + Write)) -> io::Result<()> {
         self.session.read_tls(socket)?;
         let state = self.session.process_new_packets().map_err(|error| {
-            // An alert tells the peer why; that it may not arrive changes nothing.
+            // An alert informs the peer of the reason; whether it arrives does not matter.
             let _ = self.session.write_tls(socket);
             io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {error}"))
         })?;
@@ -134,7 +134,7 @@ impl TlsStream {
 }
 
 /// A handshake error in words that fit after "cannot connect to …:".
-fn told(error: io::Error) -> io::Error {
+fn as_io_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::TimedOut => {
             io::Error::new(error.kind(), "the server did not finish the TLS handshake")
@@ -184,7 +184,7 @@ fn system_roots() -> io::Result<Arc<RootCertStore>> {
     })
 }
 
-/// The certificates of a system's bundle; those that cannot be used are left out, because nobody
+/// The certificates of a system's bundle; those that cannot be used are left out, because no user
 /// asked for any single one of them.
 fn read_bundle(path: &Path) -> Option<RootCertStore> {
     let certificates = CertificateDer::pem_file_iter(path).ok()?;

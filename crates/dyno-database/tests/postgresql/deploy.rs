@@ -42,12 +42,12 @@ fn a_private_server_lives_and_leaves_nothing() {
     assert_eq!((facts.product.as_str(), facts.transport, facts.tls), ("PostgreSQL", "unix", false));
     assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
     assert_eq!(facts.durability.words, "synced within three times 200ms");
-    let told = |name: &str| facts.settings[name].as_str();
-    assert_eq!(told("shared_buffers"), "24MB");
-    assert_eq!(told("work_mem"), "3MB");
-    assert_eq!(told("checkpoint_completion_target"), "0.25");
-    assert_eq!(told("max_connections"), "17");
-    assert_eq!(told("server_encoding"), "UTF8");
+    let setting = |name: &str| facts.settings[name].as_str();
+    assert_eq!(setting("shared_buffers"), "24MB");
+    assert_eq!(setting("work_mem"), "3MB");
+    assert_eq!(setting("checkpoint_completion_target"), "0.25");
+    assert_eq!(setting("max_connections"), "17");
+    assert_eq!(setting("server_encoding"), "UTF8");
     assert!(server.data_bytes().unwrap() > 10 << 20);
     assert!(server.log_tail(50).iter().any(|line| line.contains("ready to accept connections")));
     assert_eq!(server.log_tail(1).len(), 1);
@@ -77,7 +77,7 @@ fn shared_files_of(pid: i32) -> Vec<String> {
 }
 
 #[test]
-fn a_server_that_is_killed_is_told_and_leaves_no_shared_memory() {
+fn a_server_that_is_killed_is_reported_and_leaves_no_shared_memory() {
     let laboratory = Laboratory::new();
     let server = start_with(&laboratory, &[]).unwrap();
     let pid = server.processes()[0];
@@ -116,7 +116,7 @@ fn a_server_that_opens_a_port_after_all_is_not_used() {
     connection.query("ALTER SYSTEM SET listen_addresses = '*'").unwrap();
     drop(connection);
     let data = laboratory.keeper.make_folder("data").unwrap().join("data");
-    server.hand_over(&data).unwrap();
+    server.stop_and_keep_data(&data).unwrap();
     let server = Products::built_in()
         .start_on(&data, &spec(&[]), &laboratory.place(), &laboratory.clock)
         .unwrap();
@@ -126,7 +126,7 @@ fn a_server_that_opens_a_port_after_all_is_not_used() {
 }
 
 #[test]
-fn refused_settings_are_told_in_the_servers_words() {
+fn refused_settings_are_reported_in_the_servers_words() {
     let laboratory = Laboratory::new();
     let check = |name, value, part: &str| {
         let error = start_with(&laboratory, &[(name, value)]).err().expect("refused");
@@ -148,7 +148,7 @@ fn refused_settings_are_told_in_the_servers_words() {
 }
 
 #[test]
-fn missing_programs_and_versions_are_told() {
+fn missing_programs_and_versions_are_reported() {
     let laboratory = Laboratory::new();
     let mut spec = spec(&[]);
     spec.version = Some("8.4".to_owned());
@@ -412,7 +412,7 @@ fn a_catalog_with_things_or_sessions_of_others_stays() {
     connect(&endpoint).unwrap().query(own).unwrap();
     attached.stop().unwrap();
     assert_eq!(catalogs(&server, "with_own"), 0);
-    // Nobody else's session is ended.
+    // No other user's session is ended.
     let endpoint = Endpoint { catalog: "in_use".to_owned(), ..server.endpoint.clone() };
     let attached = attach(&endpoint, AttachOptions::default()).unwrap();
     let mut theirs = connect(&endpoint).unwrap();

@@ -73,7 +73,7 @@ fn keys_are_derived_once_and_used_again() {
 }
 
 #[test]
-fn refusals_are_told() {
+fn refusals_are_reported() {
     let server = server();
     check_refused(&as_user(&server, "of_nobody", None), "pg_hba.conf rejects connection");
     let mut endpoint = server.endpoint.clone();

@@ -141,14 +141,14 @@ fn statements_are_parsed_each_time_where_they_want_it() {
     let server = server();
     let mut connection = open(&server);
     let c = &mut connection;
-    c.query("CREATE TABLE anew (id int PRIMARY KEY, n bigint, t text)").unwrap();
-    let anew = |sql: &str| -> Statement { statement(sql).parsed_anew() };
+    c.query("CREATE TABLE unnamed (id int PRIMARY KEY, n bigint, t text)").unwrap();
+    let unnamed = |sql: &str| -> Statement { statement(sql).unnamed() };
     let statements = [
-        anew("INSERT INTO anew VALUES ($1, $2, $3)"),
-        anew("SELECT id, n FROM anew WHERE n > $1 ORDER BY id").keeping_rows(),
-        anew("BEGIN"),
-        anew("COMMIT"),
-        statement("SELECT id FROM anew WHERE id = $1"),
+        unnamed("INSERT INTO unnamed VALUES ($1, $2, $3)"),
+        unnamed("SELECT id, n FROM unnamed WHERE n > $1 ORDER BY id").keeping_rows(),
+        unnamed("BEGIN"),
+        unnamed("COMMIT"),
+        statement("SELECT id FROM unnamed WHERE id = $1"),
     ];
     c.prepare(&statements).unwrap();
     for id in 1..=3 {
@@ -163,13 +163,13 @@ fn statements_are_parsed_each_time_where_they_want_it() {
     // None of them is there under a name.
     let named = c.query("SELECT COUNT(*) FROM pg_prepared_statements WHERE name <> ''").unwrap();
     assert_eq!(named[0][0].as_deref(), Some("1"));
-    // An error is told by whoever makes it, and a COMMIT that rolls back is one.
+    // An error is returned by the statement that causes it, and a COMMIT that rolls back is one.
     execute(c, 2, &[]).unwrap();
     let twice = [Value::Integer(1), Value::Null, Value::Null];
     assert_eq!(execute(c, 0, &twice).unwrap_err().class, ErrorClass::DuplicateKey);
     assert_eq!(execute(c, 3, &[]).unwrap_err().code, "25P02");
     // They go into pipelines as well, and meet a table that has changed meanwhile.
-    c.query("ALTER TABLE anew ADD u int").unwrap();
+    c.query("ALTER TABLE unnamed ADD u int").unwrap();
     c.begin_pipeline();
     c.send_execute(2, &[]);
     c.send_execute(1, &[Value::Integer(2 << 40)]);
@@ -178,6 +178,6 @@ fn statements_are_parsed_each_time_where_they_want_it() {
     c.send_pipeline();
     assert_eq!((next(c), next(c)), (Ok(Reply::default()), Ok(rows(1))));
     assert_eq!((next(c), next(c)), (Ok(rows(1)), Ok(Reply::default())));
-    let refused = c.prepare(&[anew("SELECT no FROM nowhere")]).unwrap_err();
+    let refused = c.prepare(&[unnamed("SELECT no FROM nowhere")]).unwrap_err();
     assert!(refused.message.contains("in: SELECT no FROM nowhere"), "{refused}");
 }

@@ -106,7 +106,7 @@ fn rows_are_kept_where_the_statement_wants_it() {
 }
 
 #[test]
-fn misuse_is_told_and_harmless() {
+fn misuse_is_reported_and_harmless() {
     let server = server();
     let mut connection = open(&server);
     connection.prepare(&[statement("SELECT $1::int")]).unwrap();
@@ -332,7 +332,7 @@ fn copy_stores_all_rows() {
 }
 
 #[test]
-fn a_failed_copy_is_told_and_the_connection_lives() {
+fn a_failed_copy_is_reported_and_the_connection_lives() {
     let server = server();
     let mut connection = open(&server);
     connection.query("CREATE TABLE refused (id smallint)").unwrap();

@@ -1,4 +1,4 @@
-//! Debt rises under writes and is paid after settling.
+//! Debt rises under writes and falls after settling.
 
 use dyno_database::{Debt, DebtMeter};
 use dyno_units::Nanoseconds;
@@ -10,13 +10,13 @@ fn part(debt: &Debt, reading: &str) -> f64 {
     found.unwrap_or_else(|| panic!("no {reading} in {debt:?}")).value
 }
 
-/// Reads until all is paid; how long that may take is far more than it does.
-fn wait_until_paid(meter: &mut dyn DebtMeter) -> Debt {
+/// Reads until the engine has caught up; how long that may take is far more than it does.
+fn wait_until_caught_up(meter: &mut dyn DebtMeter) -> Debt {
     let clock = clock();
     let until = Nanoseconds::from_secs(60);
     loop {
         let debt = meter.read().unwrap();
-        if debt.is_paid() {
+        if debt.is_caught_up() {
             return debt;
         }
         assert!(clock.now() < until, "still behind: {debt:?}");
@@ -45,14 +45,14 @@ fn innodb_pays_its_dirty_pages() {
     ]);
     let owed = meter.read().unwrap();
     assert!(part(&owed, "debt.dirty_pages_percent") > 5.0, "{owed:?}");
-    assert!(!owed.is_paid());
+    assert!(!owed.is_caught_up());
 
     let done = meter.begin_settling(&["t".to_owned()]).unwrap();
     assert!(done[0].starts_with("ANALYZE TABLE t"), "{done:?}");
     assert!(done.iter().any(|line| line.contains("innodb_max_dirty_pages_pct")), "{done:?}");
     assert_eq!(setting(&server, "innodb_max_dirty_pages_pct"), "0.500000");
-    let paid = wait_until_paid(meter.as_mut());
-    assert!(part(&paid, "debt.dirty_pages_percent") <= 1.0);
+    let settled = wait_until_caught_up(meter.as_mut());
+    assert!(part(&settled, "debt.dirty_pages_percent") <= 1.0);
     meter.end_settling().unwrap();
     assert_eq!(setting(&server, "innodb_max_dirty_pages_pct"), "90.000000");
     assert_eq!(setting(&server, "innodb_max_dirty_pages_pct_lwm"), "80.000000");
@@ -91,10 +91,10 @@ fn rocksdb_pays_its_files_of_level_0() {
     assert!(part(&owed, "debt.memtable_bytes") > 600_000.0, "{owed:?}");
     let done = meter.begin_settling(&["t".to_owned()]).unwrap();
     assert!(done.iter().any(|line| line.contains("lzero_now")), "{done:?}");
-    let paid = meter.read().unwrap();
-    assert!(part(&paid, "debt.memtable_bytes") < 100_000.0, "{paid:?}");
-    assert_eq!(part(&paid, "debt.pending_compaction_bytes"), 0.0);
-    assert!(part(&paid, "debt.l0_files") <= 3.0);
+    let settled = meter.read().unwrap();
+    assert!(part(&settled, "debt.memtable_bytes") < 100_000.0, "{settled:?}");
+    assert_eq!(part(&settled, "debt.pending_compaction_bytes"), 0.0);
+    assert!(part(&settled, "debt.l0_files") <= 3.0);
     meter.end_settling().unwrap();
 }
 
@@ -111,11 +111,11 @@ fn postgresql_pays_dead_rows_and_the_checkpoint() {
     let owed = meter.read().unwrap();
     assert!(part(&owed, "debt.dead_tuples") >= 20_000.0, "{owed:?}");
     assert!(part(&owed, "debt.checkpoint_distance") > 20e6, "{owed:?}");
-    assert!(!owed.is_paid());
+    assert!(!owed.is_caught_up());
     let done = meter.begin_settling(&["t".to_owned()]).unwrap();
     assert_eq!(done.last().map(String::as_str), Some("CHECKPOINT"));
-    let paid = wait_until_paid(meter.as_mut());
-    assert!(part(&paid, "debt.dead_tuples") < 100.0, "{paid:?}");
+    let settled = wait_until_caught_up(meter.as_mut());
+    assert!(part(&settled, "debt.dead_tuples") < 100.0, "{settled:?}");
     meter.end_settling().unwrap();
 }
 
@@ -135,7 +135,7 @@ fn sqlite_pays_its_wal() {
     }
     let owed = meter.read().unwrap();
     assert!(part(&owed, "debt.wal_frames") >= 40.0, "{owed:?}");
-    assert!(!owed.is_paid());
+    assert!(!owed.is_caught_up());
     reader.query("ROLLBACK").unwrap();
     let done = meter.begin_settling(&["t".to_owned()]).unwrap();
     assert_eq!(done, ["ANALYZE t", "PRAGMA wal_checkpoint(TRUNCATE)"]);

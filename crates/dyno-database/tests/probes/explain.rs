@@ -45,7 +45,7 @@ fn a_scan_of_mariadb_reads_every_row() {
 
     let error = explain(&server, delete, Access::ReadOnly).unwrap_err();
     assert!(error.contains("DELETE") && error.contains("with writes allowed"), "{error}");
-    // What the first word does not tell, the server does.
+    // What the first word does not show, the server does.
     let error = explain(&server, "WITH a AS (SELECT 1) SELECT nonsense", Access::ReadOnly);
     assert!(error.unwrap_err().contains("nonsense"));
 }
@@ -170,7 +170,7 @@ fn postgresql_keeps_its_rows_whatever_a_function_does() {
         "CREATE FUNCTION lose() RETURNS int LANGUAGE sql AS 'DELETE FROM kept; SELECT 1'",
     ]);
     check_refused(&server, "SELECT lose()", Access::ReadOnly, "read-only");
-    // What it sets would hold for the next run, were that not told again that it may only read.
+    // What it sets would hold for the next run, if the read-only mode were not set again.
     let unlocked = "SELECT set_config('default_transaction_read_only', 'off', false), \
          CASE WHEN current_setting('transaction_read_only') = 'off' THEN lose() END";
     explain(&server, unlocked, Access::ReadOnly).unwrap();

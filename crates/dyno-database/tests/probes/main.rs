@@ -26,7 +26,7 @@ fn read(probes: &mut [Box<dyn Probe>], seconds: impl IntoIterator<Item = u64>) -
             let mut own = Readings::new();
             probe.read(Nanoseconds::from_secs(second), &mut own);
             let n_own = own.len();
-            check_told(probe.as_ref(), &own);
+            check_reported(probe.as_ref(), &own);
             readings.append(&mut own);
             assert_eq!(readings.len(), before + n_own, "two probes give the same reading");
         }
@@ -36,7 +36,7 @@ fn read(probes: &mut [Box<dyn Probe>], seconds: impl IntoIterator<Item = u64>) -
 }
 
 /// Every reading is a number and registered, by its own probe.
-fn check_told(probe: &dyn Probe, readings: &Readings) {
+fn check_reported(probe: &dyn Probe, readings: &Readings) {
     let mut registry = server_readings();
     registry.extend(dyno_host::USER_READINGS);
     for (name, value) in readings {

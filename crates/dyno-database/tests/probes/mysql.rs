@@ -60,7 +60,7 @@ fn innodb_is_seen_from_the_inside() {
 }
 
 #[test]
-fn threads_of_clients_and_of_probes_are_told_apart() {
+fn threads_of_clients_and_of_probes_are_distinguished() {
     let server = Running::start("mariadb", None, &[]);
     let mut client = server.connect();
     let listing = ThreadListing::default();

@@ -7,7 +7,7 @@ use crate::server::Running;
 use crate::{check_there, read};
 
 #[test]
-fn a_locked_database_tells_its_size() {
+fn a_locked_database_reports_its_size() {
     let server = Running::start("sqlite", None, &[]);
     let mut writer = server.connect();
     writer.query("CREATE TABLE t (id INTEGER PRIMARY KEY)").unwrap();
@@ -34,7 +34,7 @@ fn pages_and_wal_are_seen() {
     assert!(second["sqlite.pages"] > first["sqlite.pages"] + 40.0);
     assert!(second["sqlite.wal_growth_bytes_per_s"] > 50.0 * 4000.0);
     assert!(second["sqlite.wal_frames"] >= 50.0);
-    // Nobody has checkpointed them: the automatic one comes at a thousand.
+    // They have not been checkpointed: the automatic one comes at a thousand.
     assert_eq!(second["sqlite.wal_frames_pending"], second["debt.wal_frames"]);
     assert!(second["debt.wal_frames"] >= 50.0);
     assert_eq!(second["debt.gauge"], second["debt.wal_frames"] / 1000.0);
@@ -49,22 +49,22 @@ fn without_a_wal_nothing_is_put_off() {
     let readings = &read(&mut server.server().probes(None), [1])[0];
     check_there(readings, &["sqlite.database_bytes", "sqlite.pages"]);
     assert!(!readings.keys().any(|name| name.contains("wal") || name.starts_with("debt.")));
-    assert!(server.server().debt_meter().unwrap().read().unwrap().is_paid());
+    assert!(server.server().debt_meter().unwrap().read().unwrap().is_caught_up());
 }
 
 #[test]
-fn failures_of_the_users_own_statement_are_counted_and_told_once() {
+fn failures_of_the_users_own_statement_are_counted_and_reported_once() {
     let server = Running::start("sqlite", None, &[]);
     let connector = server.server().connector();
     let every = Nanoseconds::from_secs(2);
-    let check = |sql: &str, n_failed: f64, told: &str| {
+    let check = |sql: &str, n_failed: f64, expected: &str| {
         let mut probes = vec![sql_probe(connector.clone(), "mine", sql, every)];
         assert_eq!((probes[0].name(), probes[0].every()), ("probe.mine", every));
         let readings = read(&mut probes, [1, 3, 5]).remove(2);
         assert_eq!(readings["probe.mine.failures"], n_failed, "{sql}");
         let notes = probes[0].take_notes();
         assert_eq!(notes.len(), usize::from(n_failed > 0.0), "{notes:?}");
-        assert!(notes.iter().all(|note| note.contains(told)), "{notes:?}");
+        assert!(notes.iter().all(|note| note.contains(expected)), "{notes:?}");
         assert!(probes[0].take_notes().is_empty());
     };
     check("SELECT 1 AS one", 0.0, "");

@@ -34,7 +34,7 @@ fn healthy() -> Symptoms {
     }
 }
 
-/// Changes a healthy host and tells what is thought of one thing.
+/// Changes a healthy host and returns the verdict on one check.
 #[track_caller]
 fn check(name: &str, change: impl Fn(&mut Symptoms), expected: CheckState) -> Check {
     let mut symptoms = healthy();

@@ -89,7 +89,7 @@ fn a_silent_host_has_few_facts() {
 }
 
 #[test]
-fn virtual_machines_are_told_from_metal() {
+fn virtual_machines_are_distinguished_from_metal() {
     let check = |files: &[(&str, &str)], expected: Option<&str>| {
         let (_root, host) = host(files);
         assert_eq!(host.virtualisation().as_deref(), expected, "{files:?}");
@@ -105,7 +105,7 @@ fn virtual_machines_are_told_from_metal() {
 }
 
 #[test]
-fn containers_are_told() {
+fn containers_are_reported() {
     let check = |files: &[(&str, &str)], expected: Option<&str>| {
         let (_root, host) = host(files);
         assert_eq!(host.container(), expected, "{files:?}");

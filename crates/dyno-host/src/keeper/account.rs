@@ -1,8 +1,8 @@
 //! The unprivileged user that servers run as when Dyno is root.
 //!
-//! Not `nobody`: other services run as that user, too, and whoever is that user owns a server's
+//! Not `nobody`: other services run as that user, too, and that user would own a server's
 //! files. Either there is a system account `dyno`, or a user id is taken that neither Debian's
-//! policy (section 9.2.2) nor systemd (UIDS-GIDS.md) gives to anybody.
+//! policy (section 9.2.2) nor systemd (UIDS-GIDS.md) assigns.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use super::KeeperError;
 const NAME: &str = "dyno";
 /// User ids of system accounts; one above may be a person's.
 const SYSTEM_IDS: RangeInclusive<u32> = 1..=999;
-/// Ids that are reserved: nobody is given one of them.
+/// Ids that are reserved: no account gets one of them.
 const RESERVED_IDS: RangeInclusive<u32> = 65_520..=65_533;
 
 /// An unprivileged user.
@@ -33,7 +33,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The user of servers on this host; none where Dyno is not root, and they run as Dyno's own.
+    /// The user of servers on this host; none if Dyno is not root, and they run as Dyno's own.
     pub(super) fn find() -> Result<Option<Account>, KeeperError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);

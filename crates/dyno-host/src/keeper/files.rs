@@ -1,9 +1,9 @@
 //! Files in the folder of a server, handled so that no other user can turn them against Dyno.
 //!
-//! The folder itself belongs to Dyno's user, also where servers run as another one: in it Dyno
+//! The folder itself belongs to Dyno's user, also if servers run as another one: in it Dyno
 //! writes what they read (option files) and keeps what they say (logs). What servers write
 //! themselves lies in folders inside it, which are given to them and which Dyno does not write in.
-//! So nobody else can swap a name that Dyno opens; it checks what it opens all the same.
+//! So no other user can swap a name that Dyno opens; it checks what it opens all the same.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ const TAIL_BYTES_MAX: u64 = 64 * 1024;
 /// Opens a file of Dyno's own: a plain one, of its own user, and not through a symbolic link.
 /// `flags` say what for.
 pub(super) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
-    // Nobody waits for the other end of a pipe that somebody has put there.
+    // If there is a pipe of this name, do not wait for its other end.
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(CWD, path, flags | safe, mode)?);
     let facts = file.metadata()?;
@@ -84,7 +84,7 @@ pub(super) fn open_log(path: &Path) -> io::Result<File> {
     open_own(path, flags, Mode::from_raw_mode(0o600))
 }
 
-/// The last lines of a log of Dyno's own; none where it cannot be read.
+/// The last lines of a log of Dyno's own; none if it cannot be read.
 pub fn last_lines(log: &Path, n_lines: usize) -> Vec<String> {
     let text = end_of(log, 0, TAIL_BYTES_MAX).unwrap_or_default();
     let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();

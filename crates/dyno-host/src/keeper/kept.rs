@@ -64,7 +64,7 @@ impl KeptProcess {
             return HowStopped::Ended;
         }
         let signal = signal_named(signal).unwrap_or(Signal::KILL);
-        // It may end by itself just now: then there is nobody left to tell.
+        // It may have ended by itself meanwhile: then there is nothing to signal.
         let _ = rustix::process::kill_process(self.pid, signal);
         let until = clock.now() + limit;
         let mut ran_last = clock.now();
@@ -95,7 +95,7 @@ impl KeptProcess {
         self.status().is_some_and(|status| status.success())
     }
 
-    /// Whether it succeeded; none while it runs, or where it was not waited for here.
+    /// Whether it succeeded; none while it runs, or if it was not waited for here.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.ended()?;
         self.child.try_wait().ok()?

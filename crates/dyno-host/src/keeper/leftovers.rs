@@ -1,7 +1,7 @@
 //! Ends what a killed run left over: servers that still run, folders that still fill the disk.
 //!
 //! Everything rests on proof. A folder counts only with its owner file, which holds the token that
-//! lies in the folder; its owner counts as dead only if nobody holds the lock of the owner file, and
+//! lies in the folder; its owner counts as dead only if no process holds the lock of the owner file, and
 //! its process id is free or was given to a process with another start time, or the machine has been
 //! booted since. A process is ended only if its start time is the noted one and its folder or
 //! command line says that it belongs to the folder, or if its environment carries the mark of the
@@ -82,7 +82,7 @@ fn remove_unfinished(root: &Path) {
         let path = Owner::path_of(&folder).with_extension("json.new");
         let Ok(file) = open_own(&path, OFlags::RDWR, Mode::empty()) else { continue };
         if take_lock(&file, &path) {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed does no harm.
             let _ = fs::remove_file(&path);
         }
     }
@@ -94,26 +94,28 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     match owner.standing(&keeper.me, &keeper.proc_root) {
-        Standing::Ours | Standing::MayLive => return told,
-        Standing::Dead => told = end_processes(keeper, &owner, clock),
+        Standing::Ours | Standing::MayLive => return messages,
+        Standing::Dead => messages = end_processes(keeper, &owner, clock),
         Standing::EarlierBoot => {
             // A machine that shares this disk has another boot as well, and writes.
             if is_newer(folder, &file, keeper.me.boot_unix_s) {
-                return told;
+                return messages;
             }
         }
     }
     match remove_leftover(keeper, &owner, clock) {
-        Ok(()) => told.push(format!("removed {}, left over by an earlier run", folder.display())),
-        Err(error) => told.push(error.to_string()),
+        Ok(()) => {
+            messages.push(format!("removed {}, left over by an earlier run", folder.display()))
+        }
+        Err(error) => messages.push(error.to_string()),
     }
-    told
+    messages
 }
 
 fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     // One that was started while others were ended shows up in the next round.
     for _ in 0..ROUNDS_MAX {
         let left = leftover_processes(&keeper.proc_root, owner);
@@ -122,14 +124,14 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
         }
         for (process, name) in left {
             end_process(&keeper.proc_root, process, clock);
-            told.push(format!(
+            messages.push(format!(
                 "ended {name} (process {}), left over by an earlier run in {}",
                 process.pid,
                 owner.folder.display()
             ));
         }
     }
-    told
+    messages
 }
 
 /// Removes a folder whose Dyno is dead, unless somebody is still at it.

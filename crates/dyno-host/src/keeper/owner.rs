@@ -37,7 +37,7 @@ pub(super) struct Owner {
     pub(super) folder: PathBuf,
     /// What the folder's token file holds.
     pub(super) token: String,
-    /// The machine; empty where it has no id.
+    /// The machine; empty if it has no id.
     pub(super) machine: String,
     /// The boot in which the ids below mean something.
     pub(super) boot: String,
@@ -78,7 +78,7 @@ pub(super) struct Whoami {
 pub(super) enum Standing {
     /// It is this very process.
     Ours,
-    /// It runs, or nobody can prove from here that it does not.
+    /// It runs, or it cannot be proved from here that it does not.
     MayLive,
     /// It has ended, and so may be what it started.
     Dead,
@@ -188,7 +188,7 @@ impl Owner {
             && token.is_ok_and(|(_, token)| token == self.token.as_bytes())
     }
 
-    /// Whether the Dyno that made the folder may still want it, as far as ids tell.
+    /// Whether the Dyno that made the folder may still need it, judging by ids.
     pub(super) fn standing(&self, me: &Whoami, proc_root: &Path) -> Standing {
         if self.machine != me.machine {
             return Standing::MayLive;
@@ -234,7 +234,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Hexadecimal digits that nobody can guess.
+/// Hexadecimal digits that cannot be guessed.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -203,7 +203,7 @@ fn a_process_is_bound_to_its_cpus_and_dyno_is_not() {
 }
 
 #[test]
-fn a_failing_program_tells_its_output() {
+fn a_failing_program_reports_its_output() {
     let (_outer, keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
     let check = |script: &str, limit: Nanoseconds, expected: &[&str]| {
@@ -236,7 +236,7 @@ fn a_log_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn an_unreachable_folder_is_told_before_the_start() {
+fn an_unreachable_folder_is_reported_before_the_start() {
     let (outer, mut keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
     fs::set_permissions(outer.path(), fs::Permissions::from_mode(0o700)).expect("its mode");
@@ -318,7 +318,7 @@ fn leftovers_that_do_not_listen_are_killed_with_their_children() {
         .spawn()
         .expect("starts");
     wait_for_processes(&owner.folder, 5);
-    // Its time flies, so nobody waits for those that do not listen.
+    // Its clock runs fast, so the test does not wait for processes that ignore signals.
     keeper.end_leftovers(&dyno_units::ManualClock::new());
     assert_eq!(child.wait().expect("ended").signal(), Some(9));
     wait_for_processes(&owner.folder, 0);
@@ -332,10 +332,12 @@ fn leftovers_of_a_dead_dyno_are_ended() {
     let mut child = abandoned_child(&owner.folder);
     owner.processes.push(identity(i32::try_from(child.id()).expect("fits")));
     owner.write().expect("written");
-    let told = keeper.end_leftovers(&RealClock);
+    let messages = keeper.end_leftovers(&RealClock);
     assert_eq!(child.wait().expect("ended").signal(), Some(15));
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("ended sleep (process ") && told[1].starts_with("removed "));
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(
+        messages[0].starts_with("ended sleep (process ") && messages[1].starts_with("removed ")
+    );
     assert_eq!(fs::read_dir(keeper.root()).expect("readable").count(), 0);
     assert!(keeper.end_leftovers(&RealClock).is_empty());
 }
@@ -366,8 +368,8 @@ fn another_process_with_a_used_id_is_left_alone() {
     owner.processes.push(ProcessIdentity { start_ticks: noted.start_ticks + 1, ..noted });
     owner.processes.push(identity(i32::try_from(elsewhere.id()).expect("fits")));
     owner.write().expect("written");
-    let told = keeper.end_leftovers(&RealClock);
-    assert!(told.len() == 1 && told[0].contains("works in it"), "{told:?}");
+    let messages = keeper.end_leftovers(&RealClock);
+    assert!(messages.len() == 1 && messages[0].contains("works in it"), "{messages:?}");
     for child in [&mut later, &mut elsewhere] {
         assert_eq!(child.try_wait().expect("readable"), None);
         child.kill().expect("killed");
@@ -413,8 +415,8 @@ fn after_a_reboot_ids_mean_nothing() {
     let (_outer, keeper) = keeper();
     let owner = of_another_boot(&keeper);
     age(&owner.folder, keeper.me.boot_unix_s - 60);
-    let told = keeper.end_leftovers(&RealClock);
-    assert!(!owner.folder.exists() && !Owner::path_of(&owner.folder).exists(), "{told:?}");
+    let messages = keeper.end_leftovers(&RealClock);
+    assert!(!owner.folder.exists() && !Owner::path_of(&owner.folder).exists(), "{messages:?}");
 }
 
 #[test]
@@ -438,8 +440,8 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     let (_outer, keeper) = keeper();
     let check = |owner: &Owner, part: &str| {
         age(&owner.folder, keeper.me.boot_unix_s - 60);
-        let told = keeper.end_leftovers(&RealClock);
-        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+        let messages = keeper.end_leftovers(&RealClock);
+        assert!(messages.len() == 1 && messages[0].contains(part), "{messages:?}");
         assert!(owner.folder.join("data").exists());
     };
     let owner = of_another_boot(&keeper);
@@ -452,7 +454,7 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     check(&owner, "(sleep) works in it");
     child.kill().and_then(|()| child.wait()).expect("killed");
 
-    // In another container nobody sees the process, but its log is locked.
+    // In another container the process is invisible, but its log is locked.
     let log = owner.folder.join("log");
     let held = open_log(&owner.folder, &log).expect("opened");
     check(&owner, "a process still writes to");
@@ -501,8 +503,11 @@ fn a_forged_owner_file_removes_nothing() {
     let forge = |token: &str| {
         let forged = Owner { folder: precious.clone(), token: token.to_owned(), ..real.clone() };
         forged.write().expect("written");
-        let told = keeper.end_leftovers(&RealClock);
-        assert!(told.iter().any(|text| text.contains("does not hold the token")), "{told:?}");
+        let messages = keeper.end_leftovers(&RealClock);
+        assert!(
+            messages.iter().any(|text| text.contains("does not hold the token")),
+            "{messages:?}"
+        );
         assert!(precious.join("rows").exists());
     };
     forge(&real.token);
@@ -586,7 +591,7 @@ fn a_process_can_get_no_more_rights() {
     };
     let spec = shell(&folder, "cat /proc/self/status");
     check(&spec);
-    // Also where it was given a name in between.
+    // Also if it was given a name in between.
     check(&ProcessSpec { needs_name: true, log: folder.join("named"), ..spec });
     let own = fs::read_to_string("/proc/self/status").expect("readable");
     assert!(own.contains("NoNewPrivs:\t0"), "Dyno itself keeps what it has: {own}");
@@ -602,15 +607,16 @@ fn a_program_that_needs_a_name_has_one() {
     if keeper.run_as().is_some() {
         assert_eq!(name.trim(), "dyno");
     }
-    // Nobody else sees the other file.
+    // No other user sees the other file.
     let passwd = fs::read_to_string("/etc/passwd").expect("readable");
     assert!(!passwd.contains("servers of Dyno"), "{passwd}");
 }
 
 #[test]
-fn a_program_tells_its_version_without_dynos_rights() {
+fn a_program_reports_its_version_without_dynos_rights() {
     let (_outer, keeper) = keeper();
-    let text = keeper.ask(Path::new("/bin/sh"), &["-c", "id -u; env; echo last"]).expect("told");
+    let text =
+        keeper.ask(Path::new("/bin/sh"), &["-c", "id -u; env; echo last"]).expect("it answers");
     let uid = keeper.run_as().map_or(rustix::process::geteuid().as_raw(), |user| user.uid);
     assert!(text.starts_with(&format!("{uid}\n")) && text.ends_with("last"), "{text}");
     assert!(!text.contains("CARGO"), "{text}");
@@ -699,9 +705,9 @@ fn links_are_never_followed_out_of_the_root() {
     fs::remove_dir_all(&replaced.folder).expect("removed");
     symlink(&precious, &replaced.folder).expect("a link");
 
-    let told = keeper.end_leftovers(&RealClock);
+    let messages = keeper.end_leftovers(&RealClock);
     assert!(!inside.folder.exists());
-    assert!(told.iter().any(|text| text.contains("no longer a folder")), "{told:?}");
+    assert!(messages.iter().any(|text| text.contains("no longer a folder")), "{messages:?}");
     assert!(precious.join("rows").exists() && replaced.folder.is_symlink());
 }
 
@@ -758,17 +764,17 @@ fn what_is_asked_of_a_program_is_asked_with_a_servers_rights() {
     let user = keeper.run_as().map_or(rustix::process::getuid().as_raw(), |user| user.uid);
     let sh = Path::new("/bin/sh");
     let script = "echo \"uid $(id -u), home ${HOME-none}\" >&2; exit 3";
-    let heard = |text: &str, script: &dyn Fn(&Path) -> String| {
+    let output = |text: &str, script: &dyn Fn(&Path) -> String| {
         let arguments = |file: &Path| vec!["-c".to_owned(), script(file)];
         let answer = keeper.output_with_file(sh, text, arguments).expect("it is started");
         (answer.status.success(), answer.errors.trim().to_owned())
     };
-    let complaint = heard("", &|_| script.to_owned());
+    let complaint = output("", &|_| script.to_owned());
     assert_eq!(complaint, (false, format!("uid {user}, home none")));
-    assert_eq!(heard("", &|_| "echo odd >&2".to_owned()), (true, "odd".to_owned()));
+    assert_eq!(output("", &|_| "echo odd >&2".to_owned()), (true, "odd".to_owned()));
     // It can read what was written for it.
     let reading = |file: &Path| format!("cat '{}' >&2; exit 1", file.display());
-    assert_eq!(heard("one", &reading), (false, "one".to_owned()));
+    assert_eq!(output("one", &reading), (false, "one".to_owned()));
     // Long answers are read to their end: a server lists many hundreds of settings.
     let long = "i=0; while [ $i -lt 9000 ]; do echo 'some-setting  value'; i=$((i + 1)); done";
     let answer = keeper.ask(sh, &["-c", long]).expect("it answers");

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_use_and_throttling_are_told() {
+    fn limits_use_and_throttling_are_reported() {
         let root = tempfile::tempdir().expect("a folder");
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);

@@ -129,7 +129,7 @@ pub(crate) fn sum(modes: &[u64; MODES.len()]) -> u64 {
 }
 
 fn parse_modes(text: &str) -> [u64; MODES.len()] {
-    // Kernels before 2.6.11 tell fewer modes; those stay 0.
+    // Kernels before 2.6.11 report fewer modes; those stay 0.
     let mut modes = [0; MODES.len()];
     modes.iter_mut().zip(numbers(text)).for_each(|(mode, ticks)| *mode = ticks);
     modes
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn older_kernels_tell_less() {
+    fn older_kernels_report_less() {
         let found = CpuCounters::parse("cpu 10 20 30 40\ncpu0 10 20 30 40\n").expect("counters");
         assert_eq!(found.modes, [10, 20, 30, 40, 0, 0, 0, 0]);
         assert_eq!(found.running, None);

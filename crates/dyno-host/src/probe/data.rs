@@ -19,7 +19,7 @@ use crate::own::thread_cpu;
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("data.bytes", Bytes, "data on disk", "blocks that the server's data take on disk, logs included").row(960),
-    reading("data.apparent_bytes", Bytes, "length of the files", "length of the same files; less is on disk where they have holes or are compressed"),
+    reading("data.apparent_bytes", Bytes, "length of the files", "length of the same files; less is on disk if they have holes or are compressed"),
     reading("data.files", Unit::other("files"), "files", "files in the data folder"),
     reading("data.tables_bytes", Bytes, "Tables", "on disk: files that hold rows only").chart(Topic::Files, 1),
     reading("data.indexes_bytes", Bytes, "Indexes", "on disk: files that hold indexes only").chart(Topic::Files, 2),
@@ -37,7 +37,7 @@ pub enum FileKind {
     Tables,
     /// Indexes only.
     Indexes,
-    /// Rows and indexes: the name does not tell them apart, or both are in one file.
+    /// Rows and indexes: the name does not distinguish them, or both are in one file.
     TablesAndIndexes,
     /// Old row versions.
     Undo,
@@ -73,7 +73,7 @@ pub struct DataFiles {
 }
 
 impl DataFiles {
-    /// Bytes on disk of its logs, which are no part of what was stored; none where they cannot be
+    /// Bytes on disk of its logs, which are no part of what was stored; none if they cannot be
     /// measured, or there are too many files.
     pub fn log_bytes(&self) -> Option<u64> {
         let sizes = measure(self, FILES_MAX).ok()??;
@@ -105,7 +105,7 @@ impl DataProbe {
         DataProbe { files, clock, rests_until, has_told: false, notes: Vec::new() }
     }
 
-    fn tell(&mut self, note: String) {
+    fn note(&mut self, note: String) {
         if !std::mem::replace(&mut self.has_told, true) {
             self.notes.push(note);
         }
@@ -125,10 +125,10 @@ impl Probe for DataProbe {
         let root = self.files.root.display();
         match measure(&self.files, FILES_MAX) {
             Ok(Some(sizes)) => sizes.add_to(readings),
-            Ok(None) => self.tell(format!(
+            Ok(None) => self.note(format!(
                 "{root} holds more than {FILES_MAX} files: its size by kind of file is not read"
             )),
-            Err(error) => self.tell(format!("{root} cannot be measured: {error}")),
+            Err(error) => self.note(format!("{root} cannot be measured: {error}")),
         }
         let wall = self.clock.now().saturating_sub(now).0.saturating_mul(PAUSE_PER_WALL);
         let cpu = thread_cpu().saturating_sub(cpu).0.saturating_mul(PAUSE_PER_CPU);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_walked_is_told_once() {
+    fn what_cannot_be_walked_is_reported_once() {
         let (folder, files) = folder();
         let mut probe = DataProbe::new(files, Arc::new(ManualClock::new()));
         let mut readings = Readings::new();

@@ -141,7 +141,7 @@ fn is_stacked(name: &str) -> bool {
 /// Reads `/proc/diskstats`.
 pub(super) struct DiskProbe {
     source: Source,
-    /// Name of the disk that holds the server's data, where that is known.
+    /// Name of the disk that holds the server's data, if that is known.
     data_disk: Option<String>,
     before: Option<(Nanoseconds, BTreeMap<String, DiskCounters>)>,
 }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_are_told_by_their_disk() {
+    fn partitions_are_classified_by_their_disk() {
         let disks = ["sda", "nvme0n1", "dm-1", "mmcblk0", "md0"];
         let check = |name: &str, expected: bool| {
             assert_eq!(is_partition(name, |disk| disks.contains(&disk)), expected, "{name}");

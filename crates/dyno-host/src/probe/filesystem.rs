@@ -42,7 +42,7 @@ impl Probe for FilesystemProbe {
         if usable > 0 {
             add("filesystem.used_pct", 100.0 * used as f64 / usable as f64);
         }
-        // Filesystems without a limit tell none.
+        // Filesystems without a limit report none.
         if facts.f_files > 0 {
             add("filesystem.free_inodes", facts.f_favail as f64);
         }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filesystem_is_told() {
+    fn the_filesystem_is_reported() {
         let mut readings = Readings::new();
         FilesystemProbe::new("/".into()).read(Nanoseconds::ZERO, &mut readings);
         let share = readings["filesystem.used_pct"];

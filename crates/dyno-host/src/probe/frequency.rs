@@ -18,7 +18,7 @@ pub(super) const READINGS: &[Reading] = &[
 
 /// Reads the frequency of every CPU.
 pub(super) struct FrequencyProbe {
-    /// One file for each CPU, in kHz; empty where there is no cpufreq.
+    /// One file for each CPU, in kHz; empty if there is no cpufreq.
     each: Vec<Source>,
     cpuinfo: Source,
 }
@@ -45,7 +45,7 @@ impl FrequencyProbe {
     }
 }
 
-/// The MHz of each CPU: `cpu MHz : 2596.096` on x86; other machines do not tell.
+/// The MHz of each CPU: `cpu MHz : 2596.096` on x86; other machines do not report it.
 fn parse_cpuinfo(text: &str) -> Vec<f64> {
     text.lines()
         .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())

@@ -44,15 +44,15 @@ pub(super) const READINGS: &[Reading] = &[
     reading("*.write_calls_per_s", PerSecond, "write calls", "system calls that write, to files, caches, pipes; not to sockets by send"),
     reading("*.read_call_bytes_per_s", BytesPerSecond, "read by system calls", "bytes that these system calls read"),
     reading("*.write_call_bytes_per_s", BytesPerSecond, "written by system calls", "bytes that these system calls wrote"),
-    reading("*.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of threads that work for clients, where their names or the server tell"),
-    reading("*.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of threads that work for no client, where their names or the server tell"),
-    reading("*.unnamed.cpu_s_per_s", Cpus, "CPU of unknown threads", "CPU time of threads of which neither their names nor the server tell"),
+    reading("*.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of threads that work for clients, as far as their names or the server identify them"),
+    reading("*.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of threads that work for no client, as far as their names or the server identify them"),
+    reading("*.unnamed.cpu_s_per_s", Cpus, "CPU of unknown threads", "CPU time of threads that neither their names nor the server identify"),
     reading("*.thread.probe.cpu_s_per_s", Cpus, "CPU for Dyno's probes", "CPU time of threads that answer Dyno's own probes: what watching costs the server; neither foreground nor background"),
     reading("*.thread.*.cpu_s_per_s", Cpus, "CPU of these threads", "CPU time of the threads of this kind"),
-    reading("server.cpu_s_per_s", Cpus, "server", "CPU time of the server's processes, in programs and the kernel").chart(Topic::CpuGroup, 1).moves(StallCause::NotRunning, Way::DownTo(70)).row(210).instance_of("*.cpu_s_per_s"),
+    reading("server.cpu_s_per_s", Cpus, "server", "CPU time of the server's processes, in programs and the kernel").chart(Topic::CpuGroup, 1).moves(StallCause::NotRunning, Movement::DownTo(70)).row(210).instance_of("*.cpu_s_per_s"),
     reading("generator.cpu_s_per_s", Cpus, "load generator", "CPU time of Dyno's process, in programs and the kernel").chart(Topic::CpuGroup, 2).row(1040).instance_of("*.cpu_s_per_s"),
-    reading("server.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of the server's threads that work for clients, where their names or the server tell").moves(StallCause::NotRunning, Way::DownTo(70)).row(220).instance_of("*.foreground.cpu_s_per_s"),
-    reading("server.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of the server's threads that work for no client, where their names or the server tell").row(230).instance_of("*.background.cpu_s_per_s"),
+    reading("server.foreground.cpu_s_per_s", Cpus, "CPU of foreground threads", "CPU time of the server's threads that work for clients, as far as their names or the server identify them").moves(StallCause::NotRunning, Movement::DownTo(70)).row(220).instance_of("*.foreground.cpu_s_per_s"),
+    reading("server.background.cpu_s_per_s", Cpus, "CPU of background threads", "CPU time of the server's threads that work for no client, as far as their names or the server identify them").row(230).instance_of("*.background.cpu_s_per_s"),
     reading("server.thread.probe.cpu_s_per_s", Cpus, "CPU for Dyno's probes", "CPU time of the server's threads that answer Dyno's own probes: what watching costs it; neither foreground nor background").row(240).instance_of("*.thread.probe.cpu_s_per_s"),
     reading("server.stopped", Unit::other("processes"), "stopped processes of the server", "number of the server's processes that a signal or a debugger has stopped: they do not run at all").worse().up(StallCause::NotRunning).instance_of("*.stopped"),
     reading("server.rss_bytes", Bytes, "Resident memory of the server", "resident memory of the server; pages that its processes share count in each").chart(Topic::Memory, 1).row(810).words("RSS").instance_of("*.rss_bytes"),
@@ -120,7 +120,7 @@ const IO: [(&str, &str); 6] = [
     ("wchar", "write_call_bytes"),
 ];
 
-/// The counters of `/proc/PID/io`, in the order of [`IO`]; none where they are not told.
+/// The counters of `/proc/PID/io`, in the order of [`IO`]; `None` if they cannot be read.
 type IoCounts = [Option<u64>; IO.len()];
 
 fn parse_status(text: &str) -> Status {
@@ -176,7 +176,7 @@ struct Debts {
 }
 
 impl ProcessesProbe {
-    /// A probe of these groups; `kinds` tells the kinds of threads of the server.
+    /// A probe of these groups; `kinds` classifies the threads of the server.
     pub(super) fn new(
         proc_root: &Path,
         groups: Vec<ProcessGroup>,
@@ -317,9 +317,9 @@ impl Debt {
     /// so a debt is kept for one more read.
     fn settle(&mut self, vanished: u64, grown: u64) -> u64 {
         let owed = self.0.saturating_add(vanished);
-        let paid = owed.min(grown);
-        self.0 = (owed - paid).min(vanished);
-        grown - paid
+        let repaid = owed.min(grown);
+        self.0 = (owed - repaid).min(vanished);
+        grown - repaid
     }
 }
 
@@ -338,13 +338,13 @@ impl Change<'_> {
     }
 
     /// Growth of a count of all members; a descendant that is new began at zero. None if no member
-    /// tells it.
+    /// reports it.
     fn grown(&self, count: impl Fn(&Member) -> Option<u64>) -> Option<u64> {
         let growths = self.now.values().filter_map(|member| {
             let now = count(member)?;
             match self.earlier(member) {
                 Some(earlier) => Some(now.saturating_sub(count(earlier)?)),
-                // A process that the group was told of may be old: its growth is unknown.
+                // A process that was added to the group may be old: its growth is unknown.
                 None if self.roots.contains(&member.stat.pid) => Some(0),
                 None => Some(now),
             }

@@ -1,6 +1,6 @@
 //! How long an unrelated small process takes on this host.
 //!
-//! A load that leaves the server alive can still make a machine that nobody can log in to. So a
+//! A load that leaves the server alive can still leave a machine to which no user can log in. So a
 //! program that does nothing is started once a second, and the time until it has ended is taken.
 
 use std::process::{Command, Stdio};

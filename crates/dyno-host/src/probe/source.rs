@@ -21,14 +21,14 @@ impl Source {
         Source { path, file: None, buffer: Vec::new() }
     }
 
-    /// Its text as of now; none where it cannot be read, or is not text.
+    /// Its text as of now; none if it cannot be read, or is not text.
     pub(super) fn text(&mut self) -> Option<&str> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
         let n_bytes = read_all(self.file.as_ref()?, &mut self.buffer);
         if n_bytes.is_none() {
-            // It may be another file by the next time, for example after a driver was loaded anew.
+            // It may be another file by the next time, for example after a driver was reloaded.
             self.file = None;
         }
         std::str::from_utf8(self.buffer.get(..n_bytes?)?).ok()
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_anew_each_time() {
+    fn a_file_is_read_again_each_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("stat");
         let mut source = Source::new(path.clone());

@@ -28,11 +28,11 @@ pub(super) struct Surroundings<'a> {
     pub(super) proc_root: &'a Path,
     /// Groups of processes that are watched.
     pub(super) groups: &'a [ProcessGroup],
-    /// How the kinds of the server's threads are told.
+    /// How the server's threads are classified.
     pub(super) kinds: &'a ThreadKinds,
     /// Name of the disk that holds the server's data.
     pub(super) data_disk: Option<&'a str>,
-    /// The server's data, where they can be seen.
+    /// The server's data, if they can be seen.
     pub(super) data: Option<&'a DataFiles>,
     /// A process of the server.
     pub(super) server: Option<i32>,
@@ -83,13 +83,13 @@ pub const HOST_PROBES: [&str; 3] = ["responsiveness", "frequency", "data"];
 /// What of this host is watched.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
-    /// The server's own processes; empty where it is on another host, or inside Dyno.
+    /// The server's own processes; empty if it is on another host, or inside Dyno.
     pub server_pids: Vec<i32>,
-    /// Its data, where they can be seen.
+    /// Its data, if they can be seen.
     pub data: Option<DataFiles>,
-    /// How the kinds of its threads are told, where their names do.
+    /// How its threads are classified, if their names allow it.
     pub threads: Option<ThreadGroups>,
-    /// What the server itself says of its threads; empty where nobody asks it.
+    /// What the server itself says of its threads; empty if it is not asked.
     pub listing: ThreadListing,
 }
 
@@ -123,7 +123,7 @@ impl HostSpec {
 
 impl Sampler {
     /// All probes of this host that are read together. The groups of processes are `server`, its
-    /// processes with all their descendants (none where it has none), and `generator`, the calling
+    /// processes with all their descendants (none if it has none), and `generator`, the calling
     /// process.
     pub fn of(spec: &HostSpec) -> Sampler {
         spec.with(None, Sampler::on)
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_host_tells_of_a_data_folder() {
+    fn this_host_reports_a_data_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataFiles { root: folder.path().to_owned(), kind: |_| FileKind::Other };
         let own = i32::try_from(std::process::id()).expect("fits");

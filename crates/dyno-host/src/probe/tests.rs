@@ -106,7 +106,7 @@ fn what_is_read_and_what_is_registered_agree() {
     for name in readings.keys() {
         assert!(registry.find(name).is_some(), "{name} is not registered");
     }
-    // What is watched only where there is a server's data or a limit has tests of its own, and no
+    // What is watched only if there is a server's data or a limit has tests of its own, and no
     // thread of the fixture is without a name, or a probe's.
     let elsewhere = [
         "cgroup.",
@@ -179,11 +179,11 @@ fn garbage_in_proc_gives_no_failure() {
 }
 
 #[test]
-fn this_host_tells_and_the_cost_is_measured() {
+fn this_host_is_read_and_the_cost_is_measured() {
     let mut sampler = Sampler::new(&[1]);
     sampler.read(Nanoseconds::from_secs(1));
     let readings = sampler.read(Nanoseconds::from_secs(2));
-    // Busy time is told only where a tick of the clock lies between two reads.
+    // Busy time is reported only if a tick of the clock lies between two reads.
     for name in ["cpu.user_s_per_s", "generator.rss_bytes", "memory.available_bytes", "load.avg1"] {
         assert!(readings.contains_key(name), "{name} is missing in {readings:?}");
     }

@@ -1,7 +1,7 @@
 //! A user's own probe: a command that prints lines of a name and a value.
 //!
 //! It has a time limit, after which it is killed with all it started. A command that fails costs
-//! its own readings; it is told once, and counted.
+//! its own readings; it is reported once, and counted.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -60,7 +60,7 @@ impl Failures {
         readings.insert(format!("{probe}.failures"), self.n as f64);
     }
 
-    /// Takes what is to be told.
+    /// Takes the notes for the user.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -126,14 +126,14 @@ impl CommandProbe {
 
     /// What it prints until it has ended.
     fn text_of(&self, child: &mut Child, deadline: Nanoseconds) -> Result<String, String> {
-        let told = |error: io::Error| format!("cannot be read: {error}");
+        let failed = |error: io::Error| format!("cannot be read: {error}");
         let mut stdout = child.stdout.take().ok_or("has no output")?;
         let mut bytes = Vec::new();
         loop {
-            if !self.is_ready_before(&stdout, deadline).map_err(told)? {
+            if !self.is_ready_before(&stdout, deadline).map_err(failed)? {
                 return Err(format!("took longer than {}", self.limit));
             }
-            if read_some(&mut stdout, &mut bytes).map_err(told)? == 0 {
+            if read_some(&mut stdout, &mut bytes).map_err(failed)? == 0 {
                 break;
             }
             if bytes.len() > BYTES_MAX {
@@ -142,8 +142,8 @@ impl CommandProbe {
         }
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let id = id.ok_or("has no process id")?;
-        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
-        if !self.is_ready_before(&process, deadline).map_err(told)? {
+        let process = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+        if !self.is_ready_before(&process, deadline).map_err(failed)? {
             return Err(format!("took longer than {}", self.limit));
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_counted_and_told_once() {
+    fn failures_are_counted_and_reported_once() {
         check_failure("echo a 1; exit 3", LONG, "exit status: 3");
         check_failure("echo nothing", LONG, "no line holds");
         check_failure("yes x 1", LONG, "more than");

@@ -121,7 +121,7 @@ struct Seen {
     /// Each reading and when it was taken.
     debts: Vec<(Nanoseconds, Debt)>,
     /// When it was paid.
-    paid_at: Option<Nanoseconds>,
+    caught_up_at: Option<Nanoseconds>,
     /// Why it could not be read any more.
     unseen: Option<String>,
 }
@@ -149,8 +149,8 @@ fn watch(
         }
         let n = seen.debts.len();
         let latest = &seen.debts[n.saturating_sub(AGREEING)..];
-        if latest.len() == AGREEING && latest.iter().all(|(_, debt)| debt.is_paid()) {
-            seen.paid_at = latest.first().map(|(at, _)| *at);
+        if latest.len() == AGREEING && latest.iter().all(|(_, debt)| debt.is_caught_up()) {
+            seen.caught_up_at = latest.first().map(|(at, _)| *at);
             break;
         }
         let end = began + waiting.limit;
@@ -182,7 +182,7 @@ impl Seen {
             |at: Nanoseconds| (at.saturating_sub(began).as_secs_f64() * 1e3).round() / 1e3;
         RunOff {
             limit_s: limit.as_secs_f64(),
-            paid_after_s: self.paid_at.map(seconds),
+            paid_after_s: self.caught_up_at.map(seconds),
             unseen: self.unseen,
             start_s: self.debts.iter().map(|(at, _)| seconds(*at)).collect(),
             readings,
@@ -206,7 +206,8 @@ mod tests {
             if self.0.is_empty() {
                 return Err("gone".to_owned());
             }
-            let part = DebtPart { reading: "debt.pages", value: self.0.remove(0), paid_at: 1.0 };
+            let part =
+                DebtPart { reading: "debt.pages", value: self.0.remove(0), caught_up_at: 1.0 };
             Ok(Debt { parts: vec![part] })
         }
 

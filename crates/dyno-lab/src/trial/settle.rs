@@ -68,7 +68,7 @@ pub(super) fn debt_read(
     passed: Nanoseconds,
     debt: &Debt,
 ) -> EventKind {
-    let unpaid = debt.parts.iter().filter(|part| part.value > part.paid_at);
+    let unpaid = debt.parts.iter().filter(|part| part.value > part.caught_up_at);
     EventKind::DebtRead {
         wait: wait.to_owned(),
         passed_s: passed.as_secs_f64(),
@@ -110,7 +110,7 @@ impl Waiting<'_> {
             return Err(TrialError::Abandoned);
         }
         let paid = match outcome {
-            Ok(debt) if debt.is_paid() => true,
+            Ok(debt) if debt.is_caught_up() => true,
             Ok(debt) => {
                 notes.push(left(&debt));
                 false
@@ -137,7 +137,7 @@ impl Waiting<'_> {
         loop {
             let debt = meter.read()?;
             tell(self.clock.now().saturating_sub(began), &debt);
-            if debt.is_paid() || self.clock.now() >= end || self.abort.is_raised() {
+            if debt.is_caught_up() || self.clock.now() >= end || self.abort.is_raised() {
                 return Ok(debt);
             }
             self.sleep_until((self.clock.now() + PAUSE).min(end));
@@ -155,9 +155,9 @@ impl Waiting<'_> {
 
 /// What is not paid, in words.
 fn left(debt: &Debt) -> String {
-    let unpaid = debt.parts.iter().filter(|part| part.value > part.paid_at);
+    let unpaid = debt.parts.iter().filter(|part| part.value > part.caught_up_at);
     let parts: Vec<String> = unpaid
-        .map(|part| format!("{} {} (caught up at {})", part.reading, part.value, part.paid_at))
+        .map(|part| format!("{} {} (caught up at {})", part.reading, part.value, part.caught_up_at))
         .collect();
     format!("left: {}", parts.join(", "))
 }
@@ -184,7 +184,7 @@ mod tests {
                 return Err("gone".to_owned());
             }
             let reading = "debt.pages";
-            let part = DebtPart { reading, value: self.debt, paid_at: 1.0 };
+            let part = DebtPart { reading, value: self.debt, caught_up_at: 1.0 };
             self.debt -= 1.0;
             Ok(Debt { parts: vec![part] })
         }

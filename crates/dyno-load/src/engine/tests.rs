@@ -7,7 +7,7 @@ use super::*;
 use dyno_model::{Arrivals, Pacing};
 
 use crate::fixture::{by_role, closed, open, reads, role, roles};
-use crate::load::Parts;
+use crate::load::ClientPlans;
 use crate::null_server::{KernelClock, Log, NullServer};
 use crate::{EndedBy, OUTCOMES};
 
@@ -133,8 +133,8 @@ fn workers_end_together_when_the_last_quota_is_done() {
         let lengths: u64 = intervals.iter().map(|interval| interval.length.0).sum();
         assert_eq!(totals.measure_began + Nanoseconds(lengths), totals.measure_ended);
         assert_eq!(measured.length, Nanoseconds(lengths));
-        let told: u64 = intervals.iter().map(Interval::committed).sum();
-        assert_eq!(told, measured.committed());
+        let reported: u64 = intervals.iter().map(Interval::committed).sum();
+        assert_eq!(reported, measured.committed());
         let bins = |interval: &Interval| -> u64 {
             interval.kinds.iter().flat_map(|kind| kind.bins).map(u64::from).sum()
         };
@@ -160,7 +160,7 @@ fn clients_of_every_role_are_dealt_fairly() {
         for (worker, n) in n.iter_mut().enumerate() {
             let range = ClientRange { first: worker, step: workers, total: 9 };
             for slot in 0..range.len() {
-                n[spec.load.part(range.first + slot * range.step).role] += 1;
+                n[spec.load.client_plan(range.first + slot * range.step).role] += 1;
             }
         }
         for (role, clients) in [5_usize, 4].into_iter().enumerate() {
@@ -306,14 +306,14 @@ fn a_flag_raised_before_there_are_connections_is_an_error() {
 }
 
 #[test]
-fn connections_that_cannot_be_had_are_told() {
+fn connections_that_cannot_be_had_are_reported() {
     let check = |server: NullServer, expected: &str| {
         let (result, _) = run(&StepSpec { workers: 1, ..closed(4, 3600) }, server);
         assert_eq!(result.expect_err("it cannot run").to_string(), expected);
     };
     check(
         NullServer { refused: 2..3, ..NullServer::default() },
-        "client 3 of 4: cannot connect to null: told to refuse",
+        "client 3 of 4: cannot connect to null: connections are refused",
     );
     check(
         NullServer { refuses_prepare: true, ..NullServer::default() },

@@ -9,7 +9,7 @@ use dyno_workload::{ConnectError, Connection, Connector, StatementError};
 
 use super::server::{Queue, SimulatedServer};
 use crate::LoadError;
-use crate::reactor::{Deadline, Happened, Manner, Reactor};
+use crate::reactor::{Deadline, Happened, Reactor, WaitMode};
 use crate::usage::Usage;
 
 type Opened = Result<Box<dyn Connection>, ConnectError>;
@@ -50,15 +50,15 @@ impl Reactor for SimulatedReactor {
         slot: u32,
         _connection: &mut dyn Connection,
         _is_alone: bool,
-    ) -> Result<Manner, StatementError> {
+    ) -> Result<WaitMode, StatementError> {
         // A client's connection is attached before the next one is opened.
         self.clients.borrow_mut().insert(self.queue.newest_connection(), slot);
-        Ok(Manner::Readiness)
+        Ok(WaitMode::Readiness)
     }
 
     fn rearm(&self, _slot: u32, _connection: &dyn Connection) {}
 
-    fn detach(&self, slot: u32, _manner: Manner) {
+    fn detach(&self, slot: u32, _wait_mode: WaitMode) {
         self.clients.borrow_mut().retain(|_, owner| *owner != slot);
     }
 

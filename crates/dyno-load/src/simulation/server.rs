@@ -29,7 +29,7 @@ pub struct SimulatedServer {
     /// When the server does nothing, as start and length, in order and not overlapping.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
     /// When the server is gone, as start and length: statements in flight lose their connection,
-    /// and nobody can connect.
+    /// and new connections are refused.
     pub outages: Vec<(Nanoseconds, Nanoseconds)>,
     /// Which share of the prepared statements, in [0, 1], fails in which way; text statements such
     /// as ROLLBACK do not. A statement that fails with [`ErrorClass::TimedOut`] gets no reply.
@@ -38,10 +38,10 @@ pub struct SimulatedServer {
     pub drift: f64,
     /// How service times go up and down.
     pub noise: Option<Noise>,
-    /// The SQL it pretends to speak; where it has a store, it speaks that one's.
+    /// The SQL it pretends to speak; if it has a store, it speaks that one's.
     pub dialect: Dialect,
-    /// Where its rows are. Without a store it has none: a statement that reads is told one row, and
-    /// none to keep, and one that writes is told one row changed.
+    /// Where its rows are. Without a store it has none: a statement that reads returns one row,
+    /// none to keep, and one that writes reports one row changed.
     pub store: Option<Store>,
     /// Seed of all that is random.
     pub seed: Seed,
@@ -174,7 +174,7 @@ pub(super) struct Inner {
 /// What becomes of a statement: when it is over, or never, and how it ends.
 pub(super) type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
 
-/// Whether a statement is among those that the server was told to fail.
+/// Whether a statement is among those that the server is set to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MayFail {
     Yes,
@@ -252,14 +252,14 @@ impl Queue {
         self.lock().completions.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Tells the connections whose statements are over by `now`, in order.
-    pub(super) fn take_completed(&self, now: Nanoseconds, mut tell: impl FnMut(usize)) {
+    /// Passes the connections whose statements are over by `now` to `completed`, in order.
+    pub(super) fn take_completed(&self, now: Nanoseconds, mut completed: impl FnMut(usize)) {
         let completions = &mut self.lock().completions;
         while let Some(&Reverse((at, connection))) = completions.peek()
             && at <= now
         {
             completions.pop();
-            tell(connection);
+            completed(connection);
         }
     }
 }
@@ -279,7 +279,7 @@ impl Inner {
         fate
     }
 
-    /// The same for a statement whose connection has to be able to write; none where it has to wait
+    /// The same for a statement whose connection has to be able to write; none if it has to wait
     /// for that: [`Inner::take_granted`] has it then.
     pub(super) fn submit_writing(
         &mut self,
@@ -394,9 +394,9 @@ fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
     (now.0 + second - measure_began.0 % second) / second
 }
 
-/// The error of a statement that the server was told to fail.
-pub(super) fn told_to_fail(class: ErrorClass) -> StatementError {
-    StatementError::new(class, class.name(), "the simulated server was told to fail")
+/// The error of a statement that the server is set to fail.
+pub(super) fn injected_failure(class: ErrorClass) -> StatementError {
+    StatementError::new(class, class.name(), "a failure was injected by the simulated server")
 }
 
 /// A connection to a simulated server without rows.
@@ -448,7 +448,7 @@ impl Connection for SimulatedConnection {
             return Poll::Pending;
         }
         self.in_flight = None;
-        Poll::Ready(result.map(|()| reply).map_err(told_to_fail))
+        Poll::Ready(result.map(|()| reply).map_err(injected_failure))
     }
 
     fn set_blocking(&mut self, _blocking: bool, _timeout_ns: u64) -> Result<(), StatementError> {

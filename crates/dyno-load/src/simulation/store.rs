@@ -18,7 +18,7 @@ use dyno_workload::{
     StatementClass, StatementError, TextRows, Value,
 };
 
-use super::server::{Fate, MayFail, Queue, told_to_fail};
+use super::server::{Fate, MayFail, Queue, injected_failure};
 
 /// Where a simulated server's rows are: a database that answers at once, whose readers see what was
 /// committed before they began, whoever writes beside them.
@@ -171,7 +171,7 @@ impl StoringConnection {
     /// Does the statement that was sent, and lets others write if its transaction is over.
     fn finish(&mut self, ending: Result<(), ErrorClass>) -> Result<Reply, StatementError> {
         let result = match ending {
-            Err(class) => Err(told_to_fail(class)),
+            Err(class) => Err(injected_failure(class)),
             Ok(()) => match self.rows().poll_reply() {
                 Poll::Ready(result) => result,
                 Poll::Pending => Err(StatementError::new(
@@ -195,7 +195,7 @@ impl StoringConnection {
 }
 
 impl Drop for StoringConnection {
-    /// Rolls back what was not committed, before anybody else may write.
+    /// Rolls back what was not committed, before another connection may write.
     fn drop(&mut self) {
         self.rows = None;
         self.queue.release(self.number);
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_tells_what_a_statement_does() {
+    fn the_first_word_reports_what_a_statement_does() {
         let check = |sql: &str, writes: bool, effect: Effect| {
             assert_eq!(meaning(sql), (writes, effect), "{sql}");
         };

@@ -218,7 +218,7 @@ fn deadlocks_are_retried_under_the_first_due_time() {
     check_close("retried transactions", retried as f64, 5000.0 * 0.2, 0.15);
     assert_eq!(
         seen.totals.error_examples.get("deadlock").map(String::as_str),
-        Some("the simulated server was told to fail (deadlock)")
+        Some("a failure was injected by the simulated server (deadlock)")
     );
 }
 
@@ -300,10 +300,10 @@ fn a_server_that_stays_away_ends_the_step() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_at_once() {
+fn a_server_that_is_not_there_is_reported_at_once() {
     let server = SimulatedServer::new(4, ServiceTime::Constant(MS))
         .with_outage(Nanoseconds::ZERO, Nanoseconds::SECOND);
-    let error = try_simulate(&closed(8, 10), &server, 1).err().expect("nobody can connect");
+    let error = try_simulate(&closed(8, 10), &server, 1).err().expect("connections are refused");
     assert_eq!(
         error.to_string(),
         "client 1 of 8: cannot connect to the simulated server: it has an outage"
@@ -325,7 +325,7 @@ fn impossible_steps_are_refused() {
 }
 
 #[test]
-fn warm_up_is_told_apart_and_is_not_in_the_totals() {
+fn warm_up_is_reported_apart_and_is_not_in_the_totals() {
     let spec = StepSpec { warm_up: MS.times(1500), ..closed(1, 3) };
     let seen = simulate(&spec, &SimulatedServer::new(1, ServiceTime::Constant(MS)));
     let began = Nanoseconds::from_millis(12_345);
@@ -415,19 +415,19 @@ fn ten_thousand_clients_share_a_worker() {
     check_close("committed", seen.totals.measured.committed() as f64, 50_000.0, 0.02);
 }
 
-/// Adds what another interval tells.
-fn add(sum: &mut Interval, told: &Interval) {
-    for (mine, theirs) in sum.kinds.iter_mut().zip(&told.kinds) {
+/// Adds another interval.
+fn add(sum: &mut Interval, other: &Interval) {
+    for (mine, theirs) in sum.kinds.iter_mut().zip(&other.kinds) {
         mine.outcomes.add(&theirs.outcomes);
         mine.response.add(&theirs.response).unwrap();
         mine.service.add(&theirs.service).unwrap();
         mine.bins.iter_mut().zip(theirs.bins).for_each(|(mine, theirs)| *mine += theirs);
     }
-    sum.lag.add(&told.lag).unwrap();
-    sum.due += told.due;
-    sum.missed += told.missed;
-    sum.retries += told.retries;
-    sum.tally.add(&told.tally);
+    sum.lag.add(&other.lag).unwrap();
+    sum.due += other.due;
+    sum.missed += other.missed;
+    sum.retries += other.retries;
+    sum.tally.add(&other.tally);
 }
 
 proptest! {

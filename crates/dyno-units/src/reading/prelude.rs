@@ -6,4 +6,4 @@ pub use super::Unit::{
     AtATime, Bytes, BytesPerSecond, Count, Cpus, Microseconds, Milliseconds, Number, PerSecond,
     Percent, Seconds, Waiters,
 };
-pub use super::{Reading, Role, StallCause, Topic, Unit, Way, reading};
+pub use super::{Movement, Reading, Role, StallCause, Topic, Unit, reading};

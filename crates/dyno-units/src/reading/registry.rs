@@ -37,7 +37,7 @@ impl Registry {
         self.all.iter().filter(|reading| reading.is_for(name)).max_by_key(said)
     }
 
-    /// What readings of these names are, as a record keeps it; names that nobody registered are left
+    /// What readings of these names are, as a record keeps it; names that are not registered are left
     /// out.
     pub fn meanings<'n>(
         &self,

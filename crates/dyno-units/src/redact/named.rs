@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_secrets() {
+    fn names_mark_secrets() {
         let check =
             |name: &str, expected: bool| assert_eq!(is_secret_name(name), expected, "{name}");
         for name in [

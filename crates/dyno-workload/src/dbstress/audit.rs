@@ -138,11 +138,11 @@ impl Audit<'_> {
         let Settings { sel1, sel2, delete_inserts, updates, .. } = *self.settings;
         let mut rows = Vec::new();
         let mut push = |what: &str, each: u64, line: Line, (fewer, more): (i128, i128)| {
-            let (n, told) = facts.sums.line(line);
+            let (n, reported) = facts.sums.line(line);
             let whole = i128::from(n * each);
             let bounds = ((whole - fewer).max(0), whole + more);
             let name = format!("rows of {what}, {each} a statement");
-            rows.push(AuditRow::between(name, bounds, Some(told.into())));
+            rows.push(AuditRow::between(name, bounds, Some(reported.into())));
         };
         if sel1 > 0 {
             push("SEL1 (object, section, zone)", 1, Line::Sel1, (0, 0));
@@ -218,8 +218,8 @@ impl Audit<'_> {
         let found = sum(HISTORIES);
         let (_, deleted) = facts.sums.line(Line::Delete);
         let (inserted, _) = facts.sums.line(Line::Insert);
-        let told = filled + i128::from(inserted) - i128::from(deleted);
-        // Of an attempt whose outcome is not known, nothing was told. A DELETE may find a double.
+        let reported = filled + i128::from(inserted) - i128::from(deleted);
+        // Of an attempt whose outcome is not known, nothing was reported. A DELETE may find a double.
         let unknown =
             i128::from(facts.sums.writes.unknown()) * self.settings.delete_inserts as i128;
         let twice = if facts.collision > 0.0 && facts.can_double { 2 } else { 1 };
@@ -228,7 +228,7 @@ impl Audit<'_> {
         vec![
             AuditRow::between(
                 "rows in HISTORY: those filled in, and inserted, and not deleted",
-                (told - twice * unknown, told + unknown),
+                (reported - twice * unknown, reported + unknown),
                 found,
             ),
             AuditRow::between(
@@ -245,8 +245,8 @@ impl Audit<'_> {
     }
 
     fn keys(&self, facts: &Facts) -> Vec<AuditRow> {
-        let Sums { drawn, meant, horders, foreign, .. } = &facts.sums;
-        let mut rows = vec![distance_row("objects drawn", drawn, meant)];
+        let Sums { drawn, expected, horders, foreign, .. } = &facts.sums;
+        let mut rows = vec![distance_row("objects drawn", drawn, expected)];
         if self.settings.has_writes() {
             let even = [1.0 / HISTORY as f64; HISTORY as usize];
             rows.push(distance_row("rows of an object's history drawn", horders, &even));

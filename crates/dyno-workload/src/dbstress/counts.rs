@@ -1,6 +1,6 @@
-//! What each client did, counted by itself: the audit's side of the books.
+//! What each client did, as it counted itself: one side of the audit's comparison.
 //!
-//! A client adds to its own counters, without waiting for anybody; the audit sums them when the
+//! A client adds to its own counters, without waiting; the audit sums them when the
 //! load has ended. The same client of a later step with as many clients goes on with the same
 //! counters.
 
@@ -16,7 +16,7 @@ use super::settings::HISTORY;
 /// Bins that the objects of a client are cut into, by their place among them.
 const BINS: usize = 128;
 
-/// What is counted of each statement, as index: its replies, and the rows they told.
+/// What is counted of each statement, as index: its replies, and the rows they reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Sel1,
@@ -49,7 +49,7 @@ impl Writes {
         self.begun - self.done
     }
 
-    /// Those of which a statement may have been done that nobody was told of.
+    /// Those of which a statement may have been executed without a confirmed reply.
     pub(super) fn unknown(&self) -> u64 {
         self.begun - self.done - self.failed + self.lost
     }
@@ -126,9 +126,9 @@ impl ClientCounts {
     /// So many replies, and rows in them, count for this line.
     #[inline]
     pub(super) fn replied(&self, line: Line, n: u64, rows: u64) {
-        let [replies, told] = &self.lines[line as usize];
+        let [replies, reported] = &self.lines[line as usize];
         add(replies, n);
-        add(told, rows);
+        add(reported, rows);
     }
 }
 
@@ -147,10 +147,10 @@ pub(super) struct Sums {
     pub(super) lives: u64,
     /// The most that there were at a time.
     pub(super) clients_most: u64,
-    /// Objects drawn, by bin, and how many were meant to fall into it: the places that it has among
+    /// Objects drawn, by bin, and how many were expected to fall into it: the places that it has among
     /// each client's own, weighted by how much that client drew.
     pub(super) drawn: Vec<u64>,
-    pub(super) meant: Vec<f64>,
+    pub(super) expected: Vec<f64>,
     /// Places in an object's history.
     pub(super) horders: Vec<u64>,
     /// Objects drawn that were not the client's own.
@@ -163,7 +163,7 @@ impl Counts {
     /// The counters of client `place.0` of `place.1`. Locks and allocates: for its beginning.
     pub(super) fn client(&self, place: (u64, u64), own: Own) -> Arc<ClientCounts> {
         self.lives.fetch_add(1, Ordering::Relaxed);
-        let mut clients = self.clients.lock().expect("nobody panics with it");
+        let mut clients = self.clients.lock().expect("no thread panics while it holds the lock");
         let counts = clients.entry(place).or_insert_with(|| Arc::new(ClientCounts::new(own)));
         Arc::clone(counts)
     }
@@ -172,11 +172,13 @@ impl Counts {
         let mut sums = Sums {
             lives: get(&self.lives),
             drawn: vec![0; BINS],
-            meant: vec![0.0; BINS],
+            expected: vec![0.0; BINS],
             horders: vec![0; HISTORY as usize],
             ..Sums::default()
         };
-        for (place, client) in self.clients.lock().expect("nobody panics with it").iter() {
+        for (place, client) in
+            self.clients.lock().expect("no thread panics while it holds the lock").iter()
+        {
             sums.clients_most = sums.clients_most.max(place.1);
             sums.add(client);
         }
@@ -193,7 +195,7 @@ impl Sums {
         for (bin, counter) in client.drawn.iter().enumerate() {
             self.drawn[bin] += get(counter);
             let within = start(bin + 1) - start(bin);
-            self.meant[bin] += n as f64 * within as f64 / client.n_own as f64;
+            self.expected[bin] += n as f64 * within as f64 / client.n_own as f64;
         }
         for (sum, counter) in self.horders.iter_mut().zip(&client.horders) {
             *sum += get(counter);
@@ -210,7 +212,7 @@ impl Sums {
         }
     }
 
-    /// Replies to this line's statement, and the rows they told.
+    /// Replies to this line's statement, and the rows they reported.
     pub(super) fn line(&self, line: Line) -> (u64, u64) {
         self.lines[line as usize]
     }

@@ -15,7 +15,7 @@
 //! and the audit says how far. The three ways to have objects of one's own reach different shares
 //! of the data: all of it but the ends of each slice, one 2000th for each client, half of it.
 //!
-//! Where this departs from the original is told in `schema` and `own`.
+//! Departures from the original are described in `schema` and `own`.
 
 mod audit;
 mod counts;
@@ -31,10 +31,10 @@ use std::sync::Arc;
 
 use dyno_model::Name;
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
-    Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
+    TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -53,11 +53,11 @@ pub fn spec() -> WorkloadSpec {
 
 /// The rows follow from their numbers alone: the seed decides nothing here. Refuses loads with more
 /// clients than there are objects for.
-fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = Settings::read(asked.options)?;
-    let clients = asked.request.clients as u64;
+fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(input.options)?;
+    let clients = input.request.clients as u64;
     settings.sharing.check(settings.objects, clients).map_err(PlanError::Load)?;
-    Ok(Arc::new(DbStress { options: asked.options.pairs(), settings }))
+    Ok(Arc::new(DbStress { options: input.options.pairs(), settings }))
 }
 
 struct DbStress {
@@ -126,12 +126,12 @@ struct DbStressClients {
 }
 
 impl Clients for DbStressClients {
-    fn client(&self, seat: Seat) -> ClientFuture {
+    fn client(&self, context: ClientContext) -> ClientFuture {
         let settings = &self.workload.settings;
-        let place = (seat.client_idx as u64, seat.n_clients as u64);
+        let place = (context.client_idx as u64, context.n_clients as u64);
         let own = Own::of(settings.sharing, settings.objects, place);
         let counts = self.counts.client(place, own);
-        Box::pin(drive(Client::new(settings, place, own, counts), seat))
+        Box::pin(drive(Client::new(settings, place, own, counts), context))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {

@@ -81,7 +81,7 @@ fn start(objects: u64, client: u64, clients: u64) -> u64 {
 pub(super) struct Own {
     first: u64,
     stride: u64,
-    /// How many; at least 1 where [`Sharing::check`] was asked before.
+    /// How many; at least 1 if [`Sharing::check`] was asked before.
     n: u64,
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_client_draws_is_its_own_and_nobody_else_s(
+        fn what_a_client_draws_is_its_own_and_no_other_client_s(
             which in 0_usize..4,
             clients in 1_u64..300,
             more in 0_u64..5000,

@@ -1,4 +1,4 @@
-//! The options, checked. Their names are those of the sysbench port where it has them.
+//! The options, checked. Their names are those of the sysbench port if it has them.
 
 use dyno_model::{Name, OptionError, OptionSpec, name};
 

@@ -180,9 +180,9 @@ impl Client {
     fn replied(&mut self, line: Line, reply: Reply) {
         let rows = if line.class() == StatementClass::Read { reply.rows } else { reply.affected };
         if self.settings.trx {
-            let (n, told) = &mut self.uncommitted[line as usize];
+            let (n, reported) = &mut self.uncommitted[line as usize];
             *n += 1;
-            *told += rows;
+            *reported += rows;
         } else {
             self.counts.replied(line, 1, rows);
         }
@@ -234,7 +234,7 @@ impl Client {
         Ok(())
     }
 
-    /// The statements of a transaction, with BEGIN and COMMIT where these are wanted.
+    /// The statements of a transaction, with BEGIN and COMMIT if these are wanted.
     async fn attempt(&mut self, kind: usize, session: &mut Session) -> Result<(), StatementError> {
         // What an attempt that failed has done was rolled back.
         self.uncommitted = Default::default();

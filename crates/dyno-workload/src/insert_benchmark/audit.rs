@@ -3,8 +3,8 @@
 
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
+use super::counters::{QueryCounters, RowCounters, TableCounters, read};
 use super::layout::DRIFT_MAX;
-use super::ledger::{QueryBook, RowBook, TableBook, read};
 use super::schema::{self, Index};
 use super::{Bench, Kind};
 
@@ -20,7 +20,7 @@ const RANGE_ROWS_LEAST: f64 = 0.9;
 /// (PostgreSQL keeps 1000 for each of them).
 const POINT_ROWS_LEAST: f64 = 0.1;
 
-/// Fewer queries than these tell nothing about their mean.
+/// With fewer queries than this, the mean says nothing.
 const QUERIES_LEAST: u64 = 30;
 
 /// One query for each table, then one for the indexes of all.
@@ -44,20 +44,23 @@ pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
 
 /// Judges the answers.
 pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-    let tables = bench.ledger.tables();
+    let tables = bench.counters.tables();
     let number = |idx: usize| number_in(answers.get(idx)?, 0, 0);
-    let mut rows: Vec<AuditRow> =
-        tables.iter().enumerate().map(|(idx, book)| table_rows(idx, book, number(idx))).collect();
-    let inserts = tables.iter().map(|book| &book.inserts);
+    let mut rows: Vec<AuditRow> = tables
+        .iter()
+        .enumerate()
+        .map(|(idx, counters)| table_rows(idx, counters, number(idx)))
+        .collect();
+    let inserts = tables.iter().map(|counters| &counters.inserts);
     rows.push(statements("INSERT", Kind::Insert, totals, inserts.clone()));
     rows.push(changed("rows that INSERTs stored", inserts));
     let made = Index::ALL.len() * tables.len();
     rows.push(AuditRow::equal("secondary indexes", made as i128, number(tables.len())));
     if bench.layout.shapes.iter().any(|shape| shape.has_deletes()) {
-        let deletes = tables.iter().map(|book| &book.deletes);
+        let deletes = tables.iter().map(|counters| &counters.deletes);
         rows.push(statements("DELETE", Kind::Delete, totals, deletes.clone()));
         rows.push(changed("rows that DELETEs removed", deletes));
-        rows.extend(tables.iter().enumerate().map(|(idx, book)| balance(idx, book)));
+        rows.extend(tables.iter().enumerate().map(|(idx, counters)| balance(idx, counters)));
     }
     rows.push(bench.products.audit_row("productid of inserted rows"));
     rows.extend(mix(totals));
@@ -66,51 +69,54 @@ pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -
 }
 
 fn sum<'a>(
-    books: impl Iterator<Item = &'a RowBook>,
-    of: fn(&RowBook) -> &std::sync::atomic::AtomicU64,
+    all: impl Iterator<Item = &'a RowCounters>,
+    of: fn(&RowCounters) -> &std::sync::atomic::AtomicU64,
 ) -> i128 {
-    books.map(|book| i128::from(read(of(book)))).sum()
+    all.map(|counters| i128::from(read(of(counters)))).sum()
 }
 
 /// What was inserted and not deleted is there.
-fn table_rows(idx: usize, book: &TableBook, measured: Option<i128>) -> AuditRow {
-    let [inserted, deleted] = [&book.inserts.meant, &book.deletes.meant].map(read).map(i128::from);
-    let [more, less] = [&book.inserts.unknown, &book.deletes.unknown].map(read).map(i128::from);
+fn table_rows(idx: usize, counters: &TableCounters, measured: Option<i128>) -> AuditRow {
+    let [inserted, deleted] =
+        [&counters.inserts.expected, &counters.deletes.expected].map(read).map(i128::from);
+    let [more, less] =
+        [&counters.inserts.unknown, &counters.deletes.unknown].map(read).map(i128::from);
     let rows = inserted - deleted;
     let name = format!("rows of {}, inserted less deleted", schema::table_name(idx));
     AuditRow::between(name, (rows - less, rows + more), measured)
 }
 
-/// The clients' books and the load generator's count the same commits. A statement that was in
-/// flight when its step ended, and has ended since, is in the clients' books alone.
+/// The clients' counters and the load generator's count the same commits. A statement that was in
+/// flight when its step ended, and has ended since, is in the clients' counters alone.
 fn statements<'a>(
     word: &str,
     kind: Kind,
     totals: &AuditTotals,
-    books: impl Iterator<Item = &'a RowBook> + Clone,
+    all: impl Iterator<Item = &'a RowCounters> + Clone,
 ) -> AuditRow {
-    let known = sum(books.clone(), |book| &book.statements);
-    let unknown = sum(books, |book| &book.unknown_statements);
+    let known = sum(all.clone(), |counters| &counters.statements);
+    let unknown = sum(all, |counters| &counters.unknown_statements);
     let committed = totals.kinds.get(kind.index()).map(|kind| i128::from(kind.committed));
     let name = format!("{word}s confirmed, by clients and by the load generator");
     let in_flight = i128::from(totals.in_flight).min(known);
     AuditRow::between(name, (known - in_flight, known + unknown), committed)
 }
 
-/// The statements changed as many rows as they were meant to.
-fn changed<'a>(name: &str, books: impl Iterator<Item = &'a RowBook> + Clone) -> AuditRow {
-    let meant = sum(books.clone(), |book| &book.meant);
-    AuditRow::equal(name, meant, Some(sum(books, |book| &book.changed)))
+/// The statements changed as many rows as expected.
+fn changed<'a>(name: &str, all: impl Iterator<Item = &'a RowCounters> + Clone) -> AuditRow {
+    let expected = sum(all.clone(), |counters| &counters.expected);
+    AuditRow::equal(name, expected, Some(sum(all, |counters| &counters.changed)))
 }
 
 /// Deletes keep up with inserts: as far apart as inserter and deleter may be, and a batch of each.
-fn balance(idx: usize, book: &TableBook) -> AuditRow {
-    let inserted = i128::from(read(&book.inserts_with_deletes));
-    let unknown = i128::from(read(&book.inserts.unknown)) + i128::from(read(&book.deletes.unknown));
-    let slack = i128::from((DRIFT_MAX + 1) * read(&book.batch_max)) + unknown;
+fn balance(idx: usize, counters: &TableCounters) -> AuditRow {
+    let inserted = i128::from(read(&counters.inserts_with_deletes));
+    let unknown =
+        i128::from(read(&counters.inserts.unknown)) + i128::from(read(&counters.deletes.unknown));
+    let slack = i128::from((DRIFT_MAX + 1) * read(&counters.batch_max)) + unknown;
     let name =
         format!("rows of {} deleted, one for each inserted meanwhile", schema::table_name(idx));
-    let deleted = i128::from(read(&book.deletes.meant));
+    let deleted = i128::from(read(&counters.deletes.expected));
     AuditRow::between(name, (inserted - slack, inserted + slack), Some(deleted))
 }
 
@@ -139,10 +145,10 @@ fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
 /// Queries find rows.
 fn queried(bench: &Bench) -> Vec<AuditRow> {
     let most = bench.settings.values.rows_per_query as f64;
-    let row = |name: &str, book: &QueryBook, least: f64| {
-        let queries = read(&book.queries);
+    let row = |name: &str, counters: &QueryCounters, least: f64| {
+        let queries = read(&counters.queries);
         (queries > 0).then(|| {
-            let mean = read(&book.rows) as f64 / queries as f64;
+            let mean = read(&counters.rows) as f64 / queries as f64;
             let expected = format!("{least:.1} to {most}");
             let is_met = (least..=most).contains(&mean);
             AuditRow::judged(name, expected, format!("{mean:.3}"), is_met)
@@ -150,7 +156,7 @@ fn queried(bench: &Bench) -> Vec<AuditRow> {
         })
     };
     // Ids have gaps, and some rows of a point query are deleted while it is on its way.
-    let ranges = row("rows of a range query", &bench.ledger.range, most * RANGE_ROWS_LEAST);
-    let points = row("rows of a point query", &bench.ledger.point, most * POINT_ROWS_LEAST);
+    let ranges = row("rows of a range query", &bench.counters.range, most * RANGE_ROWS_LEAST);
+    let points = row("rows of a point query", &bench.counters.point, most * POINT_ROWS_LEAST);
     ranges.into_iter().chain(points).collect()
 }

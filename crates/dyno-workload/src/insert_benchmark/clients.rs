@@ -11,19 +11,19 @@ use crate::{
     Dialect, ErrorClass, Session, Statement, StatementClass, StatementError, Transactions,
 };
 
+use super::counters::{Drift, TableCounters, add, read};
 use super::layout::DRIFT_MAX;
-use super::ledger::{Drift, TableBook, add, read};
 use super::schema::{self, DeleteEnd, DeleteText};
 use super::{Bench, Kind, rows};
 
-/// How long a client waits that is ahead of the other one, before it looks again: at least, and at
-/// most. Each look costs CPU, and each that comes too late may cost time.
+/// Shortest and longest time that a client waits if it is ahead of the other one, before it checks
+/// again. Each check costs CPU, and a late one may cost time.
 const AHEAD_PAUSE: (Nanoseconds, Nanoseconds) =
     (Nanoseconds::from_micros(250), Nanoseconds::from_millis(20));
 
-/// Where a client stands.
+/// What one client works on: its step, its table and the size of its commits.
 #[derive(Clone)]
-pub(super) struct Post {
+pub(super) struct ClientRole {
     pub(super) bench: Arc<Bench>,
     pub(super) step: usize,
     pub(super) table: usize,
@@ -35,13 +35,13 @@ pub(super) struct Post {
     pub(super) has_deletes: bool,
 }
 
-impl Post {
-    fn book(&self) -> &TableBook {
-        self.bench.ledger.table(self.table)
+impl ClientRole {
+    fn counters(&self) -> &TableCounters {
+        self.bench.counters.table(self.table)
     }
 
     fn drift(&self) -> &Drift {
-        self.bench.ledger.drift(self.step, self.table)
+        self.bench.counters.drift(self.step, self.table)
     }
 
     fn is_over(&self) {
@@ -49,9 +49,9 @@ impl Post {
     }
 }
 
-/// Lets a client that is too far ahead of the other one wait until the lead has halved: then it can
-/// do several batches before it has to look again. How long that will take it learns from how long
-/// it took.
+/// Makes a client that is too far ahead of the other one wait until the lead has halved: then it can
+/// do several batches before it has to check again. How long that takes is estimated from how long
+/// it took before.
 #[derive(Default)]
 struct Lead {
     /// How long it has waited, and how many batches the other one had done when that began; none
@@ -63,14 +63,14 @@ struct Lead {
 
 impl Lead {
     /// How long to wait, by how many batches both have done.
-    fn wait(&mut self, post: &Post, mine: u64, others: u64) -> Nanoseconds {
+    fn wait(&mut self, role: &ClientRole, mine: u64, others: u64) -> Nanoseconds {
         let (waited, before) = self.wait.unwrap_or((Nanoseconds::ZERO, others));
         if let Some(per_batch) = waited.0.checked_div(others - before) {
             self.per_batch = Nanoseconds(per_batch);
         }
         let most = if self.wait.is_some() { DRIFT_MAX / 2 } else { DRIFT_MAX };
-        let is_ahead = post.is_coupled && mine > others + most;
-        if !is_ahead || post.drift().is_over.load(Ordering::Relaxed) {
+        let is_ahead = role.is_coupled && mine > others + most;
+        if !is_ahead || role.drift().is_over.load(Ordering::Relaxed) {
             self.wait = None;
             return Nanoseconds::ZERO;
         }
@@ -93,7 +93,7 @@ pub(super) fn as_text(sql: &[u8]) -> &str {
 
 /// Inserts batches of rows.
 pub(super) struct Inserter {
-    post: Post,
+    role: ClientRole,
     lead: Lead,
     now: &'static str,
     products: DrawnByClient,
@@ -105,15 +105,15 @@ pub(super) struct Inserter {
 }
 
 impl Inserter {
-    pub(super) fn new(post: Post, now: &'static str) -> Inserter {
-        let head = schema::insert(&schema::table_name(post.table));
-        let values = &post.bench.settings.values;
+    pub(super) fn new(role: ClientRole, now: &'static str) -> Inserter {
+        let head = schema::insert(&schema::table_name(role.table));
+        let values = &role.bench.settings.values;
         let mut sql =
-            Vec::with_capacity(head.len() + rows::statement_room(values, post.per_commit));
+            Vec::with_capacity(head.len() + rows::statement_room(values, role.per_commit));
         sql.extend_from_slice(head.as_bytes());
-        let products = post.bench.products.client();
+        let products = role.bench.products.client();
         Inserter {
-            post,
+            role,
             lead: Lead::default(),
             now,
             products,
@@ -130,10 +130,10 @@ impl Transactions for Inserter {
         Kind::Insert.index()
     }
 
-    fn put_off(&mut self, _kind: usize) -> Nanoseconds {
-        let Inserter { post, lead, .. } = self;
-        let drift = post.drift();
-        lead.wait(post, read(&drift.inserts), read(&drift.deletes))
+    fn delay_before(&mut self, _kind: usize) -> Nanoseconds {
+        let Inserter { role, lead, .. } = self;
+        let drift = role.drift();
+        lead.wait(role, read(&drift.inserts), read(&drift.deletes))
     }
 
     async fn perform(
@@ -142,11 +142,11 @@ impl Transactions for Inserter {
         random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        let Inserter { post, now, products, sql, head, is_again, .. } = self;
+        let Inserter { role, now, products, sql, head, is_again, .. } = self;
         if !std::mem::replace(is_again, true) {
-            let settings = &post.bench.settings;
+            let settings = &role.bench.settings;
             sql.truncate(*head);
-            for row in 0..post.per_commit {
+            for row in 0..role.per_commit {
                 if row > 0 {
                     sql.push(b',');
                 }
@@ -154,14 +154,14 @@ impl Transactions for Inserter {
                 products.note(rows::push_row(sql, values, random));
             }
         }
-        let book = post.book();
-        let pending = book.inserts.begin(post.per_commit);
+        let counters = role.counters();
+        let pending = counters.inserts.begin(role.per_commit);
         let result = session.text(as_text(sql), StatementClass::Write).await;
         pending.end(&result);
         if result.is_ok() {
-            add(&post.drift().inserts, 1);
-            if post.has_deletes {
-                add(&book.inserts_with_deletes, post.per_commit);
+            add(&role.drift().inserts, 1);
+            if role.has_deletes {
+                add(&counters.inserts_with_deletes, role.per_commit);
             }
         }
         result.map(|_| ())
@@ -170,30 +170,30 @@ impl Transactions for Inserter {
 
 impl Drop for Inserter {
     fn drop(&mut self) {
-        self.post.is_over();
+        self.role.is_over();
     }
 }
 
 /// Deletes batches of rows at the tail, and asks for the smallest id before the first one and again
 /// after each so many.
 pub(super) struct Deleter {
-    post: Post,
+    role: ClientRole,
     lead: Lead,
     text: DeleteText,
-    // How to ask for the smallest id, where that goes as text.
+    // How to ask for the smallest id, if that goes as text.
     smallest_query: Option<String>,
     sql: Vec<u8>,
     /// DELETEs that it has to do.
-    n_meant: u64,
+    quota: u64,
     n_deletes: u64,
     n_mins: u64,
 }
 
 impl Deleter {
     /// The deleter, and the statement that it prepares, if any.
-    pub(super) fn new(post: Post, dialect: Dialect, n_meant: u64) -> (Deleter, Vec<Statement>) {
-        let settings = &post.bench.settings;
-        let table = schema::table_name(post.table);
+    pub(super) fn new(role: ClientRole, dialect: Dialect, quota: u64) -> (Deleter, Vec<Statement>) {
+        let settings = &role.bench.settings;
+        let table = schema::table_name(role.table);
         let text = schema::delete(settings.deletes, dialect, &table);
         let sql = Vec::with_capacity(text.before_id.len() + text.after_id.len() + 64);
         let smallest = schema::min_query(&table);
@@ -204,12 +204,12 @@ impl Deleter {
             statements.push(smallest.keeping_rows());
         }
         let deleter = Deleter {
-            post,
+            role,
             lead: Lead::default(),
             text,
             smallest_query: is_text.then_some(smallest),
             sql,
-            n_meant,
+            quota,
             n_deletes: 0,
             n_mins: 0,
         };
@@ -217,9 +217,9 @@ impl Deleter {
     }
 
     fn is_min_due(&self) -> bool {
-        let resync = self.post.bench.settings.resync;
+        let resync = self.role.bench.settings.resync;
         let is_again = resync > 0 && self.n_mins * resync <= self.n_deletes;
-        is_again && self.n_deletes < self.n_meant
+        is_again && self.n_deletes < self.quota
     }
 
     /// Asks for the smallest id, where the next DELETE begins; 0 in an empty table.
@@ -229,15 +229,15 @@ impl Deleter {
             None => session.execute(0, &[]).await?,
         };
         let tail = session.kept_rows().integer(0, 0).unwrap_or(0);
-        self.post.book().tail.store(tail, Ordering::Relaxed);
+        self.role.counters().tail.store(tail, Ordering::Relaxed);
         self.n_mins += 1;
         Ok(())
     }
 
     async fn delete(&mut self, session: &mut Session) -> Result<(), StatementError> {
-        let Deleter { post, text, sql, .. } = self;
-        let (book, n_rows) = (post.book(), post.per_commit);
-        let tail = book.tail.load(Ordering::Relaxed);
+        let Deleter { role, text, sql, .. } = self;
+        let (counters, n_rows) = (role.counters(), role.per_commit);
+        let tail = counters.tail.load(Ordering::Relaxed);
         let next = tail + n_rows as i64;
         sql.clear();
         sql.extend_from_slice(text.before_id.as_bytes());
@@ -245,14 +245,14 @@ impl Deleter {
         sql.extend_from_slice(text.after_id.as_bytes());
         push_decimal(sql, if text.end == DeleteEnd::Id { next } else { n_rows as i64 });
         sql.extend_from_slice(text.after.as_bytes());
-        book.batch_max.fetch_max(n_rows, Ordering::Relaxed);
-        let pending = book.deletes.begin(n_rows);
+        counters.batch_max.fetch_max(n_rows, Ordering::Relaxed);
+        let pending = counters.deletes.begin(n_rows);
         let result = session.text(as_text(sql), StatementClass::Write).await;
         pending.end(&result);
         result?;
-        // As the original does: by as many as were meant, however many ids there were.
-        book.tail.store(next, Ordering::Relaxed);
-        add(&post.drift().deletes, 1);
+        // As the original does: by as many as were requested, however many ids there were.
+        counters.tail.store(next, Ordering::Relaxed);
+        add(&role.drift().deletes, 1);
         self.n_deletes += 1;
         Ok(())
     }
@@ -268,13 +268,13 @@ impl Transactions for Deleter {
         kind.index()
     }
 
-    fn put_off(&mut self, kind: usize) -> Nanoseconds {
+    fn delay_before(&mut self, kind: usize) -> Nanoseconds {
         if kind != Kind::Delete.index() {
             return Nanoseconds::ZERO;
         }
-        let Deleter { post, lead, .. } = self;
-        let drift = post.drift();
-        lead.wait(post, read(&drift.deletes), read(&drift.inserts))
+        let Deleter { role, lead, .. } = self;
+        let drift = role.drift();
+        lead.wait(role, read(&drift.deletes), read(&drift.inserts))
     }
 
     async fn perform(
@@ -293,7 +293,7 @@ impl Transactions for Deleter {
 
 impl Drop for Deleter {
     fn drop(&mut self) {
-        self.post.is_over();
+        self.role.is_over();
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
     fn who_is_ahead_waits_until_the_lead_has_halved() {
         let workload = asked(&[], 1);
         let bench = Arc::clone(&workload.bench);
-        let post = |is_coupled| Post {
+        let role = |is_coupled| ClientRole {
             bench: Arc::clone(&bench),
             step: 2,
             table: 0,
@@ -372,7 +372,7 @@ mod tests {
             is_coupled,
             has_deletes: true,
         };
-        let (coupled, mut lead) = (post(true), Lead::default());
+        let (coupled, mut lead) = (role(true), Lead::default());
         let mut micros = |mine, others| lead.wait(&coupled, mine, others).0 / 1000;
         // Nothing is known at first: each look doubles the wait.
         assert_eq!([micros(8, 0), micros(9, 0), micros(9, 0), micros(9, 0)], [0, 250, 250, 500]);
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!([micros(14, 5), micros(14, 9), micros(14, 10)], [5000, 1250, 0]);
         // However long one took, it looks again after a while, and as often as need be.
         assert_eq!([micros(20, 10), micros(20, 10), micros(20, 11)], [7500, 7500, 20_000]);
-        assert_eq!(Lead::default().wait(&post(false), 1000, 0), Nanoseconds::ZERO);
+        assert_eq!(Lead::default().wait(&role(false), 1000, 0), Nanoseconds::ZERO);
         coupled.is_over();
         assert_eq!(lead.wait(&coupled, 1000, 11), Nanoseconds::ZERO);
     }

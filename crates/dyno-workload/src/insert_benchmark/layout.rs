@@ -258,7 +258,7 @@ impl Plan<'_> {
     }
 
     /// The author's wait: a minute and a second for each million rows, at most 20 minutes; here the
-    /// longest, because it ends when the debt is paid.
+    /// longest, because it ends when the engine has caught up.
     fn settle(&self) -> Nanoseconds {
         let rows = self.settings.load.rows.saturating_mul(self.n_tables as u64);
         Nanoseconds::from_secs(60 + rows / 1_000_000).min(self.settings.settle)

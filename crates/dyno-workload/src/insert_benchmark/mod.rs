@@ -17,8 +17,8 @@
 
 mod audit;
 mod clients;
+mod counters;
 mod layout;
-mod ledger;
 mod queries;
 mod rows;
 mod schema;
@@ -31,16 +31,16 @@ use std::sync::Arc;
 
 use dyno_model::{Name, WorkloadStep, name};
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, StatementError,
-    Table, TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement,
+    StatementError, Table, TextRows, Workload, drive,
 };
 
-use clients::{Deleter, Indexer, Inserter, Post, Refused};
+use clients::{ClientRole, Deleter, Indexer, Inserter, Refused};
+use counters::TrialCounters;
 use layout::{Duty, Layout, Query, Work};
-use ledger::Ledger;
 use queries::{PointClient, RangeClient};
 use settings::Settings;
 
@@ -54,15 +54,15 @@ pub fn spec() -> WorkloadSpec {
 }
 
 /// The seed decides nothing: tables begin empty, and rows come from clients.
-fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    planned(asked).map(|workload| Arc::new(workload) as Arc<dyn Workload>)
+fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    planned(input).map(|workload| Arc::new(workload) as Arc<dyn Workload>)
 }
 
-fn planned(asked: &Asked<'_>) -> Result<InsertBenchmark, PlanError> {
-    let settings = Settings::read(asked.options)?;
-    let layout = Layout::new(&settings, &asked.request).map_err(PlanError::Load)?;
+fn planned(input: &PlanInput<'_>) -> Result<InsertBenchmark, PlanError> {
+    let settings = Settings::read(input.options)?;
+    let layout = Layout::new(&settings, &input.request).map_err(PlanError::Load)?;
     let steps = layout.steps();
-    Ok(InsertBenchmark { options: asked.options.pairs(), settings, layout, steps })
+    Ok(InsertBenchmark { options: input.options.pairs(), settings, layout, steps })
 }
 
 /// A kind of transaction.
@@ -117,7 +117,7 @@ struct InsertBenchmark {
 struct Bench {
     settings: Settings,
     layout: Layout,
-    ledger: Ledger,
+    counters: TrialCounters,
     /// Those of inserted rows.
     products: Arc<DrawnKeys>,
 }
@@ -128,24 +128,24 @@ struct BenchClients {
 }
 
 impl Clients for BenchClients {
-    fn client(&self, seat: Seat) -> ClientFuture {
+    fn client(&self, context: ClientContext) -> ClientFuture {
         let bench = Arc::clone(&self.bench);
-        let place = bench.layout.shapes.get(seat.step).and_then(|shape| {
-            let role = shape.own.roles.get(seat.role)?;
-            (role.clients == seat.n_in_role).then_some((shape, shape.duties[seat.role]))
+        let place = bench.layout.shapes.get(context.step).and_then(|shape| {
+            let role = shape.own.roles.get(context.role)?;
+            (role.clients == context.n_in_role).then_some((shape, shape.duties[context.role]))
         });
         let Some((shape, duty)) = place else {
-            return refuse(seat, "the step has other roles than the Insert Benchmark planned");
+            return refuse(context, "the step has other roles than the Insert Benchmark planned");
         };
-        let post = Post {
-            step: seat.step,
-            table: seat.idx_in_role % bench.layout.n_tables,
+        let role = ClientRole {
+            step: context.step,
+            table: context.idx_in_role % bench.layout.n_tables,
             per_commit: shape.per_commit,
             is_coupled: shape.work == Work::Churn && shape.has_deletes(),
             has_deletes: shape.has_deletes(),
             bench: Arc::clone(&bench),
         };
-        client_of(post, (duty, shape.deletes), seat)
+        client_of(role, (duty, shape.deletes), context)
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
@@ -154,28 +154,32 @@ impl Clients for BenchClients {
 }
 
 /// The client with this duty; a deleter has so many rows to delete.
-fn client_of(post: Post, (duty, deletes): (Duty, u64), seat: Seat) -> ClientFuture {
-    let dialect = seat.session.dialect();
+fn client_of(
+    role: ClientRole,
+    (duty, deletes): (Duty, u64),
+    context: ClientContext,
+) -> ClientFuture {
+    let dialect = context.session.dialect();
     match duty {
-        Duty::Insert => Box::pin(drive(Inserter::new(post, schema::now(dialect)), seat)),
+        Duty::Insert => Box::pin(drive(Inserter::new(role, schema::now(dialect)), context)),
         Duty::Delete => {
-            let (deleter, statements) = Deleter::new(post, dialect, deletes);
-            with_statements(deleter, statements, seat)
+            let (deleter, statements) = Deleter::new(role, dialect, deletes);
+            with_statements(deleter, statements, context)
         }
         Duty::Index => {
-            let (settings, table) = (&post.bench.settings, schema::table_name(post.table));
+            let (settings, table) = (&role.bench.settings, schema::table_name(role.table));
             let is_one_by_one = settings.is_one_by_one;
             let statements =
                 schema::create_indexes(settings.schema, dialect, &table, is_one_by_one);
-            Box::pin(drive(Indexer::new(statements), seat))
+            Box::pin(drive(Indexer::new(statements), context))
         }
         Duty::Query(Query::Range) => {
-            let (client, statements) = RangeClient::new(post, dialect);
-            with_statements(client, statements, seat)
+            let (client, statements) = RangeClient::new(role, dialect);
+            with_statements(client, statements, context)
         }
         Duty::Query(Query::Point) => {
-            let (client, statements) = PointClient::new(post, dialect);
-            with_statements(client, statements, seat)
+            let (client, statements) = PointClient::new(role, dialect);
+            with_statements(client, statements, context)
         }
     }
 }
@@ -184,20 +188,20 @@ fn client_of(post: Post, (duty, deletes): (Duty, u64), seat: Seat) -> ClientFutu
 fn with_statements(
     client: impl crate::Transactions + 'static,
     statements: Vec<Statement>,
-    mut seat: Seat,
+    mut context: ClientContext,
 ) -> ClientFuture {
-    if let Err(error) = seat.session.prepare(&statements) {
+    if let Err(error) = context.session.prepare(&statements) {
         let StatementError { class, code, message } = error;
         let message = format!("a statement could not be prepared: {message}");
         let error = StatementError::new(class, code, message);
-        return Box::pin(drive(Refused { error }, seat));
+        return Box::pin(drive(Refused { error }, context));
     }
-    seat.statements = statements.into();
-    Box::pin(drive(client, seat))
+    context.statements = statements.into();
+    Box::pin(drive(client, context))
 }
 
-fn refuse(seat: Seat, reason: &str) -> ClientFuture {
-    Box::pin(drive(Refused::because(reason), seat))
+fn refuse(context: ClientContext, reason: &str) -> ClientFuture {
+    Box::pin(drive(Refused::because(reason), context))
 }
 
 impl Workload for InsertBenchmark {
@@ -247,8 +251,8 @@ impl Workload for InsertBenchmark {
 impl InsertBenchmark {
     fn made(&self) -> BenchClients {
         let (settings, layout) = (self.settings.clone(), self.layout.clone());
-        let ledger = Ledger::new(layout.n_tables, layout.shapes.len());
+        let counters = TrialCounters::new(layout.n_tables, layout.shapes.len());
         let products = DrawnKeys::new(KeyBins::even(settings.values.products));
-        BenchClients { bench: Arc::new(Bench { settings, layout, ledger, products }) }
+        BenchClients { bench: Arc::new(Bench { settings, layout, counters, products }) }
     }
 }

@@ -8,8 +8,8 @@ use crate::row::push_decimal;
 use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
 
 use super::Kind;
-use super::clients::{Post, as_text};
-use super::ledger::add;
+use super::clients::{ClientRole, as_text};
+use super::counters::add;
 use super::rows;
 use super::schema::{self, Index};
 use super::settings::{QueryForm, Schema, Values};
@@ -19,7 +19,7 @@ const POINTS_PER_MAX: u64 = 100;
 
 /// Asks one of the three range queries at a time, drawn at random.
 pub(super) struct RangeClient {
-    post: Post,
+    role: ClientRole,
     is_prepared: bool,
     queries: [(String, String); 3],
     sql: Vec<u8>,
@@ -27,9 +27,9 @@ pub(super) struct RangeClient {
 
 impl RangeClient {
     /// The client, and the statements it prepares.
-    pub(super) fn new(post: Post, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
-        let settings = &post.bench.settings;
-        let (table, limit) = (schema::table_name(post.table), settings.values.rows_per_query);
+    pub(super) fn new(role: ClientRole, dialect: Dialect) -> (RangeClient, Vec<Statement>) {
+        let settings = &role.bench.settings;
+        let (table, limit) = (schema::table_name(role.table), settings.values.rows_per_query);
         let form = settings.query_protocol.form(dialect);
         let mut statements = Vec::new();
         let queries = Index::ALL.map(|index| {
@@ -52,11 +52,11 @@ impl RangeClient {
         let is_prepared = form == QueryForm::Prepared;
         let room = queries.iter().map(|(before, after)| before.len() + after.len()).max();
         let sql = Vec::with_capacity(room.unwrap_or(0) + 32);
-        (RangeClient { post, is_prepared, queries, sql }, statements)
+        (RangeClient { role, is_prepared, queries, sql }, statements)
     }
 }
 
-/// The value of a range query, in hundredths where it is a price of 2023-07.
+/// The value of a range query, in hundredths if it is a price of 2023-07.
 #[derive(Clone, Copy)]
 enum Bound {
     Whole(i64),
@@ -86,8 +86,8 @@ impl Transactions for RangeClient {
         random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        let RangeClient { post, is_prepared, queries, sql } = self;
-        let settings = &post.bench.settings;
+        let RangeClient { role, is_prepared, queries, sql } = self;
+        let settings = &role.bench.settings;
         let query = kind - Kind::Market.index();
         let bound = draw_bound(settings.schema, &settings.values, query, random);
         let reply = if *is_prepared {
@@ -107,18 +107,18 @@ impl Transactions for RangeClient {
             sql.extend_from_slice(after.as_bytes());
             session.text(as_text(sql), StatementClass::Read).await?
         };
-        let book = &post.bench.ledger.range;
-        add(&book.queries, 1);
-        add(&book.rows, reply.rows);
+        let counters = &role.bench.counters.range;
+        add(&counters.queries, 1);
+        add(&counters.rows, reply.rows);
         Ok(())
     }
 }
 
 /// Asks for rows by ids drawn between the tail and the head of the table.
 pub(super) struct PointClient {
-    post: Post,
+    role: ClientRole,
     is_prepared: bool,
-    // How to ask for the largest id, where that goes as text.
+    // How to ask for the largest id, if that goes as text.
     largest_query: Option<String>,
     head: String,
     sql: Vec<u8>,
@@ -129,10 +129,10 @@ pub(super) struct PointClient {
 }
 
 impl PointClient {
-    /// The client, and the statements it prepares: first the one for the largest id, where it is one.
-    pub(super) fn new(post: Post, dialect: Dialect) -> (PointClient, Vec<Statement>) {
-        let table = schema::table_name(post.table);
-        let settings = &post.bench.settings;
+    /// The client, and the statements it prepares: first the one for the largest id, if it is one.
+    pub(super) fn new(role: ClientRole, dialect: Dialect) -> (PointClient, Vec<Statement>) {
+        let table = schema::table_name(role.table);
+        let settings = &role.bench.settings;
         let n_ids = settings.values.rows_per_query as usize;
         let mut head = schema::point_query(&table);
         let form = settings.query_protocol.form(dialect);
@@ -161,7 +161,7 @@ impl PointClient {
         let ids = Vec::with_capacity(n_ids);
         let (largest, since_max) = (0, None);
         let client =
-            PointClient { post, is_prepared, largest_query, head, sql, ids, largest, since_max };
+            PointClient { role, is_prepared, largest_query, head, sql, ids, largest, since_max };
         (client, statements)
     }
 
@@ -177,10 +177,10 @@ impl PointClient {
 
     /// Draws as many ids as a query has.
     fn draw_ids(&mut self, random: &mut RandomStream) {
-        let smallest = self.post.bench.ledger.table(self.post.table).tail.load(Ordering::Relaxed);
+        let smallest = self.role.bench.counters.table(self.role.table).tail.load(Ordering::Relaxed);
         let span = (self.largest - smallest).max(1) as u64;
         self.ids.clear();
-        for _ in 0..self.post.bench.settings.values.rows_per_query {
+        for _ in 0..self.role.bench.settings.values.rows_per_query {
             self.ids.push(Value::Integer(smallest + random.below(span) as i64));
         }
     }
@@ -226,9 +226,9 @@ impl Transactions for PointClient {
             session.text(as_text(&self.sql), StatementClass::Read).await?
         };
         self.since_max = self.since_max.map(|n| n + 1);
-        let book = &self.post.bench.ledger.point;
-        add(&book.queries, 1);
-        add(&book.rows, reply.rows);
+        let counters = &self.role.bench.counters.point;
+        add(&counters.queries, 1);
+        add(&counters.rows, reply.rows);
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use dyno_units::Seed;
 
 use super::settings::OPTIONS;
 use super::{Bench, InsertBenchmark};
-use crate::catalog::{Asked, PlanError};
+use crate::catalog::{PlanError, PlanInput};
 use crate::fake::{self, request};
 use crate::options::Options;
 use crate::{Dialect, MadeWorkload, Workload};
@@ -33,7 +33,7 @@ impl Deref for Ready {
 fn plan(given: &[(&str, &str)], clients: usize) -> Result<InsertBenchmark, PlanError> {
     let options = Options::resolve(OPTIONS, &fake::given(given))?;
     let (name, request) = (&super::NAME.into(), request(clients));
-    super::planned(&Asked { name, options: &options, request, seed: Seed(1) })
+    super::planned(&PlanInput { name, options: &options, request, seed: Seed(1) })
 }
 
 /// Ready to run with so many clients.

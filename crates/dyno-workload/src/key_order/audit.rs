@@ -22,7 +22,7 @@ pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
 }
 
 /// Rows, bytes and bytes a row of all tables together, as the server has them at hand. Of InnoDB they are
-/// the statistics of the tables, all of one moment: it makes them anew when a tenth of the rows has
+/// the statistics of the tables, all of one moment: it collects them again when a tenth of the rows has
 /// changed, at most every ten seconds (information_schema.tables has the rows of now and the bytes of
 /// then). None on SQLite, which would have to read the whole database.
 pub(super) fn readings_query(settings: &Settings, dialect: Dialect) -> Option<String> {
@@ -94,7 +94,7 @@ pub(super) fn judge(
     rows
 }
 
-/// Data and indexes of one table are there, and the parts tell their size a row.
+/// Data and indexes of one table are there, and their bytes per row are reported.
 fn sizes(name: &str, settings: &Settings, answer: Option<&TextRows>) -> [AuditRow; 2] {
     let number = |column| answer.and_then(|rows| number_in(rows, 0, column));
     let (rows, data, indexes) = (number(0), number(1), number(2));

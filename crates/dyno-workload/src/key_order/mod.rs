@@ -18,10 +18,10 @@ use std::sync::Arc;
 use dyno_model::{Name, name};
 use dyno_units::{RandomStream, Seed};
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::row::push_decimal;
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Session, Statement,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
     StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
 };
 
@@ -36,10 +36,10 @@ pub fn spec() -> WorkloadSpec {
 }
 
 /// The seed decides the rows that are there at the beginning.
-fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = Settings::read(asked.options)?;
-    let seeds = (0..settings.tables).map(|idx| asked.seed.derive("key-order", idx)).collect();
-    Ok(Arc::new(KeyOrder { options: asked.options.pairs(), settings, seeds }))
+fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(input.options)?;
+    let seeds = (0..settings.tables).map(|idx| input.seed.derive("key-order", idx)).collect();
+    Ok(Arc::new(KeyOrder { options: input.options.pairs(), settings, seeds }))
 }
 
 struct KeyOrder {
@@ -76,7 +76,7 @@ impl Workload for KeyOrder {
         row.push_integer(random.below(self.settings.numbers) as i64 + 1);
     }
 
-    /// One for each table; none where several rows go as text.
+    /// One for each table; none if several rows go as text.
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         if self.settings.rows_per_transaction > 1 {
             return Vec::new();
@@ -106,8 +106,8 @@ impl Workload for KeyOrder {
 
 /// They share nothing.
 impl Clients for KeyOrder {
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings), seat))
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        Box::pin(drive(Client::new(&self.settings), context))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
@@ -122,7 +122,7 @@ struct Client {
     table: usize,
     key: [u8; schema::KEY_BYTES],
     number: i64,
-    /// Of each table, up to the rows; none where one row is prepared.
+    /// Of each table, up to the rows; none if one row is prepared.
     heads: Vec<String>,
     sql: Vec<u8>,
 }

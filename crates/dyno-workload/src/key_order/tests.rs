@@ -185,7 +185,7 @@ fn sizes_are_read_while_it_runs_where_that_is_cheap() {
 }
 
 #[test]
-fn an_audit_tells_bytes_a_row() {
+fn an_audit_reports_bytes_per_row() {
     let answers: Vec<TextRows> = vec![
         vec![vec![Some("1000".to_owned())]],
         // The answer to ANALYZE TABLE.

@@ -34,7 +34,7 @@ impl Session {
         self.asked.push_back(class);
     }
 
-    /// Sends what was pushed; nothing where that is nothing.
+    /// Sends what was pushed; nothing if that is nothing.
     pub fn send_pipeline(&mut self) {
         self.connection.send_pipeline();
         self.is_first_reply = true;
@@ -64,8 +64,8 @@ impl Session {
         result
     }
 
-    /// Waits for the replies that nobody has taken, and drops them. A connection that is lost
-    /// meanwhile tells the next statement.
+    /// Waits for the replies that were not taken, and drops them. If the connection is lost
+    /// meanwhile, the next statement fails.
     pub(crate) async fn drop_replies(&mut self) {
         while self.connection.n_awaited() > 0
             && let Some(class) = self.asked.pop_front()

@@ -16,7 +16,7 @@ pub(super) struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    /// What to ask the server: the rows of each table, where a script changes their number.
+    /// What to ask the server: the rows of each table, if a script changes their number.
     pub(super) fn queries(&self) -> Vec<String> {
         let count = |number| format!("SELECT COUNT(*) FROM sbtest{number}");
         match self.shape {

@@ -8,7 +8,7 @@
 //! range scans that return one row).
 //!
 //! One transaction is what sysbench calls an event. Where this family departs from sysbench is
-//! told where it happens: the tables in `schema`, the statements in `statements`, ids in
+//! described where it happens: the tables in `schema`, the statements in `statements`, ids in
 //! `sequence`, drawing in [`distribution`].
 
 mod audit;
@@ -27,11 +27,11 @@ use std::sync::Arc;
 
 use dyno_model::Name;
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
-    Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
+    TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -84,18 +84,18 @@ const SCRIPTS: &[Script] = &[
 pub fn specs() -> Vec<WorkloadSpec> {
     let spec = |(script, id): (&Script, ScriptId)| {
         let options = settings::option_specs(id);
-        WorkloadSpec::new(script.name, script.summary, options, move |asked| plan(id, asked))
+        WorkloadSpec::new(script.name, script.summary, options, move |input| plan(id, input))
     };
     SCRIPTS.iter().zip(ScriptId::ALL).map(spec).collect()
 }
 
 /// The seed decides the rows that are filled in.
-fn plan(script: ScriptId, asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = Settings::read(script, asked.options)?;
+fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(script, input.options)?;
     Ok(Arc::new(Sysbench {
-        name: asked.name.clone(),
-        options: asked.options.pairs(),
-        schema: settings.schema(asked.seed),
+        name: input.name.clone(),
+        options: input.options.pairs(),
+        schema: settings.schema(input.seed),
         shape: Shape::new(script, &settings),
         distribution: settings.distribution,
         table_size: settings.table_size,
@@ -120,7 +120,7 @@ struct SysbenchClients {
     drawn: Option<Arc<DrawnKeys>>,
 }
 
-/// What tells one script from another.
+/// What distinguishes one script from another.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Mix(Mix),
@@ -210,23 +210,24 @@ impl Workload for Sysbench {
 }
 
 impl Clients for SysbenchClients {
-    fn client(&self, seat: Seat) -> ClientFuture {
+    fn client(&self, context: ClientContext) -> ClientFuture {
         match self.script.shape {
-            Shape::Mix(mix) => {
-                Box::pin(drive(MixClient::new(mix, self.script.schema.n_tables, self.rows()), seat))
-            }
-            Shape::Insert => Box::pin(drive(self.insert_client(&seat), seat)),
+            Shape::Mix(mix) => Box::pin(drive(
+                MixClient::new(mix, self.script.schema.n_tables, self.rows()),
+                context,
+            )),
+            Shape::Insert => Box::pin(drive(self.insert_client(&context), context)),
             Shape::BulkInsert { bytes_max } => {
-                Box::pin(drive(self.bulk_client(bytes_max, &seat), seat))
+                Box::pin(drive(self.bulk_client(bytes_max, &context), context))
             }
             Shape::RandomPoints { n_points } => {
-                let (first, keys) = self.segment(&seat);
-                Box::pin(drive(RandomKeysClient::new(first, keys, n_points, None), seat))
+                let (first, keys) = self.segment(&context);
+                Box::pin(drive(RandomKeysClient::new(first, keys, n_points, None), context))
             }
             Shape::RandomRanges { n_ranges, delta } => {
-                let (first, keys) = self.segment(&seat);
+                let (first, keys) = self.segment(&context);
                 let delta = Some(delta as i64);
-                Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), seat))
+                Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), context))
             }
         }
     }
@@ -240,9 +241,9 @@ impl Clients for SysbenchClients {
 }
 
 impl SysbenchClients {
-    fn insert_client(&self, seat: &Seat) -> InsertClient {
-        let sequence = self.sequences.member(seat.client_idx as u64, seat.n_clients as u64);
-        let ids = if !self.script.schema.needs_ids(seat.session.dialect()) {
+    fn insert_client(&self, context: &ClientContext) -> InsertClient {
+        let sequence = self.sequences.member(context.client_idx as u64, context.n_clients as u64);
+        let ids = if !self.script.schema.needs_ids(context.session.dialect()) {
             InsertIds::Server
         } else if self.script.schema.is_auto_increment {
             InsertIds::After(self.script.schema.n_rows, sequence)
@@ -263,11 +264,11 @@ impl SysbenchClients {
         Rows { distribution: self.script.distribution.over(self.script.table_size), drawn }
     }
 
-    /// Client i fills table i, as in sysbench; where there are fewer tables than clients, those
+    /// Client i fills table i, as in sysbench; if there are fewer tables than clients, those
     /// that share a table interleave their ids.
-    fn bulk_client(&self, bytes_max: usize, seat: &Seat) -> BulkClient {
+    fn bulk_client(&self, bytes_max: usize, context: &ClientContext) -> BulkClient {
         let n_tables = self.script.schema.n_tables;
-        let (client, n_clients) = (seat.client_idx as u64, seat.n_clients as u64);
+        let (client, n_clients) = (context.client_idx as u64, context.n_clients as u64);
         let table_idx = client % n_tables;
         let n_sharing = (n_clients - table_idx).div_ceil(n_tables);
         let sequence = self.sequences.member(client / n_tables, n_sharing);
@@ -275,9 +276,9 @@ impl SysbenchClients {
     }
 
     /// The client's part of [0, rows]: its first key, and a distribution over its keys.
-    fn segment(&self, seat: &Seat) -> (i64, distribution::Distribution) {
-        let len = self.script.table_size as f64 / seat.n_clients as f64;
-        let low = len * seat.client_idx as f64;
+    fn segment(&self, context: &ClientContext) -> (i64, distribution::Distribution) {
+        let len = self.script.table_size as f64 / context.n_clients as f64;
+        let low = len * context.client_idx as f64;
         let (first, last) = (low as u64, (low + len) as u64);
         (first as i64, self.script.distribution.over(last - first + 1))
     }

@@ -228,7 +228,7 @@ impl Reader<'_> {
         self.has(name) && self.options.switch(name)
     }
 
-    /// 0 where the script has no such option.
+    /// 0 if the script has no such option.
     fn count(&self, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
         if !self.has(name) {
             return Ok(0);

@@ -4,7 +4,7 @@
 //! limits them, as MariaDB and MySQL do with `max_prepared_stmt_count`, must allow clients × tables
 //! × kinds.) Kinds that a mix never sends are not prepared. BEGIN and COMMIT go as text.
 //!
-//! A statement is counted by what it is meant to do. sysbench counts by effect: there an UPDATE or
+//! A statement is counted by its purpose. sysbench counts by effect: there an UPDATE or
 //! DELETE that meets no row is "other".
 
 use std::fmt::Write;

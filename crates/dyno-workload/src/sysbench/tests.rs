@@ -170,7 +170,7 @@ fn a_bulk_statement_that_failed_is_sent_again_or_dropped() {
 }
 
 #[test]
-fn an_error_ends_the_transaction_and_a_retry_begins_anew() {
+fn an_error_ends_the_transaction_and_a_retry_begins_again() {
     let mut fake = Fake::new(Dialect::MySql);
     fake.fail_next(StatementError::new(ErrorClass::Deadlock, "1213", "deadlock"));
     let ran = fake.run(&workload("oltp_write_only", &[]), 1);
@@ -181,7 +181,7 @@ fn an_error_ends_the_transaction_and_a_retry_begins_anew() {
 
 #[test]
 fn statement_indexes_meet_the_statements_of_their_table() {
-    // Every statement must name the table that the draw meant: with all kinds in one mix, each
+    // Every statement must name the table that was drawn: with all kinds in one mix, each
     // kind of each table is met, and no other.
     let mix = workload("oltp_read_write", &[("tables", "4")]);
     let ran = Fake::new(Dialect::Sqlite).run(&mix, 200);

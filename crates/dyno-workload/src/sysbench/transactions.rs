@@ -2,7 +2,7 @@
 //!
 //! Everything a transaction needs is drawn between its statements and put into memory that was
 //! allocated when the client was made. A retry draws again: it is a new transaction of the same
-//! kind, as in sysbench. Duplicate keys and deadlocks are not dealt with here; they are told.
+//! kind, as in sysbench. Duplicate keys and deadlocks are not handled here; they are returned.
 
 use dyno_units::RandomStream;
 

@@ -24,7 +24,7 @@ pub(super) struct Drawing {
 }
 
 impl Counts {
-    /// For accounts that are meant to be drawn so, and tellers and branches that are all alike.
+    /// For accounts with this distribution, and tellers and branches that are all equally likely.
     pub(super) fn new(settings: &Settings) -> Counts {
         let Settings { scale, ref accounts, .. } = *settings;
         let n_accounts = accounts.n_items();
@@ -44,7 +44,7 @@ impl Counts {
         }
     }
 
-    /// Demands that keys were drawn as meant.
+    /// Checks that keys were drawn from the intended distribution.
     pub(super) fn audit_rows(&self, script: Script) -> Vec<AuditRow> {
         let mut rows = vec![self.accounts.audit_row("skew of accounts")];
         if script.has_begin() {

@@ -13,7 +13,7 @@
 //! would stand beside PostgreSQL's as if they were the same; SQLite keeps what it has parsed. On
 //! those it is refused.
 //!
-//! Where the tables depart from pgbench's is told in `schema`.
+//! Departures from pgbench's tables are described in `schema`.
 
 mod audit;
 mod counts;
@@ -28,10 +28,10 @@ use std::sync::Arc;
 
 use dyno_model::Name;
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
-    Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
+    TextRows, Workload, drive,
 };
 
 use counts::Counts;
@@ -47,9 +47,9 @@ pub fn spec() -> WorkloadSpec {
 }
 
 /// The rows follow from the options alone: the seed decides nothing here.
-fn plan(asked: &Asked<'_>) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = Settings::read(asked.options)?;
-    Ok(Arc::new(TpcB { options: asked.options.pairs(), settings }))
+fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let settings = Settings::read(input.options)?;
+    Ok(Arc::new(TpcB { options: input.options.pairs(), settings }))
 }
 
 struct TpcB {
@@ -132,8 +132,8 @@ struct TpcBClients {
 }
 
 impl Clients for TpcBClients {
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.workload.settings, self.counts.client()), seat))
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        Box::pin(drive(Client::new(&self.workload.settings, self.counts.client()), context))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {

@@ -80,7 +80,7 @@ fn filler(dialect: Dialect) -> String {
     " ".repeat(width)
 }
 
-/// Takes the default away again, where a table can be changed without being written anew.
+/// Takes the default away again, if a table can be changed without being rewritten.
 fn without_default(dialect: Dialect) -> Option<String> {
     let sql = "ALTER TABLE pgbench_accounts ALTER COLUMN filler DROP DEFAULT";
     (dialect != Dialect::Sqlite).then(|| sql.to_owned())

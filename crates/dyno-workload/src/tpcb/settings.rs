@@ -52,7 +52,7 @@ pub(super) enum Protocol {
     Prepared,
     /// As text with the values in it.
     Simple,
-    /// Parsed anew for each execution, then executed with values.
+    /// Parsed again for each execution, then executed with values.
     Extended,
 }
 

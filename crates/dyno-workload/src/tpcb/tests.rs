@@ -111,8 +111,8 @@ fn extended_parses_every_statement_each_time() {
     for (script, n) in [("tpcb-like", 7), ("simple-update", 5), ("select-only", 1)] {
         let statements = of(script, "extended");
         assert_eq!(statements.len(), n, "{script}: BEGIN and COMMIT are among them");
-        assert!(statements.iter().all(|statement| statement.parses_anew));
-        assert!(of(script, "prepared").iter().all(|statement| !statement.parses_anew));
+        assert!(statements.iter().all(|statement| statement.is_unnamed));
+        assert!(of(script, "prepared").iter().all(|statement| !statement.is_unnamed));
     }
     let sent = |protocol| run(&[("protocol", protocol)], 3).sent_text();
     assert_eq!(sent("extended"), sent("prepared"));
@@ -286,7 +286,7 @@ fn fillfactor_is_refused_where_there_is_none() {
     }
 }
 
-/// What 100 transactions of `script` come to, of which the server tells `answers`.
+/// What 100 transactions of `script` add up to, to which the server replies `answers`.
 #[track_caller]
 fn check_audit(script: &str, lost: u64, answers: &[i64], expected_to_fail: &[&str]) {
     let workload = workload(&[("script", script)]);
@@ -360,15 +360,15 @@ fn an_audit_without_answers_fails() {
 }
 
 #[test]
-fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
+fn a_wrong_skew_is_found() {
     let settings = |distribution: &str| {
         let given = BTreeMap::from([("distribution".to_owned(), distribution.to_owned())]);
         let specs = super::settings::option_specs();
         let options = crate::options::Options::resolve(&specs, &given).unwrap();
         super::settings::Settings::read(&options).unwrap()
     };
-    let failed = |meant: &str, drawn: &str| -> Vec<String> {
-        let counts = super::counts::Counts::new(&settings(meant));
+    let failed = |intended: &str, drawn: &str| -> Vec<String> {
+        let counts = super::counts::Counts::new(&settings(intended));
         let drawn = settings(drawn);
         let mut random = Seed(3).stream();
         let client = counts.client();
@@ -382,8 +382,8 @@ fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
         rows.into_iter().filter(|row| !row.pass).map(|row| row.name).collect()
     };
     assert!(failed("uniform", "uniform").is_empty() && failed("zipfian", "zipfian").is_empty());
-    for (meant, drawn) in [("uniform", "zipfian"), ("zipfian", "uniform")] {
-        let failed = failed(meant, drawn);
+    for (intended, drawn) in [("uniform", "zipfian"), ("zipfian", "uniform")] {
+        let failed = failed(intended, drawn);
         assert!(failed.len() == 1 && failed[0].starts_with("skew of accounts"), "{failed:?}");
     }
 }

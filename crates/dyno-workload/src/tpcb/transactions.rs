@@ -76,12 +76,12 @@ impl Script {
         self.lines().iter().map(statement).collect()
     }
 
-    /// Its lines as statements that are parsed each time; behind them BEGIN and COMMIT, where it
+    /// Its lines as statements that are parsed each time; behind them BEGIN and COMMIT, if it
     /// has them.
     pub(super) fn unnamed_statements(self, dialect: Dialect) -> Vec<Statement> {
         let ends = if self.has_begin() { &["BEGIN", "COMMIT"][..] } else { &[] };
         let ends = ends.iter().map(|sql| Statement::new(*sql, StatementClass::Other));
-        self.statements(dialect).into_iter().chain(ends).map(Statement::parsed_anew).collect()
+        self.statements(dialect).into_iter().chain(ends).map(Statement::unnamed).collect()
     }
 }
 

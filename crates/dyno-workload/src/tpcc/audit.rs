@@ -1,8 +1,8 @@
 //! Whether what ran was TPC-C: the consistency conditions before and after the load, the mix, the
 //! skew, what went to other warehouses, and whether every commit is in the tables.
 //!
-//! What the tables tell is preferred to what the clients say they did. Shares are judged by how far
-//! so many draws can be from what is meant, never by a fixed tolerance. Where another warehouse is
+//! What the tables hold is preferred to what the clients say they did. Shares are judged by how far
+//! so many draws can be from the intended share, never by a fixed tolerance. Where another warehouse is
 //! none to be had, nothing remote is expected.
 
 pub(super) mod conditions;
@@ -15,13 +15,13 @@ use super::counts::{Count, Counts, Sums};
 use super::rows::{LINES, TableId};
 use super::schema::{Schema, suffix};
 use super::settings::{Consistency, DISTRICTS, Settings};
-use super::statements::Manner;
+use super::statements::StatementMode;
 use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT};
 
-/// Most statements of a transaction that meets nobody else's.
+/// Most statements of a transaction without conflicts.
 const STATEMENTS_MOST: u64 = 92;
 
-/// What is asked of all tables but a few; the columns are read by [`Found`].
+/// What is asked of all tables but a few; the columns are read by [`AuditColumn`].
 const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
     (SELECT SUM(d_next_o_id) FROM district), \
     (SELECT COUNT(*) FROM history), \
@@ -38,12 +38,12 @@ const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
     (SELECT COUNT(*) FROM customer), \
     (SELECT COUNT(*) FROM stock)";
 
-/// What is asked where the large tables are not to be read.
+/// The query if the large tables are not to be read.
 const FOUND_QUICKLY: &str = "SELECT NULL, (SELECT SUM(d_next_o_id) FROM district)";
 
 /// Columns of [`FOUND`], in their order.
 #[derive(Clone, Copy)]
-enum Found {
+enum AuditColumn {
     Orders,
     NextOrders,
     History,
@@ -88,7 +88,7 @@ pub(super) fn queries(settings: &Settings) -> Vec<String> {
 pub(super) struct Audit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) schema: &'a Schema,
-    pub(super) manner: Manner,
+    pub(super) statement_mode: StatementMode,
     pub(super) counts: &'a Counts,
     pub(super) totals: &'a AuditTotals,
     /// One set's answers after the other's.
@@ -129,7 +129,7 @@ impl Audit<'_> {
         answers.sum()
     }
 
-    fn found(&self, what: Found) -> Option<i128> {
+    fn found(&self, what: AuditColumn) -> Option<i128> {
         self.sum(self.n_queries() - 1, 0, what as usize)
     }
 
@@ -160,11 +160,11 @@ impl Audit<'_> {
     }
 
     fn mix(&self) -> Vec<AuditRow> {
-        let meant = if self.settings.has_deck { DECK } else { WEIGHTS };
-        let total: u64 = meant.iter().sum();
+        let weights = if self.settings.has_deck { DECK } else { WEIGHTS };
+        let total: u64 = weights.iter().sum();
         let n = (0..KINDS.len()).map(|kind| self.ended(kind)).sum();
         let row = |(kind, name): (usize, &&str)| {
-            let p = meant[kind] as f64 / total as f64;
+            let p = weights[kind] as f64 / total as f64;
             let name = format!("mix: share of {name}");
             share_row(&name, p, (self.ended(kind), n), self.unended())
         };
@@ -210,22 +210,34 @@ impl Audit<'_> {
             ];
         }
         let count = |what| self.found(what).and_then(|n| u64::try_from(n).ok());
-        let n_paid =
-            count(Found::History).map(|n| n.saturating_sub(self.schema.count(TableId::History)));
+        let n_paid = count(AuditColumn::History)
+            .map(|n| n.saturating_sub(self.schema.count(TableId::History)));
         let row = |name: &str, p, hits: Option<u64>, n: Option<u64>| match hits.zip(n) {
             Some(counts) => share_row(name, p, counts, 0),
             None => AuditRow::judged(name, "numbers", "no number", false),
         };
         vec![
-            row(&lines, p(0.01), count(Found::RemoteLines), count(Found::Lines)),
-            row(&payments, p(0.15), count(Found::RemoteHistory), n_paid),
-            self.same("lines ordered, as stock counts them", Found::Lines, Found::StockOrders),
-            self.same("remote lines, as stock counts them", Found::RemoteLines, Found::StockRemote),
-            self.same("quantity ordered, as stock has it", Found::Quantity, Found::StockQuantity),
+            row(&lines, p(0.01), count(AuditColumn::RemoteLines), count(AuditColumn::Lines)),
+            row(&payments, p(0.15), count(AuditColumn::RemoteHistory), n_paid),
+            self.same(
+                "lines ordered, as stock counts them",
+                AuditColumn::Lines,
+                AuditColumn::StockOrders,
+            ),
+            self.same(
+                "remote lines, as stock counts them",
+                AuditColumn::RemoteLines,
+                AuditColumn::StockRemote,
+            ),
+            self.same(
+                "quantity ordered, as stock has it",
+                AuditColumn::Quantity,
+                AuditColumn::StockQuantity,
+            ),
         ]
     }
 
-    fn same(&self, name: &str, expected: Found, measured: Found) -> AuditRow {
+    fn same(&self, name: &str, expected: AuditColumn, measured: AuditColumn) -> AuditRow {
         match self.found(expected) {
             Some(expected) => AuditRow::equal(name, expected, self.found(measured)),
             None => AuditRow::judged(name, "a number", "no number", false),
@@ -243,24 +255,24 @@ impl Audit<'_> {
         };
         let first = |table| self.schema.count(table);
         let n_districts = first(TableId::District);
-        let numbers = grown(Found::NextOrders, n_districts + first(TableId::Orders));
+        let numbers = grown(AuditColumn::NextOrders, n_districts + first(TableId::Orders));
         let mut rows = vec![row("order numbers given out, 1 a new-order", NEW_ORDER, numbers)];
         if !self.has_found() {
             return rows;
         }
-        let orders = grown(Found::Orders, first(TableId::Orders));
+        let orders = grown(AuditColumn::Orders, first(TableId::Orders));
         rows.push(row("growth of orders, 1 a new-order", NEW_ORDER, orders));
-        let history = grown(Found::History, first(TableId::History));
+        let history = grown(AuditColumn::History, first(TableId::History));
         rows.push(row("growth of history, 1 a payment", PAYMENT, history));
         rows.push(self.delivered(sums));
         let equal = |name: &str, table, what| {
             let expected = i128::from(first(table));
             AuditRow::equal(format!("rows of the population: {name}"), expected, self.found(what))
         };
-        rows.push(equal("items", TableId::Item, Found::Items));
-        rows.push(equal("customers", TableId::Customer, Found::Customers));
-        rows.push(equal("stock", TableId::Stock, Found::Stock));
-        rows.push(equal("order lines", TableId::OrderLine, Found::FirstLines));
+        rows.push(equal("items", TableId::Item, AuditColumn::Items));
+        rows.push(equal("customers", TableId::Customer, AuditColumn::Customers));
+        rows.push(equal("stock", TableId::Stock, AuditColumn::Stock));
+        rows.push(equal("order lines", TableId::OrderLine, AuditColumn::FirstLines));
         rows
     }
 
@@ -273,7 +285,7 @@ impl Audit<'_> {
         AuditRow::between(
             format!("orders delivered, {DISTRICTS} a delivery, {n_empty} districts found empty"),
             (of(totals.committed), most),
-            self.found(Found::Deliveries),
+            self.found(AuditColumn::Deliveries),
         )
     }
 
@@ -290,13 +302,13 @@ impl Audit<'_> {
     /// Statements and rows of one kind, on average.
     fn round_trips(&self, kind: usize, sums: &Sums) -> AuditRow {
         let of_kind = sums.of_kind(kind);
-        let (statements, rows) = meant(self.manner, kind);
+        let (statements, rows) = expected_counts(self.statement_mode, kind);
         // What is sent one by one has as many statements as round trips.
-        let (what, meant) = match self.settings.is_pipelined {
+        let (what, counts) = match self.settings.is_pipelined {
             true => (
                 "round trips, statements and rows",
                 vec![
-                    (meant_round_trips(kind), of_kind.round_trips),
+                    (expected_round_trips(kind), of_kind.round_trips),
                     (statements, of_kind.statements),
                     (rows, of_kind.rows),
                 ],
@@ -307,17 +319,17 @@ impl Audit<'_> {
             ),
         };
         let name = format!("{what} of {}", KINDS[kind]);
-        let expected: Vec<_> = meant.iter().map(|(range, _)| range_text(*range)).collect();
+        let expected: Vec<_> = counts.iter().map(|(range, _)| range_text(*range)).collect();
         let expected = expected.join("; ");
         if of_kind.done == 0 {
             return AuditRow::judged(name, expected, "none was done", true).undecided_if(true);
         }
         let mean = |n: u64| n as f64 / of_kind.done as f64;
-        let found: Vec<_> = meant.iter().map(|(_, n)| format!("{:.1}", mean(*n))).collect();
+        let found: Vec<_> = counts.iter().map(|(_, n)| format!("{:.1}", mean(*n))).collect();
         let is_within = |&((low, high), n): &((u64, u64), u64)| {
             (low as f64 - 1e-9..=high as f64 + 1e-9).contains(&mean(n))
         };
-        AuditRow::judged(name, expected, found.join("; "), meant.iter().all(is_within))
+        AuditRow::judged(name, expected, found.join("; "), counts.iter().all(is_within))
     }
 }
 
@@ -330,8 +342,8 @@ fn range_text((low, high): (u64, u64)) -> String {
 
 /// Fewest and most round trips of a kind whose statements are sent together. On MariaDB and MySQL
 /// the COMMIT of what was written takes one of its own; a payment or an order-status by name takes
-/// one more, as do a customer's data; a delivery looks again where another was faster.
-fn meant_round_trips(kind: usize) -> (u64, u64) {
+/// one more, as do a customer's data; a delivery looks again if another was faster.
+fn expected_round_trips(kind: usize) -> (u64, u64) {
     match KINDS[kind] {
         "new_order" => (2, 3),
         "payment" => (2, 5),
@@ -358,13 +370,13 @@ fn lines_of_orders(n_lines: u64, n_orders: u64) -> AuditRow {
 
 /// Fewest and most statements and rows of a kind. A new-order of fewer statements is one that was
 /// rolled back; of a last name there are three customers on average, but there may be many; and a
-/// delivery looks again where another was faster.
-fn meant(manner: Manner, kind: usize) -> ((u64, u64), (u64, u64)) {
-    match (manner, KINDS[kind]) {
-        (Manner::Procedures, "order_status") => ((1, 1), LINES),
-        (Manner::Procedures, _) => ((1, 1), (1, 1)),
-        (Manner::Single, "new_order") => ((24, 67), (10, 32)),
-        (Manner::Batched, "new_order") => ((13, 25), (6, 32)),
+/// delivery looks again if another was faster.
+fn expected_counts(statement_mode: StatementMode, kind: usize) -> ((u64, u64), (u64, u64)) {
+    match (statement_mode, KINDS[kind]) {
+        (StatementMode::Procedures, "order_status") => ((1, 1), LINES),
+        (StatementMode::Procedures, _) => ((1, 1), (1, 1)),
+        (StatementMode::Single, "new_order") => ((24, 67), (10, 32)),
+        (StatementMode::Batched, "new_order") => ((13, 25), (6, 32)),
         (_, "payment") => ((9, 11), (3, 40)),
         (_, "order_status") => ((5, 6), (7, 50)),
         (_, "delivery") => ((12, STATEMENTS_MOST), (0, 40)),

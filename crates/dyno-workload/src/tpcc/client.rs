@@ -7,8 +7,8 @@ use crate::{Session, StatementError, Transactions};
 use super::counts::Count;
 use super::inputs::{Inputs, Source};
 use super::settings::{Fault, Mode, Settings};
-use super::statements::Manner;
-use super::talk::Talk;
+use super::statements::StatementMode;
+use super::transaction::Transaction;
 use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 use super::{new_order, others, pipelined, procedures};
 
@@ -34,10 +34,10 @@ const THINKING_MOST: f64 = 10.0;
 pub(super) struct Client {
     source: Source,
     inputs: Inputs,
-    /// None where kinds are drawn one by one.
+    /// None if kinds are drawn one by one.
     deck: Option<Deck>,
     is_paced: bool,
-    manner: Manner,
+    statement_mode: StatementMode,
     is_pipelined: bool,
     /// Index of the first statement of its set.
     base: usize,
@@ -49,7 +49,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(settings: &Settings, source: Source, manner: Manner, set: u64) -> Client {
+    pub(super) fn new(
+        settings: &Settings,
+        source: Source,
+        statement_mode: StatementMode,
+        set: u64,
+    ) -> Client {
         let mut order_scratch = new_order::Scratch::default();
         order_scratch.forgets_stock = settings.has_fault(Fault::ForgetsStock);
         Client {
@@ -57,9 +62,9 @@ impl Client {
             inputs: Source::nothing(),
             deck: settings.has_deck.then(Deck::new),
             is_paced: settings.mode == Mode::Paced,
-            manner,
+            statement_mode,
             is_pipelined: settings.is_pipelined,
-            base: manner.base(set),
+            base: statement_mode.base(set),
             n_skipped: settings.has_fault(Fault::SkipsDistricts).into(),
             order_scratch,
             scratch: others::Scratch::new(),
@@ -141,36 +146,36 @@ impl Transactions for Client {
         _random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        let mut talk = Talk::new(session, self.base);
-        let talk = &mut talk;
+        let mut tx = Transaction::new(session, self.base);
+        let tx = &mut tx;
         let inputs = &self.inputs;
-        let is_batched = self.manner == Manner::Batched;
+        let is_batched = self.statement_mode == StatementMode::Batched;
         let (order_scratch, scratch) = (&mut self.order_scratch, &mut self.scratch);
         let mut n_empty = 0;
-        match (self.manner, kind) {
-            (Manner::Procedures, _) => {
-                n_empty = procedures::call(talk, kind, inputs, &mut self.lines).await?;
+        match (self.statement_mode, kind) {
+            (StatementMode::Procedures, _) => {
+                n_empty = procedures::call(tx, kind, inputs, &mut self.lines).await?;
             }
             (_, NEW_ORDER) if self.is_pipelined => {
-                pipelined::new_order(talk, &inputs.order, order_scratch, is_batched).await?;
+                pipelined::new_order(tx, &inputs.order, order_scratch, is_batched).await?;
             }
             (_, PAYMENT) if self.is_pipelined => {
-                pipelined::payment(talk, inputs, scratch).await?;
+                pipelined::payment(tx, inputs, scratch).await?;
             }
-            (_, ORDER_STATUS) if self.is_pipelined => pipelined::order_status(talk, inputs).await?,
+            (_, ORDER_STATUS) if self.is_pipelined => pipelined::order_status(tx, inputs).await?,
             (_, DELIVERY) if self.is_pipelined => {
-                n_empty = pipelined::delivery(talk, inputs, self.n_skipped).await?;
+                n_empty = pipelined::delivery(tx, inputs, self.n_skipped).await?;
             }
-            _ if self.is_pipelined => pipelined::stock_level(talk, inputs).await?,
+            _ if self.is_pipelined => pipelined::stock_level(tx, inputs).await?,
             (_, NEW_ORDER) => {
-                new_order::perform(talk, &inputs.order, order_scratch, is_batched).await?;
+                new_order::perform(tx, &inputs.order, order_scratch, is_batched).await?;
             }
-            (_, PAYMENT) => others::payment(talk, inputs, scratch).await?,
-            (_, ORDER_STATUS) => others::order_status(talk, inputs).await?,
-            (_, DELIVERY) => n_empty = others::delivery(talk, inputs, self.n_skipped).await?,
-            _ => others::stock_level(talk, inputs).await?,
+            (_, PAYMENT) => others::payment(tx, inputs, scratch).await?,
+            (_, ORDER_STATUS) => others::order_status(tx, inputs).await?,
+            (_, DELIVERY) => n_empty = others::delivery(tx, inputs, self.n_skipped).await?,
+            _ => others::stock_level(tx, inputs).await?,
         }
-        let counts = [talk.statements, talk.round_trips, talk.rows];
+        let counts = [tx.statements, tx.round_trips, tx.rows];
         self.source.drawing.done(kind, counts);
         self.source.drawing.add(Count::EmptyDistricts, n_empty);
         Ok(())

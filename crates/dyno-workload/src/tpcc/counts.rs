@@ -63,7 +63,7 @@ pub(super) struct OfKind {
 }
 
 impl Counts {
-    /// For keys that are meant to be drawn so; `names` has a key for each last name.
+    /// For keys with these distributions; `names` has a key for each last name.
     pub(super) fn new([item, customer, name]: &[NuRand; 3]) -> Counts {
         let keys = |nurand: &NuRand| DrawnKeys::new(KeyBins::hottest_first(&nurand.shares()));
         Counts {
@@ -110,7 +110,7 @@ impl Drawing {
         self.counters.add(count as usize, by);
     }
 
-    /// A transaction of this kind has succeeded, or was rolled back as it was meant to be, with so
+    /// A transaction of this kind has succeeded, or was rolled back as designed, with so
     /// many statements, round trips and rows.
     #[inline]
     pub(super) fn done(&self, kind: usize, counts: [u64; PER_KIND - 1]) {

@@ -47,7 +47,7 @@ impl NewOrder {
 pub(super) struct Customer {
     pub(super) w: i64,
     pub(super) d: i64,
-    /// 0 where the name is what is known.
+    /// 0 if the name is what is known.
     pub(super) id: i64,
     pub(super) name: Vec<u8>,
 }

@@ -19,7 +19,7 @@
 //! Where this departs from the specification's letter: its population is drawn so that any row can
 //! be made on its own (`rows`); the lines of an order take their stock in the order of its key,
 //! unless `sort_lines` is off; delivery is done at once and not queued; and what terminals would
-//! show is computed, but shown to nobody.
+//! show is computed but not shown.
 
 mod audit;
 mod client;
@@ -34,7 +34,7 @@ mod rows;
 mod schema;
 mod settings;
 mod statements;
-mod talk;
+mod transaction;
 
 #[cfg(test)]
 mod tests;
@@ -44,10 +44,10 @@ use std::sync::Arc;
 use dyno_model::{Name, names};
 use dyno_units::Seed;
 
-use crate::catalog::{Asked, PlanError, WorkloadSpec};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::{
-    AuditRow, AuditTotals, ClientFuture, Clients, Dialect, Row, Seat, Statement, Table, TextRows,
-    Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
+    TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -57,7 +57,7 @@ use inputs::{Source, Terminal};
 use random::{Constants, NuRand};
 use schema::{Schema, suffix};
 use settings::{Mode, OPTIONS, Settings, Sizes};
-use statements::Manner;
+use statements::StatementMode;
 
 pub use settings::Fault;
 
@@ -75,31 +75,31 @@ const STOCK_LEVEL: usize = 4;
 /// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
     let summary = "TPC-C: orders, payments and deliveries of a wholesale supplier";
-    WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), |asked| plan(asked, |settings| settings))
+    WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), |input| plan(input, |settings| settings))
 }
 
 /// For tests of the audit: a small TPC-C (a fiftieth of the rows) with this fault in it.
 #[doc(hidden)]
 pub fn small_spec(fault: Option<Fault>) -> WorkloadSpec {
-    WorkloadSpec::new(NAME, "", OPTIONS.to_vec(), move |asked| {
-        plan(asked, |settings| Settings { fault, sizes: Sizes::SMALL, ..settings })
+    WorkloadSpec::new(NAME, "", OPTIONS.to_vec(), move |input| {
+        plan(input, |settings| Settings { fault, sizes: Sizes::SMALL, ..settings })
     })
 }
 
 /// The seed decides the rows and the constants of the skew.
 fn plan(
-    asked: &Asked<'_>,
+    input: &PlanInput<'_>,
     adapt: impl Fn(Settings) -> Settings,
 ) -> Result<Arc<dyn Workload>, PlanError> {
-    let settings = adapt(Settings::read(asked.options)?);
-    let (n_terminals, clients) = (settings.n_terminals(), asked.request.clients);
+    let settings = adapt(Settings::read(input.options)?);
+    let (n_terminals, clients) = (settings.n_terminals(), input.request.clients);
     if settings.mode == Mode::Paced && clients as u64 > n_terminals {
         return Err(PlanError::Load(format!(
             "tpcc in mode `paced` has ten terminals for each warehouse, {n_terminals} in all, and \
              not {clients}; have more `warehouses`, or fewer clients"
         )));
     }
-    Ok(Arc::new(TpcC::new(asked.options.pairs(), settings, asked.seed)))
+    Ok(Arc::new(TpcC::new(input.options.pairs(), settings, input.seed)))
 }
 
 struct TpcC {
@@ -107,18 +107,18 @@ struct TpcC {
     options: Vec<(String, String)>,
     settings: Settings,
     schema: Schema,
-    manner: Manner,
+    statement_mode: StatementMode,
     /// Of items, customers and last names, as they are drawn.
     skews: [NuRand; 3],
     /// The same, as the specification demands them.
-    meant: [NuRand; 3],
+    intended: [NuRand; 3],
 }
 
 impl TpcC {
     fn new(options: Vec<(String, String)>, settings: Settings, seed: Seed) -> TpcC {
         let constants = Constants::draw(seed);
         let sizes = settings.sizes;
-        let meant = [
+        let intended = [
             NuRand::new(8191, constants.item, (1, sizes.items)),
             NuRand::new(1023, constants.customer, (1, sizes.customers)),
             NuRand::new(255, constants.last_name_of_run, (0, sizes.names - 1)),
@@ -129,13 +129,13 @@ impl TpcC {
             options,
             settings,
             schema: Schema::new(settings, seed, constants),
-            manner: match (settings.has_procedures, settings.is_batched) {
-                (true, _) => Manner::Procedures,
-                (false, true) => Manner::Batched,
-                (false, false) => Manner::Single,
+            statement_mode: match (settings.has_procedures, settings.is_batched) {
+                (true, _) => StatementMode::Procedures,
+                (false, true) => StatementMode::Batched,
+                (false, false) => StatementMode::Single,
             },
-            skews: meant.map(|skew| if is_flat { skew.flat() } else { skew }),
-            meant,
+            skews: intended.map(|skew| if is_flat { skew.flat() } else { skew }),
+            intended,
         }
     }
 }
@@ -209,7 +209,7 @@ impl Workload for TpcC {
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let n_sets = self.settings.sets;
-        let of_set = |set| statements::of_set(self.manner, dialect, &suffix(set, n_sets));
+        let of_set = |set| statements::of_set(self.statement_mode, dialect, &suffix(set, n_sets));
         (0..n_sets).flat_map(of_set).collect()
     }
 
@@ -218,7 +218,7 @@ impl Workload for TpcC {
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
-        let counts = Counts::new(&self.meant);
+        let counts = Counts::new(&self.intended);
         Arc::new(Terminals { workload: self, counts })
     }
 }
@@ -230,16 +230,24 @@ struct Terminals {
 }
 
 impl Clients for Terminals {
-    fn client(&self, seat: Seat) -> ClientFuture {
-        let TpcC { settings, manner, skews, .. } = self.workload.as_ref();
-        let terminal = Terminal::of(settings, seat.client_idx);
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        let TpcC { settings, statement_mode, skews, .. } = self.workload.as_ref();
+        let terminal = Terminal::of(settings, context.client_idx);
         let source = Source::new(settings, terminal, *skews, self.counts.client());
-        let client = Client::new(settings, source, *manner, terminal.set);
-        Box::pin(drive(client, seat))
+        let client = Client::new(settings, source, *statement_mode, terminal.set);
+        Box::pin(drive(client, context))
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        let TpcC { settings, schema, manner, .. } = self.workload.as_ref();
-        Audit { settings, schema, manner: *manner, counts: &self.counts, totals, answers }.rows()
+        let TpcC { settings, schema, statement_mode, .. } = self.workload.as_ref();
+        Audit {
+            settings,
+            schema,
+            statement_mode: *statement_mode,
+            counts: &self.counts,
+            totals,
+            answers,
+        }
+        .rows()
     }
 }

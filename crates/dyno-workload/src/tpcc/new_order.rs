@@ -6,7 +6,7 @@ use super::inputs::{LINES_MOST, Line, NewOrder};
 use super::random::is_brand;
 use super::rows::LINES;
 use super::statements::{BatchSql, Sql};
-use super::talk::{Talk, missing};
+use super::transaction::{Transaction, missing};
 
 /// Length of `s_dist_xx`.
 const DIST_LEN: usize = 24;
@@ -38,36 +38,36 @@ pub(super) struct Rates {
     pub(super) d_tax: i64,
 }
 
-/// Places an order, statement by statement; none where it was rolled back.
+/// Places an order, statement by statement; none if it was rolled back.
 pub(super) async fn perform(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     order: &NewOrder,
     scratch: &mut Scratch,
     is_batched: bool,
 ) -> Result<Option<Shown>, StatementError> {
     let NewOrder { w, d, c, .. } = *order;
-    talk.begin(true).await?;
-    talk.ask(Sql::OrderCustomer, [w, w, d, c]).await?;
-    let discount = talk.fixed(0, 4, "customer of a new order")?;
-    let w_tax = talk.fixed(3, 4, "warehouse of a new order")?;
-    talk.ask(Sql::NextOrder, [w, d]).await?;
-    let o_id = talk.integer(0, "district of a new order")?;
-    let d_tax = talk.fixed(1, 4, "district of a new order")?;
-    talk.ask(Sql::TakeOrder, [w, d]).await?;
+    tx.begin(true).await?;
+    tx.ask(Sql::OrderCustomer, [w, w, d, c]).await?;
+    let discount = tx.fixed(0, 4, "customer of a new order")?;
+    let w_tax = tx.fixed(3, 4, "warehouse of a new order")?;
+    tx.ask(Sql::NextOrder, [w, d]).await?;
+    let o_id = tx.integer(0, "district of a new order")?;
+    let d_tax = tx.fixed(1, 4, "district of a new order")?;
+    tx.ask(Sql::TakeOrder, [w, d]).await?;
     let n_lines = order.n_lines as i64;
     let is_all_local = order.is_all_local().into();
-    talk.ask(Sql::InsertOrder, [o_id, d, w, c, n_lines, is_all_local]).await?;
-    talk.ask(Sql::InsertNewOrder, [o_id, d, w]).await?;
+    tx.ask(Sql::InsertOrder, [o_id, d, w, c, n_lines, is_all_local]).await?;
+    tx.ask(Sql::InsertNewOrder, [o_id, d, w]).await?;
     let is_complete = if is_batched {
-        all_lines(talk, order, o_id, scratch).await?
+        all_lines(tx, order, o_id, scratch).await?
     } else {
-        line_by_line(talk, order, o_id, scratch).await?
+        line_by_line(tx, order, o_id, scratch).await?
     };
     if !is_complete {
-        talk.roll_back_as_meant().await?;
+        tx.roll_back_as_designed().await?;
         return Ok(None);
     }
-    talk.commit().await?;
+    tx.commit().await?;
     Ok(Some(shown(order.lines(), scratch, &Rates { discount, w_tax, d_tax })))
 }
 
@@ -86,51 +86,51 @@ fn after_taking(stock: i64, quantity: i64) -> i64 {
     if stock >= quantity + 10 { stock - quantity } else { stock - quantity + 91 }
 }
 
-/// False where there is no such item as that of the last line.
+/// False if there is no such item as that of the last line.
 async fn line_by_line(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     order: &NewOrder,
     o_id: i64,
     scratch: &mut Scratch,
 ) -> Result<bool, StatementError> {
     for (idx, line) in order.lines().iter().enumerate() {
-        talk.ask(Sql::Item, [line.item]).await?;
-        if talk.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
+        tx.ask(Sql::Item, [line.item]).await?;
+        if tx.kept().n_rows() == 0 && order.rolls_back && idx + 1 == order.n_lines {
             return Ok(false);
         }
-        read_item(talk, idx, scratch)?;
-        talk.ask(Sql::Stock, [order.d, line.supply_w, line.item]).await?;
-        read_stock(talk, idx, scratch)?;
+        read_item(tx, idx, scratch)?;
+        tx.ask(Sql::Stock, [order.d, line.supply_w, line.item]).await?;
+        read_stock(tx, idx, scratch)?;
         if !scratch.forgets_stock {
             let left = after_taking(scratch.quantity[idx], line.quantity);
-            talk.ask(Sql::TakeStock, taking(order, line, left)).await?;
+            tx.ask(Sql::TakeStock, taking(order, line, left)).await?;
         }
         let values = line_values(order, o_id, idx, scratch);
-        talk.ask_with(Sql::InsertLine, &values).await?;
+        tx.ask_with(Sql::InsertLine, &values).await?;
     }
     Ok(true)
 }
 
-/// Keeps the item of a line, whose row has just been told.
+/// Keeps the item of a line, whose row has just been returned.
 pub(super) fn read_item(
-    talk: &Talk<'_>,
+    tx: &Transaction<'_>,
     idx: usize,
     scratch: &mut Scratch,
 ) -> Result<(), StatementError> {
-    scratch.price[idx] = talk.fixed(0, 2, "item of an order line")?;
-    scratch.is_brand[idx] = talk.kept().text(0, 2).is_some_and(is_brand);
+    scratch.price[idx] = tx.fixed(0, 2, "item of an order line")?;
+    scratch.is_brand[idx] = tx.kept().text(0, 2).is_some_and(is_brand);
     Ok(())
 }
 
-/// Keeps the stock of a line, whose row has just been told; its item is known.
+/// Keeps the stock of a line, whose row has just been returned; its item is known.
 pub(super) fn read_stock(
-    talk: &Talk<'_>,
+    tx: &Transaction<'_>,
     idx: usize,
     scratch: &mut Scratch,
 ) -> Result<(), StatementError> {
-    scratch.quantity[idx] = talk.integer(0, "stock of an order line")?;
-    scratch.is_brand[idx] &= talk.kept().text(0, 1).is_some_and(is_brand);
-    copy_dist(talk.kept().text(0, 2), &mut scratch.dist[idx])
+    scratch.quantity[idx] = tx.integer(0, "stock of an order line")?;
+    scratch.is_brand[idx] &= tx.kept().text(0, 1).is_some_and(is_brand);
+    copy_dist(tx.kept().text(0, 2), &mut scratch.dist[idx])
 }
 
 /// The values by which a line is taken from its stock, of which `left` stay.
@@ -182,31 +182,31 @@ pub(super) fn line_values<'a>(
 
 /// As [`line_by_line`], with one statement for all items, one for all stock, one for all lines.
 async fn all_lines(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     order: &NewOrder,
     o_id: i64,
     scratch: &mut Scratch,
 ) -> Result<bool, StatementError> {
     let used = used_lines(order);
-    talk.execute(BatchSql::Items.index(), &items_of(order)).await?;
-    read_items(talk, used, scratch)?;
-    talk.execute(BatchSql::Stocks.index(), &stocks_of(order)).await?;
-    read_stocks(talk, used, scratch)?;
+    tx.execute(BatchSql::Items.index(), &items_of(order)).await?;
+    read_items(tx, used, scratch)?;
+    tx.execute(BatchSql::Stocks.index(), &stocks_of(order)).await?;
+    read_stocks(tx, used, scratch)?;
     for (idx, line) in used.iter().enumerate() {
         let left = take_from(used, idx, scratch);
         if !scratch.forgets_stock {
-            talk.ask(Sql::TakeStock, taking(order, line, left)).await?;
+            tx.ask(Sql::TakeStock, taking(order, line, left)).await?;
         }
     }
     if order.rolls_back {
         return Ok(false);
     }
     let (sql, values) = all_line_values(order, o_id, scratch);
-    talk.execute(sql, &values[..9 * order.n_lines]).await?;
+    tx.execute(sql, &values[..9 * order.n_lines]).await?;
     Ok(true)
 }
 
-/// The line of this number; where there are fewer, the last one.
+/// The line of this number; if there are fewer, the last one.
 fn line_or_last(order: &NewOrder, idx: usize) -> &Line {
     &order.lines[idx.min(order.n_lines - 1)]
 }
@@ -240,13 +240,13 @@ pub(super) fn all_line_values<'a>(
     (BatchSql::InsertLines.index() + order.n_lines - LINES.0 as usize, values)
 }
 
-/// Keeps the items of all lines, whose rows have just been told.
+/// Keeps the items of all lines, whose rows have just been returned.
 pub(super) fn read_items(
-    talk: &Talk<'_>,
+    tx: &Transaction<'_>,
     used: &[Line],
     scratch: &mut Scratch,
 ) -> Result<(), StatementError> {
-    let kept = talk.kept();
+    let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let row = (0..kept.n_rows()).find(|&row| kept.integer(row, 0) == Some(line.item));
         let row = row.ok_or_else(|| missing("item of an order line"))?;
@@ -257,13 +257,13 @@ pub(super) fn read_items(
     Ok(())
 }
 
-/// Keeps the stock of all lines, whose rows have just been told; their items are known.
+/// Keeps the stock of all lines, whose rows have just been returned; their items are known.
 pub(super) fn read_stocks(
-    talk: &Talk<'_>,
+    tx: &Transaction<'_>,
     used: &[Line],
     scratch: &mut Scratch,
 ) -> Result<(), StatementError> {
-    let kept = talk.kept();
+    let kept = tx.kept();
     for (idx, line) in used.iter().enumerate() {
         let is_of = |&row: &usize| {
             kept.integer(row, 1) == Some(line.item) && kept.integer(row, 0) == Some(line.supply_w)

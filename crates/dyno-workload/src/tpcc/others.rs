@@ -7,7 +7,7 @@ use crate::{StatementError, Value};
 use super::inputs::{Customer, Inputs};
 use super::settings::DISTRICTS;
 use super::statements::Sql;
-use super::talk::{Talk, missing};
+use super::transaction::{Transaction, missing};
 
 /// Longest `c_data`.
 const DATA_MOST: usize = 500;
@@ -15,7 +15,7 @@ const DATA_MOST: usize = 500;
 /// Orders whose lines stock-level looks at.
 pub(super) const ORDERS_OF_STOCK_LEVEL: i64 = 20;
 
-/// Most times that a delivery looks for a district's oldest order, where others take it first.
+/// Most times that a delivery looks for a district's oldest order, if others take it first.
 const LOOKS_MOST: u32 = 1000;
 
 /// Text that is put together for a payment, in memory that is used again.
@@ -30,27 +30,27 @@ impl Scratch {
         Scratch { history: Vec::with_capacity(64), data: Vec::with_capacity(1024) }
     }
 
-    /// The text of a payment's history begins with the warehouse that has just been told.
-    pub(super) fn names_warehouse(&mut self, talk: &Talk<'_>) {
+    /// The text of a payment's history begins with the warehouse just returned.
+    pub(super) fn names_warehouse(&mut self, tx: &Transaction<'_>) {
         self.history.clear();
-        talk.kept().write_text(0, 0, &mut self.history);
+        tx.kept().write_text(0, 0, &mut self.history);
         self.history.extend_from_slice(b"    ");
     }
 
-    /// It ends with the district that has just been told.
-    pub(super) fn names_district(&mut self, talk: &Talk<'_>) {
-        talk.kept().write_text(0, 0, &mut self.history);
+    /// It ends with the district just returned.
+    pub(super) fn names_district(&mut self, tx: &Transaction<'_>) {
+        tx.kept().write_text(0, 0, &mut self.history);
     }
 
-    /// Puts the payment before the data that have just been told.
-    pub(super) fn writes_down(&mut self, talk: &Talk<'_>, inputs: &Inputs, id: i64) {
+    /// Puts the payment before the data just returned.
+    pub(super) fn writes_down(&mut self, tx: &Transaction<'_>, inputs: &Inputs, id: i64) {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
         let data = &mut self.data;
         data.clear();
         let ids = format_args!("{id} {} {} {d} {w} ", customer.d, customer.w);
         // Writing into memory cannot fail.
         let _ = write!(data, "{ids}{}.{:02} | ", cents / 100, cents % 100);
-        talk.kept().write_text(0, 0, data);
+        tx.kept().write_text(0, 0, data);
         data.truncate(DATA_MOST);
     }
 
@@ -71,12 +71,12 @@ impl Scratch {
 }
 
 /// The customer's number; of several of a name the one in the middle by first name, rounded up.
-async fn customer_id(talk: &mut Talk<'_>, customer: &Customer) -> Result<i64, StatementError> {
+async fn customer_id(tx: &mut Transaction<'_>, customer: &Customer) -> Result<i64, StatementError> {
     if !customer.is_by_name() {
         return Ok(customer.id);
     }
-    talk.ask_with(Sql::CustomersByName, &name_values(customer)).await?;
-    middle_customer(talk)
+    tx.ask_with(Sql::CustomersByName, &name_values(customer)).await?;
+    middle_customer(tx)
 }
 
 /// The values of [`Sql::CustomersByName`].
@@ -84,91 +84,91 @@ pub(super) fn name_values(customer: &Customer) -> [Value<'_>; 3] {
     [Value::Integer(customer.w), Value::Integer(customer.d), Value::Text(&customer.name)]
 }
 
-/// Of the customers that have just been told, the one in the middle, rounded up.
-pub(super) fn middle_customer(talk: &Talk<'_>) -> Result<i64, StatementError> {
-    let middle = talk.kept().n_rows().div_ceil(2).checked_sub(1);
-    let id = middle.and_then(|row| talk.kept().integer(row, 0));
+/// The middle one of the customers just returned, rounded up.
+pub(super) fn middle_customer(tx: &Transaction<'_>) -> Result<i64, StatementError> {
+    let middle = tx.kept().n_rows().div_ceil(2).checked_sub(1);
+    let id = middle.and_then(|row| tx.kept().integer(row, 0));
     id.ok_or_else(|| missing("customer of that name"))
 }
 
 pub(super) async fn payment(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     inputs: &Inputs,
     scratch: &mut Scratch,
 ) -> Result<(), StatementError> {
     let Inputs { w, d, ref customer, cents, .. } = *inputs;
-    talk.begin(true).await?;
-    talk.ask(Sql::PayWarehouse, [cents, w]).await?;
-    talk.ask(Sql::Warehouse, [w]).await?;
-    scratch.names_warehouse(talk);
-    talk.ask(Sql::PayDistrict, [cents, w, d]).await?;
-    talk.ask(Sql::District, [w, d]).await?;
-    scratch.names_district(talk);
-    let id = customer_id(talk, customer).await?;
-    talk.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
-    if has_bad_credit(talk)? {
-        talk.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
-        scratch.writes_down(talk, inputs, id);
+    tx.begin(true).await?;
+    tx.ask(Sql::PayWarehouse, [cents, w]).await?;
+    tx.ask(Sql::Warehouse, [w]).await?;
+    scratch.names_warehouse(tx);
+    tx.ask(Sql::PayDistrict, [cents, w, d]).await?;
+    tx.ask(Sql::District, [w, d]).await?;
+    scratch.names_district(tx);
+    let id = customer_id(tx, customer).await?;
+    tx.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
+    if has_bad_credit(tx)? {
+        tx.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
+        scratch.writes_down(tx, inputs, id);
         let values = scratch.bad_customer_values(inputs, id);
-        talk.ask_with(Sql::PayBadCustomer, &values).await?;
+        tx.ask_with(Sql::PayBadCustomer, &values).await?;
     } else {
-        talk.ask(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]).await?;
+        tx.ask(Sql::PayCustomer, [cents, cents, customer.w, customer.d, id]).await?;
     }
-    talk.ask_with(Sql::InsertHistory, &scratch.history_values(inputs, id)).await?;
-    talk.commit().await
+    tx.ask_with(Sql::InsertHistory, &scratch.history_values(inputs, id)).await?;
+    tx.commit().await
 }
 
-/// Of the customer who has just been told.
-pub(super) fn has_bad_credit(talk: &Talk<'_>) -> Result<bool, StatementError> {
-    let credit = talk.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
+/// Whether the customer just returned has bad credit.
+pub(super) fn has_bad_credit(tx: &Transaction<'_>) -> Result<bool, StatementError> {
+    let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
     Ok(credit == b"BC")
 }
 
 pub(super) async fn order_status(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     inputs: &Inputs,
 ) -> Result<(), StatementError> {
     let customer = &inputs.customer;
     let Customer { w, d, .. } = *customer;
-    talk.begin(false).await?;
-    let id = customer_id(talk, customer).await?;
-    talk.ask(Sql::CustomerStatus, [w, d, id]).await?;
-    talk.ask(Sql::LastOrder, [w, d, id]).await?;
-    let order = talk.integer(0, "last order of a customer")?;
-    talk.ask(Sql::LinesOfOrder, [w, d, order]).await?;
-    talk.commit().await
+    tx.begin(false).await?;
+    let id = customer_id(tx, customer).await?;
+    tx.ask(Sql::CustomerStatus, [w, d, id]).await?;
+    tx.ask(Sql::LastOrder, [w, d, id]).await?;
+    let order = tx.integer(0, "last order of a customer")?;
+    tx.ask(Sql::LinesOfOrder, [w, d, order]).await?;
+    tx.commit().await
 }
 
 /// Delivers the oldest new order of each district but the last `n_skipped` of them, which is 0
 /// unless a test wants a fault. Returns how many districts had none.
 pub(super) async fn delivery(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     inputs: &Inputs,
     n_skipped: u64,
 ) -> Result<u64, StatementError> {
     let mut n_empty = 0;
-    talk.begin(true).await?;
+    tx.begin(true).await?;
     for d in 1..=(DISTRICTS - n_skipped) as i64 {
-        match oldest_order(talk, inputs.w, d).await? {
-            Some(order) => deliver(talk, inputs, d, order).await?,
+        match oldest_order(tx, inputs.w, d).await? {
+            Some(order) => deliver(tx, inputs, d, order).await?,
             None => n_empty += 1,
         }
     }
-    talk.commit().await?;
+    tx.commit().await?;
     Ok(n_empty)
 }
 
-/// Takes the oldest new order of a district; none where it has none.
+/// Takes the oldest new order of a district; none if it has none.
 pub(super) async fn oldest_order(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     w: i64,
     d: i64,
 ) -> Result<Option<i64>, StatementError> {
     for _ in 0..LOOKS_MOST {
-        talk.ask(Sql::OldestNewOrder, [w, d]).await?;
-        let Some(order) = talk.kept().integer(0, 0) else { return Ok(None) };
+        tx.ask(Sql::OldestNewOrder, [w, d]).await?;
+        let Some(order) = tx.kept().integer(0, 0) else { return Ok(None) };
         // Another delivery may have taken it meanwhile.
-        if talk.ask(Sql::DeleteNewOrder, [w, d, order]).await?.affected > 0 {
+        if tx.ask(Sql::DeleteNewOrder, [w, d, order]).await?.affected > 0 {
             return Ok(Some(order));
         }
     }
@@ -176,30 +176,30 @@ pub(super) async fn oldest_order(
 }
 
 async fn deliver(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     inputs: &Inputs,
     d: i64,
     order: i64,
 ) -> Result<(), StatementError> {
     let Inputs { w, carrier, .. } = *inputs;
-    talk.ask(Sql::CustomerOfOrder, [w, d, order]).await?;
-    let customer = talk.integer(0, "order of a new order")?;
-    talk.ask(Sql::Carrier, [carrier, w, d, order]).await?;
-    talk.ask(Sql::DeliverLines, [w, d, order]).await?;
-    talk.ask(Sql::AmountOfOrder, [w, d, order]).await?;
-    let cents = talk.fixed(0, 2, "line of a new order")?;
-    talk.ask(Sql::PayDelivery, [cents, w, d, customer]).await?;
+    tx.ask(Sql::CustomerOfOrder, [w, d, order]).await?;
+    let customer = tx.integer(0, "order of a new order")?;
+    tx.ask(Sql::Carrier, [carrier, w, d, order]).await?;
+    tx.ask(Sql::DeliverLines, [w, d, order]).await?;
+    tx.ask(Sql::AmountOfOrder, [w, d, order]).await?;
+    let cents = tx.fixed(0, 2, "line of a new order")?;
+    tx.ask(Sql::PayDelivery, [cents, w, d, customer]).await?;
     Ok(())
 }
 
 pub(super) async fn stock_level(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     inputs: &Inputs,
 ) -> Result<(), StatementError> {
     let Inputs { w, d, threshold, .. } = *inputs;
-    talk.begin(false).await?;
-    talk.ask(Sql::OrdersSoFar, [w, d]).await?;
-    let next = talk.integer(0, "district of a stock-level")?;
-    talk.ask(Sql::LowStock, [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold]).await?;
-    talk.commit().await
+    tx.begin(false).await?;
+    tx.ask(Sql::OrdersSoFar, [w, d]).await?;
+    let next = tx.integer(0, "district of a stock-level")?;
+    tx.ask(Sql::LowStock, [w, d, next, next - ORDERS_OF_STOCK_LEVEL, w, threshold]).await?;
+    tx.commit().await
 }

@@ -6,13 +6,13 @@
 //! the others are functions, and each call is a transaction.
 //!
 //! They are made when all tables are filled, over any that an earlier run has left, and are called
-//! `dyno_tpcc_…`, so that nobody else's are meant.
+//! `dyno_tpcc_…`, so that no other procedures are affected.
 
 use crate::{Dialect, Statement, StatementClass, StatementError, Value};
 
 use super::audit::conditions::with_suffix;
 use super::inputs::{Inputs, NewOrder};
-use super::talk::{Talk, missing};
+use super::transaction::{Transaction, missing};
 use super::{DELIVERY, KINDS, NEW_ORDER, ORDER_STATUS, PAYMENT, STOCK_LEVEL};
 
 mod mysql;
@@ -23,7 +23,7 @@ const ITEM_DIGITS: usize = 6;
 const WAREHOUSE_DIGITS: usize = 7;
 const QUANTITY_DIGITS: usize = 2;
 
-/// Statements that make the procedures of a set; none where there are no procedures.
+/// Statements that make the procedures of a set; none if there are no procedures.
 pub(super) fn create(dialect: Dialect, suffix: &str) -> Vec<String> {
     let texts = match dialect {
         Dialect::MySql => mysql::create(),
@@ -56,7 +56,7 @@ fn of_set(sql: &str, suffix: &str) -> String {
 
 /// Does a transaction of this kind; returns how many districts a delivery found empty.
 pub(super) async fn call(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     kind: usize,
     inputs: &Inputs,
     lines: &mut Vec<u8>,
@@ -67,29 +67,29 @@ pub(super) async fn call(
     let [w, d, c_w, c_d, c, cents] =
         [inputs.w, inputs.d, customer.w, customer.d, customer.id, inputs.cents].map(Value::Integer);
     match kind {
-        NEW_ORDER => new_order(talk, &inputs.order, lines).await?,
+        NEW_ORDER => new_order(tx, &inputs.order, lines).await?,
         PAYMENT => {
-            talk.execute(kind, &[w, d, c_w, c_d, c, name, cents]).await?;
-            talk.integer(0, "customer of a payment")?;
+            tx.execute(kind, &[w, d, c_w, c_d, c, name, cents]).await?;
+            tx.integer(0, "customer of a payment")?;
         }
         ORDER_STATUS => {
-            talk.execute(kind, &[c_w, c_d, c, name]).await?;
-            talk.integer(0, "last order of a customer")?;
+            tx.execute(kind, &[c_w, c_d, c, name]).await?;
+            tx.integer(0, "last order of a customer")?;
         }
         DELIVERY => {
-            talk.execute(kind, &[w, Value::Integer(inputs.carrier)]).await?;
-            return Ok(talk.integer(0, "number of districts without a new order")? as u64);
+            tx.execute(kind, &[w, Value::Integer(inputs.carrier)]).await?;
+            return Ok(tx.integer(0, "number of districts without a new order")? as u64);
         }
         _ => {
-            talk.execute(kind, &[w, d, Value::Integer(inputs.threshold)]).await?;
-            talk.integer(0, "stock that is low")?;
+            tx.execute(kind, &[w, d, Value::Integer(inputs.threshold)]).await?;
+            tx.integer(0, "stock that is low")?;
         }
     }
     Ok(0)
 }
 
 async fn new_order(
-    talk: &mut Talk<'_>,
+    tx: &mut Transaction<'_>,
     order: &NewOrder,
     lines: &mut Vec<u8>,
 ) -> Result<(), StatementError> {
@@ -98,11 +98,11 @@ async fn new_order(
     let integers = [order.w, order.d, order.c, n_lines, order.is_all_local().into(), 0];
     let mut values = integers.map(Value::Integer);
     values[5] = Value::Text(lines);
-    talk.execute(NEW_ORDER, &values).await?;
-    match (talk.integer(0, "outcome of a new order")?, order.rolls_back) {
+    tx.execute(NEW_ORDER, &values).await?;
+    match (tx.integer(0, "outcome of a new order")?, order.rolls_back) {
         (0, false) => Ok(()),
         (1, true) => {
-            talk.was_rolled_back_as_meant();
+            tx.rolled_back_as_designed();
             Ok(())
         }
         _ => Err(missing("item of an order line")),

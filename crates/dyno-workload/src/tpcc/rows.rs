@@ -125,11 +125,11 @@ impl Rows {
         row.push_text_with(|out| push_text(out, (6, 10), random));
         push_address(row, random);
         push_rate(row, random.below(2001));
-        push_money(row, DISTRICTS * self.paid());
+        push_money(row, DISTRICTS * self.paid_cents());
     }
 
-    /// Cents that the customers of a district have paid in the beginning, 10.00 each.
-    fn paid(&self) -> u64 {
+    /// Cents that the customers of a district have paid initially, 10.00 each.
+    fn paid_cents(&self) -> u64 {
         1000 * self.sizes.customers
     }
 
@@ -139,7 +139,7 @@ impl Rows {
         row.push_text_with(|out| push_text(out, (6, 10), random));
         push_address(row, random);
         push_rate(row, random.below(2001));
-        push_money(row, self.paid());
+        push_money(row, self.paid_cents());
         push_number(row, self.sizes.customers + 1);
     }
 
@@ -335,8 +335,8 @@ mod tests {
             let (of, line) = rows.order_of_line(number);
             if of != order {
                 assert_eq!((of, line), (order + 1, 0));
-                let told = rows.block(order / 11)[(order % 11) as usize];
-                assert_eq!(n_lines, told, "order {order}");
+                let stored = rows.block(order / 11)[(order % 11) as usize];
+                assert_eq!(n_lines, stored, "order {order}");
                 frequency[n_lines as usize] += 1;
                 (order, n_lines) = (of, 0);
             }

@@ -37,7 +37,7 @@ impl TableId {
         }
     }
 
-    /// Columns with their types; `KEY` where they are of a primary key.
+    /// Columns with their types; `KEY` if they are of a primary key.
     fn columns(self) -> &'static [(&'static str, &'static str)] {
         match self {
             TableId::Item => ITEM,
@@ -223,7 +223,7 @@ const STOCK: &[(&str, &str)] = &[
 
 const BEFORE: &[(&str, &str)] = &[("number", "int not null"), ("violations", "int not null")];
 
-/// The number at the end of a set's names: none where there is one set.
+/// The number at the end of a set's names: none if there is one set.
 pub(super) fn suffix(set: u64, sets: u64) -> String {
     if sets == 1 { String::new() } else { (set + 1).to_string() }
 }

@@ -6,7 +6,7 @@
 //!
 //! The oldest new order of a district is read FOR UPDATE on MariaDB and MySQL alone. PostgreSQL
 //! would wait for another delivery, find the row gone, and answer that there is none; there the
-//! DELETE tells whether the order was still to be had, and if not, the next one is looked for.
+//! DELETE shows whether the order was still there; if not, the next one is looked for.
 
 use crate::{Dialect, Statement, StatementClass};
 
@@ -65,19 +65,19 @@ const N_BATCH: usize = BatchSql::InsertLines as usize + (LINES.1 - LINES.0 + 1) 
 
 /// What the statements of a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum StatementMode {
     Single,
     Batched,
     Procedures,
 }
 
-impl Manner {
+impl StatementMode {
     /// Statements of one set.
     fn n_statements(self) -> usize {
         match self {
-            Manner::Single => N_SINGLE,
-            Manner::Batched => N_SINGLE + N_BATCH,
-            Manner::Procedures => super::KINDS.len(),
+            StatementMode::Single => N_SINGLE,
+            StatementMode::Batched => N_SINGLE + N_BATCH,
+            StatementMode::Procedures => super::KINDS.len(),
         }
     }
 
@@ -102,12 +102,16 @@ impl BatchSql {
 }
 
 /// All statements of one set, in the order of their indexes.
-pub(super) fn of_set(manner: Manner, dialect: Dialect, suffix: &str) -> Vec<Statement> {
+pub(super) fn of_set(
+    statement_mode: StatementMode,
+    dialect: Dialect,
+    suffix: &str,
+) -> Vec<Statement> {
     let mut texts: Vec<String> = SINGLE.iter().map(|sql| (*sql).to_owned()).collect();
-    match manner {
-        Manner::Procedures => return super::procedures::calls(dialect, suffix),
-        Manner::Single => {}
-        Manner::Batched => texts.extend(batch(dialect)),
+    match statement_mode {
+        StatementMode::Procedures => return super::procedures::calls(dialect, suffix),
+        StatementMode::Single => {}
+        StatementMode::Batched => texts.extend(batch(dialect)),
     }
     texts.iter().map(|sql| statement(sql, dialect, suffix)).collect()
 }
@@ -233,15 +237,16 @@ mod tests {
         check(Sql::InsertHistory, "INSERT INTO history");
         check(Sql::OldestNewOrder, "SELECT no_o_id");
         check(Sql::LowStock, "SELECT COUNT(DISTINCT");
-        let all = of_set(Manner::Batched, Dialect::PostgreSql, "3");
-        assert_eq!(all.len(), Manner::Batched.n_statements());
+        let all = of_set(StatementMode::Batched, Dialect::PostgreSql, "3");
+        assert_eq!(all.len(), StatementMode::Batched.n_statements());
         assert!(all[BatchSql::Items.index()].sql.contains("FROM item3 WHERE i_id IN ($1"));
         assert!(all[BatchSql::InsertLines.index() + 10].sql.ends_with("$134 / 100.0, $135)"));
     }
 
     #[test]
     fn locks_are_asked_for_where_there_are_some() {
-        let of = |dialect, sql: Sql| of_set(Manner::Single, dialect, "")[sql.index()].sql.clone();
+        let of =
+            |dialect, sql: Sql| of_set(StatementMode::Single, dialect, "")[sql.index()].sql.clone();
         let has_lock = |dialect, sql| of(dialect, sql).ends_with(" FOR UPDATE");
         for sql in [Sql::NextOrder, Sql::Stock, Sql::PayingCustomer] {
             assert!(has_lock(Dialect::MySql, sql) && has_lock(Dialect::PostgreSql, sql));

@@ -190,8 +190,9 @@ fn pipelines_send_the_same_statements_in_fewer_round_trips() {
     for dialect in [Dialect::PostgreSql, Dialect::MySql] {
         for batched in ["off", "on"] {
             let ran = |pipelined| {
-                let manner = [("warehouses", "3"), ("batched", batched), ("pipelined", pipelined)];
-                run_in(dialect, &manner, 400)
+                let statement_mode =
+                    [("warehouses", "3"), ("batched", batched), ("pipelined", pipelined)];
+                run_in(dialect, &statement_mode, 400)
             };
             let (single, pipelined) = (ran("off"), ran("on"));
             let trips_of_commit = usize::from(dialect == Dialect::MySql);
@@ -204,7 +205,7 @@ fn pipelines_send_the_same_statements_in_fewer_round_trips() {
                 assert_eq!(n_single, single.len(), "one round trip each");
                 let by_name = count(pipelined, "SELECT c_id FROM customer");
                 let bad = count(pipelined, "SELECT c_data");
-                let meant = match KINDS[kind] {
+                let expected = match KINDS[kind] {
                     "new_order" if rolls_back => 2,
                     "new_order" => 2 + trips_of_commit,
                     "payment" => 2 + by_name + bad + trips_of_commit,
@@ -212,7 +213,7 @@ fn pipelines_send_the_same_statements_in_fewer_round_trips() {
                     "delivery" => 4 + trips_of_commit,
                     _ => 2,
                 };
-                assert_eq!(n_trips, meant, "{pipelined:?}");
+                assert_eq!(n_trips, expected, "{pipelined:?}");
             }
             let statements = |ran: &Ran| -> Vec<u64> {
                 ran.tallies.iter().map(|tally| tally.statements()).collect()
@@ -248,8 +249,8 @@ fn an_error_amid_a_pipeline_is_rolled_back_and_all_is_sent_again() {
         assert_eq!((all.len(), all[0].last().unwrap().sql.as_str()), (3, "ROLLBACK"));
         let n_sent = all[0].len() - 1;
         // BEGIN, two replies, the error, and what comes after it.
-        let told = ran.tallies[0].statements();
-        assert_eq!(told, if is_passed_over { 4 } else { n_sent as u64 });
+        let reported = ran.tallies[0].statements();
+        assert_eq!(reported, if is_passed_over { 4 } else { n_sent as u64 });
         let again = &all[1][..n_sent];
         let texts = |sent: &[Sent]| -> Vec<String> {
             sent.iter().map(|sent| format!("{} {:?}", sent.sql, sent.values)).collect()
@@ -260,7 +261,7 @@ fn an_error_amid_a_pipeline_is_rolled_back_and_all_is_sent_again() {
 
 #[test]
 fn rows_that_are_missing_amid_a_pipeline_leave_nothing_behind() {
-    // The district is not told; the replies about the lines are still to come.
+    // The district is not reported; the replies about the lines are still to come.
     let mut inner = answers();
     let answers: Answers = Box::new(move |sql: &str, values: &[Value<'_>], rows: &mut KeptRows| {
         match sql.contains("d_next_o_id, d_tax") {
@@ -334,7 +335,7 @@ fn bad_credit_is_written_down() {
 }
 
 #[test]
-fn lines_take_stock_in_the_order_of_its_key_unless_told_otherwise() {
+fn lines_take_stock_in_key_order_by_default() {
     let is_sorted = |sort_lines| {
         let ran = run_in(Dialect::MySql, &[("warehouses", "9"), ("sort_lines", sort_lines)], 200);
         transactions(&ran).iter().all(|transaction| {

@@ -75,7 +75,7 @@ mod tests {
         check_place(folder.path()).unwrap();
         check_place(&folder.path().join("new")).unwrap();
         let error = check_place(&file).unwrap_err();
-        assert!(error.is::<crate::Misuse>(), "{error}");
+        assert!(error.is::<crate::UsageError>(), "{error}");
         assert!(error.to_string().contains("is a file"), "{error}");
     }
 }

@@ -114,10 +114,10 @@ fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Res
     let end = dyno_lab::run(lab, order, &mut |event| {
         has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
         probes.hear(&event.kind, order.manifest);
-        metrics.iter().for_each(|metrics| metrics.hear(event));
+        metrics.iter().for_each(|metrics| metrics.on_event(event));
         // Why the trial failed is the error that this command ends with: once is enough.
         if !matches!(event.kind, EventKind::TrialFailed { .. }) {
-            progress.hear(event);
+            progress.on_event(event);
         }
     });
     progress.close();

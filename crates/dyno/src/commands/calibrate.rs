@@ -25,11 +25,11 @@ use crate::{End, lab, terminal};
 const CLIENTS: [u32; 3] = [1, 16, 64];
 /// Clients under open load.
 const OPEN_CLIENTS: u32 = 64;
-/// Offered rate of the open load, where the worker can do that …
+/// Offered rate of the open load, if the worker can do that …
 const OPEN_RATE: f64 = 20_000.0;
 /// … else this share of what it can do: beyond it would measure its own queue.
 const OPEN_SHARE: f64 = 0.7;
-/// Reads of the clock to tell its resolution.
+/// Reads of the clock to measure its resolution.
 const CLOCK_READS: u32 = 200_000;
 /// A worker that waited for a CPU for more than this share of the time had company.
 const RUN_QUEUE_MOST: f64 = 0.05;
@@ -149,7 +149,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All measurements over one protocol; none where the user stopped it.
+    /// All measurements over one protocol; none if the user stopped it.
     fn measure(&self, name: &str) -> anyhow::Result<Option<ProtocolFacts>> {
         let mut closed = Vec::new();
         for clients in CLIENTS {

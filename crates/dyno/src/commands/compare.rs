@@ -68,8 +68,8 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
     let gate = findings.gate.context("there is nothing to judge")?;
     let text = match options.format {
         ReportFormat::Markdown if options.gate => {
-            let told = dyno_report::markdown::escaped(&gate.to_string());
-            format!("**Gate: {told}**\n\n{text}")
+            let verdict = dyno_report::markdown::escaped(&gate.to_string());
+            format!("**Gate: {verdict}**\n\n{text}")
         }
         _ => text,
     };

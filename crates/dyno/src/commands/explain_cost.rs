@@ -77,7 +77,7 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         return Err(crate::misuse(anyhow::anyhow!("{reason}{hint}")));
     }
     let lab = lab::make(options.data_folder.as_deref())?;
-    let told = if options.on.contains("://") {
+    let cost = if options.on.contains("://") {
         let endpoint = endpoint_of(&options.on).map_err(crate::misuse)?;
         if options.is_private_asked() {
             return Err(crate::misuse(anyhow::anyhow!(
@@ -97,13 +97,13 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
                 }
                 anyhow::Error::new(error)
             })?;
-        let told = prepare(options, workload.as_deref(), server.as_ref())
+        let cost = prepare(options, workload.as_deref(), server.as_ref())
             .and_then(|()| explained(options, &lab, server.cost_source(access, &lab.clock)));
         server.stop()?;
-        told
+        cost
     };
-    let Some(told) = told? else { return Ok(End::Interrupted) };
-    terminal::out(&told);
+    let Some(cost) = cost? else { return Ok(End::Interrupted) };
+    terminal::out(&cost);
     Ok(End::Good)
 }
 
@@ -213,7 +213,7 @@ fn populate(connection: &mut dyn Connection, workload: &dyn Workload) -> anyhow:
     Ok(())
 }
 
-/// The cost as text for people or programs; none where the user stopped it.
+/// The cost as text for people or programs; none if the user stopped it.
 fn explained(
     options: &ExplainCostOptions,
     lab: &Lab,
@@ -226,11 +226,11 @@ fn explained(
     let is_stopped = || lab.abort.is_raised();
     let cost = explain_cost(source.as_mut(), &options.sql, plan, clock.as_ref(), &is_stopped)
         .map_err(anyhow::Error::msg)?;
-    let told = |cost: Cost| match options.json {
+    let rendered = |cost: Cost| match options.json {
         true => json(&options.sql, &cost),
         false => Ok(table(&cost)),
     };
-    cost.map(told).transpose()
+    cost.map(rendered).transpose()
 }
 
 fn spread(spread: &Spread) -> serde_json::Value {

@@ -171,7 +171,7 @@ fn measure(
     let mut progress = Progress::new(&plan, &lab);
     let end = dyno_lab::run(&lab, &order, &mut |event| {
         if !options.quiet {
-            progress.hear(event);
+            progress.on_event(event);
         }
     });
     progress.close();

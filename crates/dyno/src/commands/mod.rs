@@ -110,7 +110,7 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_no_text_is_told_with_its_place() {
+    fn what_is_no_text_is_reported_with_its_place() {
         let check = |bytes: &[u8], expected: &str| {
             let error = super::text_of(bytes.to_vec()).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

@@ -17,7 +17,7 @@ use crate::{End, terminal};
 /// A cautious guess of how long a private server takes to start and stop.
 const START_TIME: Nanoseconds = Nanoseconds::from_secs(4);
 
-/// The same where there is no server to start.
+/// The same if there is no server to start.
 const OPEN_TIME: Nanoseconds = Nanoseconds::from_secs(1);
 
 /// A cautious guess of how fast tables are filled on a small machine, indexes included.
@@ -80,7 +80,7 @@ pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
     if is_recorded(&free) { free } else { plan }
 }
 
-/// The size of a variant's data; none where its tables are empty until its own steps fill them.
+/// The size of a variant's data; none if its tables are empty until its own steps fill them.
 fn size(data: &ExpectedData) -> Option<VariantSize> {
     let size = VariantSize { rows: data.rows, bytes: ByteCount(data.bytes) };
     (data.rows > 0).then_some(size)

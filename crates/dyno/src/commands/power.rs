@@ -13,7 +13,7 @@ use dyno_units::Nanoseconds;
 /// The share of studies that shall find a difference which is there.
 const POWER: f64 = 0.8;
 
-/// The noise that is assumed where nothing is known of the machine: the coefficient of variation from
+/// The noise that is assumed if nothing is known of the machine: the coefficient of variation from
 /// trial to trial.
 const NOISE_ASSUMED: f64 = 0.03;
 
@@ -31,7 +31,7 @@ const FREEDOM_LEAST: f64 = 4.0;
 pub(crate) struct Noise {
     /// Coefficient of variation, as a fraction.
     pub(crate) value: f64,
-    /// Names of the runs that it is from; empty where it is assumed.
+    /// Names of the runs that it is from; empty if it is assumed.
     pub(crate) runs: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Noise {
 pub(crate) struct Past {
     /// The noise between their trials.
     pub(crate) noise: Noise,
-    /// What steps took that end by quota, by name, where the workload had the same options.
+    /// What steps took that end by quota, by name, if the workload had the same options.
     pub(crate) steps: BTreeMap<String, Nanoseconds>,
 }
 
@@ -113,7 +113,7 @@ fn quota_times(plan: &Plan, run: &Run) -> BTreeMap<String, Nanoseconds> {
 }
 
 impl Noise {
-    /// What is assumed where nothing is known.
+    /// What is assumed if nothing is known.
     pub(crate) const ASSUMED: Noise = Noise { value: NOISE_ASSUMED, runs: Vec::new() };
 
     fn in_words(&self) -> String {
@@ -159,7 +159,7 @@ fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
     (squares, freedom)
 }
 
-/// What the design finds, line by line; none where nothing is compared.
+/// What the design finds, line by line; none if nothing is compared.
 pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> {
     let compared = plan.variants.iter().filter(|variant| variant.baseline.is_some()).count();
     let comparisons = compared * plan.steps.len();

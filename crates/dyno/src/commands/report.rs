@@ -95,7 +95,7 @@ pub(crate) fn write_tables(
 ) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut told = String::new();
+    let mut written = String::new();
     let times = times(findings, runs)?;
     for table in export::tables(findings, runs, &times) {
         let (ending, bytes) = match rows {
@@ -110,9 +110,9 @@ pub(crate) fn write_tables(
         };
         let path = folder.join(format!("{}.{ending}", table.name));
         replace(&path, &bytes)?;
-        told += &format!("{}: {}\n", path.display(), counted(table.len(), "row"));
+        written += &format!("{}: {}\n", path.display(), counted(table.len(), "row"));
     }
-    Ok(told)
+    Ok(written)
 }
 
 /// The page, with the response times of all seconds.
@@ -195,7 +195,7 @@ fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
     };
     let folders = runs.iter().map(found).collect::<anyhow::Result<Vec<PathBuf>>>()?;
     let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into();
-    // As the user has written it, where that names the folder: `runs/before+after`.
+    // As the user has written it, if that names the folder: `runs/before+after`.
     let first = if runs[0].folder.file_name().is_some() { &runs[0].folder } else { &folders[0] };
     let names: Vec<String> = folders.iter().map(name).collect();
     let place = first.with_file_name(joined_name(&names));
@@ -249,7 +249,7 @@ fn summary(findings: &Findings) -> String {
 }
 
 /// Writes a file of a folder whole or not at all, in place of whatever has its name there: the folder
-/// may have come from anybody.
+/// may come from an unknown source.
 fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     dyno_record::write_replacing(path, bytes)
         .with_context(|| format!("cannot write {}", path.display()))

@@ -49,8 +49,8 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     };
     let mut progress = Progress::new(&plan, &lab);
     let result = dyno_lab::run(&lab, &order, &mut |event| {
-        metrics.iter().for_each(|metrics| metrics.hear(event));
-        progress.hear(event);
+        metrics.iter().for_each(|metrics| metrics.on_event(event));
+        progress.on_event(event);
     });
     progress.close();
     let end = match result {
@@ -62,10 +62,10 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     if !end.interrupted || end.finished + end.kept > 0 {
         terminal::out(&report);
     }
-    if let Some(told) = kept_data(&lab) {
-        terminal::say(&told);
+    if let Some(text) = kept_data(&lab) {
+        terminal::say(&text);
     }
-    Ok(match tell(&end) {
+    Ok(match report_end(&end) {
         End::Good => required(&folder)?,
         other => other,
     })
@@ -98,10 +98,10 @@ fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::
     Ok(End::Bad)
 }
 
-/// Removes data sets that are too many or too old, and says what is kept; none where nothing is.
+/// Removes data sets that are too many or too old, and says what is kept; none if nothing is.
 fn kept_data(lab: &Lab) -> Option<String> {
     let data_sets = DataSets::of(&lab.keeper);
-    // What cannot be looked at is told when it is wanted.
+    // What cannot be inspected is reported when it is needed.
     let (n_removed, bytes_removed) =
         data_sets.clean(&lab.data_sets, lab.clock.unix_millis()).unwrap_or_default();
     let kept = data_sets.list().ok().filter(|kept| n_removed > 0 || !kept.is_empty())?;
@@ -159,7 +159,7 @@ fn seed(options: &RunOptions, study: &Study, folder: &Path, now: u64) -> anyhow:
     Ok(Seed(Seed(now).derive("run", 0).0 % 1_000_000))
 }
 
-fn tell(end: &RunEnd) -> End {
+fn report_end(end: &RunEnd) -> End {
     if end.interrupted {
         terminal::say(
             "stopped; what the unfinished trial has measured stays in its folder, and the same command \
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_run_with_failed_trials_is_never_good() {
         let check = |end: RunEnd, is_good: bool| {
-            assert_eq!(matches!(tell(&end), End::Good), is_good, "{end:?}");
+            assert_eq!(matches!(report_end(&end), End::Good), is_good, "{end:?}");
         };
         check(RunEnd { finished: 3, ..RunEnd::default() }, true);
         check(RunEnd { kept: 3, ..RunEnd::default() }, true);

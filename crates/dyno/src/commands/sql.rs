@@ -11,7 +11,8 @@ use crate::{End, terminal};
 /// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
     check_run_folder(folder)?;
-    let answer = dyno_record::query(folder, meant(query)).context("cannot query the record")?;
+    let answer =
+        dyno_record::query(folder, as_statement(query)).context("cannot query the record")?;
     let is_schema = is_schema(query);
     terminal::out(&match is_tsv {
         true => tsv(&answer),
@@ -31,7 +32,7 @@ fn statements(answer: &QueryRows) -> String {
 }
 
 /// What is asked of SQLite: two of its shell's own commands are understood.
-fn meant(query: &str) -> &str {
+fn as_statement(query: &str) -> &str {
     match query.trim().trim_end_matches(';') {
         ".schema" => "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name",
         ".tables" => "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name",
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn two_commands_of_sqlites_shell_are_understood() {
         let check = |query: &str, expected: &str| {
-            assert!(meant(query).starts_with(expected), "{query}: {}", meant(query));
+            assert!(as_statement(query).starts_with(expected), "{query}: {}", as_statement(query));
         };
         check(".schema", "SELECT sql FROM");
         check(" .tables; ", "SELECT name FROM");

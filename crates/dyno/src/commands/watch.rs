@@ -110,7 +110,7 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
 fn expose(metrics: Option<&Metrics>, sample: &Sample, clock: &dyn Clock) {
     if let Some(metrics) = metrics {
         let kind = EventKind::ReadingsTaken { values: sample.values.clone() };
-        metrics.hear(&Event { at_ns: sample.at.0, unix_ms: clock.unix_millis(), kind });
+        metrics.on_event(&Event { at_ns: sample.at.0, unix_ms: clock.unix_millis(), kind });
     }
 }
 

@@ -32,7 +32,7 @@ impl Curve {
         self.values.iter().all(|value| *value == 0.0)
     }
 
-    /// Mean of what is kept; none where nothing is.
+    /// Mean of what is kept; none if nothing is.
     pub(crate) fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().sum::<f64>() / n as f64)

@@ -6,7 +6,7 @@ use dyno_units::reading::{Topic, known};
 use dyno_units::{Nanoseconds, Reading, Unit};
 
 use super::Curve;
-use super::wait::{SLOPE_S, way};
+use super::wait::{SLOPE_S, trend};
 use crate::readings::registry;
 
 /// Characters of a curve.
@@ -51,10 +51,10 @@ impl LoadView {
         lines
     }
 
-    /// CPU time by process, which is worth telling without load, too.
+    /// CPU time by process, which is of interest without load, too.
     pub(crate) fn cpu_line(&self, n_cpus: u32) -> Option<String> {
-        let told = processes(&self.readings, &PROCESSES, n_cpus);
-        told.map(|text| format!("  CPU         {text}"))
+        let shares = processes(&self.readings, &PROCESSES, n_cpus);
+        shares.map(|text| format!("  CPU         {text}"))
     }
 }
 
@@ -69,19 +69,19 @@ pub(crate) fn processes(
     names: &[(&str, &str)],
     n_cpus: u32,
 ) -> Option<String> {
-    let share = |(name, told): &(&str, &str)| {
+    let share = |(name, title): &(&str, &str)| {
         let value = readings.get(&format!("{name}.cpu_s_per_s"))?;
-        Some(format!("{told} {value:.2}"))
+        Some(format!("{title} {value:.2}"))
     };
     let shares: Vec<String> = names.iter().filter_map(share).collect();
     (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
 }
 
-/// What the engine has put off: the gauge across engines, its way, and its parts.
+/// What the engine has put off: the gauge across engines, its trend, and its parts.
 fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
     let gauge = readings
         .get(known::DEBT_GAUGE)
-        .map(|gauge| format!("{} ({})", short(*gauge), way(*gauge, slope_per_s)));
+        .map(|gauge| format!("{} ({})", short(*gauge), trend(*gauge, slope_per_s)));
     let all: Vec<String> = gauge.into_iter().chain(parts(readings)).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
@@ -98,7 +98,7 @@ fn parts(readings: &BTreeMap<String, f64>) -> impl Iterator<Item = String> {
     readings.iter().filter_map(|(name, value)| part(name, *value))
 }
 
-/// A value in few characters, with its unit where that is short.
+/// A value in few characters, with its unit if that is short.
 pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
     let unit = match unit {
         Unit::PerSecond => "/s",
@@ -117,11 +117,12 @@ pub(crate) fn deferred(
     slope_per_s: Option<f64>,
 ) -> Option<String> {
     let parts: Vec<String> = parts(readings).collect();
-    let trend = readings.get(known::DEBT_GAUGE).and_then(|gauge| match way(*gauge, slope_per_s) {
-        way if way.starts_with("growing") => Some(", growing"),
-        way if way.starts_with("falling") => Some(", falling"),
-        _ => None,
-    });
+    let trend =
+        readings.get(known::DEBT_GAUGE).and_then(|gauge| match trend(*gauge, slope_per_s) {
+            trend if trend.starts_with("growing") => Some(", growing"),
+            trend if trend.starts_with("falling") => Some(", falling"),
+            _ => None,
+        });
     (!parts.is_empty()).then(|| parts.join(", ") + trend.unwrap_or_default())
 }
 
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn deferred_work_is_told_without_a_verdict() {
+    fn deferred_work_is_reported_without_a_verdict() {
         let check = |parts: &[(&str, f64)], slope: Option<f64>, expected: &str| {
             let readings = parts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
             assert_eq!(deferred(&readings, slope).unwrap_or_default(), expected);
@@ -173,18 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_in_lines() {
+    fn a_step_is_reported_in_lines() {
         let mut view = LoadView::default();
         assert_eq!(view.lines(2), Vec::<String>::new());
         view.push(100.0, 1500.0);
         view.push(300.0, 2500.0);
-        let told = [
+        let values = [
             ("server.cpu_s_per_s", 1.2),
             ("rest.cpu_s_per_s", 0.05),
             ("debt.gauge", 3.0),
             ("debt.history_list_length", 12_000.0),
         ];
-        view.set_readings(&told.map(|(name, value)| (name.to_owned(), value)).into());
+        view.set_readings(&values.map(|(name, value)| (name.to_owned(), value)).into());
         let lines = view.lines(2).join("\n");
         let expected = "  throughput         300 tx/s  ▃█  mean 200\n  p95                  2.5 ms  ▅█\n  CPU         server \
                         1.20, rest 0.05 of 2 CPUs\n  backlog     3 (behind), history list length \

@@ -1,4 +1,4 @@
-//! The view of a wait without load: what is put off, how it falls, and when it will be paid.
+//! The view of a wait without load: the backlog, how fast it falls, and when the engine will have caught up.
 
 use dyno_record::EventKind;
 use dyno_units::Nanoseconds;
@@ -12,7 +12,7 @@ const CURVE: usize = 40;
 /// Readings over which the way of the debt is judged.
 pub(super) const SLOPE_S: usize = 30;
 
-/// A wait for the engine to pay what it put off.
+/// A wait for the engine to catch up with its deferred work.
 #[derive(Default)]
 pub(crate) struct WaitView {
     wait: String,
@@ -25,8 +25,8 @@ pub(crate) struct WaitView {
 }
 
 impl WaitView {
-    /// Takes an event; whether it told of a wait.
-    pub(crate) fn hear(&mut self, event: &EventKind) -> bool {
+    /// Takes an event; returns whether it was about a wait.
+    pub(crate) fn on_event(&mut self, event: &EventKind) -> bool {
         match event {
             EventKind::WaitBegan { wait, limit_s } => {
                 *self = WaitView { wait: wait.clone(), limit_s: *limit_s, ..WaitView::default() };
@@ -54,7 +54,7 @@ impl WaitView {
         true
     }
 
-    /// What to tell of a wait that has just ended.
+    /// The message about a wait that has just ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.ended.take()
     }
@@ -64,20 +64,23 @@ impl WaitView {
         self.is_new
     }
 
-    /// How far it has come, in a line; none where there is no wait.
-    pub(crate) fn told(&self) -> Option<String> {
+    /// The progress of the wait in a line; `None` if there is no wait.
+    pub(crate) fn text(&self) -> Option<String> {
         if self.wait.is_empty() {
             return None;
         }
-        let mut told = format!("{}, at most {}", self.wait, seconds(self.limit_s));
+        let mut text = format!("{}, at most {}", self.wait, seconds(self.limit_s));
         if self.passed_s > 0.0 {
-            told += &format!(", {} so far", seconds(self.passed_s.floor()));
+            text += &format!(", {} so far", seconds(self.passed_s.floor()));
         }
         if let Some(gauge) = self.gauge.latest() {
-            told +=
-                &format!(": backlog {} ({})", short(gauge), way(gauge, self.gauge.slope(SLOPE_S)));
+            text += &format!(
+                ": backlog {} ({})",
+                short(gauge),
+                trend(gauge, self.gauge.slope(SLOPE_S))
+            );
         }
-        Some(told)
+        Some(text)
     }
 
     /// Curve and parts.
@@ -95,13 +98,13 @@ impl WaitView {
     }
 }
 
-/// Whether a debt is paid, and else how fast it falls or grows, and when it will be paid if it goes
-/// on so. Its gauge is above 1 where it is not paid.
-pub(super) fn way(gauge: f64, slope_per_s: Option<f64>) -> String {
+/// Whether the engine has caught up; if not, how fast the debt falls or grows, and how long it will
+/// take at this rate. The gauge is above 1 while the engine is behind.
+pub(super) fn trend(gauge: f64, slope_per_s: Option<f64>) -> String {
     if gauge <= 1.0 {
         return "caught up".to_owned();
     }
-    // Less than a hundredth in ten seconds is no way.
+    // Less than a hundredth in ten seconds is no trend.
     let slope = slope_per_s.filter(|slope| slope.abs() * 1_000.0 >= gauge);
     match slope {
         Some(slope) if slope < 0.0 => {
@@ -127,37 +130,37 @@ mod tests {
         let wait = "run-off".to_owned();
         let gauge = Some(gauge);
         let event = EventKind::DebtRead { wait, passed_s, limit_s: 60.0, gauge, unpaid };
-        assert!(view.hear(&event));
+        assert!(view.on_event(&event));
     }
 
     #[test]
-    fn a_wait_is_told_with_the_time_left() {
+    fn a_wait_is_reported_with_the_time_left() {
         let mut view = WaitView::default();
-        assert!(!view.hear(&EventKind::Rested { seconds: 1.0 }));
-        assert_eq!(view.told(), None);
+        assert!(!view.on_event(&EventKind::Rested { seconds: 1.0 }));
+        assert_eq!(view.text(), None);
         let wait = "run-off".to_owned();
-        assert!(view.hear(&EventKind::WaitBegan { wait: wait.clone(), limit_s: 60.0 }));
+        assert!(view.on_event(&EventKind::WaitBegan { wait: wait.clone(), limit_s: 60.0 }));
         assert!(view.has_begun());
-        assert_eq!(view.told().as_deref(), Some("run-off, at most 1 min"));
+        assert_eq!(view.text().as_deref(), Some("run-off, at most 1 min"));
         for (second, gauge) in [(1.0, 9.0), (2.0, 8.0), (3.0, 7.0)] {
             read(&mut view, second, gauge);
         }
         assert!(!view.has_begun());
         let expected =
             "run-off, at most 1 min, 3 s so far: backlog 7 (falling by 1/s, about 6 s left)";
-        assert_eq!(view.told().as_deref(), Some(expected));
+        assert_eq!(view.text().as_deref(), Some(expected));
         assert_eq!(view.lines()[1], "  behind      dirty pages 7 %");
         read(&mut view, 4.0, 0.5);
-        assert!(view.told().is_some_and(|told| told.ends_with("backlog 0.500 (caught up)")));
+        assert!(view.text().is_some_and(|text| text.ends_with("backlog 0.500 (caught up)")));
         let ended = EventKind::WaitEnded { wait, took_s: 3.0, paid: Some(true), notes: Vec::new() };
-        assert!(view.hear(&ended));
+        assert!(view.on_event(&ended));
         assert_eq!(view.ended().as_deref(), Some("run-off: caught up after 3 s"));
-        assert_eq!((view.ended(), view.told()), (None, None));
+        assert_eq!((view.ended(), view.text()), (None, None));
     }
 
     #[test]
-    fn the_way_of_a_debt_is_told() {
-        let check = |gauge, slope, expected: &str| assert_eq!(way(gauge, slope), expected);
+    fn the_way_of_a_debt_is_reported() {
+        let check = |gauge, slope, expected: &str| assert_eq!(trend(gauge, slope), expected);
         check(0.4, Some(1.0), "caught up");
         check(4.0, None, "behind");
         check(4.0, Some(0.001), "behind, level");
@@ -169,13 +172,13 @@ mod tests {
     fn debt_that_grows_has_no_time_left() {
         let mut view = WaitView::default();
         let wait = "settling before step load".to_owned();
-        view.hear(&EventKind::WaitBegan { wait: wait.clone(), limit_s: 60.0 });
+        view.on_event(&EventKind::WaitBegan { wait: wait.clone(), limit_s: 60.0 });
         for (second, gauge) in [(1.0, 2.0), (2.0, 4.0)] {
             read(&mut view, second, gauge);
         }
-        assert!(view.told().is_some_and(|told| told.ends_with("backlog 4 (growing by 2/s)")));
+        assert!(view.text().is_some_and(|text| text.ends_with("backlog 4 (growing by 2/s)")));
         let notes = vec!["ANALYZE t".to_owned(), "left: x".to_owned()];
-        view.hear(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
+        view.on_event(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
         let expected = "settling before step load: did not catch up within 1 min; ANALYZE t; left: \
                         x";
         assert_eq!(view.ended().as_deref(), Some(expected));

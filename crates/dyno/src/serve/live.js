@@ -89,14 +89,14 @@
     later();
   });
   source.addEventListener("happened", event => {
-    const { event: what, unix_ms, told, of, name, phase } = JSON.parse(event.data);
+    const { event: what, unix_ms, text, of, name, phase } = JSON.parse(event.data);
     const row = one("events").insertRow(0);
     const when = row.insertCell();
     when.className = "when";
     // As everywhere else: UTC, and no clock of the reader's.
     when.textContent = Number.isFinite(unix_ms) ? new Date(unix_ms).toISOString().slice(0, 19).replace("T", " ") : "–";
     row.insertCell().textContent = of || "–";
-    row.insertCell().textContent = told;
+    row.insertCell().textContent = text;
     if (what === "phase_began") one("phase").textContent = [of, `${name}: ${phase}`].filter(Boolean).join(" · ");
   });
   source.addEventListener("error", () => {

@@ -13,7 +13,7 @@ use dyno_units::Clock;
 use serde_json::{Value, json};
 
 use super::runs::{self, RunEntry};
-use super::{pages, told};
+use super::{event_text, pages};
 use crate::http::{self, Exchange};
 
 /// Time between two looks at the files.
@@ -40,7 +40,7 @@ pub(super) fn stream(run: &RunEntry, exchange: Exchange, clock: &dyn Clock) -> s
         watched.look(run, clock.unix_millis(), &mut |name, data| {
             text += &format!("event: {name}\ndata: {data}\n\n");
         });
-        // A comment keeps the connection alive and tells whether anybody listens.
+        // A comment keeps the connection alive and shows whether the reader is still there.
         stream.write_all(if text.is_empty() { b":\n\n" } else { text.as_bytes() })?;
         stream.flush()?;
         match stream.read(&mut [0; 64]) {
@@ -61,40 +61,42 @@ struct Watched {
 }
 
 impl Watched {
-    /// Tells what is new.
-    fn look(&mut self, of: &RunEntry, now_unix_ms: u64, tell: &mut dyn FnMut(&str, Value)) {
+    /// Sends what is new.
+    fn look(&mut self, of: &RunEntry, now_unix_ms: u64, send: &mut dyn FnMut(&str, Value)) {
         let Some(run) = runs::only(&of.folder) else { return };
         let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
         let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
         let manifest = run.manifest.as_ref().ok();
-        let words = |folder: &String| told::trial(manifest?, folder);
+        let words = |folder: &String| event_text::trial(manifest?, folder);
         let state = json!({ "run": of.name, "planned": planned, "ended": run.ended, "trial": trial,
             "of": trial.as_ref().and_then(words), "running": run.is_running,
             "left": run.left_ms(now_unix_ms).map(pages::rounded) });
         if self.state.as_ref() != Some(&state) {
-            tell("state", state.clone());
+            send("state", state.clone());
             self.state = Some(state);
         }
         for line in self.lines(&of.folder.join("events.jsonl")) {
-            tell_event(&line, None, tell);
+            send_event(&line, None, send);
         }
         // What came last before a trial ended is in its packed files, and in the report.
         self.trial = run.open_trial.or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
         let (of, variant) = match folder.zip(manifest) {
-            Some((folder, plan)) => (told::trial(plan, &folder), told::variant(plan, &folder)),
+            Some((folder, plan)) => {
+                (event_text::trial(plan, &folder), event_text::variant(plan, &folder))
+            }
             None => (None, None),
         };
         for line in self.lines(&trial.join("events.jsonl")) {
-            tell_event(&line, of.as_deref(), tell);
+            send_event(&line, of.as_deref(), send);
         }
         let mut seconds = Seconds { variant, ..Seconds::default() };
         for line in self.lines(&trial.join("intervals.hlog")) {
-            read_times_line(&line, &mut Vec::new(), &mut |second| seconds.add(second, tell));
+            read_times_line(&line, &mut Vec::new(), &mut |second| seconds.add(second, send));
         }
-        seconds.flush(tell);
+        seconds.flush(send);
     }
 
     /// The whole lines that were appended to a file since it was last read.
@@ -126,17 +128,17 @@ impl Tail {
     }
 }
 
-/// Tells an event as it is in the record, with what it is in words (`told`) and the variant and trial
-/// that it is of (`of`; null where it is the run's).
-fn tell_event(line: &str, of: Option<&str>, tell: &mut dyn FnMut(&str, Value)) {
+/// Sends an event as it is in the record, with its text (`text`) and the variant and trial that it
+/// belongs to (`of`; null if it belongs to the run).
+fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
     let Ok(mut event) = serde_json::from_str::<Value>(line) else { return };
-    // What another version of Dyno wrote has no words here: its name has to do.
-    let told = serde_json::from_str::<Event>(line).map(|known| told::in_words(&known.kind));
+    // An event of another version of Dyno has no text here: its name is used.
+    let text = serde_json::from_str::<Event>(line).map(|known| event_text::in_words(&known.kind));
     let name = || event["event"].as_str().unwrap_or_default().replace('_', " ");
-    let told = told.unwrap_or_else(|_| name());
-    event["told"] = json!(told);
+    let text = text.unwrap_or_else(|_| name());
+    event["text"] = json!(text);
     event["of"] = json!(of);
-    tell("happened", event);
+    send("happened", event);
 }
 
 /// The kinds of transactions of a second, put together.
@@ -152,9 +154,9 @@ struct Seconds {
 }
 
 impl Seconds {
-    fn add(&mut self, second: &SecondOfTimes<'_>, tell: &mut dyn FnMut(&str, Value)) {
+    fn add(&mut self, second: &SecondOfTimes<'_>, send: &mut dyn FnMut(&str, Value)) {
         if self.start_s.is_some_and(|start| (start - second.start_s).abs() > 1e-6) {
-            self.flush(tell);
+            self.flush(send);
         }
         self.start_s = Some(second.start_s);
         (self.step, self.is_measured) = (second.step, second.is_measured);
@@ -162,7 +164,7 @@ impl Seconds {
         self.counts.extend_from_slice(second.counts);
     }
 
-    fn flush(&mut self, tell: &mut dyn FnMut(&str, Value)) {
+    fn flush(&mut self, send: &mut dyn FnMut(&str, Value)) {
         let Some(start_s) = self.start_s.take() else { return };
         let mut all = new_histogram();
         for (time, n) in self.counts.drain(..) {
@@ -180,7 +182,7 @@ impl Seconds {
             "p99_us": us(0.99),
             "max_us": all.max() as f64 / 1000.0,
         });
-        tell("second", second);
+        send("second", second);
     }
 }
 
@@ -202,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_in_words_with_variant_and_trial() {
+    fn events_are_reported_in_words_with_variant_and_trial() {
         let check = |line: &str, of: Option<&str>, expected: Option<(&str, Value)>| {
-            let mut told = None;
-            tell_event(line, of, &mut |_, event| told = Some(event));
-            let told = told.map(|event| (event["told"].clone(), event["of"].clone()));
-            assert_eq!(told, expected.map(|(words, of)| (json!(words), of)), "{line}");
+            let mut sent = None;
+            send_event(line, of, &mut |_, event| sent = Some(event));
+            let sent = sent.map(|event| (event["text"].clone(), event["of"].clone()));
+            assert_eq!(sent, expected.map(|(words, of)| (json!(words), of)), "{line}");
         };
         let noted = r#"{"at_ns":1,"unix_ms":1,"event":"noted","message":"a note"}"#;
         check(
@@ -222,21 +224,21 @@ mod tests {
 
     #[test]
     fn kinds_of_a_second_are_put_together() {
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         let mut seconds = Seconds::default();
         let second = |start_s: f64, kind: &'static str, counts: &'static [(u64, u64)]| {
             SecondOfTimes { step: 1, kind, is_measured: true, start_s, length_s: 1.0, counts }
         };
-        let mut tell = |name: &str, value: Value| told.push((name.to_owned(), value));
-        seconds.add(&second(5.0, "read", &[(1_000_000, 90)]), &mut tell);
-        seconds.add(&second(5.0, "write", &[(5_000_000, 10)]), &mut tell);
-        seconds.add(&second(6.0, "read", &[(1_000_000, 1)]), &mut tell);
-        seconds.flush(&mut tell);
-        seconds.flush(&mut tell);
-        assert_eq!(told.len(), 2);
-        assert_eq!(told[0].1["throughput"], 100.0);
-        assert!((told[0].1["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0);
-        assert!((told[0].1["p99_us"].as_f64().unwrap() - 5000.0).abs() < 5.0);
-        assert_eq!(told[1].1["at_s"], 6.0);
+        let mut send = |name: &str, value: Value| sent.push((name.to_owned(), value));
+        seconds.add(&second(5.0, "read", &[(1_000_000, 90)]), &mut send);
+        seconds.add(&second(5.0, "write", &[(5_000_000, 10)]), &mut send);
+        seconds.add(&second(6.0, "read", &[(1_000_000, 1)]), &mut send);
+        seconds.flush(&mut send);
+        seconds.flush(&mut send);
+        assert_eq!(sent.len(), 2);
+        assert_eq!(sent[0].1["throughput"], 100.0);
+        assert!((sent[0].1["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0);
+        assert!((sent[0].1["p99_us"].as_f64().unwrap() - 5000.0).abs() < 5.0);
+        assert_eq!(sent[1].1["at_s"], 6.0);
     }
 }

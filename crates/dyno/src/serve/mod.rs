@@ -1,13 +1,13 @@
 //! A small web server for one person on one machine: reads only, on loopback only.
 //!
 //! What can be asked for is a run that was found in the folder, by its name; no part of an address
-//! is ever made into a path. A run may have come from anybody: its stored report is never served, but
+//! is ever made into a path. A run may come from an unknown source: its stored report is never served, but
 //! made again of its record, and only regular files are read.
 
+mod event_text;
 mod live;
 mod pages;
 mod runs;
-mod told;
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ use dyno_units::Clock;
 use crate::clock::SystemClock;
 use crate::commands::report;
 use crate::http::{self, Exchange, Places, Reply, Request, Status};
-use runs::{Found, RunEntry};
+use runs::{RunEntry, RunList};
 
 /// Connections that are answered at the same time.
 const CONNECTIONS_MOST: usize = 64;
@@ -85,7 +85,7 @@ impl Server {
         exchange.send(&reply)
     }
 
-    /// The answer to a request; none where there is no such page.
+    /// The answer to a request; none if there is no such page.
     fn reply(&self, request: &Request) -> anyhow::Result<Option<Reply>> {
         Ok(Some(match request.parts()[..] {
             [] => {
@@ -119,7 +119,7 @@ impl Server {
 
     /// The run of this name among those that are there.
     fn find(&self, name: &str) -> Option<RunEntry> {
-        let Found { runs, .. } = runs::find_all(&self.folder);
+        let RunList { runs, .. } = runs::find_all(&self.folder);
         runs.into_iter().find(|run| run.name == name)
     }
 

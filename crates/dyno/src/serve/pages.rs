@@ -5,7 +5,7 @@ use std::path::Path;
 use dyno_report::html::{SCRIPTS, escaped, shell};
 use dyno_units::{Nanoseconds, utc_date_time};
 
-use super::runs::{Found, RunEntry};
+use super::runs::{RunEntry, RunList};
 use crate::http::{Reply, Status, encode};
 
 const INDEX_SCRIPT: &str = include_str!("index.js");
@@ -16,7 +16,7 @@ const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width
      span{display:inline;margin-left:4px;font-size:12px}}</style>";
 
 /// The list of runs.
-pub(super) fn index(folder: &Path, found: &Found, now_unix_ms: u64) -> Reply {
+pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> Reply {
     let mut body = format!(
         "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p><div \
          class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
@@ -52,7 +52,7 @@ pub(super) fn index(folder: &Path, found: &Found, now_unix_ms: u64) -> Reply {
 /// Most folders that are named of those that are not listed.
 const SKIPPED_MOST: usize = 20;
 
-/// A time in words, in steps of ten seconds, or of a minute where it is long.
+/// A time in words, in steps of ten seconds, or of a minute if it is long.
 pub(super) fn rounded(ms: u64) -> String {
     let step = if ms >= 600_000 { 60 } else { 10 };
     Nanoseconds::from_secs((ms / 1000).div_ceil(step).max(1) * step).to_string()
@@ -137,7 +137,7 @@ pub(super) fn problem(status: Status, text: &str) -> Reply {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn times_are_told_in_coarse_steps() {
+    fn times_are_reported_in_coarse_steps() {
         let check = |ms: u64, expected: &str| assert_eq!(super::rounded(ms), expected);
         check(0, "10 s");
         check(34_000, "40 s");

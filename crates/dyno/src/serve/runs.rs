@@ -30,9 +30,9 @@ pub(crate) struct RunEntry {
     pub(crate) open_trial: Option<PathBuf>,
     /// When anything was last written to it, milliseconds since 1970 UTC.
     pub(crate) changed_unix_ms: u64,
-    /// The answer in a sentence, where a report was made.
+    /// The answer in a sentence, if a report was made.
     pub(crate) headline: Option<String>,
-    /// Trials of the plan that were not needed, as far as a report tells.
+    /// Trials of the plan that were not needed, according to a report.
     unneeded: usize,
 }
 
@@ -46,7 +46,7 @@ impl RunEntry {
 
 impl RunEntry {
     /// How long the trials that are missing will take, by those that have ended, in milliseconds; none
-    /// where nobody works on it, or too little is known.
+    /// if no process works on it, or too little is known.
     pub(crate) fn left_ms(&self, now_unix_ms: u64) -> Option<u64> {
         let left = self.planned().checked_sub(self.ended).filter(|left| *left > 0)? as u64;
         let last = *self.ended_unix_ms.last().filter(|_| self.is_running)?;
@@ -61,7 +61,7 @@ impl RunEntry {
 
 /// What is in a folder.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct RunList {
     /// The runs, the youngest first.
     pub(crate) runs: Vec<RunEntry>,
     /// What was not looked into: its path below the folder, and why.
@@ -69,8 +69,8 @@ pub(crate) struct Found {
 }
 
 /// Finds all runs below a folder. Links are not followed: what they point at may lie anywhere.
-pub(crate) fn find_all(folder: &Path) -> Found {
-    let mut found = Found::default();
+pub(crate) fn find_all(folder: &Path) -> RunList {
+    let mut found = RunList::default();
     search(folder, folder, DEPTH, &mut found);
     found.runs.sort_by(|a, b| began(b).cmp(&began(a)).then(a.name.cmp(&b.name)));
     found
@@ -96,7 +96,7 @@ fn name(root: &Path, path: &Path) -> String {
     below.to_string_lossy().into_owned()
 }
 
-fn search(root: &Path, folder: &Path, depth: usize, found: &mut Found) {
+fn search(root: &Path, folder: &Path, depth: usize, found: &mut RunList) {
     if std::fs::symlink_metadata(folder.join("manifest.json")).is_ok() {
         found.runs.push(entry(name(root, folder), folder));
         return;
@@ -157,7 +157,7 @@ fn is_file(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file())
 }
 
-/// When a file was last written, milliseconds since 1970 UTC; 0 where it is not there.
+/// When a file was last written, milliseconds since 1970 UTC; 0 if it is not there.
 fn changed(path: &Path) -> u64 {
     let time = std::fs::symlink_metadata(path).and_then(|meta| meta.modified());
     let since = time.ok().and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_skipped_is_told() {
+    fn what_is_skipped_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("1/2/3/4/5");
         std::fs::create_dir_all(&deep).unwrap();

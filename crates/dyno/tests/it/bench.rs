@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::Workbench;
 
-/// Workload, and statements per transaction as sysbench has them (none where a transaction is not
+/// Workload, and statements per transaction as sysbench has them (none if a transaction is not
 /// a fixed number of statements).
 const WORKLOADS: [(&str, Option<u64>); 12] = [
     ("oltp_read_only", Some(16)),
@@ -176,14 +176,14 @@ fn wrong_options_are_refused_in_words() {
 }
 
 #[test]
-fn caveats_are_told_with_the_result() {
+fn caveats_are_reported_with_the_result() {
     let bench = Workbench::new();
     let arguments = ["oltp_point_select", "--on", "simulated", "--duration", "2s"];
     let result = bench.bench(&[&arguments[..], &["--out", "record"]].concat());
     let kinds: Vec<&str> =
         result["caveats"].as_array().unwrap().iter().filter_map(|c| c["kind"].as_str()).collect();
     assert!(kinds.contains(&"simulated") && !kinds.contains(&"too_few_repetitions"), "{kinds:?}");
-    // Nothing is measured twice into one folder, and nobody takes the old result for a new one.
+    // Nothing is measured twice into one folder, and an old result is not taken for a new one.
     let again = ["bench"].iter().chain(&arguments).chain(&["--out", "record"]).copied();
     let answer = bench.dyno_good(&again.collect::<Vec<_>>());
     assert!(answer.err.contains("nothing was measured"), "{}", answer.err);

@@ -125,16 +125,16 @@ fn what_is_invalid_passes_no_gate() {
         {"name": "rows", "expected": "10", "measured": "9", "pass": false}
     ]);
     std::fs::write(&summary, trial.to_string()).unwrap();
-    // Its checksum would tell first that it was changed.
+    // Its checksum would first show that it was changed.
     let answer = bench.dyno(&wide);
     assert!(answer.code != 0 && answer.err.contains("its checksum"), "{}", answer.err);
     std::fs::remove_file(summary.with_file_name("checksums.json")).unwrap();
     let answer = bench.dyno(&wide);
     assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
-    let told = "inconclusive: the audit of server (after) failed";
-    assert!(answer.err.contains(&format!("gate: {told}")), "{}", answer.err);
+    let message = "inconclusive: the audit of server (after) failed";
+    assert!(answer.err.contains(&format!("gate: {message}")), "{}", answer.err);
     let answer = bench.dyno(&[&wide[..], &["--format", "markdown"]].concat());
-    assert!(answer.out.starts_with(&format!("**Gate: {told}")), "{}", answer.out);
+    assert!(answer.out.starts_with(&format!("**Gate: {message}")), "{}", answer.out);
     let answer = bench.dyno(&[&wide[..], &["--format", "json"]].concat());
     let gate = &serde_json::from_str::<serde_json::Value>(&answer.out).unwrap()["gate"];
     assert_eq!(gate["answer"], "cannot_say");
@@ -178,8 +178,8 @@ fn one_run_is_not_compared_with_itself() {
         {
             let answer = bench.dyno(&[command, &["runs/before", other]].concat());
             assert_eq!(answer.code, code, "{command:?} {other}: {}", answer.err);
-            let told = format!("runs/before and {other} hold the same run");
-            assert!(answer.err.contains(&told), "{}", answer.err);
+            let message = format!("runs/before and {other} hold the same run");
+            assert!(answer.err.contains(&message), "{}", answer.err);
         }
     }
 }
@@ -227,7 +227,7 @@ fn runs_on_unlike_storage_are_no_repetitions_of_each_other() {
 }
 
 #[test]
-fn what_the_design_gives_to_all_trials_tells_runs_apart() {
+fn what_the_design_gives_to_all_trials_distinguishes_runs() {
     let patient = study("1ms", 8, 3).replace("threshold", "retries = 7\n        threshold");
     let bench = two_runs(&study("1ms", 7, 3), &patient);
     bench.dyno_good(&["report", "runs/before", "runs/after", "--out", "here"]);

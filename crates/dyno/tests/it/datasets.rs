@@ -60,7 +60,7 @@ impl DataBench {
             rows: result["data"]["rows"].as_u64().unwrap(),
             settings: read_json(&folder.join("summary.json"))["server"]["settings"].clone(),
             events: events(&folder),
-            told: answer.err,
+            message: answer.err,
         };
         let has = |event: &str| trial.events.contains(&format!("\"event\":\"{event}\""));
         assert_eq!(has("data_set_reused"), trial.is_reused, "{}", trial.events);
@@ -105,7 +105,7 @@ struct Trial {
     rows: u64,
     settings: Value,
     events: String,
-    told: String,
+    message: String,
 }
 
 /// The rows as the workload makes them for the seed of `dyno bench`.
@@ -132,9 +132,13 @@ fn reused_on(product: &str, free: &str, shaping: &str) {
     assert!(!first.is_reused);
     let key = first.key.unwrap();
     let second = bench.trial(product, ROWS, &[]);
-    assert!(second.is_reused, "{}", second.told);
+    assert!(second.is_reused, "{}", second.message);
     assert_eq!((second.key.as_deref(), second.rows), (Some(key.as_str()), ROWS));
-    assert!(second.told.contains("data set reused (1200 rows, populated in"), "{}", second.told);
+    assert!(
+        second.message.contains("data set reused (1200 rows, populated in"),
+        "{}",
+        second.message
+    );
     let (name, value) = free.split_once('=').unwrap();
     assert_eq!(first.settings[name], value);
     assert_ne!(second.settings[name], value, "a setting of the first trial is in the second one");
@@ -213,7 +217,7 @@ fn check_empty(bench: &DataBench) {
 #[test]
 fn what_was_not_populated_to_its_end_is_not_kept() {
     let bench = DataBench::new();
-    // So many that the first progress, after a second, is told long before the end, on any machine.
+    // So many that the first progress, after a second, is shown long before the end, on any machine.
     let rows = "20M";
     for (signal, code) in [(Signal::KILL, -1), (Signal::INT, 130)] {
         let out = format!("out-{code}");

@@ -73,7 +73,7 @@ fn two_hundred_users_share_a_worker_and_do_not_meet() {
     assert_eq!(measured(&result, "rows of SEL1"), measured_count(&result, "rows of SEL1"));
 }
 
-/// What is demanded, where it is one number.
+/// What is demanded, if it is one number.
 fn measured_count<'a>(result: &'a Value, name: &str) -> &'a str {
     let rows = result["audit"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(name));
@@ -132,7 +132,7 @@ fn a_row_that_somebody_took_away_is_found() {
     let mut connection = standing.connection();
     let connection = connection.as_mut();
     assert_eq!(failed(&workload, &totals, connection), Vec::<String>::new());
-    // More than those whose outcome nobody knows, from one object.
+    // More than those whose outcome is unknown, from one object.
     let n = totals.unknown() + totals.unfinished() + 1;
     assert!(n < 20, "{totals:?}");
     let take = format!("DELETE FROM history1 WHERE ref_object = '0000000007' AND horder < {n}");

@@ -27,10 +27,10 @@ fn a_scan_costs_as_many_reads_as_there_are_rows() {
         data,
         "--json",
     ]);
-    let told: Value = serde_json::from_str(&answer.out).unwrap();
-    assert_eq!(told["runs"], 3);
-    assert_eq!(told["rows"], 1);
-    let counters = told["counters"].as_array().unwrap();
+    let cost: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(cost["runs"], 3);
+    assert_eq!(cost["rows"], 1);
+    let counters = cost["counters"].as_array().unwrap();
     let scanned = counters.iter().find(|counter| counter["name"] == "handler_read_rnd_next");
     let scanned = scanned.unwrap_or_else(|| panic!("{}", answer.out));
     assert_eq!(scanned["per_run"]["median"], 2001.0, "2000 rows and the end");
@@ -88,7 +88,7 @@ fn what_mariadb_would_not_take_back_is_not_run() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn what_is_wrong_is_reported() {
     let bench = Workbench::new();
     let check = |arguments: &[&str], words: &[&str]| {
         let mut all = vec!["explain-cost"];

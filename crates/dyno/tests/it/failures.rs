@@ -1,4 +1,4 @@
-//! What goes wrong inside a trial is told, and the next trial runs.
+//! A failure inside a trial is reported, and the next trial runs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -93,14 +93,14 @@ fn check_hang(product: &str) {
     }
     running.wait_for(&["the trial failed"]);
     // Which of the two is seen first depends on how much of the step was left.
-    let is_told = |text: &str| {
+    let is_reported = |text: &str| {
         text.contains("no longer answers") || text.contains("nothing committed in the last")
     };
-    assert!(is_told(&running.said), "{}", running.said);
+    assert!(is_reported(&running.said), "{}", running.said);
     assert_eq!(running.end(), 1);
     assert!(!family.iter().any(|pid| is_alive(*pid)), "{family:?}");
     let summary = read_json(&trial_folder(&bench.path("record"), 1).join("summary.json"));
-    assert!(is_told(&summary["outcome"].to_string()), "{summary:#}");
+    assert!(is_reported(&summary["outcome"].to_string()), "{summary:#}");
     assert_eq!(summary["steps"].as_array().unwrap().len(), 1, "what was measured is kept");
 }
 
@@ -146,7 +146,7 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_wrong_version_is_told() {
+fn a_wrong_version_is_reported() {
     let bench = Workbench::new();
     bench.write("study.toml", &study("version = \"4.1\""));
     bench.dyno(&["run", "study.toml"]);

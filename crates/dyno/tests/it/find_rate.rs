@@ -58,7 +58,7 @@ fn the_clients_that_a_queue_of_constant_service_sustains_are_exact() {
 }
 
 #[test]
-fn a_limit_that_nothing_keeps_is_told() {
+fn a_limit_that_nothing_keeps_is_reported() {
     let bench = Workbench::new();
     let arguments = ["bench", "oltp_point_select", "--on", "simulated", "--duration", "2s"];
     let limit = ["--find-rate", "mean <= 100us"];
@@ -126,9 +126,9 @@ fn a_study_compares_what_two_servers_sustain() {
     assert!((0.8..1.2).contains(&(effect / truth)), "{effect} % instead of {truth} %");
     assert_eq!(findings["searches"].as_array().expect("there are searches").len(), 8);
     let sql = "SELECT count(*), sum(held) FROM load_probe WHERE trial = 1";
-    let told = bench.dyno_good(&["sql", "runs/study", sql, "--tsv"]).out;
+    let output = bench.dyno_good(&["sql", "runs/study", sql, "--tsv"]).out;
     let n_probes = findings["searches"][0]["probes"].as_array().expect("probes").len();
-    assert!(told.contains(&format!("{n_probes}\t")), "{told}");
+    assert!(output.contains(&format!("{n_probes}\t")), "{output}");
     let report = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
     assert!(report.contains("loads tried by the searches"));
 }

@@ -38,7 +38,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A server that runs already, as far as Dyno's commands can tell.
+/// A server that already runs, from the point of view of Dyno's commands.
 pub(crate) struct Standing {
     pub(crate) server: Option<Box<dyn Server>>,
     pub(crate) socket: PathBuf,
@@ -253,7 +253,7 @@ fn secrets_in_settings_reach_no_record() {
 #[test]
 fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
     let bench = Workbench::new();
-    // A host that is not called a loopback one, and at which nobody listens.
+    // A host that is not called a loopback one, and at which no server listens.
     let url = "postgresql://me:hunter5secret@0.0.0.0:1/x";
     bench.write(
         "study.toml",
@@ -272,7 +272,7 @@ fn a_password_on_a_foreign_network_is_warned_of_once_and_recorded() {
     let events = files.iter().find(|path| path.ends_with("study/events.jsonl")).expect("events");
     let events = String::from_utf8(unpacked(events)).unwrap();
     assert_eq!(events.matches(warning).count(), 1, "{events}");
-    // A wrong port is told once, with its address once.
+    // A wrong port is reported once, with its address once.
     let arguments = ["bench", "oltp_point_select", "--on", url];
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
     assert_eq!(answer.err.matches("nothing is listening there").count(), 1, "{}", answer.err);

@@ -1,6 +1,6 @@
 //! Golden pages: small studies in the shapes of the bench-top ones, on simulated servers, from the
 //! study to the page. What a reader reads must stay as it is unless somebody means it to change:
-//! `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` writes the pages anew, to be looked at.
+//! `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites the pages, for review.
 
 use expect_test::{ExpectFile, expect_file};
 
@@ -38,17 +38,17 @@ fn outline(page: &str) -> String {
         };
     }
     let lines = out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    let mut is_told = true;
-    let told = lines.filter(|line| {
+    let mut is_kept = true;
+    let kept = lines.filter(|line| {
         // Which loads are low and which are high is a matter of the machine's CPUs.
         match line.as_str() {
-            "Low and high concurrency" => is_told = false,
-            "Response times" => is_told = true,
+            "Low and high concurrency" => is_kept = false,
+            "Response times" => is_kept = true,
             _ => {}
         }
-        is_told && !line.is_empty()
+        is_kept && !line.is_empty()
     });
-    told.map(|line| line + "\n").collect()
+    kept.map(|line| line + "\n").collect()
 }
 
 fn push(out: &mut String, text: &str) {
@@ -56,7 +56,7 @@ fn push(out: &mut String, text: &str) {
     *out += &plain.replace("&quot;", "\"").replace("&amp;", "&");
 }
 
-/// Tells what a chart is made of, and returns what is behind it.
+/// Summarises a chart, and returns what follows it.
 fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
     let mut depth = 0;
     let mut end = 0;

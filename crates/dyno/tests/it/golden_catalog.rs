@@ -1,5 +1,5 @@
 //! Golden pages of the catalogue: each bench-top study, made small and simulated, from its own file
-//! to the page. `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` writes the pages anew.
+//! to the page. `UPDATE_EXPECT=1 cargo test -p dyno --test it golden` rewrites the pages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

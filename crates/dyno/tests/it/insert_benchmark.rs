@@ -24,7 +24,7 @@ fn run(place: &[&str], more: &[&str]) -> Value {
     run_to(0, place, more)
 }
 
-/// The same, with the exit code that is expected: 1 if the audit is meant to fail.
+/// The same, with the exit code that is expected: 1 if the audit should fail.
 #[track_caller]
 fn run_to(code: i32, place: &[&str], more: &[&str]) -> Value {
     let length = ["insert-benchmark", "--duration", "2s", "--clients", "2"];

@@ -1,4 +1,4 @@
-//! Another user of the machine attacks private servers while they start, run and stop: nobody gets
+//! Another user of the machine attacks private servers while they start, run and stop: none gets
 //! in, and nothing outside of a server's folder is touched. Needs root, to be other users.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use dyno_host::Keeper;
 
 use crate::support::Workbench;
 
-/// A user whom nobody knows.
+/// A user without any rights.
 const STRANGER: u32 = 12_345;
 const SECRET: &str = "secret-of-root";
 
@@ -146,11 +146,11 @@ fn check(product: &str) {
 }
 
 #[test]
-fn nobody_gets_into_a_private_mariadb() {
+fn no_other_user_gets_into_a_private_mariadb() {
     check("mariadb");
 }
 
 #[test]
-fn nobody_gets_into_a_private_postgresql() {
+fn no_other_user_gets_into_a_private_postgresql() {
     check("postgresql");
 }

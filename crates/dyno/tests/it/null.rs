@@ -32,7 +32,7 @@ fn null_servers_run_every_kind_of_statement() {
 }
 
 #[test]
-fn rows_and_changes_are_those_the_server_tells() {
+fn rows_and_changes_are_those_the_server_reports() {
     let bench = Workbench::new();
     for product in ["null-mysql", "null-postgresql"] {
         let arguments = [&["oltp_read_write", "--on", product], &SHORT[..]].concat();
@@ -115,14 +115,14 @@ fn a_stall_is_in_the_response_time_of_all_who_came_meanwhile() {
         // Only those in flight, one for each client, were the server's to delay.
         assert!(number(&result, "/service_time_us/p99") < 500_000.0, "{result:#}");
         assert!(number(&result, "/service_time_us/max") >= 900_000.0, "{result:#}");
-        // Nobody is lost: who was not sent in time is told as missed.
-        let told = number(&result, "/transactions") + number(&result, "/outcomes/missed");
-        assert!(told >= 8_950.0, "{result:#}");
+        // No arrival is lost: what was not sent in time is counted as missed.
+        let counted = number(&result, "/transactions") + number(&result, "/outcomes/missed");
+        assert!(counted >= 8_950.0, "{result:#}");
     }
 }
 
 #[test]
-fn a_calibration_is_kept_and_every_run_tells_its_share() {
+fn a_calibration_is_kept_and_every_run_reports_its_share() {
     let bench = Workbench::new();
     let on = |product: &'static str| [&["oltp_point_select", "--on", product], &SHORT[..]].concat();
     let before = bench.bench(&on("null-postgresql"));
@@ -148,8 +148,8 @@ fn a_calibration_is_kept_and_every_run_tells_its_share() {
     let mut disturbed = calibrated.clone();
     disturbed["disturbed"] = true.into();
     bench.write("state/dyno/calibration.json", &disturbed.to_string());
-    let told = bench.bench(&on("null-postgresql"));
-    assert_eq!(told["generator"]["calibration_disturbed"], true);
+    let result = bench.bench(&on("null-postgresql"));
+    assert_eq!(result["generator"]["calibration_disturbed"], true);
     disturbed["disturbed"] = false.into();
     bench.write("state/dyno/calibration.json", &disturbed.to_string());
 

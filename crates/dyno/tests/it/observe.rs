@@ -104,7 +104,7 @@ impl Seen {
 }
 
 #[test]
-fn the_machines_time_is_told_by_process_on_mariadb() {
+fn the_machines_time_is_reported_by_process_on_mariadb() {
     let seen = Seen::on("mariadb");
     seen.check();
     assert!(seen.sums(["data.tables_and_indexes_bytes"])[0] > 0.0);
@@ -112,7 +112,7 @@ fn the_machines_time_is_told_by_process_on_mariadb() {
 }
 
 #[test]
-fn the_servers_time_is_told_by_kind_of_process_on_postgresql() {
+fn the_servers_time_is_reported_by_kind_of_process_on_postgresql() {
     let seen = Seen::on("postgresql");
     seen.check();
     let [foreground, background, whole] = seen.sums([

@@ -45,7 +45,7 @@ fn names(steps: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn bench_runs_all_steps_and_tells_of_each() {
+fn bench_runs_all_steps_and_reports_each() {
     let bench = Workbench::new();
     let mut arguments = vec!["insert-benchmark", "--on=sqlite", "--clients=2", "--duration=2s"];
     arguments.extend(SMALL);

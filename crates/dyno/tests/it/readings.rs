@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dyno_lab::observe::registry;
-use dyno_units::reading::{Role, StallCause, Topic, Way, fits, known};
+use dyno_units::reading::{Movement, Role, StallCause, Topic, fits, known};
 
 #[test]
 fn every_reading_is_registered_once_and_whole() {
@@ -68,7 +68,8 @@ fn places_of_charts_and_rows_are_taken_once() {
 fn evidence_of_a_limit_has_a_limit() {
     let registry = registry();
     for reading in registry.iter() {
-        let Some(evidence) = reading.evidence.filter(|one| one.way == Way::ToLimit) else {
+        let Some(evidence) = reading.evidence.filter(|one| one.movement == Movement::ToLimit)
+        else {
             continue;
         };
         let is_limit = |role: Option<Role>| role == Some(Role::Limit(evidence.cause));
@@ -77,7 +78,7 @@ fn evidence_of_a_limit_has_a_limit() {
 }
 
 #[test]
-fn readings_are_evidence_of_what_they_tell() {
+fn readings_are_evidence_of_what_they_say() {
     let registry = registry();
     let check = |name: &str, expected: Option<StallCause>| {
         let found = registry.find(name).expect(name);

@@ -73,7 +73,7 @@ impl Browser {
         }
         self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser listens");
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message["id"] == json!(self.last) {
                 assert!(message["error"].is_null(), "{method}: {}", message["error"]);
                 return message["result"].clone();
@@ -81,7 +81,7 @@ impl Browser {
         }
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut bytes = Vec::new();
         self.from.read_until(0, &mut bytes).expect("the browser speaks");
         assert_eq!(bytes.pop(), Some(0), "the browser has ended");
@@ -92,12 +92,12 @@ impl Browser {
 
     /// Opens a page and waits until it is there.
     pub(crate) fn open(&mut self, url: &str) {
-        // From another page, so that an address that differs by its hash alone is loaded anew.
+        // From another page, so that an address that differs by its hash alone is loaded again.
         for url in ["about:blank", url] {
             self.events.clear();
             self.ask("Page.navigate", json!({ "url": url }));
             while !self.events.iter().any(|event| event == "Page.loadEventFired") {
-                self.hear();
+                self.receive();
             }
         }
     }

@@ -133,8 +133,8 @@ fn a_run_does_not_go_on_where_the_data_would_be_on_another_filesystem() {
     bench.write("runs/study/manifest.json", &manifest.to_string());
     let answer = bench.dyno(&["run", "study.toml"]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    for told in ["kept their data on elsewhere", "--data-folder", "`dyno run --new`", "--out"] {
-        assert!(answer.err.contains(told), "{told}: {}", answer.err);
+    for part in ["kept their data on elsewhere", "--data-folder", "`dyno run --new`", "--out"] {
+        assert!(answer.err.contains(part), "{part}: {}", answer.err);
     }
     bench.dyno_good(&["run", "study.toml", "--new"]);
 }
@@ -191,8 +191,8 @@ fn two_at_once_do_not_mix_their_records() {
     first.wait_for(&["trial 1/2", "measure"]);
     let second = bench.dyno(&["run", "study.toml"]);
     assert_eq!(second.code, 1);
-    let told = format!("another Dyno (process {}) is writing this run", first.child.id());
-    assert!(second.err.contains(&told), "{}", second.err);
+    let message = format!("another Dyno (process {}) is writing this run", first.child.id());
+    assert!(second.err.contains(&message), "{}", second.err);
     assert_eq!(first.end(), 0);
     bench.dyno_good(&["run", "study.toml"]);
 }

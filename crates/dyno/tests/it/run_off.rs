@@ -1,4 +1,4 @@
-//! The run-off: after the load, until the engine has paid its debt.
+//! The run-off: after the load, until the engine has caught up.
 
 use serde_json::Value;
 

@@ -189,7 +189,7 @@ fn a_run_that_came_from_anybody_is_read_with_care() {
 }
 
 #[test]
-fn clients_that_are_slow_hold_up_nobody_for_long() {
+fn clients_that_are_slow_do_not_hold_up_others_for_long() {
     let bench = Workbench::new();
     std::fs::create_dir(bench.path("runs")).unwrap();
     let served = Served::start(&bench);
@@ -201,7 +201,7 @@ fn clients_that_are_slow_hold_up_nobody_for_long() {
             stream
         })
         .collect();
-    // Each is told that its time is over, and its place is free again.
+    // Each gets the answer that its time is over, and its place is free again.
     let mut answer = String::new();
     slow[0].read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
@@ -226,7 +226,7 @@ fn reopen(bench: &Workbench) {
 }
 
 #[test]
-fn a_running_study_is_told_as_it_goes() {
+fn a_running_study_is_reported_as_it_goes() {
     let bench = with_two_runs();
     reopen(&bench);
     let served = Served::start(&bench);
@@ -241,7 +241,7 @@ fn a_running_study_is_told_as_it_goes() {
         let mut event = String::new();
         for line in lines.by_ref() {
             match line.split_once(": ") {
-                Some(("event", told)) => event = told.to_owned(),
+                Some(("event", name)) => event = name.to_owned(),
                 Some(("data", data)) if event == name && data.contains(words) => {
                     return serde_json::from_str::<serde_json::Value>(data).unwrap();
                 }
@@ -252,19 +252,19 @@ fn a_running_study_is_told_as_it_goes() {
     };
     assert_eq!(wait("state", "")["ended"], 5);
     let phase = wait("happened", "phase_began");
-    assert!(phase["told"].as_str().unwrap().ends_with(" began"), "{phase}");
+    assert!(phase["text"].as_str().unwrap().ends_with(" began"), "{phase}");
     let of = phase["of"].as_str().unwrap();
     assert!(of.contains(", trial 6, repetition 3"), "{of}");
     let second = wait("second", "\"measured\":true");
     assert!(second["throughput"].as_f64().unwrap() > 100.0, "{second}");
-    // What is appended from now on is told, too.
+    // What is appended from now on is sent, too.
     let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
     let mut events =
         std::fs::OpenOptions::new().append(true).open(trial.join("events.jsonl")).unwrap();
     let line = r#"{"at_ns":1,"unix_ms":1,"event":"noted","message":"appended just now"}"#;
     writeln!(events, "{line}").unwrap();
     let noted = wait("happened", "appended just now");
-    assert_eq!((&noted["event"], &noted["told"]), (&"noted".into(), &"appended just now".into()));
+    assert_eq!((&noted["event"], &noted["text"]), (&"noted".into(), &"appended just now".into()));
     assert_eq!(noted["of"], phase["of"]);
 }
 

@@ -1,4 +1,4 @@
-//! Servers that let anybody in and then fall silent: the user's first stop ends Dyno.
+//! Servers that accept a login and then fall silent: the user's first stop ends Dyno.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,11 +24,11 @@ fn check(scheme: &str, first: &'static [u8], second: &'static [u8], rest: &'stat
     let (asks, asked) = channel();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("Dyno comes");
-        let hear = |stream: &mut TcpStream| stream.read(&mut [0; 4096]).expect("it speaks");
+        let receive = |stream: &mut TcpStream| stream.read(&mut [0; 4096]).expect("it speaks");
         stream.write_all(first).expect("it listens");
-        hear(&mut stream);
+        receive(&mut stream);
         stream.write_all(second).expect("it listens");
-        hear(&mut stream);
+        receive(&mut stream);
         stream.write_all(rest).expect("it listens");
         asks.send(()).expect("the test waits");
         // Until Dyno is gone.

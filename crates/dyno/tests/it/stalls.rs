@@ -90,7 +90,7 @@ impl Stopped {
         Stop { start_s, length_s }
     }
 
-    /// A child may have ended meanwhile: then there is nobody to tell.
+    /// A child may have ended meanwhile: then there is nothing to signal.
     fn signal(&self, signal: Signal) {
         for pid in &self.family {
             let _ = kill_process(*pid, signal);
@@ -160,7 +160,7 @@ fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
 const ATTEMPTS: usize = 4;
 
 #[test]
-fn a_full_redo_log_is_told_by_its_checkpoint_age() {
+fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
     // The smallest redo log there is, and flushing that is put off until it is full. Pages are
     // compressed when they are written, so that flushing takes long on any disk.
     let settings = [

@@ -188,7 +188,7 @@ pub(crate) fn events(trial: &Path) -> String {
     String::from_utf8(output.stdout).expect("events are text")
 }
 
-/// The server's process id that a trial's events tell last.
+/// The last process id of the server in a trial's events.
 pub(crate) fn server_pid(trial: &Path) -> i32 {
     let text = events(trial);
     let line = text.lines().rfind(|line| line.contains("server_ready")).expect("a server is ready");

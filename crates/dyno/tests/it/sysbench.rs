@@ -48,7 +48,7 @@ fn sysbench(standing: &Standing, product: &str, script: &str, command: &str) -> 
 }
 
 /// `read: 1400` and the like from sysbench's report.
-fn told(report: &str, name: &str) -> u64 {
+fn reported(report: &str, name: &str) -> u64 {
     let line = report.lines().find(|line| line.trim().starts_with(name)).unwrap();
     line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -77,12 +77,12 @@ fn same_rows_and_statements(product: &str, script: &str) {
     assert!(transactions > 100, "{outcomes:?}");
     let tally = totals.measured.tally;
     if outcomes.failed() == 0 && !report.contains("deadlock") {
-        let events = told(&report, "transactions");
+        let events = reported(&report, "transactions");
         for (name, ours) in
             [("read", tally.reads), ("write", tally.writes), ("other", tally.others)]
         {
             // sysbench counts a DELETE that meets no row as "other": another client had the row.
-            let per_event = (told(&report, name) + events / 2) / events;
+            let per_event = (reported(&report, name) + events / 2) / events;
             assert_eq!(per_event, ours / transactions, "{script}: {name}");
         }
     }

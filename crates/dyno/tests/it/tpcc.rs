@@ -150,7 +150,7 @@ fn drop_tables(workload: &dyn Workload, connection: &mut dyn Connection) {
     }
 }
 
-/// Populates, audits what nobody has touched, puts a load on it, and audits again.
+/// Populates, audits what is still untouched, puts a load on it, and audits again.
 fn every_manner_on(product: &str) {
     let standing = Standing::start(product);
     let mut connection = standing.connection();

@@ -80,7 +80,7 @@ fn this_host_is_watched_without_the_probes_that_are_off() {
 }
 
 #[test]
-fn a_right_that_is_missing_is_told_once() {
+fn a_right_that_is_missing_is_reported_once() {
     let standing = Standing::start("mariadb");
     standing.connection().query("CREATE USER weak@localhost").unwrap();
     let bench = Workbench::new();
@@ -106,7 +106,7 @@ fn watching_a_process_ends_with_it() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_told() {
+fn what_cannot_be_watched_is_reported() {
     let bench = Workbench::new();
     let check = |arguments: &[&str], expected: &str| {
         let all: Vec<&str> = ["watch"].iter().chain(arguments).copied().collect();

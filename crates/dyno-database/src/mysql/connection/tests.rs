@@ -86,7 +86,7 @@ fn requests_too_long_for_the_socket_want_to_write() {
 }
 
 #[test]
-fn an_error_of_sending_is_told_without_waiting() {
+fn an_error_of_sending_is_reported_without_waiting() {
     let (mut connection, peer, _folder) = pair();
     drop(peer);
     connection.send_text("SELECT 1");
@@ -157,7 +157,7 @@ fn a_server_that_hangs_up_is_quoted() {
 }
 
 #[test]
-fn a_server_that_hangs_up_without_a_word_is_told() {
+fn a_server_that_hangs_up_without_a_word_is_reported() {
     let (mut connection, mut peer, _folder) = pair();
     connection.send_text("SELECT 1");
     read_packet(&mut peer);

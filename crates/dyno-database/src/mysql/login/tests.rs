@@ -100,7 +100,7 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
     judge(&endpoint, server, expected);
 }
 
-/// The same over TCP, where nobody knows who answers.
+/// The same over TCP, where the other end is not known.
 #[track_caller]
 fn check_over_tcp(script: Vec<Step>, options: &str, expected: Result<(), &str>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -175,7 +175,7 @@ fn passwords_are_encrypted_with_the_servers_key() {
 }
 
 #[test]
-fn a_password_is_not_told_to_whoever_answers() {
+fn a_password_is_not_sent_to_an_unknown_server() {
     let proof = scramble_sha256(NONCE, b"hush").unwrap();
     let full = || {
         vec![
@@ -215,14 +215,14 @@ fn a_password_is_not_told_to_whoever_answers() {
 }
 
 #[test]
-fn encryption_without_a_verified_certificate_is_no_reason_to_tell_a_password() {
+fn encryption_without_a_verified_certificate_is_no_reason_to_send_a_password() {
     let greeting = Greeting::read(&greeting("mysql_native_password", MOST)).unwrap();
     let check = |options: &str, plugin: &str, expected: bool| {
         let endpoint = Endpoint::from_url(&format!("mysql://me:hush@h/c{options}")).unwrap();
         let mut proof = Proof::new(&endpoint, &greeting).unwrap();
-        let told = switch(&mut proof, &switch_to(plugin, OTHER_NONCE))
+        let outcome = switch(&mut proof, &switch_to(plugin, OTHER_NONCE))
             .and_then(|()| proof.respond(OTHER_NONCE));
-        assert_eq!(told.is_ok(), expected, "{options} {plugin}: {told:?}");
+        assert_eq!(outcome.is_ok(), expected, "{options} {plugin}: {outcome:?}");
         assert_eq!(Context::is_tls_transport(&&proof), options.contains("verify"));
     };
     for plugin in ["sha256_password", "mysql_clear_password"] {
@@ -283,7 +283,7 @@ fn random_nonces_may_end_with_zero() {
 }
 
 #[test]
-fn plugins_that_cannot_be_served_are_told() {
+fn plugins_that_cannot_be_served_are_reported() {
     let unknown = vec![
         Step::Send(greeting("some_plugin", MOST)),
         Step::Expect(answered(b"", "mysql_native_password")),
@@ -307,7 +307,7 @@ fn plugins_that_cannot_be_served_are_told() {
 }
 
 #[test]
-fn refusals_are_told_in_the_servers_words() {
+fn refusals_are_reported_in_the_servers_words() {
     let denied = b"\xff\x15\x04#28000Access denied for user 'me'@'localhost'".to_vec();
     let script = vec![
         Step::Send(greeting("some_plugin", MOST)),
@@ -329,7 +329,7 @@ fn encryption_is_not_given_up_silently() {
 }
 
 #[test]
-fn sockets_that_are_not_there_are_told() {
+fn sockets_that_are_not_there_are_reported() {
     let mut endpoint = Endpoint::from_url("mysql://me:hush@/c?socket=/no/such/socket").unwrap();
     let error = open(&endpoint, None).err().expect("no server").to_string();
     assert!(error.contains("cannot connect to /no/such/socket"), "{error}");
@@ -360,7 +360,7 @@ proptest::proptest! {
         said.extend_from_slice(&body);
         let server = thread::spawn(move || {
             let (mut peer, _) = listener.accept().unwrap();
-            // The client may be gone already; then it has heard enough.
+            // The client may be gone already; then it has received enough.
             let _ = peer.write_all(&said);
             let _ = peer.shutdown(std::net::Shutdown::Write);
             let _ = peer.read_to_end(&mut Vec::new());

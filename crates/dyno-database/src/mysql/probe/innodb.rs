@@ -12,7 +12,7 @@ use dyno_workload::Connector;
 use super::parse_innodb_status;
 use crate::probe::{Asker, Every, Item, Table, Values, all_of, cell, gauge, numbers_by_name, rate};
 
-/// What the status text tells.
+/// Readings from the text of SHOW ENGINE INNODB STATUS.
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
     gauge("history_list_length", reading("innodb.history_list_length", Count, "history list length", "undo logs of committed transactions that are not yet purged").worse().up(StallCause::Purge).row(520)),
@@ -22,7 +22,7 @@ const TEXT: &[Item] = &[
     gauge("transactions_waiting", reading("innodb.transactions_waiting", Count, "transactions waiting for a lock", "transactions that wait for a lock").worse().up(StallCause::Locks)),
     gauge("transaction_longest_s", reading("innodb.transaction_longest_s", Seconds, "oldest transaction", "age of the oldest open transaction").worse()),
     gauge("read_views", reading("innodb.read_views", Count, "read views", "open read views")),
-    gauge("checkpoint_age", reading("innodb.checkpoint_age_bytes", Bytes, "checkpoint age", "redo since the last checkpoint (Checkpoint-age)").worse().moves(StallCause::CheckpointLimit, Way::ToLimit)),
+    gauge("checkpoint_age", reading("innodb.checkpoint_age_bytes", Bytes, "checkpoint age", "redo since the last checkpoint (Checkpoint-age)").worse().moves(StallCause::CheckpointLimit, Movement::ToLimit)),
     gauge("log_age", reading("innodb.log_age_bytes", Bytes, "redo not yet on disk", "redo that is not yet on disk (Log-age)")),
     gauge("flush_age", reading("innodb.flush_age_bytes", Bytes, "redo since the oldest dirty page", "redo since the oldest dirty page")),
     gauge("checkpoint_age_max", reading("innodb.checkpoint_age_max_text_bytes", Bytes, "checkpoint age limit (XtraDB)", "checkpoint age at which everything waits (XtraDB)").role(Role::Limit(StallCause::CheckpointLimit))),
@@ -87,7 +87,7 @@ const TEXT: &[Item] = &[
     rate("rows_read", reading("innodb.rows_read_per_s", PerSecond, "rows read", "rows read (Rows-read)")),
 ];
 
-/// Counters of INNODB_METRICS that nothing else tells; those that are turned off are missing.
+/// Counters that only INNODB_METRICS has; those that are turned off are missing.
 #[rustfmt::skip]
 const METRICS: &[Item] = &[
     rate("purge_del_mark_records", reading("innodb.purged_records_per_s", PerSecond, "purged records", "deleted records that purge removed").up(StallCause::Purge)),
@@ -113,7 +113,7 @@ const METRICS: &[Item] = &[
 
 #[rustfmt::skip]
 const DERIVED: &[Reading] = &[
-    reading("innodb.checkpoint_age_percent", Percent, "checkpoint age", "redo since the last checkpoint, of the age at which everything waits for flushing (where the server does not tell that age: of the redo log's size)").worse().moves(StallCause::CheckpointLimit, Way::From(85)).row(540),
+    reading("innodb.checkpoint_age_percent", Percent, "checkpoint age", "redo since the last checkpoint, of the age at which everything waits for flushing (if the server does not report that age: of the redo log's size)").worse().moves(StallCause::CheckpointLimit, Movement::From(85)).row(540),
     reading("server.thread.purge.cpu_s_per_s", Cpus, "CPU of purge", "CPU time of the server's threads that purge old row versions").up(StallCause::Purge).instance_of("*.thread.*.cpu_s_per_s"),
     reading("server.thread.page_cleaner.cpu_s_per_s", Cpus, "CPU of the page cleaner", "CPU time of the server's threads that flush dirty pages").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];
@@ -124,7 +124,7 @@ pub(super) fn registered() -> &'static [Reading] {
     &ALL
 }
 
-/// The metrics that are turned on: MariaDB tells it otherwise than MySQL.
+/// The metrics that are turned on: MariaDB reports this differently from MySQL.
 const ASK_METRICS: [&str; 2] = [
     "SELECT name, count FROM information_schema.INNODB_METRICS WHERE status = 'enabled'",
     "SELECT name, count FROM information_schema.INNODB_METRICS WHERE enabled = 1",
@@ -199,18 +199,18 @@ impl Limit {
         if self.due.is_due(now) {
             self.bytes = checkpoint_age_limit(&mut |sql| asker.rows(now, sql));
         }
-        let told = values.get("checkpoint_age_max").or(values.get("log_capacity"));
-        let limit = told.copied().or(self.bytes)?;
+        let own_limit = values.get("checkpoint_age_max").or(values.get("log_capacity"));
+        let limit = own_limit.copied().or(self.bytes)?;
         (limit > 0.0).then(|| 100.0 * values.get("checkpoint_age").copied().unwrap_or(0.0) / limit)
     }
 }
 
-/// The limit of the checkpoint age: as MariaDB tells it, else the size of the redo log.
+/// The limit of the checkpoint age: as MariaDB reports it, else the size of the redo log.
 pub(in crate::mysql) fn checkpoint_age_limit(
     ask: &mut dyn FnMut(&str) -> Option<dyno_workload::TextRows>,
 ) -> Option<f64> {
-    let told = ask("SHOW GLOBAL STATUS LIKE 'Innodb_checkpoint_max_age'")?;
-    if let Some(limit) = numbers_by_name(&told).get("innodb_checkpoint_max_age") {
+    let answer = ask("SHOW GLOBAL STATUS LIKE 'Innodb_checkpoint_max_age'")?;
+    if let Some(limit) = numbers_by_name(&answer).get("innodb_checkpoint_max_age") {
         return Some(*limit);
     }
     let settings = numbers_by_name(&ask(

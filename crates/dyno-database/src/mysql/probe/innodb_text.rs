@@ -4,7 +4,7 @@
 //! The names follow those of `InnoDB_Stats`, the script that the dim_STAT author wrote for 5.1,
 //! which has become the list that people know. Repeated lines (wait arrays, hash tables) are
 //! summed up; of several buffer pools only the total is read. The averages that the text
-//! gives are over a time that nobody knows: rates are made of the counters instead.
+//! gives are over an unknown time: rates are made of the counters instead.
 
 use super::pattern::{leading_number, numbers};
 use crate::probe::Values;
@@ -24,7 +24,7 @@ enum Section {
 }
 
 impl Section {
-    /// The section that a line between two rules of dashes begins; none where it is no heading.
+    /// The section that a line between two rules of dashes begins; none if it is no heading.
     fn of(heading: &str) -> Option<Section> {
         Some(match heading.trim() {
             "BACKGROUND THREAD" => Section::Background,

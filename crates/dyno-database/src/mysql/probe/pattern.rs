@@ -2,7 +2,7 @@
 
 /// Matches a line from its first character that is no blank: `#` is a number, `*` any text, and a
 /// blank any number of blanks. What follows the pattern in the line is passed over. Returns the
-/// numbers in order, none where the line is another one.
+/// numbers in order, none if the line is another one.
 pub(super) fn numbers(line: &str, pattern: &str) -> Option<Vec<f64>> {
     let mut rest = line.trim_start();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! RocksDB from the inside, where MyRocks tells: memtables, levels, compaction, tombstones and the
+//! RocksDB from the inside, as MyRocks reports it: memtables, levels, compaction, tombstones and the
 //! perf context. Its counters are in the global status.
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use crate::probe::{
     Asker, Every, Item, Table, Values, all_of, cell, gauge, number, numbers_by_name, rate,
 };
 
-/// What column families tell, summed up over all of them.
+/// Readings of column families, summed over all of them.
 #[rustfmt::skip]
 const FAMILIES: &[Item] = &[
     gauge("cur_size_all_mem_tables", reading("rocksdb.memtables_bytes", Bytes, "memtables", "bytes of memtables, all column families together")),
@@ -23,7 +23,7 @@ const FAMILIES: &[Item] = &[
     gauge("num_live_versions", reading("rocksdb.live_versions", Count, "live versions", "versions of the list of files still in use")),
 ];
 
-/// What the whole instance tells.
+/// Readings of the whole instance.
 #[rustfmt::skip]
 const INSTANCE: &[Item] = &[
     gauge("db_num_snapshots", reading("rocksdb.snapshots", Count, "snapshots", "open snapshots")),
@@ -43,7 +43,7 @@ const FILES: &[Item] = &[
 /// From the status text.
 #[rustfmt::skip]
 const TEXT: &[Item] = &[
-    gauge("pending", reading("rocksdb.pending_compaction_bytes", Bytes, "pending compaction", "bytes that wait for compaction, estimated from sizes and scores of levels where the server does not tell them").up(StallCause::Compaction).row(600)),
+    gauge("pending", reading("rocksdb.pending_compaction_bytes", Bytes, "pending compaction", "bytes that wait for compaction, estimated from sizes and scores of levels if the server does not report them").up(StallCause::Compaction).row(600)),
     gauge("l0_files", reading("rocksdb.l0_files", Count, "level 0 files", "files of level 0, in the column family with most of them").up(StallCause::Compaction)),
     gauge("compacting", reading("rocksdb.files_compacting", Count, "files being compacted", "files that are being compacted").up(StallCause::Compaction)),
     rate("compaction_s", reading("rocksdb.compaction_s_per_s", AtATime, "compaction time", "time that flushes and compaction took, all threads together").up(StallCause::Compaction)),
@@ -109,7 +109,7 @@ impl RocksDbProbe {
         }
     }
 
-    /// Tells once where the perf context counts nothing: by default it is off.
+    /// Notes once that the perf context counts nothing: by default it is off.
     fn look_for_level(&mut self, now: Nanoseconds) {
         if self.has_asked_level {
             return;

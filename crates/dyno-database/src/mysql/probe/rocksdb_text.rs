@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-/// What the status text tells.
+/// The numbers of SHOW ENGINE ROCKSDB STATUS.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RocksDbStatus {
     /// Levels by column family.
     pub families: BTreeMap<String, Vec<Level>>,
-    /// Bytes that wait for compaction, where the text tells them; all column families together.
+    /// Bytes that wait for compaction, if the text has them; all column families together.
     pub pending_compaction_bytes: Option<f64>,
     /// How often writers were held up, by reason as the text spells it; all column families
     /// together, since the start.
@@ -143,7 +143,7 @@ fn amount(text: &str) -> Option<f64> {
     number.is_finite().then_some(number * factor)
 }
 
-/// Bytes that wait for compaction, estimated from sizes and scores where the server does not tell:
+/// Bytes that wait for compaction, estimated from sizes and scores if the server does not report them:
 /// of a level what is above its target (size × (1 − 1 ÷ score)), of level 0 everything once it is
 /// due. RocksDB's own estimate adds what compaction into the levels below would then move.
 pub(in crate::mysql) fn pending_compaction_bytes(levels: &[Level]) -> f64 {

@@ -147,7 +147,7 @@ pub(super) fn registered() -> &'static [Reading] {
     &ALL
 }
 
-/// The server's names for what is read, of the thousand or so that it tells.
+/// The server's names for what is read, of the thousand or so that it has.
 static WANTED: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| [SERVER, INNODB, ROCKSDB].into_iter().flatten().map(Item::source).collect());
 
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_all_that_the_server_tells_the_wanted_numbers_are_kept() {
+    fn of_all_that_the_server_reports_the_wanted_numbers_are_kept() {
         let rows: TextRows = [
             ("Questions", "12"),
             ("Innodb_row_lock_time", "3.5"),

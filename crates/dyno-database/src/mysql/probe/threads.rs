@@ -1,7 +1,7 @@
-//! Which of the server's threads work for clients, as it tells itself: not every MariaDB names its
+//! Which of the server's threads work for clients, as reported by the server: not every MariaDB names its
 //! threads.
 //!
-//! Asked of the performance schema, which tells the most, where it is on; else of MariaDB's list of
+//! Read from the performance schema, which reports the most, if it is on; else from MariaDB's list of
 //! processes, whose column TID is the kernel's number of the thread.
 
 use std::sync::Arc;
@@ -64,12 +64,12 @@ impl ThreadsProbe {
     }
 
     fn list(&mut self, now: Nanoseconds) -> Option<Vec<ListedThread>> {
-        let told = self.asker.rows(now, ASK_SCHEMA).map(|rows| by_schema(&rows));
-        if let Some(threads) = told.filter(|threads| !threads.is_empty()) {
+        let threads = self.asker.rows(now, ASK_SCHEMA).map(|rows| by_schema(&rows));
+        if let Some(threads) = threads.filter(|threads| !threads.is_empty()) {
             return Some(threads);
         }
         let threads = by_processes(&self.asker.rows(now, ASK_PROCESSES)?);
-        // A user without the right PROCESS sees his own connections only, and is not told so.
+        // A user without the right PROCESS sees only its own connections, without an error.
         let connected = self.asker.rows(now, ASK_CONNECTED)?;
         let n_connected = connected.first().and_then(|row| cell(row, 1)).and_then(number)?;
         let n_clients = threads.iter().filter(|thread| thread.group == CLIENT).count();
@@ -159,15 +159,15 @@ mod tests {
         texts.iter().map(|row| row.iter().map(text).collect()).collect()
     }
 
-    fn told(threads: Vec<ListedThread>) -> Vec<(i32, Option<u64>, &'static str, bool)> {
+    fn summary(threads: Vec<ListedThread>) -> Vec<(i32, Option<u64>, &'static str, bool)> {
         let one = |t: ListedThread| (t.tid, t.connection, t.group.name, t.group.is_foreground);
         threads.into_iter().map(one).collect()
     }
 
     #[test]
-    fn clients_are_told_from_the_server_s_own() {
+    fn clients_are_distinguished_from_the_server_s_own() {
         // MariaDB 10.11 with events and replication.
-        let found = told(by_processes(&rows(&[
+        let found = summary(by_processes(&rows(&[
             ["4711", "31", "app", "Query"],
             ["4712", "32", "app", "Sleep"],
             ["4690", "5", "event_scheduler", "Daemon"],
@@ -188,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn the_performance_schema_tells_of_all() {
+    fn the_performance_schema_lists_all() {
         // Written from the manual of MySQL 8.0.
-        let found = told(by_schema(&rows(&[
+        let found = summary(by_schema(&rows(&[
             ["70", "12", "FOREGROUND", "thread/sql/one_connection"],
             ["71", "", "BACKGROUND", "thread/innodb/page_flush_coordinator_thread"],
             ["72", "", "BACKGROUND", "thread/innodb/srv_purge_thread"],

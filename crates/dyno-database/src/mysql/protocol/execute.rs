@@ -61,7 +61,7 @@ impl ExecuteTemplate {
     }
 
     /// Replaces `out` by the packet that executes the statement with these values, as many as it
-    /// has parameters. False where they are too long for one packet: then only the payload behind
+    /// has parameters. False if they are too long for one packet: then only the payload behind
     /// the first header is valid, and has to be split.
     pub(crate) fn write(&mut self, values: &[Value<'_>], out: &mut Vec<u8>) -> bool {
         debug_assert_eq!(values.len(), self.types.len(), "one value a parameter");
@@ -86,7 +86,7 @@ impl ExecuteTemplate {
         len < MAX_PAYLOAD
     }
 
-    /// Appends the types where the server does not have them. NULL fits any type.
+    /// Appends the types if the server does not have them. NULL fits any type.
     fn write_types(&mut self, values: &[Value<'_>], out: &mut Vec<u8>) {
         for (known, value) in self.types.iter_mut().zip(values) {
             let wanted = match value {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_for_one_packet_is_told() {
+    fn too_long_for_one_packet_is_reported() {
         let text = vec![b'x'; MAX_PAYLOAD];
         let mut out = Vec::new();
         assert!(!template(1).write(&[Value::Text(&text)], &mut out));

@@ -1,6 +1,6 @@
 //! Reading the fields of one packet, with every length checked.
 
-/// The unread rest of a packet. Each method returns none where too few bytes are left.
+/// The unread rest of a packet. Each method returns none if too few bytes are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A length-encoded number; none, too, where its first byte begins no number.
+    /// A length-encoded number; none, too, if its first byte begins no number.
     pub(crate) fn lenenc(&mut self) -> Option<u64> {
         match self.u8()? {
             small @ 0..=0xfa => Some(u64::from(small)),

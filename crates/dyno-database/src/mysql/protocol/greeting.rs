@@ -11,7 +11,7 @@ const MAX_PACKET: u32 = 1 << 30;
 /// The first packet of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Greeting {
-    /// Version as the server tells it, without the prefix MariaDB hides behind.
+    /// Version of the server, without the compatibility prefix that MariaDB sends.
     pub(crate) version: String,
     /// The connection's number on the server.
     pub(crate) connection_id: u32,

@@ -48,7 +48,7 @@ const COLUMNS_MAX: usize = 1 << 16;
 pub(crate) struct RowKeeper {
     wants: bool,
     columns: Vec<Column>,
-    /// Whether `columns` were told by the reply itself.
+    /// Whether `columns` came with the reply itself.
     is_told: bool,
     rows: KeptRows,
     // Bytes of the rows of this reply.
@@ -61,7 +61,7 @@ pub(crate) struct RowKeeper {
 
 impl RowKeeper {
     /// A statement was sent; `columns` are those of its latest result, as far as they are known, and
-    /// none where its rows are not kept.
+    /// none if its rows are not kept.
     #[inline]
     pub(crate) fn begin(&mut self, columns: Option<&[Column]>) {
         self.wants = columns.is_some();
@@ -122,7 +122,7 @@ impl RowKeeper {
         self.decode(payload).ok_or_else(|| not_understood("a row in binary"))
     }
 
-    /// A result has ended: the ones behind it are not kept where it had rows.
+    /// A result has ended: the ones behind it are not kept if it had rows.
     pub(crate) fn result_ended(&mut self) {
         self.wants &= self.rows.n_rows() == 0;
     }
@@ -132,8 +132,8 @@ impl RowKeeper {
         &self.rows
     }
 
-    /// The columns, where the reply has told them anew.
-    pub(crate) fn told(&self) -> Option<&[Column]> {
+    /// The columns, if the reply has brought new ones.
+    pub(crate) fn new_columns(&self) -> Option<&[Column]> {
         self.is_told.then_some(&self.columns)
     }
 
@@ -261,7 +261,7 @@ fn write_time(fields: &mut Fields<'_>, out: &mut Vec<u8>) -> Option<()> {
     write_fraction(&mut fields, out)
 }
 
-/// Microseconds, where there are any.
+/// Microseconds, if there are any.
 fn write_fraction(fields: &mut Fields<'_>, out: &mut Vec<u8>) -> Option<()> {
     if !fields.0.is_empty() {
         write!(out, ".{:06}", fields.u32()?).ok()?;

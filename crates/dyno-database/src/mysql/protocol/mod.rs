@@ -98,7 +98,7 @@ pub(crate) fn not_understood(what: &str) -> StatementError {
     )
 }
 
-/// Appends `payload` as one packet, or as several where it is too long for one. Returns the
+/// Appends `payload` as one packet, or as several if it is too long for one. Returns the
 /// sequence number that comes next.
 pub(crate) fn push_packets(out: &mut Vec<u8>, mut payload: &[u8], mut sequence: u8) -> u8 {
     loop {

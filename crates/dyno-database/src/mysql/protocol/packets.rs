@@ -13,7 +13,7 @@ pub(crate) const END: u8 = 0xfe;
 /// First byte of an error.
 pub(crate) const ERROR: u8 = 0xff;
 
-/// What an OK packet tells, or the packet that ends the rows of a result.
+/// The contents of an OK packet, or of the packet that ends the rows of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) affected: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Reads an OK packet; its first byte is `OK`, or `END` where it ends rows.
+    /// Reads an OK packet; its first byte is `OK`, or `END` if it ends rows.
     #[inline]
     pub(crate) fn from_ok(payload: &[u8]) -> Option<Outcome> {
         // What nearly all are like: both numbers in a byte each.
@@ -74,7 +74,7 @@ pub(crate) fn read_column_name(payload: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(fields.lenenc_bytes()?).into_owned())
 }
 
-/// A server's error as it is told: number, then `#` and the SQL state (not in errors before
+/// A server's error as its message: number, then `#` and the SQL state (not in errors before
 /// authentication), then the message.
 #[cold]
 pub(crate) fn read_error(payload: &[u8]) -> StatementError {
@@ -102,7 +102,7 @@ pub(crate) struct ColumnCount {
 impl ColumnCount {
     #[inline]
     pub(crate) fn read(payload: &[u8], negotiated: Negotiated) -> Option<ColumnCount> {
-        // What a prepared statement's result begins with where definitions are cached.
+        // What a prepared statement's result begins with if definitions are cached.
         if let [n_columns @ 1..=0xfa, 0] = *payload
             && negotiated.caches_metadata
         {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn column_counts_tell_whether_definitions_follow() {
+    fn column_counts_show_whether_definitions_follow() {
         let cached = Negotiated { deprecates_eof: true, caches_metadata: true };
         let count = |payload: &[u8], negotiated| ColumnCount::read(payload, negotiated);
         let expected =

@@ -1,6 +1,6 @@
 //! Follows a reply to its end without decoding it: the path that is measured.
 //!
-//! Rows and column definitions are passed over by their lengths, even where they have not arrived
+//! Rows and column definitions are passed over by their lengths, even if they have not arrived
 //! completely, so that the longest row takes no more memory than a short one. Only the packets
 //! that frame them are read: OK, errors, column counts, ends. Where the rows are kept, they and
 //! their definitions are read too, by a [`RowKeeper`].
@@ -73,7 +73,7 @@ impl ReplyReader {
     }
 
     /// A statement was sent; the reply begins with a packet of this sequence number. `columns` are
-    /// those of the statement's results as far as they are known, where its rows are to be kept.
+    /// those of the statement's results as far as they are known, if its rows are to be kept.
     #[inline]
     pub(crate) fn begin(&mut self, sequence: u8, columns: Option<&[Column]>) {
         self.keeper.begin(columns);
@@ -90,7 +90,7 @@ impl ReplyReader {
         self.keeper.begin_text();
     }
 
-    /// The rows of the latest reply, where they were kept.
+    /// The rows of the latest reply, if they were kept.
     pub(crate) fn keeper(&self) -> &RowKeeper {
         &self.keeper
     }
@@ -114,7 +114,7 @@ impl ReplyReader {
             && self.negotiated == PLAIN
             && !self.keeper.wants()
             && self.refused_file.is_none()
-            // What another result before it told would be lost.
+            // The counts of an earlier result would be lost.
             && self.reply == Reply::default();
         if !is_plain {
             return None;
@@ -261,7 +261,7 @@ impl ReplyReader {
         if is_row { self.keeper.row(payload) } else { self.keeper.definition(payload) }
     }
 
-    /// Reads a packet that is neither row nor column definition; none where the reply goes on.
+    /// Reads a packet that is neither row nor column definition; none if the reply goes on.
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
         // An error may come unasked, with a sequence of its own, from a server that hangs up.
         if payload.first() == Some(&packets::ERROR) {

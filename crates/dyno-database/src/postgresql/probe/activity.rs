@@ -39,7 +39,7 @@ pub(super) fn registered() -> &'static [Reading] {
     &ALL
 }
 
-/// Ages of what keeps old row versions, by who keeps them; 0 for nobody. In a list of columns.
+/// Ages of what keeps old row versions, by holder; 0 if there is none. In a list of columns.
 pub(in crate::postgresql) const HORIZON: &str = "\
      (SELECT COALESCE(max(age(backend_xmin)), 0) FROM pg_catalog.pg_stat_activity \
      WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type <> 'walsender') AS backend, \
@@ -64,7 +64,7 @@ const ASK_WAITS: &str = "SELECT wait_event_type, count(*) FROM pg_catalog.pg_sta
      WHERE wait_event_type IS NOT NULL AND state = 'active' \
      AND pid <> pg_catalog.pg_backend_pid() GROUP BY wait_event_type";
 
-/// Who keeps the oldest row versions: a name by which he is told once, what is worth knowing of him
+/// Who keeps the oldest row versions: a name under which it is noted once, what is worth knowing about it
 /// now, and the age.
 const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
      SELECT 'session ' || pid, concat_ws(', ', usename, NULLIF(application_name, ''), datname, \
@@ -81,11 +81,11 @@ const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
      FROM pg_catalog.pg_prepared_xacts) AS holders(who, what, age) \
      WHERE age IS NOT NULL ORDER BY age DESC LIMIT 1";
 
-/// Whether others' sessions are told: without this role their snapshots look like none.
+/// Whether others' sessions are visible: without this role their snapshots look like none.
 const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') \
      OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)";
 
-/// A horizon of this age is worth telling who keeps it. A busy server gives out so many
+/// From this age on, the holder of a horizon is worth a note. A busy server gives out so many
 /// transaction ids in a second or some; who is behind by more holds on to something.
 const HELD_LONG: f64 = 100_000.0;
 
@@ -113,7 +113,7 @@ impl ActivityProbe {
         }
     }
 
-    /// Tells who keeps old row versions, each one once.
+    /// Notes who keeps old row versions, each holder once.
     fn look_for_holder(&mut self, now: Nanoseconds) {
         if !self.holder_due.is_due(now) {
             return;
@@ -130,7 +130,7 @@ impl ActivityProbe {
         }
     }
 
-    /// Tells once where the user may not see the sessions of others.
+    /// Notes once that the user may not see the sessions of others.
     fn look_for_role(&mut self, now: Nanoseconds) {
         if self.has_asked_role {
             return;
@@ -139,8 +139,8 @@ impl ActivityProbe {
         self.has_asked_role = true;
         if rows.first().and_then(|row| cell(row, 0)) == Some("f") {
             self.notes.push(
-                "the user is no member of pg_monitor: what sessions of others do, wait for and \
-                 keep from vacuum is not told"
+                "the user is not a member of pg_monitor: what other users' sessions do, wait for and \
+                 keep from vacuum is not recorded"
                     .to_owned(),
             );
         }

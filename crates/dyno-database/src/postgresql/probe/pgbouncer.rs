@@ -50,7 +50,7 @@ pub struct Pool {
     pub wait_longest_s: f64,
 }
 
-/// The pools that SHOW POOLS tells, pgbouncer's own left out. Columns go by their names, which have
+/// The pools that SHOW POOLS lists, pgbouncer's own left out. Columns go by their names, which have
 /// been the same since 1.0; what a version adds is passed over.
 pub fn parse_pools(answer: &NamedRows) -> Vec<Pool> {
     let column = |name: &str| answer.columns.iter().position(|column| column == name);

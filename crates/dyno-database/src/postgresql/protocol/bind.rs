@@ -1,4 +1,4 @@
-//! Bind, Execute and Sync of a prepared statement, from a template; for one that is parsed anew
+//! Bind, Execute and Sync of a prepared statement, from a template; for one that is parsed again
 //! each time, Parse before them and Describe among them.
 
 use std::io::Write;
@@ -59,16 +59,16 @@ impl Encoding {
 /// What a prepared statement's execution looks like on the wire, but for its values.
 #[derive(Debug)]
 pub(in crate::postgresql) struct ExecuteTemplate {
-    // Parse, where there is one; Bind up to the number of values.
+    // Parse, if there is one; Bind up to the number of values.
     head: Box<[u8]>,
     // Where Bind begins in it.
     bind_at: usize,
     encodings: Box<[Encoding]>,
-    // The end of Bind (the formats of the results); Describe, where there is one; Execute, Sync.
+    // The end of Bind (the formats of the results); Describe, if there is one; Execute, Sync.
     tail: Box<[u8]>,
     // How much of it belongs to Bind.
     n_bind_tail: usize,
-    // Of the columns, where the rows are kept.
+    // Of the columns, if the rows are kept.
     columns: Option<Box<[Encoding]>>,
 }
 
@@ -109,7 +109,7 @@ pub(in crate::postgresql) fn write_unprepared(sql: &str, out: &mut Vec<u8>) {
 
 impl ExecuteTemplate {
     /// The template of the statement prepared under `name`, which holds no zero byte. `columns` are
-    /// the types of its columns where its rows are to be kept.
+    /// the types of its columns if its rows are to be kept.
     pub(in crate::postgresql) fn new(
         name: &str,
         types: &[u32],
@@ -118,9 +118,9 @@ impl ExecuteTemplate {
         ExecuteTemplate::made(Vec::new(), name, types, columns)
     }
 
-    /// The template of a statement that the server parses anew each time, without a name, and
-    /// describes. `types` and `columns` are what it told of it once.
-    pub(in crate::postgresql) fn parsing_anew(
+    /// The template of a statement that the server parses each time, without a name, and
+    /// describes. `types` and `columns` are what the server described once.
+    pub(in crate::postgresql) fn unnamed(
         sql: &str,
         types: &[u32],
         columns: Option<&[u32]>,
@@ -169,7 +169,7 @@ impl ExecuteTemplate {
         ExecuteTemplate { head, bind_at, encodings, tail, n_bind_tail, columns }
     }
 
-    /// How its columns come, where its rows are kept.
+    /// How its columns come, if its rows are kept.
     pub(in crate::postgresql) fn columns(&self) -> Option<&[Encoding]> {
         self.columns.as_deref()
     }
@@ -200,7 +200,7 @@ impl ExecuteTemplate {
     }
 }
 
-/// Appends a value with its length; false where the type cannot hold it.
+/// Appends a value with its length; false if the type cannot hold it.
 fn push_value(value: Value<'_>, encoding: Encoding, out: &mut Vec<u8>) -> bool {
     match (value, encoding) {
         (Value::Null, _) => {

@@ -26,7 +26,7 @@ impl ProtocolError {
     }
 }
 
-/// The kind and the body's length of the message that `bytes` begin with; none where the header
+/// The kind and the body's length of the message that `bytes` begin with; none if the header
 /// is incomplete.
 pub(in crate::postgresql) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, ProtocolError> {
     let [tag, a, b, c, d, ..] = *bytes else {

@@ -1,4 +1,4 @@
-//! Keeps the rows of a prepared statement's reply: each column in binary where that is a number or
+//! Keeps the rows of a prepared statement's reply: each column in binary if that is a number or
 //! plain bytes, else as text, decoded into [`KeptRows`]. Warm, nothing is allocated.
 
 use dyno_workload::KeptRows;
@@ -47,7 +47,7 @@ pub(in crate::postgresql) struct RowKeeper {
 }
 
 impl RowKeeper {
-    /// A statement was sent; these are the encodings of its columns, none where its rows are not
+    /// A statement was sent; these are the encodings of its columns, none if its rows are not
     /// kept.
     #[inline]
     pub(in crate::postgresql) fn begin(&mut self, encodings: Option<&[Encoding]>) {
@@ -102,7 +102,7 @@ impl RowKeeper {
     }
 }
 
-/// Appends a value; false where its length is not that of its type.
+/// Appends a value; false if its length is not that of its type.
 fn push(encoding: Encoding, value: &[u8], rows: &mut KeptRows) -> bool {
     let integer = match (encoding, value) {
         (Encoding::Raw | Encoding::Text, _) => {

@@ -1,5 +1,5 @@
 //! A statement's reply, scanned by kind and length: rows are counted and stepped over, and decoded
-//! only where they are kept.
+//! only if they are kept.
 
 use dyno_workload::{ErrorClass, KeptRows, Reply, StatementError};
 
@@ -37,7 +37,7 @@ pub(in crate::postgresql) struct ReplyScanner {
 }
 
 impl ReplyScanner {
-    /// Begins the next reply; `columns` tells how the columns come where the rows are kept.
+    /// Begins the next reply; `columns` says how the columns are encoded if the rows are kept.
     pub(in crate::postgresql) fn begin(&mut self, columns: Option<&[Encoding]>) {
         self.keeper.begin(columns);
         self.reply = Reply::default();
@@ -47,7 +47,7 @@ impl ReplyScanner {
     }
 
     /// Begins the next reply of a pipeline, behind which there are others. It ends with its
-    /// command; where that fails, the server passes over the others, and the reply ends as the last
+    /// command; if that fails, the server passes over the others, and the reply ends as the last
     /// one does.
     pub(in crate::postgresql) fn begin_amid(&mut self, columns: Option<&[Encoding]>) {
         self.begin(columns);
@@ -105,7 +105,7 @@ impl ReplyScanner {
         Ok((at, Scan::More))
     }
 
-    /// The rows of the latest reply, where they were kept.
+    /// The rows of the latest reply, if they were kept.
     pub(in crate::postgresql) fn kept_rows(&self) -> &KeptRows {
         self.keeper.rows()
     }

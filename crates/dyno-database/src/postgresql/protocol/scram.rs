@@ -40,7 +40,7 @@ struct Derived {
 }
 
 impl ScramCache {
-    /// The keys; derives them where salt or iterations differ from last time. Callers that come
+    /// The keys; derives them if salt or iterations differ from last time. Callers that come
     /// at the same time wait for the first.
     fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Result<Keys, String> {
         let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl ScramCache {
     }
 }
 
-/// The keys of a password; ends where `n_stops` changes meanwhile.
+/// The keys of a password; ends if `n_stops` changes meanwhile.
 fn derive(
     password: &str,
     salt: &[u8],

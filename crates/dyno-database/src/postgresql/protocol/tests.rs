@@ -119,7 +119,7 @@ fn codes_decide_the_class() {
 }
 
 #[test]
-fn broken_bytes_are_told() {
+fn broken_bytes_are_reported() {
     let check = |bytes: &[u8], part: &str| {
         let error = scan_all(bytes, bytes.len()).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -188,7 +188,7 @@ fn execution_is_bind_execute_sync() {
 }
 
 #[test]
-fn what_is_parsed_anew_has_parse_and_describe() {
+fn an_unnamed_statement_has_parse_and_describe() {
     let parse = message(b'P', b"\0SELECT $1\0\0\0");
     let bind: &[&[u8]] = &[b"\0\0", &[0, 1, 0, 1], &[0, 1, 0, 0, 0, 4, 0, 0, 0, 7], &[0, 1, 0, 1]];
     let expected = [
@@ -198,7 +198,7 @@ fn what_is_parsed_anew_has_parse_and_describe() {
         message(b'E', &[0; 5]),
         message(b'S', b""),
     ];
-    let template = ExecuteTemplate::parsing_anew("SELECT $1", &[INT4], None);
+    let template = ExecuteTemplate::unnamed("SELECT $1", &[INT4], None);
     // Behind other statements of a pipeline.
     let mut out = b"before".to_vec();
     template.encode(&[Value::Integer(7)], &mut out).unwrap();
@@ -280,8 +280,8 @@ fn replies_of_a_pipeline_end_with_their_commands() {
         &[Ok(0), Ok(2), Err("23505")],
     );
     let early = [none, select, ready()].concat();
-    let told = scan_pipeline(&early, early.len()).unwrap_err().to_string();
-    assert!(told.contains("amid a pipeline"), "{told}");
+    let error = scan_pipeline(&early, early.len()).unwrap_err().to_string();
+    assert!(error.contains("amid a pipeline"), "{error}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use dyno_model::StepRequest;
 use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::catalog::Catalog;
 use dyno_workload::{
-    ConnectError, Connection, Ended, MadeWorkload, Next, Pace, Seat, Session, Statement,
+    ClientContext, ConnectError, Connection, Ended, MadeWorkload, Next, Pace, Session, Statement,
     StatementError, Tally,
 };
 
@@ -76,7 +76,7 @@ fn run(workload: &MadeWorkload, database: &Database, n: u64) -> Tally {
     let pace = Rc::new(Counted { left: Cell::new(n), total: RefCell::default() });
     let session = Session::open(connection, &statements, pace.clone()).unwrap();
     let random = Seed(9).derive("client", 0).stream();
-    let seat = Seat {
+    let context = ClientContext {
         client_idx: 0,
         n_clients: 1,
         step: 0,
@@ -88,7 +88,7 @@ fn run(workload: &MadeWorkload, database: &Database, n: u64) -> Tally {
         statements,
         pace: Rc::clone(&pace) as Rc<dyn Pace>,
     };
-    let mut client = pin!(workload.client(seat));
+    let mut client = pin!(workload.client(context));
     assert!(client.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
     *pace.total.borrow()
 }

@@ -1,8 +1,8 @@
 //! What the server itself says of its threads: which work for clients, and which for Dyno's own
-//! probes. For servers whose threads have no names, and for what no name tells.
+//! probes. For servers whose threads have no names, and for what names do not show.
 //!
 //! Main type: [`ThreadListing`]. A probe of the server fills it; the probe of the processes reads
-//! it. Neither waits for the other: what was told last counts.
+//! it. Neither waits for the other: the latest list counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,13 +20,13 @@ const BACKGROUND: ThreadGroup = ThreadGroup { name: "", is_foreground: false };
 pub struct ListedThread {
     /// The kernel's number of it.
     pub tid: i32,
-    /// The server's number of the connection that it works for; none where it works for none.
+    /// The server's number of the connection that it works for; none if it works for none.
     pub connection: Option<u64>,
     /// What it is for.
     pub group: ThreadGroup,
 }
 
-/// Which threads of a server work for whom, as the server tells. Clones share what they know.
+/// Which threads of a server work for whom, as the server reports it. Clones share what they know.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadListing {
     shared: Arc<Mutex<Listed>>,
@@ -34,7 +34,7 @@ pub struct ThreadListing {
 
 #[derive(Debug, Default)]
 struct Listed {
-    /// By thread; none while the server has not told all of them.
+    /// By thread; none while the server has not listed all of them.
     threads: Option<BTreeMap<i32, ListedThread>>,
     /// Connections of probes.
     probes: BTreeSet<u64>,
@@ -55,7 +55,7 @@ impl ThreadListing {
     }
 
     /// What a thread is for; `known` is what is known of it otherwise. `is_new` says that it may have
-    /// begun since the server told its list.
+    /// begun since the server listed its threads.
     pub(super) fn group(
         &self,
         tid: i32,
@@ -91,7 +91,7 @@ mod tests {
     const PURGE: ThreadGroup = ThreadGroup { name: "purge", is_foreground: false };
 
     #[test]
-    fn nothing_is_changed_before_the_server_has_told() {
+    fn nothing_is_changed_before_the_server_has_listed_them() {
         let listing = ThreadListing::default();
         assert_eq!(listing.group(7, None, false), None);
         assert_eq!(listing.group(7, Some(CLIENT), false), Some(CLIENT));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_tells_what_names_do_not() {
+    fn the_list_reports_what_names_do_not() {
         let listing = ThreadListing::default();
         let thread = |tid, connection, group| ListedThread { tid, connection, group };
         listing.add_probe(101);

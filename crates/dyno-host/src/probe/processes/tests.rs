@@ -223,7 +223,7 @@ fn missing_files_are_missing_readings() {
     assert!(!readings.keys().any(|name| name.contains("disk")), "{readings:?}");
 }
 
-/// Writes what the kernel tells of a thread of process 10.
+/// Writes what the kernel reports of a thread of process 10.
 fn set_thread(fixture: &Fixture, tid: i32, name: &str, (cpu_ns, wait_ns): (u64, u64)) {
     let folder = fixture.folder.path().join(format!("10/task/{tid}"));
     fs::create_dir_all(&folder).expect("made");
@@ -259,7 +259,7 @@ fn waits_and_switches_are_summed_over_threads() {
 }
 
 #[test]
-fn cpu_time_is_told_by_kind_of_thread() {
+fn cpu_time_is_reported_by_kind_of_thread() {
     let groups: ThreadGroups = |process, thread| {
         assert_eq!(process, "server --fast");
         match thread {
@@ -292,7 +292,7 @@ fn cpu_time_is_told_by_kind_of_thread() {
 }
 
 #[test]
-fn few_names_tell_nothing_of_who_works_for_clients() {
+fn few_names_do_not_show_who_works_for_clients() {
     let groups: ThreadGroups = |_, thread| {
         (thread == "rocksdb:low")
             .then_some(ThreadGroup { name: "compaction", is_foreground: false })
@@ -317,7 +317,7 @@ fn few_names_tell_nothing_of_who_works_for_clients() {
 }
 
 #[test]
-fn a_server_tells_of_threads_without_names() {
+fn a_server_lists_threads_without_names() {
     let mut fixture = Fixture::new(&[10], false);
     let group = ProcessGroup { name: "server".into(), pids: vec![10], has_descendants: false };
     let kinds = ThreadKinds::default();
@@ -339,7 +339,7 @@ fn a_server_tells_of_threads_without_names() {
             fixture.read();
         }
     }
-    // A thread that began after the server told: it may work for a client.
+    // A thread that began after the server's list: it may work for a client.
     set_thread(&fixture, 14, "server", (50_000_000, 0));
     let readings = fixture.read();
     let check = |name: &str, expected: f64| {
@@ -358,13 +358,13 @@ fn many_threads_are_read_less_often() {
     let mut fixture = Fixture::new(&[10], false);
     fixture.set(Fake { pid: 10, parent: 1, n_threads: 400, ..Fake::default() });
     let name = "server.voluntary_switches_per_s";
-    let mut told = Vec::new();
+    let mut rates = Vec::new();
     for second in 0..8 {
         set_thread(&fixture, 10, "a", (second * 3_000_000, 0));
-        told.push(fixture.read().get(name).copied());
+        rates.push(fixture.read().get(name).copied());
     }
     let rate = Some(3.0);
-    assert_eq!(told, [None, None, None, rate, None, None, rate, None]);
+    assert_eq!(rates, [None, None, None, rate, None, None, rate, None]);
 }
 
 #[test]

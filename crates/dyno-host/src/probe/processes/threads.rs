@@ -1,5 +1,5 @@
 //! The threads of a group of processes: how long they ran and waited, how often they were switched,
-//! and what kind of thread did it, where names tell.
+//! and what kind of thread did it, if names show it.
 //!
 //! A group with many threads is not read every second, but as seldom as it takes to read no more
 //! than so many threads a second; its rates then are over the longer time.
@@ -22,8 +22,8 @@ pub struct ThreadGroup {
     pub is_foreground: bool,
 }
 
-/// Tells the kind of a thread by the title of its process and its own name (which the kernel cuts
-/// to 15 bytes). None where these do not tell.
+/// Classifies a thread by the title of its process and its own name (which the kernel cuts
+/// to 15 bytes). `None` if these do not show it.
 pub type ThreadGroups = fn(process: &str, thread: &str) -> Option<ThreadGroup>;
 
 /// Threads that are read in a second.
@@ -44,14 +44,14 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     counts: Counts,
-    /// As its name tells.
+    /// By its name.
     named: Option<ThreadGroup>,
-    /// As its name or the server tells.
+    /// By its name, or by the server's list.
     group: Option<ThreadGroup>,
     n_looks: u32,
 }
 
-/// How the kinds of threads are told.
+/// How threads are classified.
 #[derive(Clone, Debug, Default)]
 pub(in crate::probe) struct ThreadKinds {
     /// By their names.
@@ -63,7 +63,7 @@ pub(in crate::probe) struct ThreadKinds {
 /// The threads of one group of processes.
 #[derive(Default)]
 pub(super) struct Threads {
-    /// None for a group whose threads are not told apart.
+    /// None for a group whose threads are not distinguished.
     kinds: Option<ThreadKinds>,
     known: BTreeMap<(i32, i32), Known>,
     before: Option<Nanoseconds>,
@@ -120,7 +120,7 @@ impl Threads {
                     let before = self.known.get(&(pid, tid)).copied();
                     let known = Known { counts, ..before.unwrap_or_default() };
                     let named = self.named(pid, tid, known, files);
-                    found.insert((pid, tid), self.told(tid, named, before.is_none()));
+                    found.insert((pid, tid), self.completed(tid, named, before.is_none()));
                 }
             }
         }
@@ -136,10 +136,10 @@ impl Threads {
         Known { named: groups(title.trim(), name.trim()), n_looks: known.n_looks + 1, ..known }
     }
 
-    /// Adds what the server tells to what the name tells.
-    fn told(&self, tid: i32, known: Known, is_new: bool) -> Known {
+    /// Completes what the name shows with what the server reports.
+    fn completed(&self, tid: i32, known: Known, is_new: bool) -> Known {
         let Some(kinds) = &self.kinds else { return known };
-        // What was a probe's may be another's now: only the name, and what the server told, stay.
+        // What was a probe's may be another's now: only the name and the server's list stay.
         let before = known.named.or(known.group.filter(|group| *group != PROBE));
         Known { group: kinds.listing.group(tid, before, is_new), ..known }
     }
@@ -182,7 +182,7 @@ impl Threads {
                 *cpu_s.entry(format!("thread.{}", group.name)).or_default() += used;
             }
         }
-        // Where most threads are of unknown kind, as where only one engine names its own, nothing is
+        // If most threads are of unknown kind, as if only one engine names its own, nothing is
         // known of who works for clients.
         let n_unnamed = found.values().filter(|known| known.group.is_none()).count();
         if n_unnamed * 2 > found.len() {

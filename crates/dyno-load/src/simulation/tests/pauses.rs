@@ -1,4 +1,4 @@
-//! Keying and think time, and transactions that are rolled back as meant.
+//! Keying and think time, and transactions that are rolled back as designed.
 
 use super::*;
 use crate::fixture::{Reads, reading};
@@ -7,7 +7,7 @@ fn workload(keying: Nanoseconds, thinking: Nanoseconds) -> MadeWorkload {
     reading(Reads { n_kinds: 1, keying, thinking, ..Reads::default() })
 }
 
-/// Throughput of so many clients on a server that makes nobody wait.
+/// Throughput of so many clients on a server without delay.
 fn throughput(clients: usize, workload: &MadeWorkload) -> (f64, StepTotals) {
     let server = SimulatedServer::new(1000, ServiceTime::Constant(MS));
     let totals =
@@ -42,7 +42,7 @@ fn a_pause_of_constant_length_is_kept_to_the_nanosecond() {
 }
 
 #[test]
-fn under_open_load_nobody_pauses() {
+fn under_open_load_there_are_no_pauses() {
     let server = SimulatedServer::new(8, ServiceTime::Constant(MS));
     let workload = workload(Nanoseconds::from_secs(1), Nanoseconds::from_secs(1));
     let spec = open(500.0, Arrivals::Constant, 8, 10);

@@ -9,7 +9,7 @@ use crate::fixture::{by_role, role, roles};
 
 const CLOSED: Pacing = Pacing::Closed;
 
-/// A server that makes nobody wait.
+/// A server without delay.
 fn roomy() -> SimulatedServer {
     SimulatedServer::new(1000, ServiceTime::Constant(MS))
 }
@@ -151,7 +151,7 @@ fn arrivals_of_a_client_that_have_waited_a_minute_are_given_up() {
 }
 
 #[test]
-fn quotas_that_are_not_done_in_time_are_told() {
+fn quotas_that_are_not_done_in_time_are_reported() {
     let step = vec![
         role("inserter", 3, CLOSED, 10_000),
         role("other", 1, CLOSED, 100),

@@ -1,4 +1,4 @@
-//! A simulated server with rows: what was confirmed is there, nothing else is, and nobody's write is
+//! A simulated server with rows: what was confirmed is there, nothing else is, and no other client's write is
 //! lost.
 
 use std::os::fd::BorrowedFd;
@@ -8,8 +8,9 @@ use std::task::Poll;
 use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 use dyno_workload::{
-    ClientFuture, Clients, Connection, Dialect, KeptRows, Reply, Row, Seat, Session, Statement,
-    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+    ClientContext, ClientFuture, Clients, Connection, Dialect, KeptRows, Reply, Row, Session,
+    Statement, StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload,
+    drive,
 };
 
 use super::*;
@@ -42,7 +43,7 @@ enum Asked {
 
 impl LedgerConnection {
     fn end(&mut self, commits: bool) {
-        let mut ledger = self.ledger.lock().expect("nobody panics with it");
+        let mut ledger = self.ledger.lock().expect("no thread panics while it holds the lock");
         if let (true, Some(number)) = (commits, self.written) {
             ledger.number = number;
         }
@@ -53,7 +54,7 @@ impl LedgerConnection {
     }
 
     fn write(&mut self, number: i64) -> Result<Reply, StatementError> {
-        let mut ledger = self.ledger.lock().expect("nobody panics with it");
+        let mut ledger = self.ledger.lock().expect("no thread panics while it holds the lock");
         if ledger.writer.is_some_and(|writer| writer != self.id) {
             return Err(StatementError::new(ErrorClass::Refused, "busy", "somebody else writes"));
         }
@@ -117,7 +118,8 @@ impl Connection for LedgerConnection {
                 Ok(Reply::default())
             }
             Asked::Read => {
-                let number = self.ledger.lock().expect("nobody panics with it").number;
+                let number =
+                    self.ledger.lock().expect("no thread panics while it holds the lock").number;
                 self.kept.clear(1);
                 self.kept.push_integer(self.written.unwrap_or(number));
                 Ok(Reply { rows: 1, ..Reply::default() })
@@ -190,8 +192,8 @@ impl Workload for Adding {
 }
 
 impl Clients for Adding {
-    fn client(&self, seat: Seat) -> ClientFuture {
-        Box::pin(drive(*self, seat))
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        Box::pin(drive(*self, context))
     }
 }
 
@@ -224,7 +226,7 @@ fn add(spec: &StepSpec, server: SimulatedServer, looks: bool) -> (Seen, i64) {
     let shared = Arc::clone(&ledger);
     let store = Store::new(Arc::new(move || {
         let ledger = Arc::clone(&shared);
-        let mut opened = shared.lock().expect("nobody panics with it");
+        let mut opened = shared.lock().expect("no thread panics while it holds the lock");
         opened.n_opened += 1;
         Ok(Box::new(LedgerConnection {
             id: opened.n_opened,
@@ -237,11 +239,11 @@ fn add(spec: &StepSpec, server: SimulatedServer, looks: bool) -> (Seen, i64) {
     }));
     let workload = MadeWorkload::new(Arc::new(Adding { looks }));
     let seen = try_simulate_workload(spec, &server.with_store(store), &workload);
-    let number = ledger.lock().expect("nobody panics with it").number;
+    let number = ledger.lock().expect("no thread panics while it holds the lock").number;
     (seen.expect("the step runs"), number)
 }
 
-/// Nothing that was confirmed is lost, and nothing is there that nobody did.
+/// Nothing that was confirmed is lost, and nothing is there that no client wrote.
 #[track_caller]
 fn check_kept(seen: &Seen, number: i64) {
     let committed = seen.totals.measured.kinds[ADD].outcomes.committed() as i64;

@@ -14,7 +14,7 @@ struct Fault {
     /// Of 1000 statements, so many change nothing although they should.
     missed_deletes: u64,
     missed_updates: u64,
-    /// Rows of HISTORY that nobody knows of.
+    /// Rows of HISTORY that no client inserted.
     extra_rows: i64,
     /// Objects whose history is not whole.
     not_whole: u64,
@@ -174,7 +174,7 @@ fn an_update_that_misses_rows_is_found() {
 }
 
 #[test]
-fn rows_that_nobody_knows_of_are_found() {
+fn rows_that_no_client_inserted_are_found() {
     let whole = ["rows in HISTORY", "drift of HISTORY"];
     check(&[], Fault { extra_rows: 1, ..Fault::default() }, &whole);
     check(&[("rw_ratio", "0")], Fault { extra_rows: -1, ..Fault::default() }, &whole);
@@ -201,7 +201,7 @@ fn where_nothing_can_collide_nothing_may_differ() {
 }
 
 #[test]
-fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
+fn a_wrong_skew_is_found() {
     let cold = Fault { cold: true, ..Fault::default() };
     check(&[("ref", "random")], cold, &["objects drawn: distance"]);
     check(&[("ref", "mod2t")], cold, &["objects drawn: distance"]);
@@ -213,7 +213,7 @@ fn a_skew_that_is_not_the_one_that_is_meant_is_found() {
 }
 
 #[test]
-fn a_mix_that_is_not_the_one_that_is_meant_is_found() {
+fn a_wrong_mix_is_found() {
     let skipped = Fault { skipped_writes: 20, ..Fault::default() };
     check(&[], skipped, &["writes, one for every 1 reads"]);
     check(&[("rw_ratio", "5")], skipped, &["writes, one for every 5 reads"]);

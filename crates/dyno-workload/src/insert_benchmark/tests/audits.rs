@@ -2,27 +2,27 @@
 
 use super::{Ready, asked};
 use crate::insert_benchmark::Kind;
-use crate::insert_benchmark::ledger::{add, read};
+use crate::insert_benchmark::counters::{add, read};
 use crate::{AuditTotals, KindTotals, Reply, StatementError, Tally, TextRows};
 
-/// Two tables with books: 1000 rows each in l.i0, 100 in and out since.
-fn books() -> Ready {
+/// Two tables with their counters: 1000 rows each in l.i0, 100 inserted and deleted since.
+fn counted() -> Ready {
     let workload = asked(&[], 2);
-    let ledger = &workload.bench.ledger;
-    for book in ledger.tables() {
+    let counters = &workload.bench.counters;
+    for counters in counters.tables() {
         for (n, rows) in [(10, 100), (2, 50)] {
             for _ in 0..n {
-                book.inserts.begin(rows).end(&Ok(changed(rows)));
+                counters.inserts.begin(rows).end(&Ok(changed(rows)));
             }
         }
         for _ in 0..2 {
-            book.deletes.begin(50).end(&Ok(changed(50)));
+            counters.deletes.begin(50).end(&Ok(changed(50)));
         }
-        add(&book.inserts_with_deletes, 100);
-        add(&book.batch_max, 50);
+        add(&counters.inserts_with_deletes, 100);
+        add(&counters.batch_max, 50);
     }
-    add(&ledger.range.queries, 300);
-    add(&ledger.range.rows, 2995);
+    add(&counters.range.queries, 300);
+    add(&counters.range.rows, 2995);
     workload
 }
 
@@ -56,7 +56,7 @@ const RIGHT: [u64; 3] = [100, 100, 100];
 
 #[test]
 fn what_is_right_passes() {
-    let workload = books();
+    let workload = counted();
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[]);
     let names: Vec<String> = workload
         .audit(&totals(24, 4, RIGHT), &answers(&[1000, 1000, 6]))
@@ -69,46 +69,46 @@ fn what_is_right_passes() {
 #[test]
 fn rows_that_are_lost_or_left_are_found() {
     let rows = "rows of pi2, inserted less deleted";
-    check(&books(), &totals(24, 4, RIGHT), &[1000, 999, 6], &[rows]);
-    check(&books(), &totals(24, 4, RIGHT), &[1000, 1001, 6], &[rows]);
-    check(&books(), &totals(24, 4, RIGHT), &[1000, 1000, 5], &["secondary indexes"]);
-    let failed = books().audit(&totals(24, 4, RIGHT), &[]).iter().filter(|row| !row.pass).count();
+    check(&counted(), &totals(24, 4, RIGHT), &[1000, 999, 6], &[rows]);
+    check(&counted(), &totals(24, 4, RIGHT), &[1000, 1001, 6], &[rows]);
+    check(&counted(), &totals(24, 4, RIGHT), &[1000, 1000, 5], &["secondary indexes"]);
+    let failed = counted().audit(&totals(24, 4, RIGHT), &[]).iter().filter(|row| !row.pass).count();
     assert_eq!(failed, 3, "questions without answers");
 }
 
 #[test]
 fn a_delete_that_misses_rows_is_found() {
-    let workload = books();
-    let book = workload.bench.ledger.table(0);
-    add(&book.inserts_with_deletes, 50);
-    book.inserts.begin(50).end(&Ok(changed(50)));
-    book.deletes.begin(50).end(&Ok(changed(49)));
+    let workload = counted();
+    let counters = workload.bench.counters.table(0);
+    add(&counters.inserts_with_deletes, 50);
+    counters.inserts.begin(50).end(&Ok(changed(50)));
+    counters.deletes.begin(50).end(&Ok(changed(49)));
     let failed = ["rows of pi1, inserted less deleted", "rows that DELETEs removed"];
     check(&workload, &totals(25, 5, RIGHT), &[1001, 1000, 6], &failed);
 }
 
 #[test]
 fn deletes_that_lag_behind_are_found() {
-    let workload = books();
-    let book = workload.bench.ledger.table(1);
+    let workload = counted();
+    let counters = workload.bench.counters.table(1);
     // Nine batches may lie between.
-    add(&book.inserts_with_deletes, 450);
+    add(&counters.inserts_with_deletes, 450);
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[]);
-    add(&book.inserts_with_deletes, 1);
+    add(&counters.inserts_with_deletes, 1);
     let name = "rows of pi2 deleted, one for each inserted meanwhile";
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[name]);
 }
 
 #[test]
 fn statements_of_unknown_outcome_leave_bounds() {
-    let workload = books();
-    let book = workload.bench.ledger.table(0);
-    drop(book.inserts.begin(50));
+    let workload = counted();
+    let counters = workload.bench.counters.table(0);
+    drop(counters.inserts.begin(50));
     let gone = StatementError::new(crate::ErrorClass::Disconnected, "2013", "gone");
-    book.deletes.begin(50).end(&Err(gone));
+    counters.deletes.begin(50).end(&Err(gone));
     let refused = StatementError::new(crate::ErrorClass::Refused, "1", "no");
-    book.inserts.begin(50).end(&Err(refused));
-    assert_eq!((read(&book.inserts.unknown), read(&book.deletes.unknown)), (50, 50));
+    counters.inserts.begin(50).end(&Err(refused));
+    assert_eq!((read(&counters.inserts.unknown), read(&counters.deletes.unknown)), (50, 50));
     for rows in [950, 1000, 1050] {
         check(&workload, &totals(24, 4, RIGHT), &[rows, 1000, 6], &[]);
     }
@@ -122,17 +122,17 @@ fn statements_in_flight_at_a_steps_end_leave_bounds() {
     let with_in_flight =
         |inserts, deletes| AuditTotals { in_flight: 2, ..totals(inserts, deletes, RIGHT) };
     // Two INSERTs and two DELETEs ended after their step did: the clients alone know.
-    check(&books(), &with_in_flight(22, 2), &[1000, 1000, 6], &[]);
+    check(&counted(), &with_in_flight(22, 2), &[1000, 1000, 6], &[]);
     let name = "INSERTs confirmed, by clients and by the load generator";
-    check(&books(), &with_in_flight(21, 4), &[1000, 1000, 6], &[name]);
-    check(&books(), &with_in_flight(25, 4), &[1000, 1000, 6], &[name]);
+    check(&counted(), &with_in_flight(21, 4), &[1000, 1000, 6], &[name]);
+    check(&counted(), &with_in_flight(25, 4), &[1000, 1000, 6], &[name]);
 }
 
 #[test]
-fn few_queries_tell_nothing() {
+fn few_queries_decide_nothing() {
     let undecided = |queries: u64| {
         let workload = asked(&[], 1);
-        let point = &workload.bench.ledger.point;
+        let point = &workload.bench.counters.point;
         add(&point.queries, queries);
         add(&point.rows, 9 * queries);
         let rows = workload.audit(&totals(0, 0, RIGHT), &answers(&[0, 3]));
@@ -144,25 +144,25 @@ fn few_queries_tell_nothing() {
 #[test]
 fn commits_that_only_one_side_counted_are_found() {
     let name = "INSERTs confirmed, by clients and by the load generator";
-    check(&books(), &totals(25, 4, RIGHT), &[1000, 1000, 6], &[name]);
+    check(&counted(), &totals(25, 4, RIGHT), &[1000, 1000, 6], &[name]);
     let name = "DELETEs confirmed, by clients and by the load generator";
-    check(&books(), &totals(24, 3, RIGHT), &[1000, 1000, 6], &[name]);
+    check(&counted(), &totals(24, 3, RIGHT), &[1000, 1000, 6], &[name]);
 }
 
 #[test]
-fn a_mix_that_is_not_thirds_and_queries_that_find_nothing_are_found() {
+fn an_uneven_mix_and_queries_without_rows_are_found() {
     let share = |kind: &str| format!("share of {kind} among range queries");
     let failed = [share("market"), share("pdc")];
     let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
-    check(&books(), &totals(24, 4, [1000, 1300, 1600]), &[1000, 1000, 6], &failed);
-    let workload = books();
-    add(&workload.bench.ledger.range.queries, 100);
+    check(&counted(), &totals(24, 4, [1000, 1300, 1600]), &[1000, 1000, 6], &failed);
+    let workload = counted();
+    add(&workload.bench.counters.range.queries, 100);
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &["rows of a range query"]);
 }
 
 #[test]
 fn products_that_are_not_uniform_are_found() {
-    let workload = books();
+    let workload = counted();
     let client = workload.bench.products.client();
     (0..10_000).for_each(|product| client.note(product));
     check(&workload, &totals(24, 4, RIGHT), &[1000, 1000, 6], &[]);

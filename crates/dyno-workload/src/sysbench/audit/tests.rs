@@ -3,7 +3,7 @@
 use crate::fake::{Fake, made};
 use crate::{AuditTotals, Dialect, KindTotals, MadeWorkload, Tally, TextRows};
 
-/// A case: a script of two tables with 500 rows each, and what its clients were told.
+/// A case: a script of two tables with 500 rows each, and what its clients received.
 struct Case {
     workload: MadeWorkload,
     totals: AuditTotals,
@@ -42,11 +42,11 @@ impl Case {
         let rows = self.workload.audit(&self.totals, &answers);
         // What was drawn is judged apart: here are no clients.
         let rows = rows.iter().filter(|row| !row.name.starts_with("rows drawn"));
-        let told = rows.map(|row| {
+        let answers = rows.map(|row| {
             let end = if row.pass { "ok" } else { "wrong" };
             format!("{} {end}", row.name.split(',').next().unwrap_or_default())
         });
-        told.collect::<Vec<_>>().join("; ")
+        answers.collect::<Vec<_>>().join("; ")
     }
 }
 

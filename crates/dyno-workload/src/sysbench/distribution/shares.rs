@@ -1,4 +1,4 @@
-//! What share of the draws each distribution is meant to give to which items: formulas of their own,
+//! The share of the draws that each distribution should give to each item: formulas of their own,
 //! and not the code that draws.
 
 use super::{Distribution, Shape, density, integral};
@@ -101,9 +101,13 @@ mod tests {
         DistributionSpec::Zipfian { exponent: 1.4 },
     ];
 
-    fn row_of(meant: DistributionSpec, drawn: DistributionSpec, n_items: u64) -> crate::AuditRow {
-        let meant = meant.over(n_items);
-        let bins = KeyBins::of_neighbours(n_items, |item| meant.share_before(item));
+    fn row_of(
+        intended: DistributionSpec,
+        drawn: DistributionSpec,
+        n_items: u64,
+    ) -> crate::AuditRow {
+        let intended = intended.over(n_items);
+        let bins = KeyBins::of_neighbours(n_items, |item| intended.share_before(item));
         let keys = DrawnKeys::new(bins);
         let (client, drawn) = (keys.client(), drawn.over(n_items));
         let mut random = Seed(3).stream();
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_what_is_meant() {
+    fn what_is_drawn_is_the_intended_distribution() {
         for spec in ALL {
             for n_items in [1, 2, 77, 10_000, 1_000_000_007] {
                 let row = row_of(spec, spec, n_items);
@@ -123,10 +127,10 @@ mod tests {
 
     #[test]
     fn another_distribution_is_found() {
-        for (idx, meant) in ALL.into_iter().enumerate() {
+        for (idx, intended) in ALL.into_iter().enumerate() {
             for drawn in &ALL[idx + 1..] {
-                let row = row_of(meant, *drawn, 10_000);
-                assert!(!row.pass, "{meant:?} passes for {drawn:?}: {row:?}");
+                let row = row_of(intended, *drawn, 10_000);
+                assert!(!row.pass, "{intended:?} passes for {drawn:?}: {row:?}");
             }
         }
     }

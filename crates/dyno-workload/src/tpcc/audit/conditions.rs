@@ -48,11 +48,11 @@ const VIOLATIONS: [&str; 12] = [
     "SELECT 1 FROM new_order GROUP BY no_w_id, no_d_id \
      HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)",
     "SELECT 1 FROM district LEFT JOIN \
-     (SELECT o_w_id, o_d_id, SUM(o_ol_cnt) AS told FROM orders GROUP BY o_w_id, o_d_id) o \
+     (SELECT o_w_id, o_d_id, SUM(o_ol_cnt) AS counted FROM orders GROUP BY o_w_id, o_d_id) o \
      ON o.o_w_id = d_w_id AND o.o_d_id = d_id LEFT JOIN \
      (SELECT ol_w_id, ol_d_id, COUNT(*) AS found FROM order_line GROUP BY ol_w_id, ol_d_id) l \
      ON l.ol_w_id = d_w_id AND l.ol_d_id = d_id \
-     WHERE COALESCE(o.told, 0) <> COALESCE(l.found, 0)",
+     WHERE COALESCE(o.counted, 0) <> COALESCE(l.found, 0)",
     "SELECT 1 FROM orders LEFT JOIN new_order \
      ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id \
      WHERE (o_carrier_id IS NULL AND no_o_id IS NULL) \

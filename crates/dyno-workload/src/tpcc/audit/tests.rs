@@ -20,7 +20,7 @@ fn text(number: i64) -> Option<String> {
 }
 
 impl Case {
-    /// Two warehouses, everything as it should be, as far as the tables and the totals tell.
+    /// Two warehouses, everything as it should be, according to the tables and the totals.
     fn new(consistency: &str) -> Case {
         let given = [("warehouses", "2"), ("consistency", consistency)];
         let planned = small_spec(None).plan(&fake::given(&given), fake::request(1), Seed(3));
@@ -78,7 +78,7 @@ fn what_is_right_passes() {
 }
 
 #[test]
-fn each_condition_is_told_before_and_after() {
+fn each_condition_is_reported_before_and_after() {
     let mut case = Case::new("before-and-after");
     case.answers[12][7][0] = text(2);
     case.answers[6][0][0] = text(1);
@@ -144,7 +144,7 @@ fn what_was_in_flight_may_have_committed() {
 }
 
 #[test]
-fn a_mix_that_is_not_as_meant_is_found() {
+fn a_wrong_mix_is_found() {
     let mut case = Case::new("none");
     case.totals.kinds[4].committed = 100;
     case.check(&["mix: share of stock_level"]);

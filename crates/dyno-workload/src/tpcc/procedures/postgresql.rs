@@ -132,7 +132,7 @@ BEGIN
         AND ol_w_id = p_w AND ol_d_id = p_d AND ol_o_id = v_order;
 END $dyno$";
 
-/// As the statements do, it looks for the next order where another delivery took the oldest one.
+/// As the statements do, it looks for the next order if another delivery took the oldest one.
 const DELIVERY: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_delivery@(p_w int, p_carrier int)
 RETURNS int LANGUAGE plpgsql AS $dyno$
 DECLARE

@@ -115,7 +115,7 @@ fn mysql_5_1_has_two_words() {
 }
 
 #[test]
-fn xtradb_tells_the_checkpoint_age_that_it_allows() {
+fn xtradb_reports_the_checkpoint_age_that_it_allows() {
     check(
         include_str!("../../../../tests/fixtures/innodb/xtradb-5.1.txt"),
         &[
@@ -209,7 +209,7 @@ fn repeated_lines_are_summed_up_and_pools_are_not() {
 }
 
 #[test]
-fn mariadb_11_has_less_to_tell() {
+fn mariadb_11_reports_less() {
     let text = include_str!("../../../../tests/fixtures/innodb/mariadb-11.4.txt");
     check(text, &COMMON);
     check(text, &TRANSACTIONS);

@@ -44,7 +44,7 @@ fn sizes_in_mebibytes_and_thousands_are_read() {
 }
 
 #[test]
-fn newer_texts_tell_what_is_pending() {
+fn newer_texts_report_what_is_pending() {
     let status = parse_rocksdb_status(ROCKSDB_8);
     assert_eq!(status.pending_compaction_bytes, Some(1_610_612_736.0));
     assert_eq!(level(&status, "default", "L0").bytes, 1.5 * 1024_f64.powi(3));

@@ -27,7 +27,7 @@ fn ok(first: u8, affected: u8, status: u16, warnings: u16) -> Vec<u8> {
     vec![first, affected, 0, a, b, c, d]
 }
 
-/// Reads a stream offered in pieces of `n` bytes, as a connection does. Tells what is left over.
+/// Reads a stream offered in pieces of `n` bytes, as a connection does. Returns what is left over.
 fn read(negotiated: Negotiated, bytes: &[u8], n: usize) -> (Progress, usize) {
     let mut reader = ReplyReader::new(negotiated);
     reader.begin(1, None);
@@ -183,7 +183,7 @@ fn errors_end_a_reply_anywhere() {
     check_error(NEW, &stream(&[&[2], DEFINITION, error]), ErrorClass::Deadlock, "1213");
     let more = ok(0, 0, 0x0a, 0);
     check_error(NEW, &stream(&[&more, error]), ErrorClass::Deadlock, "1213");
-    // Unasked, from a server that hangs up: its sequence number starts anew.
+    // Unasked, from a server that hangs up: its sequence number starts at 0 again.
     let killed = b"\x1f\0\0\0\xff\x87\x07#70100Connection was killed";
     let killed = [&[killed.len() as u8 - 4][..], &killed[1..]].concat();
     check_error(NEW, &killed, ErrorClass::Disconnected, "Connection was killed (1927)");
@@ -345,7 +345,7 @@ proptest! {
     }
 
     #[test]
-    fn the_short_way_tells_what_the_long_way_does(
+    fn the_short_way_reports_what_the_long_way_does(
         (bytes, _) in any_reply(CACHED),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
     ) {

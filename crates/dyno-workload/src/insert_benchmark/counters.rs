@@ -1,4 +1,5 @@
-//! What the clients of all steps did to each table, as they know it: the audit's side of the books.
+//! What the clients of all steps did to each table, as they counted it: one side of the audit's
+//! comparison.
 //!
 //! Kinds of transactions are counted by the load generator, and are the same for all tables and all
 //! sizes of a commit. Rows by table have to be counted here. Clients add to a counter when a reply
@@ -8,28 +9,33 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::{Reply, StatementError};
 
-/// The books of a trial.
+/// The counters of one trial.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    tables: Vec<TableBook>,
+pub(super) struct TrialCounters {
+    tables: Vec<TableCounters>,
     /// How far insert and delete came, by step and table.
     drifts: Vec<Drift>,
-    pub(super) range: QueryBook,
-    pub(super) point: QueryBook,
+    pub(super) range: QueryCounters,
+    pub(super) point: QueryCounters,
 }
 
-impl Ledger {
-    pub(super) fn new(n_tables: usize, n_steps: usize) -> Ledger {
+impl TrialCounters {
+    pub(super) fn new(n_tables: usize, n_steps: usize) -> TrialCounters {
         let drifts = (0..n_tables * n_steps).map(|_| Drift::default()).collect();
-        let tables = (0..n_tables).map(|_| TableBook::default()).collect();
-        Ledger { tables, drifts, range: QueryBook::default(), point: QueryBook::default() }
+        let tables = (0..n_tables).map(|_| TableCounters::default()).collect();
+        TrialCounters {
+            tables,
+            drifts,
+            range: QueryCounters::default(),
+            point: QueryCounters::default(),
+        }
     }
 
-    pub(super) fn tables(&self) -> &[TableBook] {
+    pub(super) fn tables(&self) -> &[TableCounters] {
         &self.tables
     }
 
-    pub(super) fn table(&self, table: usize) -> &TableBook {
+    pub(super) fn table(&self, table: usize) -> &TableCounters {
         &self.tables[table]
     }
 
@@ -40,9 +46,9 @@ impl Ledger {
 
 /// Rows of one table.
 #[derive(Debug, Default)]
-pub(super) struct TableBook {
-    pub(super) inserts: RowBook,
-    pub(super) deletes: RowBook,
+pub(super) struct TableCounters {
+    pub(super) inserts: RowCounters,
+    pub(super) deletes: RowCounters,
     /// Of the inserts, those of steps that delete as well.
     pub(super) inserts_with_deletes: AtomicU64,
     /// Rows of the largest commit that was deleted.
@@ -53,40 +59,40 @@ pub(super) struct TableBook {
 
 /// Rows that were to be inserted, or deleted.
 #[derive(Debug, Default)]
-pub(super) struct RowBook {
+pub(super) struct RowCounters {
     /// Statements that the server confirmed.
     pub(super) statements: AtomicU64,
     /// Rows they were to change.
-    pub(super) meant: AtomicU64,
-    /// Rows they changed, as the server told.
+    pub(super) expected: AtomicU64,
+    /// Rows they changed, as reported by the server.
     pub(super) changed: AtomicU64,
-    /// Rows of statements whose outcome nobody knows.
+    /// Rows of statements whose outcome is unknown.
     pub(super) unknown: AtomicU64,
     /// How many such statements there are.
     pub(super) unknown_statements: AtomicU64,
 }
 
-impl RowBook {
-    /// Takes note of a statement for so many rows that is about to be sent.
+impl RowCounters {
+    /// Notes a statement for this many rows that is about to be sent.
     pub(super) fn begin(&self, rows: u64) -> Pending<'_> {
-        Pending { book: self, rows, is_known: false }
+        Pending { counters: self, rows, is_known: false }
     }
 }
 
-/// A statement in flight. One that is dropped with its client may have been done or not.
+/// A statement in flight. If it is dropped with its client, its outcome is unknown.
 pub(super) struct Pending<'a> {
-    book: &'a RowBook,
+    counters: &'a RowCounters,
     rows: u64,
     is_known: bool,
 }
 
 impl Pending<'_> {
-    /// Enters what came of it.
+    /// Records the outcome.
     pub(super) fn end(mut self, result: &Result<Reply, StatementError>) {
         if let Ok(reply) = result {
-            add(&self.book.statements, 1);
-            add(&self.book.meant, self.rows);
-            add(&self.book.changed, reply.affected);
+            add(&self.counters.statements, 1);
+            add(&self.counters.expected, self.rows);
+            add(&self.counters.changed, reply.affected);
         }
         self.is_known = !matches!(result, Err(error) if error.class.loses_connection());
     }
@@ -95,8 +101,8 @@ impl Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.is_known {
-            add(&self.book.unknown, self.rows);
-            add(&self.book.unknown_statements, 1);
+            add(&self.counters.unknown, self.rows);
+            add(&self.counters.unknown_statements, 1);
         }
     }
 }
@@ -106,13 +112,13 @@ impl Drop for Pending<'_> {
 pub(super) struct Drift {
     pub(super) inserts: AtomicU64,
     pub(super) deletes: AtomicU64,
-    /// One of the clients has ended, and nobody has to wait any more.
+    /// One of the clients has ended, so the other one no longer waits.
     pub(super) is_over: AtomicBool,
 }
 
 /// Queries and the rows they returned.
 #[derive(Debug, Default)]
-pub(super) struct QueryBook {
+pub(super) struct QueryCounters {
     pub(super) queries: AtomicU64,
     pub(super) rows: AtomicU64,
 }

@@ -1,11 +1,11 @@
-//! A transaction's talk with the server: statements of its set of tables, counted.
+//! One transaction's exchange with the server: statements on its table set, counted.
 
 use crate::{Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Value};
 
 use super::statements::Sql;
 
-/// One transaction's statements.
-pub(super) struct Talk<'a> {
+/// A transaction in progress: sends statements and counts them, their round trips and rows.
+pub(super) struct Transaction<'a> {
     session: &'a mut Session,
     /// Index of the first statement of the set.
     base: usize,
@@ -19,9 +19,9 @@ pub(super) struct Talk<'a> {
     n_pushed: u64,
 }
 
-impl<'a> Talk<'a> {
-    pub(super) fn new(session: &'a mut Session, base: usize) -> Talk<'a> {
-        Talk { session, base, statements: 0, round_trips: 0, rows: 0, n_pushed: 0 }
+impl<'a> Transaction<'a> {
+    pub(super) fn new(session: &'a mut Session, base: usize) -> Transaction<'a> {
+        Transaction { session, base, statements: 0, round_trips: 0, rows: 0, n_pushed: 0 }
     }
 
     fn sends_one(&mut self) {
@@ -29,9 +29,9 @@ impl<'a> Talk<'a> {
         self.round_trips += 1;
     }
 
-    /// Begins a transaction. In SQLite one that is going to write must say so in the beginning:
-    /// between its first read and its first write another might have written, and then it could
-    /// only be tried again.
+    /// Begins a transaction. In SQLite a transaction that is going to write must say so at its
+    /// beginning: another one might write between its first read and its first write, and then it
+    /// could only be retried.
     pub(super) async fn begin(&mut self, writes: bool) -> Result<(), StatementError> {
         self.sends_one();
         if writes && self.session.dialect() == Dialect::Sqlite {
@@ -48,14 +48,14 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    pub(super) async fn roll_back_as_meant(&mut self) -> Result<(), StatementError> {
+    pub(super) async fn roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.sends_one();
-        self.session.roll_back_as_meant().await
+        self.session.roll_back_as_designed().await
     }
 
-    /// A procedure has rolled back.
-    pub(super) fn was_rolled_back_as_meant(&mut self) {
-        self.session.was_rolled_back_as_meant();
+    /// Notes that a procedure has rolled back, as designed.
+    pub(super) fn rolled_back_as_designed(&mut self) {
+        self.session.rolled_back_as_designed();
     }
 
     pub(super) async fn ask<const N: usize>(
@@ -86,18 +86,18 @@ impl<'a> Talk<'a> {
         Ok(reply)
     }
 
-    /// Begins statements that are sent together.
+    /// Begins a pipeline.
     pub(super) fn together(&mut self) {
         debug_assert_eq!(self.n_pushed, 0, "replies were not taken");
         self.session.begin_pipeline();
     }
 
-    /// Begins statements that are sent together, and with them a transaction.
+    /// Begins a pipeline, and with it a transaction.
     ///
-    /// MariaDB and MySQL go on with what stands behind a statement that fails. Were the transaction
-    /// begun by BEGIN and one of its statements a deadlock's victim, those behind it would each
-    /// commit by themselves. Without autocommit they make a transaction of their own, which is
-    /// rolled back as any other is after an error.
+    /// MariaDB and MySQL execute what follows a statement that fails. If the transaction were begun
+    /// by BEGIN and one of its statements became a deadlock's victim, each of those after it would
+    /// commit by itself. Without autocommit they form a transaction of their own, which is rolled
+    /// back like any other after an error.
     pub(super) fn begin_together(&mut self) {
         self.together();
         self.push_text(match self.session.dialect() {
@@ -136,7 +136,7 @@ impl<'a> Talk<'a> {
         Ok(reply)
     }
 
-    /// Takes so many replies of which nothing is needed but that there was no error.
+    /// Takes `n` replies, of which only an error matters.
     pub(super) async fn pass(&mut self, n: u64) -> Result<(), StatementError> {
         for _ in 0..n {
             self.next().await?;
@@ -146,23 +146,23 @@ impl<'a> Talk<'a> {
 
     /// Sends what was pushed and commits. PostgreSQL passes over a COMMIT that stands behind a
     /// statement that failed, so it goes along; MariaDB and MySQL would commit what there is, so
-    /// there it goes along only where nothing was written (`writes`).
+    /// there it is part of the pipeline only if nothing was written (`writes`).
     pub(super) async fn send_and_commit(&mut self, writes: bool) -> Result<(), StatementError> {
-        let goes_along = !writes || self.session.dialect() == Dialect::PostgreSql;
-        if goes_along {
+        let is_piped = !writes || self.session.dialect() == Dialect::PostgreSql;
+        if is_piped {
             self.push_text("COMMIT");
         }
         self.send();
         self.pass(self.n_pushed).await?;
-        if goes_along { Ok(()) } else { self.commit().await }
+        if is_piped { Ok(()) } else { self.commit().await }
     }
 
-    /// Sends what was pushed and rolls back, because the workload wants it so.
-    pub(super) async fn send_and_roll_back_as_meant(&mut self) -> Result<(), StatementError> {
+    /// Sends what was pushed and rolls back, as the workload's design demands.
+    pub(super) async fn send_and_roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.push_text("ROLLBACK");
         self.send();
         self.pass(self.n_pushed).await?;
-        self.session.was_rolled_back_as_meant();
+        self.session.rolled_back_as_designed();
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// The server has no such row, which the population has.
+/// The error for a row that the filled tables have and the server did not return.
 #[cold]
 pub(super) fn missing(what: &str) -> StatementError {
     let message = format!("the server returned no {what}: something else has changed the tables");

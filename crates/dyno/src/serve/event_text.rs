@@ -1,4 +1,4 @@
-//! What happened in a run, in words, for the live page.
+//! Events of a run as text, for the live page.
 
 use dyno_record::{EventKind, Manifest};
 use dyno_units::{ByteCount, Nanoseconds};
@@ -24,13 +24,13 @@ pub(super) fn in_words(event: &EventKind) -> String {
             format!("{wait} began, for at most {}", time_s(*limit_s))
         }
         EventKind::WaitEnded { wait, took_s, paid, notes } => {
-            let paid = match paid {
+            let state = match paid {
                 Some(true) => "the engine had caught up",
                 Some(false) => "the engine had not caught up",
                 None => "whether the engine had caught up is unknown",
             };
             let all: Vec<&str> =
-                [paid].into_iter().chain(notes.iter().map(String::as_str)).collect();
+                [state].into_iter().chain(notes.iter().map(String::as_str)).collect();
             format!("{wait} ended after {}: {}", time_s(*took_s), all.join("; "))
         }
         EventKind::TrialFinished { .. } => "the trial finished".to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),
-        // Told while they go on, and never written among the events.
+        // Reported while they happen, and never written among the events.
         EventKind::IntervalEnded { .. }
         | EventKind::KindsTold { .. }
         | EventKind::ReadingsTaken { .. }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_is_told_in_words_with_units() {
+    fn what_happened_is_reported_in_words_with_units() {
         let check = |event: &str, expected: &str| {
             let event: EventKind = serde_json::from_str(event).expect("it is an event");
             assert_eq!(in_words(&event), expected);
