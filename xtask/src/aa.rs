@@ -12,7 +12,6 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// What is measured.
 #[derive(Clone, Debug)]
 struct Plan {
     studies: usize,

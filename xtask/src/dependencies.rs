@@ -176,7 +176,6 @@ fn notices() -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// Writes the notices.
 pub(crate) fn write_notices() -> anyhow::Result<()> {
     let path = root().join(NOTICES);
     std::fs::write(&path, notices()?).with_context(|| format!("cannot write {}", path.display()))

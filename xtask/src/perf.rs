@@ -78,7 +78,6 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
         .context("cargo reported no program")
 }
 
-/// Prints a table.
 #[expect(clippy::print_stdout, reason = "the table is what this command is for")]
 pub(crate) fn print(text: &str) {
     println!("{text}");

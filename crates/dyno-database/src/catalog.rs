@@ -56,7 +56,7 @@ pub fn claim_catalog(
     if !foreign.is_empty() && !allow_existing_tables {
         return Err(CatalogError::Foreign(connection.shown(&foreign_message(&foreign))));
     }
-    // Notes without a table are of a run that was killed: somebody else may make one of that name.
+    // Notes without a table are of a run that was killed: another user may make one of that name.
     let noted: Vec<String> =
         catalog.noted.iter().filter(|name| catalog.has(name)).cloned().collect();
     if catalog.has_notes && noted == catalog.noted {
@@ -251,7 +251,7 @@ impl Catalog {
     }
 }
 
-/// The tables noted as Dyno's, the first made first; refuses notes that somebody else made.
+/// The tables noted as Dyno's, the first made first; refuses notes that another user made.
 fn read_notes(
     connection: &mut dyn Connection,
     catalog: &Catalog,

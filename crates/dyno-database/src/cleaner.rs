@@ -23,7 +23,6 @@ pub(crate) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Hides this password.
     pub(crate) fn new(password: Option<&Secret>) -> Cleaner {
         let Some(word) = password.map(Secret::reveal).filter(|word| !word.is_empty()) else {
             return Cleaner::default();

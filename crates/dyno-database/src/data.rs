@@ -19,9 +19,9 @@ use crate::DeployError;
 /// data, and find there what they would have made themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataShape {
-    /// The product's name.
+    /// The product's title: `MariaDB`.
     pub product: String,
-    /// Its full version.
+    /// The full version text that the server reports.
     pub version: String,
     /// What distinguishes two builds of one version.
     pub build: String,
@@ -33,7 +33,6 @@ pub struct DataShape {
 
 /// The settings of a product that have no effect on its files, only on the running server.
 pub(crate) struct RuntimeSettings {
-    /// Their full names.
     pub(crate) names: &'static [&'static str],
     /// Prefixes of the names of further ones.
     pub(crate) beginnings: &'static [&'static str],

@@ -10,7 +10,7 @@ pub struct Debt {
     pub parts: Vec<DebtPart>,
 }
 
-/// One kind of work that was put off.
+/// One kind of deferred work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DebtPart {
     /// Its name as a reading: `debt.history_list_length`.

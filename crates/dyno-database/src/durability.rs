@@ -27,7 +27,7 @@ impl Durability {
         Durability::of("every commit is synced", CommitSafety::EveryCommit)
     }
 
-    /// Nothing is synced.
+    /// The durability of a server whose commits are never synced to disk.
     pub fn not_synced() -> Durability {
         Durability::of("not synced", CommitSafety::DataAtRisk)
     }

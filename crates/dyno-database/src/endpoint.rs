@@ -14,17 +14,17 @@ use crate::{Protocol, ProtocolSpec};
 /// Where a server is reached, and as whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What it speaks.
+    /// The protocol of the URL's scheme.
     pub protocol: &'static dyn Protocol,
-    /// Where it listens.
+    /// The TCP address or Unix socket of the server.
     pub address: Address,
-    /// User name.
+    /// The user to log in as; empty for the product's default.
     pub user: String,
-    /// Password, if any.
+    /// The password; `None` logs in without one.
     pub password: Option<Secret>,
     /// The catalog (what most servers call a database) that Dyno works in.
     pub catalog: String,
-    /// Transport encryption.
+    /// Whether the transport is encrypted and certificates are verified.
     pub tls: TlsMode,
     /// The file with the server's public RSA key (PEM), in protocols that use one: with it a password
     /// can be encrypted for that server and no other.
@@ -36,11 +36,11 @@ pub struct Endpoint {
 pub enum Address {
     /// A Unix socket: the path of the socket itself.
     Unix(PathBuf),
-    /// TCP.
+    /// A host and port, by TCP.
     Tcp {
         /// Host name or address.
         host: String,
-        /// Port.
+        /// The TCP port.
         port: u16,
     },
 }
@@ -48,7 +48,7 @@ pub enum Address {
 /// Whether and how the transport is encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Not.
+    /// The transport is never encrypted.
     Off,
     /// Encrypted, the server's certificate not verified.
     Encrypt,
@@ -70,7 +70,7 @@ impl Drop for Secret {
 }
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text, so that neither `Debug` nor a message shows it.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }

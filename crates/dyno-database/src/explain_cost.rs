@@ -68,7 +68,7 @@ pub struct CostPlan {
 /// What a statement cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Runs that counted.
+    /// Number of runs that the cost is estimated from.
     pub runs: u32,
     /// Rows that the last run returned.
     pub rows: u64,
@@ -98,9 +98,9 @@ pub struct CounterCost {
 pub struct Spread {
     /// The median; of an even number of values the mean of the two in the middle.
     pub median: f64,
-    /// The lowest.
+    /// The smallest value of all runs.
     pub low: f64,
-    /// The highest.
+    /// The largest value of all runs.
     pub high: f64,
 }
 
@@ -150,7 +150,7 @@ const READING: [&str; 10] = [
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
 /// Refuses a statement that would change something if that is not allowed, or could not be taken
-/// back. The transaction is read-only on the server as well; this is for what a read-only transaction allows all the same
+/// back. The transaction is read-only on the server as well; this catches what a read-only transaction allows nevertheless
 /// (SET, KILL, SHUTDOWN) and for what ends the transaction around it.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! A server that somebody else started, as far as it is on this host: its process and its data.
+//! A server that Dyno did not start and that runs on this host: its process and its data.
 //!
 //! Main type: [`LocalServer`]. Nothing is claimed and nothing changed; what is not certain is
 //! left out.

@@ -49,7 +49,7 @@ pub fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
 ///
 /// # Errors
 ///
-/// Why nothing is put off there that could be read.
+/// Why the server has no debt that could be read.
 pub fn endpoint_debt_meter(endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
     endpoint.protocol.debt_meter(endpoint)
 }

@@ -26,7 +26,6 @@ const FAMILIES: &[&Family] = &[
 
 /// What a product folder has: products that share code.
 pub(crate) struct Family {
-    /// Its products.
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
     /// What its servers speak that are reached by a URL.
     pub(crate) protocol: Option<&'static dyn Protocol>,
@@ -34,7 +33,7 @@ pub(crate) struct Family {
     pub(crate) sql: Option<&'static SqlSpec>,
     /// What its threads are for.
     pub(crate) thread_group: Option<ThreadGroups>,
-    /// Names of its probes, but for the one of what was put off, which all have.
+    /// Names of its probes, except the one of debt, which all have.
     pub(crate) probes: &'static [&'static str],
     /// The readings that its probes may give.
     pub(crate) readings: &'static [fn() -> &'static [Reading]],
@@ -64,7 +63,7 @@ impl Products {
         self.all.iter().map(|product| product.spec())
     }
 
-    /// Their names.
+    /// The names of all products, as studies write them.
     pub fn names(&self) -> Vec<&str> {
         self.specs().map(|spec| spec.name.as_str()).collect()
     }

@@ -36,17 +36,17 @@ pub trait Protocol: Send + Sync {
     fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError>;
 
     /// The probes of a server that is neither claimed nor changed. What the server says of its
-    /// threads they put into `threads`, if somebody wants to know.
+    /// threads they put into `threads`, if it is given.
     fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let _ = (endpoint, threads);
         Vec::new()
     }
 
-    /// Reads what the engine has put off.
+    /// Reads the engine's debt.
     ///
     /// # Errors
     ///
-    /// Why nothing is put off there that could be read.
+    /// Why the server has no debt that could be read.
     fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
         let _ = endpoint;
         Err("this product does not report its deferred work".to_owned())
@@ -83,7 +83,7 @@ pub struct ProtocolSpec {
 
 /// The key of a URL's query that names a Unix socket.
 pub struct SocketKey {
-    /// The key: `socket`.
+    /// The key in the URL's query: `socket`.
     pub name: &'static str,
     /// The socket's path from the key's value and the port.
     pub join: fn(PathBuf, u16) -> PathBuf,

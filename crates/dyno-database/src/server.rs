@@ -14,7 +14,7 @@ use crate::{Access, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_
 /// A server to start.
 #[derive(Clone)]
 pub struct ServerSpec {
-    /// The product's name.
+    /// The name of the product as studies write it: `mariadb`.
     pub product: String,
     /// What the server's version must begin with ([`crate::version_fits`]).
     pub version: Option<String>,
@@ -47,7 +47,7 @@ impl ServerSpec {
 pub struct ServerFacts {
     /// The product's name, as it says it itself.
     pub product: String,
-    /// Full version text.
+    /// The full version text that the server reports.
     pub version: String,
     /// `unix`, `tcp`, `in process`.
     pub transport: &'static str,
@@ -84,7 +84,7 @@ pub trait Server: Send {
     /// empty in process or by URL: what is in it, Dyno may end.
     fn processes(&self) -> Vec<i32>;
 
-    /// Ids of its processes on this host, also if somebody else started it: for watching.
+    /// Ids of its processes on this host, also if Dyno did not start it: for watching.
     fn watched_processes(&self) -> Vec<i32> {
         self.processes()
     }
@@ -120,14 +120,14 @@ pub trait Server: Send {
 
     /// Probes of the server itself, each on a connection of its own that it opens when it is first
     /// read. A view that this version does not have is a missing reading. What the server says of
-    /// its threads, and which of them answer these probes, they put into `threads`, if somebody
+    /// its threads, and which of them answer these probes, they put into `threads`, if it
     /// wants to know.
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let _ = threads;
         Vec::new()
     }
 
-    /// Reads what the engine has put off.
+    /// Reads the engine's debt.
     ///
     /// # Errors
     ///

@@ -10,7 +10,6 @@ use crate::{Access, CostSource};
 
 /// What Dyno itself says in one dialect.
 pub(crate) struct SqlSpec {
-    /// The dialect.
     pub(crate) dialect: Dialect,
     /// How Dyno notes which tables it made.
     pub(crate) catalog: CatalogSql,

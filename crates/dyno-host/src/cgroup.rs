@@ -12,7 +12,7 @@ pub(crate) struct Limits {
     pub(crate) cpus: Option<f64>,
     /// None for no limit.
     pub(crate) memory_bytes: Option<u64>,
-    /// Times that CPU time was refused so far; none if the kernel does not say.
+    /// Times that CPU time was refused so far; none if the kernel does not report it.
     pub(crate) n_throttled: Option<u64>,
 }
 

@@ -31,7 +31,7 @@ pub enum CopyError {
     /// It was stopped on demand.
     #[error("copying was stopped")]
     Stopped,
-    /// Something went wrong.
+    /// The copy failed: what happened, and where.
     #[error("{0}")]
     Failed(String),
 }

@@ -25,7 +25,7 @@ pub enum CheckState {
     Unknown,
     /// Can be lived with, if one knows it.
     Notice,
-    /// Spoils measurements.
+    /// The host is unfit for measurements until this is changed.
     Bad,
 }
 
@@ -47,9 +47,9 @@ pub struct Check {
 /// A process that takes CPU time beside the laboratory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BusyProcess {
-    /// Its process id.
+    /// The process id.
     pub pid: i32,
-    /// Its program's name.
+    /// The name of the program, as in `/proc/PID/comm`.
     pub name: String,
     /// The user that it runs as: a name, or a number if the host has no name for it; none if
     /// the process has ended.
@@ -78,7 +78,7 @@ impl Snapshot {
     }
 }
 
-/// All that was found on a host. What the kernel does not say is none.
+/// All that was found on a host. What the kernel does not report is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Symptoms {
     /// CPUs that Dyno may use.
@@ -93,7 +93,7 @@ pub struct Symptoms {
     pub clock_source: Option<String>,
     /// `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
-    /// Memory, in bytes.
+    /// Memory of the host in bytes, or of its control group if that has less.
     pub memory_bytes: Option<u64>,
     /// Memory that programs could still get, in bytes.
     pub available_bytes: Option<u64>,

@@ -1,6 +1,6 @@
 //! What a host is: its CPUs, memory, kernel and disks, as a record keeps them.
 //!
-//! Facts are found, not chosen. A fact that the kernel does not say is left out.
+//! Facts are found, not chosen. A fact that the kernel does not report is left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub struct Facts {
     pub machine: String,
     /// CPUs that Dyno may use.
     pub cpus: u32,
-    /// Memory, in bytes; 0 if the kernel does not say.
+    /// Memory, in bytes; 0 if the kernel does not report it.
     pub memory_bytes: u64,
     /// Everything else by name: `cpu.model`, `cpu.governor`, `kernel`, `clock_source`,
     /// `filesystem`, `disk.scheduler` …
@@ -188,7 +188,7 @@ impl Host {
         Some((count("Mitigation"), count("Vulnerable")))
     }
 
-    /// Whether somebody has switched the mitigations off at boot.
+    /// Whether the mitigations were switched off at boot.
     pub(crate) fn has_mitigations_off(&self) -> bool {
         let line = self.text("proc/cmdline").unwrap_or_default();
         line.split_ascii_whitespace().any(|word| word == "mitigations=off")
@@ -254,7 +254,7 @@ fn add_cpu(host: &Host, found: &mut Found) {
     found.add("architecture", Some(std::env::consts::ARCH));
 }
 
-/// `2 in force, 1 open`; `off` if somebody switched them off.
+/// `2 in force, 1 open`; `off` if they were switched off.
 pub(crate) fn mitigations_in_words(host: &Host) -> Option<String> {
     if host.has_mitigations_off() {
         return Some("off".into());

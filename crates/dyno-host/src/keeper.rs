@@ -75,7 +75,7 @@ pub struct Keeper {
 /// own, and can never get more rights than that.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessSpec {
-    /// The program.
+    /// Path of the program to run.
     pub program: PathBuf,
     /// Its arguments; never a secret.
     pub arguments: Vec<String>,
@@ -95,9 +95,9 @@ pub struct ProcessSpec {
 /// What a program has said, and how it ended.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// How it ended.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Standard output and standard error of the program.
     pub out: String,
     /// What it printed of errors.
     pub errors: String,

@@ -1,4 +1,4 @@
-//! Which process of this host listens where: for servers that somebody else started.
+//! Which process of this host listens where: for servers that Dyno did not start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

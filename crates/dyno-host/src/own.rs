@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::process_table::ProcessStat;
 
 /// CPU time of this process so far, all its threads together, in seconds: in programs, and in the
-/// kernel. None if the kernel does not say. Resolution: one clock tick, usually 10 ms.
+/// kernel. None if the kernel does not report it. Resolution: one clock tick, usually 10 ms.
 pub fn own_cpu() -> Option<(f64, f64)> {
     let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
     let (user, system) = ProcessStat::parse_user_and_system(&text)?;
@@ -16,7 +16,7 @@ pub fn own_cpu() -> Option<(f64, f64)> {
     Some((user as f64 / per_second, system as f64 / per_second))
 }
 
-/// Resident memory of this process, in bytes; none if the kernel does not say.
+/// Resident memory of this process, in bytes; none if the kernel does not report it.
 pub fn own_rss_bytes() -> Option<u64> {
     let text = std::fs::read_to_string(Path::new("/proc/self/statm")).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -30,7 +30,7 @@ pub fn thread_cpu() -> Nanoseconds {
 }
 
 /// CPU time of this process's children that have ended and were collected, in seconds; none if the
-/// kernel does not say. The kernel adds it up exactly and reports whole clock ticks.
+/// kernel does not report it. The kernel adds it up exactly and reports whole clock ticks.
 pub fn children_cpu() -> Option<f64> {
     let text = std::fs::read_to_string(Path::new("/proc/self/stat")).ok()?;
     let ticks = ProcessStat::parse(&text)?.reaped_ticks;

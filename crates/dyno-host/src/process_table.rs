@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 /// Names one process of one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ProcessIdentity {
-    /// Its process id.
     pub(crate) pid: i32,
     /// When it started: clock ticks since boot.
     pub(crate) start_ticks: u64,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// Bytes that a folder takes on disk, everything in it included: allocated blocks, so that holes
 /// in sparse files do not count. A file with several names counts once; symbolic links are not
-/// followed, also if somebody puts one in place of a folder meanwhile; what vanishes meanwhile
+/// followed, even if one replaces a folder meanwhile; what vanishes meanwhile
 /// does not count. A plain file is measured as well.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
     let facts = rustix::fs::lstat(path)?;
@@ -85,14 +85,14 @@ pub(crate) fn nearest_existing(path: &Path) -> Option<PathBuf> {
 /// A mounted filesystem, as listed in `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// `8:1`.
+    /// Major and minor number: `8:1`.
     pub(crate) device_number: String,
     pub(crate) point: PathBuf,
     /// Options of the mount and of the filesystem.
     pub(crate) options: String,
-    /// `ext4`.
+    /// Type of the filesystem: `ext4`.
     pub(crate) filesystem: String,
-    /// `/dev/sda1`.
+    /// Mount source: `/dev/sda1`.
     pub(crate) device: String,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn unescaped(text: &str) -> String {
 /// What the kernel knows of the disk under a filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
-    /// `sda`, `nvme0n1`.
+    /// Kernel name of the disk: `sda`, `nvme0n1`.
     pub(crate) name: Option<String>,
     pub(crate) model: Option<String>,
     /// The one in force: `mq-deadline`.

@@ -34,7 +34,7 @@ impl ThreadIo {
         })
     }
 
-    /// Both together.
+    /// The sum of both, counter by counter.
     #[must_use]
     pub fn plus(self, more: ThreadIo) -> ThreadIo {
         ThreadIo {
@@ -57,13 +57,13 @@ impl ThreadIo {
     }
 }
 
-/// What the calling thread has read and written so far; none if the kernel does not say.
+/// What the calling thread has read and written so far; none if the kernel does not report it.
 pub fn thread_io() -> Option<ThreadIo> {
     ThreadIo::parse(&fs::read_to_string("/proc/thread-self/io").ok()?)
 }
 
 /// The threads of this process whose names begin so, by the kernel's number of them; empty if
-/// the kernel does not say.
+/// the kernel does not report it.
 pub fn own_thread_io(name: &str) -> BTreeMap<i32, ThreadIo> {
     let tasks = Path::new("/proc/self/task");
     let io = |tid: i32| {

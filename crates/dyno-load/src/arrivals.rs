@@ -1,4 +1,4 @@
-//! Arrivals that are due, or are going to be: those of a worker, and those of one client.
+//! Arrivals that are due now or later: those of a worker, and those of one client.
 
 use dyno_model::Load;
 use dyno_units::Nanoseconds;
@@ -49,7 +49,7 @@ impl ArrivalQueue {
 /// The arrivals of one client that has a schedule of its own.
 ///
 /// A client with a quota has no more arrivals than it takes to do it: one for each transaction,
-/// and one more for each that was missed or came to nothing.
+/// and one more for each that was missed or abandoned.
 pub(crate) struct OwnArrivals {
     queue: ArrivalQueue,
     // Counted as due, and neither sent nor missed.
@@ -105,7 +105,7 @@ impl OwnArrivals {
         n_told
     }
 
-    /// When the next arrival is due that was not sent yet.
+    /// When the next arrival that was not sent yet is due.
     pub(crate) fn peek(&self) -> Nanoseconds {
         self.queue.to_send.peek()
     }
@@ -124,7 +124,7 @@ impl OwnArrivals {
         Some((self.queue.to_send.take(), u64::from(is_new)))
     }
 
-    /// A transaction came to nothing: its client needs another arrival.
+    /// A transaction was abandoned: its client needs another arrival.
     pub(crate) fn want_another(&mut self) {
         self.n_wanted = self.n_wanted.saturating_add(1);
     }
@@ -174,7 +174,7 @@ mod tests {
         let mut mine = arrivals(1, 0, Some(3));
         assert_eq!(mine.count(MS(5000)), 3);
         assert_eq!(mine.take(MS(5000)), Some((MS(1000), 0)));
-        // That one came to nothing.
+        // That one was abandoned.
         mine.want_another();
         assert_eq!(mine.count(MS(5000)), 1);
         // The two that have waited longest are missed, one of them reported elsewhere.

@@ -1,4 +1,4 @@
-//! Puts the workers' intervals together, in order, and adds them up.
+//! Merges the workers' intervals, in order, and adds them up.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::steady::Steadiness;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
 
-/// How long no transaction may commit while clients fail to reconnect, before the step is ended.
+/// How long a step goes on while no transaction commits and clients fail to reconnect.
 const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-/// Puts the workers' intervals together.
+/// Merges the workers' intervals.
 pub(crate) struct Collector {
     timeline: Timeline,
-    // None if the step lasts for a time that is known.
+    // None if the step lasts for a fixed time.
     finish: Option<Arc<Finish>>,
     // None if throughput need not become steady.
     steadiness: Option<Steadiness>,
@@ -30,7 +30,7 @@ pub(crate) struct Collector {
     n_kinds: usize,
     // Intervals that some workers have reported and others not yet, oldest first.
     partial: VecDeque<Partial>,
-    // Empty ones, to be used again.
+    // Empty ones, for reuse.
     spare: Vec<Counted>,
     // The interval that is being reported.
     interval: Interval,
@@ -181,8 +181,8 @@ impl Collector {
         self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
     }
 
-    /// Cuts the last interval if the step has ended, and puts into it what workers wrote down
-    /// before they learned of that: what was done in the moment after.
+    /// Cuts the last interval if the step has ended, and adds to it what workers recorded
+    /// before they noticed the end.
     fn cut(&mut self, end: Nanoseconds) {
         let Some(last) = self.timeline.last_idx(end).checked_sub(self.next_idx) else { return };
         while self.partial.len() as u64 > last + 1 {
@@ -201,8 +201,8 @@ impl Collector {
 
     /// Whether the oldest interval is complete.
     fn is_front_complete(&self, finished_at: Option<Nanoseconds>) -> bool {
-        // Of the last one it is not enough to have it from all workers: some may not have known
-        // that it is.
+        // For the last one it is not enough that all workers have reported it: some may not have
+        // known that it is the last.
         let is_last = finished_at.is_some_and(|at| self.timeline.last_idx(at) <= self.next_idx);
         let Some(front) = self.partial.front() else { return false };
         front.n_told == self.n_workers && (!is_last || self.n_last == self.n_workers)
@@ -232,7 +232,7 @@ impl Collector {
         }
     }
 
-    /// Ends a step that was to become steady when it has: with the second that has begun meanwhile.
+    /// Ends a step whose throughput has become steady, with the second that has begun meanwhile.
     fn watch_throughput(&mut self, counted: &Counted) {
         let (Some(finish), Some(steadiness)) = (&self.finish, &mut self.steadiness) else { return };
         // The last interval of a phase may be shorter: too short to be a rate like the others.
@@ -251,7 +251,7 @@ impl Collector {
         }
     }
 
-    /// Ends a step whose server has gone away for good.
+    /// Ends a step whose server is permanently gone.
     fn watch_server(&mut self, partial: &Partial) {
         if partial.counted.committed() > 0 {
             self.gone_for = Nanoseconds::ZERO;
@@ -292,7 +292,7 @@ impl Collector {
         }
     }
 
-    /// What the step came to.
+    /// The totals of the step.
     pub(crate) fn finish(mut self) -> Result<StepTotals, LoadError> {
         if let Some(error) = self.failure {
             return Err(error);

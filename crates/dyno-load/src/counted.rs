@@ -7,7 +7,7 @@ use crate::timeline::Span;
 use crate::times::{TimeCounts, new_histogram};
 use crate::{BIN_LENGTH, BINS, Interval, KindInterval, Outcomes, Phase};
 
-/// An interval that is being counted. [`Interval`] is what becomes of it.
+/// An interval that is being counted; it becomes an [`Interval`].
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) phase: Phase,
@@ -43,7 +43,7 @@ pub(crate) struct Times {
     pub(crate) service: Nanoseconds,
 }
 
-/// The bin of what is done so long after its interval began.
+/// The bin of an attempt that is done this long after the beginning of its interval.
 #[inline]
 fn bin(since_start: Nanoseconds) -> usize {
     ((since_start.0 / BIN_LENGTH.0) as usize).min(BINS - 1)
@@ -118,7 +118,7 @@ impl Counted {
         self.length = span.end - span.start;
     }
 
-    /// Empties it and keeps its memory.
+    /// Empties it, keeping its memory.
     pub(crate) fn clear(&mut self) {
         self.kinds.iter_mut().for_each(KindCounts::clear);
         self.lag.clear();
@@ -129,7 +129,7 @@ impl Counted {
         self.tally = Tally::default();
     }
 
-    /// Adds what another one holds, bin by bin; start and length stay.
+    /// Adds the counts of another one, bin by bin; start and length stay.
     pub(crate) fn add(&mut self, other: &Counted) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
@@ -139,7 +139,7 @@ impl Counted {
         self.add_but_bins(other);
     }
 
-    /// Adds what another one holds that came after this one, as if done at its end.
+    /// Adds the counts of a later one, as if all was done at the end of this one.
     pub(crate) fn add_late(&mut self, late: &Counted) {
         let last = bin(self.length.saturating_sub(Nanoseconds(1)));
         for (mine, theirs) in self.kinds.iter_mut().zip(&late.kinds) {

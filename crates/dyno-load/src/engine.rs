@@ -34,8 +34,8 @@ pub struct Job {
 
 /// The events of a running step, in this order: all connections open, phases and intervals.
 ///
-/// An interval is reported when the last worker has finished it. The measure phase is reported when it
-/// begins, which may be a moment before the last interval of the warm-up.
+/// An interval is reported when the last worker has finished it. The measure phase is reported when
+/// it begins, which may be a moment before the last interval of the warm-up.
 #[derive(Debug)]
 pub enum StepEvent<'a> {
     /// All connections are open and their statements prepared.
@@ -47,12 +47,12 @@ pub enum StepEvent<'a> {
     },
     /// A phase has begun.
     PhaseBegan {
-        /// Which.
+        /// The phase that begins: warm-up or measure.
         phase: Phase,
-        /// When, by the clock.
+        /// The time by the clock.
         at: Nanoseconds,
     },
-    /// An interval is over.
+    /// An interval has ended.
     Interval(&'a Interval),
 }
 

@@ -1,5 +1,5 @@
-//! The end of a step that ends before its longest time: how many clients still have something to
-//! do, and when the last of them was through; or when its throughput had become steady.
+//! The end of a step that ends before its longest time: how many clients still have a quota to
+//! do and when the last of them had finished, or when throughput had become steady.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(crate) struct Finish {
 }
 
 impl Finish {
-    /// The finish of such a step; none if it lasts for a time that is known.
+    /// The finish of such a step; `None` if it lasts for a fixed time.
     pub(crate) fn of(spec: &StepSpec) -> Option<Arc<Finish>> {
         let n_left = spec.load.n_with_quota();
         let finish = Finish {
@@ -39,7 +39,7 @@ impl Finish {
     /// One client's quota is done, since `now`. To be called once for each.
     pub(crate) fn client_done(&self, now: Nanoseconds) {
         self.latest.fetch_max(now.0, Ordering::AcqRel);
-        // Clients may come here in another order than they were done in.
+        // Clients may arrive here in another order than they finished in.
         if self.n_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.at.fetch_min(self.latest.load(Ordering::Acquire), Ordering::AcqRel);
         }

@@ -41,7 +41,6 @@ pub(crate) fn by_role(n_roles: usize) -> MadeWorkload {
     reading(Reads { n_kinds: n_roles, by_role: true, ..Reads::default() })
 }
 
-/// A role.
 pub(crate) fn role(
     role: &'static str,
     clients: usize,

@@ -1,17 +1,17 @@
 //! When and how transactions are sent: schedules, clients, attempts, histograms.
 //!
 //! The path between `due` and `done` allocates nothing, locks nothing and logs nothing. This crate
-//! knows no database, no host and no study: it is small enough to be read whole.
+//! knows no database, no host and no study: it is small enough to be read in full.
 //!
 //! How it works, from the outside in:
 //!
 //! - [`run_step`] starts the workers (OS threads), lets them open all connections, gives them one
-//!   common beginning, and merges what they hand over each second into [`Interval`]s.
-//! - A worker turns one loop: it wakes the clients whose time has come, polls them, and waits for
+//!   common start, and merges what they report each second into [`Interval`]s.
+//! - A worker turns one loop: it wakes the clients that are due, polls them, and waits for
 //!   replies. A client is a future that the worker polls itself; there is no runtime.
 //! - Each client has a pace, which keeps `due`, `sent` and `done` and counts the outcome.
-//! - How a worker waits is behind one trait: with epoll on a real server, with a simulated clock in
-//!   [`simulation`], so that the code which measures is the code which is tested.
+//! - One trait hides how a worker waits: with epoll on a real server, with a simulated clock in
+//!   [`simulation`], so that the code that measures is the code that is tested.
 //!
 //! A step ends by time; or, if clients have quotas, when the last of these is done.
 //!

@@ -1,19 +1,19 @@
-//! Who the clients of a load are, and whether a step with it can be run.
+//! The clients of a load, and whether a step with it can be run.
 
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::Nanoseconds;
 
 use crate::{LoadError, StepSpec};
 
-/// A load taken apart into what each of its clients does.
+/// A load, split into what each of its clients does.
 pub(crate) trait ClientPlans {
     /// The names of its roles and their clients; one without a name if it has no roles.
     fn roles(&self) -> Vec<(Name, usize)>;
 
-    /// What this client, counted over all roles, is to do.
+    /// The plan of this client, counted over all roles.
     fn client_plan(&self, client_idx: usize) -> ClientPlan;
 
-    /// Clients that have to do something before the step ends.
+    /// Number of clients that have a quota.
     fn n_with_quota(&self) -> usize;
 }
 
@@ -69,7 +69,7 @@ impl ClientPlans for Load {
     }
 }
 
-/// What one client is.
+/// What one client has to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     pub(crate) source: ArrivalSource,
@@ -93,9 +93,9 @@ pub(crate) enum ArrivalSource {
         rate: f64,
         arrivals: Arrivals,
     },
-    /// As closed, but so many at once at most, from second to second.
+    /// As closed, but in bursts that begin a second apart.
     Bursts {
-        /// At least 1.
+        /// Transactions of one burst; at least 1.
         per_burst: u64,
     },
 }
@@ -117,7 +117,7 @@ impl ArrivalSource {
     }
 }
 
-/// Whether a step like this can be run at all.
+/// Refuses a step that cannot be run.
 pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
     let clients = spec.load.clients();
     if clients == 0 {
@@ -134,7 +134,7 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
         return refuse("its measure phase has no duration; give at least one second");
     }
     match &spec.load {
-        // A stepped rate is right or was not made.
+        // A stepped rate is valid by construction.
         Load::Closed { .. } | Load::Stepped { .. } => Ok(()),
         Load::Open { rate, .. } => check_rate("its", *rate),
         Load::Roles(roles) => roles.iter().try_for_each(check_role),

@@ -37,9 +37,9 @@ impl Clock for KernelClock {
 /// How the server behaves.
 #[derive(Clone, Default)]
 pub(crate) struct NullServer {
-    /// Closes a connection after so many replies; 0: never.
+    /// Closes a connection after this many replies; 0 for never.
     pub(crate) replies_before_close: usize,
-    /// Never replies to so many of the first statements of all connections together.
+    /// Never replies to this many first statements of all connections together.
     pub(crate) silent: usize,
     /// Sends a reply in two pieces.
     pub(crate) in_pieces: bool,
@@ -47,7 +47,6 @@ pub(crate) struct NullServer {
     pub(crate) padding: usize,
     /// Refuses connection number n (counted from 0) if n is in this range.
     pub(crate) refused: std::ops::Range<usize>,
-    /// Fails to prepare.
     pub(crate) refuses_prepare: bool,
     /// Has no descriptor, and answers at once.
     pub(crate) is_immediate: bool,

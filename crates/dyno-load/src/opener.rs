@@ -37,7 +37,7 @@ impl Opener {
         &self.bell
     }
 
-    /// Whether somebody waits for a connection.
+    /// Whether a client waits for a connection.
     pub(crate) fn is_busy(&self) -> bool {
         self.n_asked > 0
     }
@@ -50,20 +50,20 @@ impl Opener {
         }
         let is_sent = self.helper.as_ref().is_some_and(|helper| helper.orders.send(slot).is_ok());
         if !is_sent {
-            // A connector that panicked took its thread along; the next try starts another one.
+            // A connector that panicked has ended its thread; the next try starts another one.
             self.helper = None;
             self.opened.insert(slot, Err(no_helper()));
         }
     }
 
-    /// Takes what came of it, once it is known.
+    /// Takes the result, once there is one.
     pub(crate) fn take(&mut self, slot: u32) -> Option<Opened> {
         let result = self.opened.remove(&slot)?;
         self.n_asked -= 1;
         Some(result)
     }
 
-    /// Collects what the helper has done, and notes for whom.
+    /// Collects the connections that the helper has opened, and notes their clients.
     pub(crate) fn collect(&mut self, woken: &mut Vec<u32>) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.bell, &mut count);

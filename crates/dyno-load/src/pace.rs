@@ -28,13 +28,13 @@ const LONGEST_BURST: Nanoseconds = Nanoseconds::from_millis(950);
 /// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// To be polled.
+    /// For its turn: it is queued, and will be polled.
     Turn,
     /// For an arrival, among those that the worker's clients share.
     Arrival,
     /// For its own time to begin a transaction.
     Schedule,
-    /// For a reply.
+    /// For the reply to a statement in flight.
     Reply,
     /// For the end of a pause, or for a connection.
     Other,
@@ -137,7 +137,7 @@ impl<R: Reactor> ClientPace<R> {
         self.waiting.set(Waiting::Turn);
     }
 
-    /// Commits until its quota is done; counts down from the greatest number if it has none.
+    /// Commits until its quota is done; counts down from the largest number if it has none.
     pub(crate) fn n_left(&self) -> u64 {
         self.n_left.get()
     }
@@ -186,13 +186,13 @@ impl<R: Reactor> ClientPace<R> {
     }
 
     /// Half of an exponentially growing pause, and a random part of the other half: clients that
-    /// failed together do not come back together.
+    /// failed together do not retry together.
     fn jittered(&self, (first, longest): (Nanoseconds, Nanoseconds), n_before: u32) -> Nanoseconds {
         let whole = first.0.saturating_mul(1 << n_before.min(20)).min(longest.0).max(2 * first.0);
         Nanoseconds(whole / 2 + self.jitter.borrow_mut().below(whole / 2))
     }
 
-    /// Has the client woken at this time.
+    /// Wakes the client at this time.
     fn wake_at(&self, wake: Nanoseconds) {
         self.wake.set(Some(wake));
         self.worker.timers.borrow_mut().push(Reverse((wake, self.slot)));
@@ -240,7 +240,7 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Counts a commit; whether it was the last one to do.
+    /// Counts a commit; returns whether it was the last one of the quota.
     #[inline]
     fn is_last_commit(&self) -> bool {
         let n_left = self.n_left.get() - 1;
@@ -441,7 +441,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
         match self.wait_mode.get() {
             WaitMode::Readiness => {
                 // What arrived before this is still to be reported; only what a read has left
-                // behind, and a wish to write, would be waited for in vain.
+                // over, or a pending write, would never be reported.
                 if !self.is_first_wait.replace(false) || connection.wants_write() {
                     self.worker.reactor.rearm(self.slot, connection);
                 }
@@ -456,7 +456,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
             return self.is_overdue.get();
         }
         // The first read has ended without a whole reply. Counting from here is late by that read,
-        // which is short against the limit, and spares each statement a look at the clock.
+        // which is short against the limit, and saves reading the clock for each statement.
         let now = self.worker.read_clock();
         let since = self.statement_since.get().unwrap_or(now);
         self.statement_since.set(Some(since));

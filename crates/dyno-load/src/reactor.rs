@@ -20,7 +20,7 @@ use crate::usage::Usage;
 pub(crate) enum WaitMode {
     /// The reactor reports when one has arrived.
     Readiness,
-    /// At once: the server is in this process.
+    /// Immediately: the server is in this process.
     Immediate,
     /// Reading blocks until one arrives.
     Blocking,
@@ -53,7 +53,7 @@ pub(crate) trait Reactor: Sized + 'static {
     /// Begins to open a new connection for this client.
     fn open(&self, slot: u32);
 
-    /// What came of it, once it is known.
+    /// The result, once there is one.
     fn take_opened(&self, slot: u32) -> Option<Result<Box<dyn Connection>, ConnectError>>;
 
     /// Waits until `deadline` or until something has happened, and notes the clients it happened
@@ -76,7 +76,7 @@ pub(crate) struct Happened {
     pub(crate) ready: Vec<u32>,
     /// The server has closed their connections.
     pub(crate) closed: Vec<u32>,
-    /// What they asked to be opened is open, or cannot be.
+    /// The connection they asked for is open, or could not be opened.
     pub(crate) woken: Vec<u32>,
 }
 
@@ -86,10 +86,10 @@ const EVENTS_AT_ONCE: usize = 256;
 /// The event that says that a connection was opened.
 const OPENED: u64 = u64::MAX;
 
-/// What epoll is late by at most, which counts in milliseconds; with some room.
+/// The most that epoll, which counts in milliseconds, is late by; with some margin.
 const EPOLL_GRAIN: Nanoseconds = Nanoseconds::from_millis(2);
 
-/// From how far off a precise deadline is first waited for as any other.
+/// A precise deadline that is further off than this is first waited for like any other.
 const FAR: Nanoseconds = Nanoseconds::from_millis(4);
 
 /// Waits with epoll.
@@ -98,7 +98,7 @@ const FAR: Nanoseconds = Nanoseconds::from_millis(4);
 /// changed between statements. What a read leaves behind is asked for with `rearm`, which is rare:
 /// most replies come in one piece. It also means that a connection which the server closes while
 /// its client is idle is reported once, not again and again; and since that may be together with
-/// a reply, the client keeps it in mind and waits for nothing more.
+/// a reply, the client remembers it and waits for nothing more.
 pub(crate) struct EpollReactor {
     epoll: OwnedFd,
     events: RefCell<Vec<Event>>,

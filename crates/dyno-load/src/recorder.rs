@@ -1,4 +1,4 @@
-//! What a worker writes down, and hands over once a second.
+//! What a worker records, and passes to the collector once a second.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -28,7 +28,7 @@ pub(crate) struct WorkerInterval {
     pub(crate) worker_idx: usize,
     /// Which interval of the timeline.
     pub(crate) idx: u64,
-    /// Whether the worker has no more of them.
+    /// Whether it is the worker's last one.
     pub(crate) is_last: bool,
     pub(crate) counted: Box<Counted>,
     pub(crate) connect_failures: u64,
@@ -44,7 +44,7 @@ pub(crate) struct WorkerEnd {
     pub(crate) run_queue: Option<Nanoseconds>,
     pub(crate) in_flight_at_end: u64,
     pub(crate) error_examples: BTreeMap<&'static str, String>,
-    /// What its clients did, by role.
+    /// Totals of its clients, by role.
     pub(crate) roles: Vec<RoleTotals>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct WorkerEnd {
 pub(crate) enum Report {
     /// All connections of a worker are open.
     Connected,
-    /// An interval is over.
+    /// An interval has ended.
     Interval(WorkerInterval),
     /// The worker has ended.
     Ended(WorkerEnd),
@@ -61,14 +61,14 @@ pub(crate) enum Report {
     Failed(LoadError),
 }
 
-/// Where a worker's intervals go, and come back from to be used again.
+/// Where a worker's intervals go, and from where they return for reuse.
 pub(crate) struct Outlet {
     pub(crate) worker_idx: usize,
     pub(crate) reports: Sender<Report>,
     pub(crate) returned: Receiver<WorkerInterval>,
 }
 
-/// Writes down attempts. Allocates nothing for one that commits.
+/// Records attempts. Allocates nothing for one that commits.
 pub(crate) struct Recorder {
     n_kinds: usize,
     // Cleared after the last interval: what is done then belongs to no interval.
@@ -95,13 +95,13 @@ impl Recorder {
         self.is_recording = true;
     }
 
-    /// Hands the current interval over and begins the next one, if there is one.
+    /// Passes the current interval on and begins the next one, if there is one.
     pub(crate) fn turn_over(&mut self, next: Option<&Span>) {
         let mut fresh = self.take_spare();
         fresh.idx = self.current.idx + 1;
         let mut full = std::mem::replace(&mut self.current, fresh);
         full.is_last = next.is_none();
-        // A collector that is gone has no use for it.
+        // A collector that has ended does not need it.
         let _ = self.outlet.reports.send(Report::Interval(full));
         match next {
             Some(span) => self.current.counted.stamp(span),
@@ -131,21 +131,21 @@ impl Recorder {
         }
     }
 
-    /// So many arrivals were due.
+    /// Counts arrivals that were due.
     pub(crate) fn were_due(&mut self, n: u64) {
         if let Some(interval) = self.open() {
             interval.due += n;
         }
     }
 
-    /// So many arrivals will never be sent.
+    /// Counts arrivals that will never be sent.
     pub(crate) fn missed(&mut self, n: u64) {
         if let Some(interval) = self.open() {
             interval.missed += n;
         }
     }
 
-    /// An arrival was sent so long after it was due.
+    /// Records the lag of an arrival that was sent.
     #[inline]
     pub(crate) fn lagged(&mut self, lag: Nanoseconds) {
         if let Some(interval) = self.open() {
@@ -153,7 +153,7 @@ impl Recorder {
         }
     }
 
-    /// A transaction committed; false if that was too late to count.
+    /// Records a committed transaction; false if it was too late to count.
     #[inline]
     pub(crate) fn committed(&mut self, kind: usize, times: Times, tally: &Tally) -> bool {
         let Some(interval) = self.open() else { return false };
@@ -162,7 +162,7 @@ impl Recorder {
         true
     }
 
-    /// A transaction was rolled back as the workload wants it. Its times are kept apart from those
+    /// Counts a transaction that was rolled back by design. Its times are not recorded with those
     /// of commits: it did less.
     pub(crate) fn rolled_back(&mut self, kind: usize, tally: &Tally) {
         let Some(interval) = self.open() else { return };
@@ -170,7 +170,7 @@ impl Recorder {
         interval.tally.add(tally);
     }
 
-    /// An attempt failed.
+    /// Counts an attempt that failed.
     pub(crate) fn failed(&mut self, kind: usize, error: &StatementError, tally: &Tally) {
         let Some(interval) = self.open() else { return };
         let outcome = outcome_idx(error.class);
@@ -179,21 +179,21 @@ impl Recorder {
         self.error_examples.entry(OUTCOMES[outcome]).or_insert_with(|| error.to_string());
     }
 
-    /// A transaction is going to be tried again.
+    /// Counts a retry.
     pub(crate) fn retried(&mut self) {
         if let Some(interval) = self.open() {
             interval.retries += 1;
         }
     }
 
-    /// A client has a new connection.
+    /// Counts a reconnect.
     pub(crate) fn reconnected(&mut self) {
         if let Some(interval) = self.open() {
             interval.reconnects += 1;
         }
     }
 
-    /// A client could not get a new connection.
+    /// Counts a failed reconnect.
     pub(crate) fn connect_failed(&mut self, error: &ConnectError) {
         if self.is_recording {
             self.current.connect_failures += 1;

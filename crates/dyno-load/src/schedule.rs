@@ -1,7 +1,7 @@
 //! When arrivals are due under open load.
 //!
 //! A schedule is a pure function of its seed, rate and slice: it needs no state but a position, so
-//! that however far a stalled server falls behind, nothing is stored for the arrivals that wait.
+//! that nothing is stored for waiting arrivals, however far a stalled server falls behind.
 
 use dyno_units::{Nanoseconds, RandomStream, Seed, SteppedRate};
 
@@ -10,14 +10,14 @@ use dyno_model::Arrivals;
 /// Which share of a schedule a worker (or a whole generator) takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Which one, counted from 0.
+    /// Index of the slice, from 0.
     pub index: usize,
-    /// Of how many; all of them together are the whole schedule.
+    /// Number of slices; together they are the whole schedule.
     pub count: usize,
 }
 
 impl Slice {
-    /// The whole schedule.
+    /// The whole schedule, in one slice.
     pub const WHOLE: Slice = Slice { index: 0, count: 1 };
 }
 
@@ -28,7 +28,7 @@ impl Slice {
 /// the superposition of n such processes is a Poisson process of the whole rate.
 ///
 /// Stepped: the same with a rate of 1, whose times are then mapped by the inverse of the integral of
-/// the stepped rate. So a slice of it is a slice of the whole, evenly or by Poisson.
+/// the stepped rate. So a slice of it is a slice of the whole, constant or Poisson.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     origin: Nanoseconds,
@@ -38,12 +38,12 @@ pub struct Schedule {
     course: Option<Course>,
 }
 
-/// The course of a rate that changes: its first rate through a time before, and then its stairs.
+/// The course of a rate that changes: its first rate during the warm-up, and then its steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// What holds from the end of the time before.
+    /// The rates from the end of the warm-up on.
     pub rate: SteppedRate,
-    /// The time before: the warm-up.
+    /// Length of the warm-up.
     pub before: Nanoseconds,
 }
 

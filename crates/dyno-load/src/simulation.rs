@@ -1,6 +1,6 @@
 //! Steps of load in simulated time, on a server whose true behaviour is known.
 //!
-//! Clients, paces, recording, schedules and phases are the very ones that measure real servers;
+//! Clients, pacing, recording, schedules and phases are the same code that measures real servers;
 //! only waiting and the server are simulated. Everything follows from the seeds, so that a step
 //! gives the same result each time, to the nanosecond.
 

@@ -1,7 +1,7 @@
 //! The end of a step that goes on until its throughput is steady.
 //!
 //! The rule is the one for the steady state in SNIA's Solid State Storage Performance Test
-//! Specification, with the seconds of a window put together to its five rounds.
+//! Specification, with the seconds of a window grouped into its five rounds.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use dyno_units::Nanoseconds;
 /// Rounds of a window.
 const ROUNDS: usize = 5;
 
-/// Most that the rounds of a steady window lie apart, as a share of their mean.
+/// Largest spread of the rounds of a steady window, as a share of their mean.
 const RANGE_MOST: f64 = 0.2;
 
 /// Most that the straight line through them climbs or falls within the window, as a share of their
@@ -32,7 +32,7 @@ impl Steadiness {
         Steadiness { rates: VecDeque::with_capacity(n_seconds), n_seconds }
     }
 
-    /// Takes the throughput of the next second; whether the window that ends with it is steady.
+    /// Takes the throughput of the next second; returns whether the window that ends with it is steady.
     pub(crate) fn push(&mut self, rate: f64) -> bool {
         if self.rates.len() == self.n_seconds {
             self.rates.pop_front();
@@ -51,7 +51,7 @@ impl Steadiness {
     }
 }
 
-/// Whether rounds that follow each other are alike. A server that does nothing is not steady.
+/// Whether consecutive rounds are alike. A server that does nothing is not steady.
 fn is_steady(rounds: &[f64; ROUNDS]) -> bool {
     let mean = rounds.iter().sum::<f64>() / ROUNDS as f64;
     let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! One step of load: what is asked for, and what comes out of it.
+//! One step of load: its specification and its results.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 /// A step of load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepSpec {
-    /// How hard.
+    /// The clients and the rate at which they act.
     pub load: Load,
     /// Index of the step among those that the workload defines; 0 if it defines none.
     pub step: usize,
@@ -20,7 +20,7 @@ pub struct StepSpec {
     pub duration: Nanoseconds,
     /// How long throughput has to be steady before the step ends, in whole seconds and at least
     /// five; none if it ends by time or by quotas alone. The rule: the means of the fifths of that
-    /// time are not more than 20 % apart, and the line through them climbs or falls by 10 % at most.
+    /// time differ by at most 20 %, and a line through them rises or falls by at most 10 %.
     pub until_steady: Option<Nanoseconds>,
     /// Time limit of a statement; zero for none.
     pub statement_timeout: Nanoseconds,
@@ -28,7 +28,7 @@ pub struct StepSpec {
     pub retries: u32,
     /// Threads; at least 1, at most one for each client.
     pub workers: usize,
-    /// CPUs to bind workers to, round and round; empty for none.
+    /// CPUs to bind workers to, round-robin; empty for none.
     pub cpus: Vec<u32>,
     /// Seed of the clients' streams and of the schedule.
     pub seed: Seed,
@@ -37,9 +37,9 @@ pub struct StepSpec {
 /// Which part of a step an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Recorded, not used for estimates.
+    /// Warm-up: recorded, not used for estimates.
     WarmUp,
-    /// What estimates are made from.
+    /// Measure: what estimates are made from.
     Measure,
 }
 
@@ -56,12 +56,12 @@ pub const OUTCOMES: [&str; 9] = [
     "refused",
 ];
 
-/// How many attempts ended in which way; indexes are those of [`OUTCOMES`].
+/// Number of attempts by outcome; the indexes are those of [`OUTCOMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes(pub [u64; OUTCOMES.len()]);
 
 impl Outcomes {
-    /// Attempts that committed.
+    /// Number of attempts that committed, of all kinds.
     pub fn committed(&self) -> u64 {
         self.0[0]
     }
@@ -71,7 +71,7 @@ impl Outcomes {
         self.0[2..].iter().sum()
     }
 
-    /// Adds other counts to these.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Outcomes) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
@@ -82,7 +82,7 @@ impl Outcomes {
 /// One second of a step, all workers together.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Its phase.
+    /// The phase that the interval belongs to.
     pub phase: Phase,
     /// Its start, by the clock.
     pub start: Nanoseconds,
@@ -101,20 +101,20 @@ pub struct Interval {
     pub retries: u64,
     /// Reconnects done in it.
     pub reconnects: u64,
-    /// Statements and rows.
+    /// Statements and rows of the attempts that ended in it.
     pub tally: Tally,
 }
 
-/// ClientPlans of an interval in which commits are counted apart.
+/// Bins of an interval, in which commits are counted separately.
 pub const BINS: usize = 10;
 
-/// Length of each of them; what is done after the last one is counted in it.
+/// Length of a bin; what is done after the last one is counted in it.
 pub const BIN_LENGTH: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// One kind of transaction in one interval. An attempt belongs to the interval in which it is done.
 #[derive(Clone, Debug)]
 pub struct KindInterval {
-    /// How attempts ended.
+    /// Number of attempts by outcome.
     pub outcomes: Outcomes,
     /// Response times, done − due, in ns, of committed transactions.
     pub response: Histogram<u64>,
@@ -124,12 +124,12 @@ pub struct KindInterval {
     pub bins: [u32; BINS],
 }
 
-/// What a whole step came to; the sums over the measure phase.
+/// The totals of a whole step; sums are over the measure phase.
 #[derive(Clone, Debug)]
 pub struct StepTotals {
     /// When the measure phase began, by the clock.
     pub measure_began: Nanoseconds,
-    /// When it ended.
+    /// End of the measure phase, by the clock.
     pub measure_ended: Nanoseconds,
     /// All measured intervals together.
     pub measured: Interval,
@@ -140,8 +140,7 @@ pub struct StepTotals {
     /// Attempts that had been sent, or were just being sent, and were not done when the measure
     /// phase ended. They are in no interval: whether they committed is not known.
     pub in_flight_at_end: u64,
-    /// Whether it was stopped before its time; then all sums are those of the whole intervals
-    /// before the stop.
+    /// Whether it was stopped early; then all sums are over the whole intervals before the stop.
     pub aborted: bool,
     /// How it ended; says nothing about a step that was aborted.
     pub ended_by: EndedBy,
@@ -168,9 +167,9 @@ pub enum EndedBy {
 /// What the clients of one role did, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleTotals {
-    /// The role's name.
+    /// The role's name; empty if the load has no roles.
     pub name: Name,
-    /// Its clients.
+    /// Number of clients in the role.
     pub clients: usize,
     /// Transactions they committed before the step ended.
     pub committed: u64,
@@ -189,7 +188,7 @@ pub struct GeneratorUse {
     pub run_queue: Option<Nanoseconds>,
     /// CPU time of the busiest worker as a share of the measure phase.
     pub busiest_worker: f64,
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
 }
 

@@ -4,8 +4,8 @@ use dyno_units::Nanoseconds;
 
 use crate::Phase;
 
-/// When the phases of a step begin, and end at the latest. Intervals last one second from the beginning of their
-/// phase; the last one of a phase may be shorter.
+/// When the phases of a step begin, and end at the latest. Intervals last one second from the
+/// beginning of their phase; the last one of a phase may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeline {
     pub(crate) began: Nanoseconds,

@@ -1,9 +1,9 @@
-//! Times, counted as they are recorded: the places of the step's histograms, and nothing else.
+//! Times, counted as they are recorded, in the buckets of the step's histograms.
 //!
 //! A worker records a time or two with each attempt, and hands all of them over once a second. A
 //! general histogram checks each time, may grow, and is walked from end to end to be added or
-//! emptied. Here a time costs a shift and a few comparisons, and only the places in use are
-//! touched. The places are those of [`new_histogram`], so that nothing is lost on the way there.
+//! emptied. Here a time costs a shift and a few comparisons, and only the buckets in use are
+//! touched. The buckets are those of [`new_histogram`], so that nothing is lost on the way there.
 
 use dyno_units::Nanoseconds;
 use hdrhistogram::Histogram;
@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 /// Longest time that is distinguished from longer ones: one hour, in ns.
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// log2 of the places for times from one power of two to the next: what three significant digits
+/// log2 of the number of buckets from one power of two to the next: what three significant digits
 /// need, as HdrHistogram has it.
 const HALF_BITS: u32 = 10;
 
@@ -21,7 +21,7 @@ pub(crate) fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are in order")
 }
 
-/// The place of a time. Below 2^(HALF_BITS + 1) each has its own; above, each power of two has
+/// The bucket of a time. Below 2^(HALF_BITS + 1) each has its own; above, each power of two has
 /// 2^HALF_BITS of them.
 #[inline]
 fn place(time: u64) -> usize {
@@ -30,7 +30,7 @@ fn place(time: u64) -> usize {
     ((u64::from(bucket) << HALF_BITS) + (time >> bucket)) as usize
 }
 
-/// The shortest time of a place.
+/// The shortest time of a bucket.
 fn shortest_of(place: usize) -> u64 {
     let place = place as u64;
     let bucket = (place >> HALF_BITS).saturating_sub(1);
@@ -55,7 +55,7 @@ impl Default for TimeCounts {
 }
 
 impl TimeCounts {
-    /// Counts a time; one of more than an hour as an hour.
+    /// Counts a time; longer ones than an hour count as an hour.
     #[inline]
     pub(crate) fn record(&mut self, time: Nanoseconds) {
         let time = time.0.min(LONGEST);
@@ -64,7 +64,7 @@ impl TimeCounts {
         self.longest = self.longest.max(time);
     }
 
-    /// The places in use, that of zero aside.
+    /// The buckets in use, except that of zero.
     fn used(&self) -> std::ops::Range<usize> {
         match self.longest {
             0 => 0..0,
@@ -72,7 +72,6 @@ impl TimeCounts {
         }
     }
 
-    /// Forgets all times.
     pub(crate) fn clear(&mut self) {
         let used = self.used();
         self.counts[0] = 0;

@@ -19,7 +19,7 @@ use crate::timeline::Timeline;
 use crate::worker_state::{Mode, WorkerState};
 use crate::{LoadError, RoleTotals, StepSpec};
 
-/// Longest time a worker sleeps before it looks at the abort flag.
+/// Longest time a worker sleeps before it checks the abort flag.
 const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// How long attempts in flight are awaited at the end if statements have no time limit.
@@ -31,7 +31,6 @@ struct Client<R> {
     pace: Rc<ClientPace<R>>,
 }
 
-/// One thread's clients.
 pub(crate) struct Worker<R: Reactor> {
     state: Rc<WorkerState<R>>,
     clients: Vec<Client<R>>,
@@ -51,7 +50,7 @@ pub(crate) struct ClientRange {
 }
 
 impl ClientRange {
-    /// How many there are.
+    /// Number of clients in the range.
     pub(crate) fn len(&self) -> usize {
         (self.total - self.first).div_ceil(self.step)
     }
@@ -127,7 +126,7 @@ impl<R: Reactor> Worker<R> {
     }
 
     /// Begins the step: starts the schedules and puts all clients in line. `slice` is the worker's
-    /// share of a schedule that all clients share. To be called once.
+    /// share of a schedule that all clients share. Must be called once.
     pub(crate) fn begin(&self, timeline: Timeline, spec: &StepSpec, slice: Slice) {
         let shared = ArrivalQueue::shared(spec, timeline.began, slice);
         let own = |client: &Client<R>| OwnArrivals::of(spec, &client.plan, timeline.began);
@@ -204,7 +203,7 @@ impl<R: Reactor> Worker<R> {
         self.clients.iter().for_each(|client| client.pace.scan(now, limit));
     }
 
-    /// Polls the clients that are in line now, each once; who comes in line meanwhile waits.
+    /// Polls the clients that are queued now, each once; those queued meanwhile wait.
     fn poll_queue(&mut self) {
         let n_queued = self.state.queue.borrow().len();
         let mut context = Context::from_waker(Waker::noop());
@@ -224,7 +223,7 @@ impl<R: Reactor> Worker<R> {
         }
     }
 
-    /// When the worker has to look up again.
+    /// When the worker has to wake up again.
     fn deadline(&self) -> Deadline {
         let state = &*self.state;
         let now = state.now();

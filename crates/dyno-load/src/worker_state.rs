@@ -1,4 +1,4 @@
-//! What a worker and its clients share: the time, the interval being written, who acts next.
+//! What a worker and its clients share: the time, the current interval, and which client acts next.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -15,20 +15,19 @@ use crate::timeline::{Span, Timeline};
 use crate::usage::Usage;
 use crate::{AbortFlag, Phase};
 
-/// What all clients of a worker go by.
+/// The limits that all clients of a worker have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Clients of this worker.
     pub(crate) n_clients: usize,
     pub(crate) retries: u32,
-    /// Zero for none.
+    /// Zero for no limit.
     pub(crate) statement_timeout: Nanoseconds,
 }
 
 impl Rules {
-    /// How often statements in flight are looked at: a quarter of their time limit, but ten times
-    /// a second at least. Also the longest time that a blocking read keeps a worker from looking
-    /// up.
+    /// How often statements in flight are checked: a quarter of their time limit, but at least ten
+    /// times a second. Also the longest time that a blocking read may hold a worker.
     pub(crate) fn watch_period(&self) -> Nanoseconds {
         match self.statement_timeout.0 {
             0 => Nanoseconds(LONGEST_WATCH_NS),
@@ -39,18 +38,18 @@ impl Rules {
 
 const LONGEST_WATCH_NS: u64 = 100_000_000;
 
-/// Where a worker is in its life.
+/// The stages of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Clients begin transactions.
+    /// Clients may begin transactions.
     Running,
     /// The measure phase is over; attempts in flight are awaited.
     Draining,
-    /// Everything is dropped.
+    /// The worker ends at once, dropping what is in flight.
     Quit,
 }
 
-/// What can end a step before its time.
+/// What can end a step early.
 pub(crate) struct Ends {
     /// The caller's flag, and the one with which the collector ends a step that cannot go on.
     pub(crate) aborts: [AbortFlag; 2],
@@ -165,7 +164,7 @@ impl<R: Reactor> WorkerState<R> {
         self.finish.as_ref().is_some_and(|finish| now >= finish.at())
     }
 
-    /// The client of this slot has done its quota, just now; the last one of all workers ends the
+    /// The client of this slot has just finished its quota; the last one of all workers ends the
     /// step.
     #[cold]
     pub(crate) fn client_finished(&self, slot: u32) {
@@ -193,7 +192,7 @@ impl<R: Reactor> WorkerState<R> {
         self.ended.get()
     }
 
-    /// Where the worker is in its life; looks at the abort flags.
+    /// The worker's stage; checks the abort flags.
     #[inline]
     pub(crate) fn mode(&self) -> Mode {
         if self.aborts[0].is_raised() || self.aborts[1].is_raised() {
@@ -253,7 +252,7 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// From when on arrivals were counted as due in the phase that is running.
+    /// From when on arrivals were counted as due in the current phase.
     fn counted_from(&self) -> Nanoseconds {
         let timeline = self.timeline.get().expect("arrivals come after the beginning");
         let span = timeline.span(self.interval_idx.get());
@@ -263,7 +262,7 @@ impl<R: Reactor> WorkerState<R> {
         }
     }
 
-    /// When the next arrival is due that a client is waiting for.
+    /// When the next arrival that a client is waiting for is due.
     pub(crate) fn next_arrival(&self) -> Option<Nanoseconds> {
         let arrivals = self.arrivals.get()?;
         (!self.idle.borrow().is_empty()).then(|| arrivals.borrow().to_send.peek())

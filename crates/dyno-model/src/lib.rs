@@ -1,7 +1,7 @@
 //! The nouns that a study, a workload and the load generator share: load, arrivals, steps, roles and
 //! workload options.
 //!
-//! Each exists once, here, and none knows who uses it. The record writes its own types down, so that
+//! Each is defined once, here, and knows nothing of its users. The record has types of its own, so that
 //! old records stay readable when these change.
 
 mod load;

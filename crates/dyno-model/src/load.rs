@@ -1,18 +1,18 @@
-//! How hard the load of a step is.
+//! The load of a step.
 
 use dyno_units::SteppedRate;
 
 use crate::Role;
 
-/// How hard the load is.
+/// The load of a step: how many clients, and what makes them act.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// So many clients, each with one transaction at a time, one after the other.
+    /// A closed load: a number of clients, each with one transaction after the other.
     Closed {
-        /// Clients.
+        /// Number of clients; at least 1.
         clients: usize,
     },
-    /// Arrivals by a schedule, whatever the server does. While all clients are busy, arrivals wait
+    /// An open load: arrivals follow a schedule, whatever the server does. While all clients are busy, arrivals wait
     /// for up to a minute, and are then given up as missed.
     Open {
         /// Offered rate, arrivals per second.
@@ -22,7 +22,7 @@ pub enum Load {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
     },
-    /// As open, but with a rate that changes. Its first rate holds in the warm-up, its course begins
+    /// An open load with a changing rate. Its first rate holds during the warm-up, its course begins
     /// with the measured time.
     Stepped {
         /// Offered rates, arrivals per second, with their times.
@@ -32,13 +32,13 @@ pub enum Load {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
     },
-    /// The roles of a step that the workload defines, side by side, each with its own pacing and
+    /// The roles of a step that the workload defines, running concurrently, each with its own pacing and
     /// quota. A client's arrivals wait for that client only, for up to a minute.
     Roles(Vec<Role>),
 }
 
 impl Load {
-    /// Clients: the most transactions in flight.
+    /// Number of clients: the most transactions in flight.
     pub fn clients(&self) -> usize {
         match self {
             Load::Closed { clients }
@@ -60,17 +60,17 @@ impl Load {
 /// How the arrivals of an open load are spread in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Evenly.
+    /// At constant intervals.
     Constant,
     /// With exponential gaps, as independent users arrive.
     Poisson,
 }
 
 impl Arrivals {
-    /// Both of them.
+    /// All kinds of arrivals, the default first.
     pub const ALL: [Arrivals; 2] = [Arrivals::Poisson, Arrivals::Constant];
 
-    /// The word for it in study files and records.
+    /// The name in study files and records.
     pub fn word(self) -> &'static str {
         match self {
             Arrivals::Constant => "constant",

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The name of a workload, an option, a role or a kind of transaction: a constant where the program
-/// brings it, owned where a study does.
+/// The name of a workload, an option, a role or a kind of transaction: a constant if it is built
+/// in, owned if it comes from a study.
 pub type Name = Cow<'static, str>;
 
 /// A name that is a constant.

@@ -5,22 +5,22 @@ use crate::{Name, name};
 /// An option of a workload, as documented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionSpec {
-    /// Its name, with underscores.
+    /// The option's name, with underscores.
     pub name: Name,
-    /// What its value is.
+    /// The kind of its value.
     pub kind: OptionKind,
-    /// The value that it has when it is not given; switches have `on` or `off`.
+    /// The default; `on` or `off` for a switch.
     pub default: Name,
     /// One sentence for help texts and the schema.
     pub help: Name,
 }
 
-/// What an option's value is.
+/// The kind of an option's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// A whole number; as text also `20k` and `20M`.
     Count,
-    /// A number.
+    /// A number with an optional fraction.
     Real,
     /// `on` or `off`; as text also `true`, `false`, `yes`, `no`, `1` and `0`.
     Switch,
@@ -38,7 +38,7 @@ pub enum Words {
 }
 
 impl Words {
-    /// All of them, in the order of help texts.
+    /// All words, in the order of help texts.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let (constant, owned): (&[&str], &[String]) = match self {
             Words::Constant(words) => (words, &[]),
@@ -52,14 +52,14 @@ impl Words {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("option `{name}`: {reason}")]
 pub struct OptionError {
-    /// The option.
+    /// The option's name as it was written.
     pub name: String,
     /// What is wrong, and what is accepted.
     pub reason: String,
 }
 
 impl OptionSpec {
-    /// A whole number.
+    /// An option that takes a whole number.
     pub const fn count(
         name: &'static str,
         default: &'static str,
@@ -68,12 +68,12 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Count, default, help)
     }
 
-    /// A number.
+    /// An option that takes a number with an optional fraction.
     pub const fn real(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Real, default, help)
     }
 
-    /// On or off.
+    /// An option that takes `on` or `off`.
     pub const fn switch(name: &'static str, is_on: bool, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Switch, if is_on { "on" } else { "off" }, help)
     }
@@ -124,7 +124,7 @@ impl OptionSpec {
     }
 }
 
-/// The value of a switch; none for other words.
+/// The value of a switch; `None` for other words.
 pub fn parse_switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "yes" | "1" => Some(true),

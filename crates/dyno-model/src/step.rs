@@ -1,4 +1,4 @@
-//! Steps that a workload itself defines: stretches of load on the same tables, one after the other.
+//! Steps that a workload defines itself: loads on the same tables, one after the other.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ impl StepRequest {
 pub struct WorkloadStep {
     /// Its name: `l.i0`, `q100`.
     pub name: Name,
-    /// Who does what in it, at the same time; at least one.
+    /// The roles that run in it concurrently; at least one.
     pub roles: Vec<Role>,
-    /// Its longest time. A step in which no role has a quota lasts just so long; one with quotas
-    /// ends when all of them are done, and one that runs out of this time is reported as unfinished.
+    /// Its longest time. A step without quotas lasts exactly this long; one with quotas ends when
+    /// all of them are done, and is reported as unfinished if it runs out of this time.
     pub limit: Nanoseconds,
     /// Longest wait before the step until the engine has finished its deferred work (flushing, purge,
     /// compaction, vacuum); zero for no wait.
@@ -42,27 +42,27 @@ impl WorkloadStep {
         self.roles.iter().map(|role| role.clients).sum()
     }
 
-    /// Whether it ends when something is done, rather than by time.
+    /// Whether it ends when quotas are done, rather than by time.
     pub fn ends_by_quota(&self) -> bool {
         self.roles.iter().any(|role| role.quota.is_some())
     }
 }
 
-/// Clients of one step that do the same thing in the same manner.
+/// Clients of one step that do the same work with the same pacing.
 ///
 /// The clients of a step are numbered role after role: those of the first role come first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Role {
     /// Its name: `inserter`, `deleter`, `query`.
     pub name: Name,
-    /// How many of them; each has a connection of its own.
+    /// Number of clients; each has its own connection.
     pub clients: usize,
     /// When their transactions begin.
     pub pacing: Pacing,
-    /// Transactions that each of these clients has to commit, and then ends; none to go on until
-    /// the step ends. A client that gives up a transaction has not done it and begins another.
+    /// Transactions that each client has to commit before it ends; `None` to go on until the step
+    /// ends. A transaction that is given up does not count, and the client begins another.
     pub quota: Option<u64>,
-    /// The kinds that its transactions are; empty if the workload does not say.
+    /// The kinds of its transactions; empty if the workload does not say.
     pub kinds: Vec<Name>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Role {
 /// When the transactions of a role begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
-    /// One after the other, as fast as they go.
+    /// One after the other, as fast as possible.
     Closed,
     /// Evenly spread arrivals, whatever the server does; each client has a schedule of its own.
     Constant {
@@ -96,8 +96,8 @@ pub enum Pacing {
         rate: f64,
     },
     /// The Insert Benchmark's own limiter, for parity: `per_burst` transactions at once at the start
-    /// of each second, one after the other; a second that was too short for them delays the next
-    /// burst, and nothing is ever caught up.
+    /// of each second, one after the other; a burst that takes longer than a second
+    /// delays the next one, and the delay is never made up.
     Bursts {
         /// Transactions of one burst, at least 1.
         per_burst: u64,
@@ -105,7 +105,7 @@ pub enum Pacing {
 }
 
 impl Pacing {
-    /// Transactions per second that each client offers; none if one follows the other.
+    /// Transactions per second that each client offers; `None` if one follows the other.
     pub fn rate(self) -> Option<f64> {
         match self {
             Pacing::Closed => None,
@@ -114,7 +114,7 @@ impl Pacing {
         }
     }
 
-    /// The word for it in records.
+    /// The name in records.
     pub fn word(self) -> &'static str {
         match self {
             Pacing::Closed => "closed",

@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 pub struct Nanoseconds(pub u64);
 
 impl Nanoseconds {
-    /// No time at all; also the origin of a clock.
+    /// Zero: an empty duration, and the origin of a clock.
     pub const ZERO: Nanoseconds = Nanoseconds(0);
-    /// One second.
+    /// A second: 10⁹ ns.
     pub const SECOND: Nanoseconds = Nanoseconds(1_000_000_000);
 
-    /// Whole seconds.
+    /// The time of so many whole seconds.
     pub const fn from_secs(seconds: u64) -> Nanoseconds {
         Nanoseconds(seconds * 1_000_000_000)
     }
 
-    /// Whole milliseconds.
+    /// The time of so many whole milliseconds.
     pub const fn from_millis(millis: u64) -> Nanoseconds {
         Nanoseconds(millis * 1_000_000)
     }
 
-    /// Whole microseconds.
+    /// The time of so many whole microseconds.
     pub const fn from_micros(micros: u64) -> Nanoseconds {
         Nanoseconds(micros * 1_000)
     }
@@ -92,7 +92,7 @@ impl Sub for Nanoseconds {
 }
 
 impl fmt::Display for Nanoseconds {
-    /// Writes the value in the unit a person would choose: `850 ns`, `1.25 ms`, `2 h 5 min`.
+    /// Writes the value in a readable unit: `850 ns`, `1.25 ms`, `2 h 5 min`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0;
         let fraction = |out: &mut fmt::Formatter<'_>, per: f64, unit: &str| {

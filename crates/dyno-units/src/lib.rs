@@ -1,9 +1,9 @@
-//! Quantities with units, the clock and the random streams that every other crate is handed; and
-//! what is done to text that came from outside or may hold a secret.
+//! Quantities with units, the clock and the random streams that are passed to every other crate; and
+//! the cleaning of text that comes from outside or may hold a secret.
 //!
 //! Nothing here reads a clock, the environment or a source of randomness: time and randomness
 //! are arguments everywhere in Dyno, so that a whole study runs in a test and gives the same
-//! result each time. This crate knows no other.
+//! result each time. This crate depends on no other.
 
 mod clock;
 mod metric;

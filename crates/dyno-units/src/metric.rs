@@ -1,4 +1,4 @@
-//! What a metric is: something that is estimated for each variant at each step, as data.
+//! Metrics as data: what is estimated for each variant at each step.
 //!
 //! Whoever measures a figure declares it, as one line of a table:
 //!
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A trial's record holds the values by id, and the lines of their metrics. Analysis and report loop over
-//! what is there: a new figure is estimated, compared, ranked, gated and shown without any change there.
+//! them: a new figure is estimated, compared, ranked, gated and shown without any change there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -96,11 +96,11 @@ impl<'de> Deserialize<'de> for MetricId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Higher ones.
+    /// Higher values are better.
     Higher,
-    /// Lower ones.
+    /// Lower values are better.
     Lower,
-    /// Neither: it describes, and is never judged.
+    /// Neither: it is descriptive, and never judged.
     #[default]
     Neither,
 }
@@ -114,12 +114,12 @@ pub enum MetricRole {
     Main,
     /// It is compared and has verdicts of its own.
     Secondary,
-    /// It is estimated and shown, and not compared.
+    /// It is estimated and shown, but not compared.
     #[default]
     Context,
 }
 
-/// A metric: everything that analysis and report have to know of it.
+/// A metric: everything that analysis and report need to know about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Its name in records and findings.

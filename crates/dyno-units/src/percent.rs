@@ -1,7 +1,7 @@
 //! Percent-encoding of URLs (RFC 3986, section 2.1).
 //!
-//! Small, and no library: the usual ones pass a `%` that no two digits follow through as it is, where a
-//! password with a forgotten `%25` has to be refused.
+//! Not a library, because the usual ones leave a `%` without two digits unchanged, while a password
+//! with a forgotten `%25` has to be refused.
 
 use std::fmt;
 
@@ -23,9 +23,9 @@ pub fn percent_decode(text: &str) -> Option<Vec<u8>> {
 
 /// Writes `bytes` percent-encoded, except for RFC 3986's unreserved characters and those of `keep`.
 pub struct PercentEncoded<'a> {
-    /// What to write.
+    /// The bytes to encode.
     pub bytes: &'a [u8],
-    /// Reserved characters that may stand as they are.
+    /// Reserved characters that are not encoded.
     pub keep: &'static [u8],
 }
 

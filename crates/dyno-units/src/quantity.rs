@@ -1,4 +1,4 @@
-//! Sizes, counts, durations and percentages, as people write them.
+//! Sizes, counts, durations and percentages, in the forms that users write.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Random streams that follow from one seed, so that every run can be repeated.
+//! Random streams derived from one seed, so that every run can be repeated.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// An independent seed for the part of the run that `label` and `index` name.
+    /// An independent seed for the part of the run named by `label` and `index`.
     pub fn derive(self, label: &str, index: u64) -> Seed {
         // FNV-1a over the label, then one SplitMix64 step over all three.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;

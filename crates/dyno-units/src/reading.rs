@@ -1,4 +1,4 @@
-//! What a reading is: its unit, its title, where it is shown, and what its rise is evidence of.
+//! Readings as data: unit, title, where it is shown, and what its rise is evidence of.
 //!
 //! A reading is registered once, in the file of the probe that emits it, as one line of a table:
 //!
@@ -33,16 +33,16 @@ pub use unit::Unit;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// Its name: `disk.*.queue`. A star stands for an instance, which is at least one character long: a
-    /// device, an interface, a group of processes, a table, a member. Empty in records of before it was
-    /// kept.
+    /// device, an interface, a group of processes, a table, a member. Empty in records written before
+    /// it was kept.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Cow<'static, str>,
-    /// Its unit.
+    /// The unit of its values.
     pub unit: Unit,
-    /// A few words for a chart or a line.
+    /// Title of its chart or line, in a few words.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub title: Cow<'static, str>,
-    /// One sentence.
+    /// What it measures, in one sentence without a full stop.
     pub text: Cow<'static, str>,
     /// Where the page shows it.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -53,7 +53,7 @@ pub struct Reading {
     /// What its rise means.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rise: Rise,
-    /// What its movement about a stall is evidence of.
+    /// What its movement around a stall is evidence of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
     /// What the analysis takes it for, whatever the product calls it.
@@ -80,11 +80,11 @@ pub enum Topic {
     CpuGroup,
     /// Who runs and who waits for a CPU, and how long others take then.
     Load,
-    /// Disk devices.
+    /// Block devices: throughput, latency, utilisation.
     Disk,
     /// Files of the server.
     Files,
-    /// Memory.
+    /// Memory of the host and of processes.
     Memory,
     /// Pressure: the share of time in which something waited.
     Pressure,
@@ -103,7 +103,7 @@ pub struct Chart {
     /// Its place among those of its topic.
     pub place: u8,
     /// Whether it is shown even if the reading never changes: that nothing was read from disk is
-    /// something to be seen.
+    /// worth showing.
     #[serde(default)]
     pub always: bool,
 }
@@ -137,12 +137,12 @@ pub enum Role {
     DebtGauge,
 }
 
-/// What the movement of a reading about a stall is evidence of, and which movement.
+/// What the movement of a reading around a stall is evidence of, and which movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// What it is evidence of.
     pub cause: StallCause,
-    /// Which movement counts.
+    /// The movement that counts as evidence.
     #[serde(default, alias = "way")]
     pub movement: Movement,
 }
@@ -151,18 +151,18 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Movement {
-    /// Up.
+    /// A rise above its usual range.
     #[default]
     Up,
-    /// Down to less than so many percent of what is ordinary.
+    /// A fall below this percentage of its usual value.
     DownTo(u8),
-    /// Up to the value of a reading whose role is the limit of the same cause.
+    /// A rise to the value of the reading that is the limit of the same cause.
     ToLimit,
-    /// Up to this value, which is as good as a limit.
+    /// A rise to this value, which counts as the limit.
     From(u32),
 }
 
-/// What may stop or slow down a server for a moment. A reading that moves is evidence of it, and no
+/// What may stop or slow down a server for a moment. A reading that moves is evidence of it, not
 /// proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -36,7 +36,7 @@ pub fn redact_command(command: &[String]) -> Vec<String> {
     named::redact_words(command).iter().map(|word| redact_secrets(word)).collect()
 }
 
-/// One word that somebody gave as a URL, whatever it is, with the password that it may hold
+/// A word that was given as a URL, whatever it is, with the password that it may hold
 /// replaced by `***`: all between the first `:` behind a possible user and the last `@`.
 pub fn redact_url(word: &str) -> String {
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);

@@ -12,11 +12,11 @@ use crate::ByteCount;
 pub enum SettingValue {
     /// Passed on as it is.
     Text(String),
-    /// A whole number.
+    /// A whole number, written without a fraction.
     Integer(i64),
     /// A number with a fraction.
     Real(f64),
-    /// On or off.
+    /// `true` or `false`.
     Switch(bool),
     /// A size with a unit.
     Bytes(ByteCount),

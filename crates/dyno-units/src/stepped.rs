@@ -1,4 +1,4 @@
-//! A rate that changes at times laid down beforehand.
+//! A rate that changes at given times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,19 +15,19 @@ const LENGTH_MOST: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
 pub struct RateStep {
     /// Per second; finite and not negative.
     pub rate: f64,
-    /// Above zero.
+    /// How long the rate holds; above zero.
     pub length: Nanoseconds,
 }
 
 impl RateStep {
-    /// What comes while it holds.
+    /// Number of arrivals while it holds.
     fn count(&self) -> f64 {
         self.rate * self.length.as_secs_f64()
     }
 }
 
-/// Rates that hold one after the other, each for its time; behind the last one they begin again. A
-/// pure function of time, and so are the times at which things come: see [`SteppedRate::time_of`].
+/// Rates that hold one after the other, each for its time; after the last one they begin again. A
+/// pure function of time, and so are the times of arrivals: see [`SteppedRate::time_of`].
 ///
 /// It has at least one step, and one whose rate is above zero.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub struct SteppedRate(Arc<[RateStep]>);
 impl SteppedRate {
     /// The highest rate of a step, per second.
     pub const RATE_MOST: f64 = 1e9;
-    /// The most steps.
+    /// The largest number of steps.
     pub const STEPS_MOST: usize = 1000;
 
     /// The steps, in order.
@@ -73,8 +73,8 @@ impl SteppedRate {
         self.0.iter().map(RateStep::count).sum()
     }
 
-    /// The time, in nanoseconds from the beginning, before which exactly `count` things have come: the
-    /// inverse of the integral of the rate. Where nothing comes for a while, the end of that while.
+    /// The time, in nanoseconds from the beginning, before which exactly `count` arrivals happen: the
+    /// inverse of the integral of the rate. If there are none for a while, the end of that while.
     pub fn time_of(&self, count: f64) -> f64 {
         let (whole, of_whole) = (self.length().0 as f64, self.count());
         let n_whole = (count / of_whole).floor();

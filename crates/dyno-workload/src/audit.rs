@@ -74,7 +74,7 @@ pub struct AuditRow {
     pub name: String,
     /// What should have been found.
     pub expected: String,
-    /// What was found.
+    /// The value found in the tables, as text.
     pub measured: String,
     /// Whether nothing speaks against it.
     pub pass: bool,

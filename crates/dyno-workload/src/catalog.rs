@@ -13,11 +13,11 @@ use crate::{Workload, dbstress, insert_benchmark, key_order, sysbench, tpcb, tpc
 /// A workload that can be named in a study.
 #[derive(Clone)]
 pub struct WorkloadSpec {
-    /// Its name.
+    /// The name that studies and the command line use.
     pub name: Name,
-    /// One sentence.
+    /// One sentence for help texts.
     pub summary: Name,
-    /// Its options.
+    /// The options it takes, in the order of help texts.
     pub options: Vec<OptionSpec>,
     plan: Plan,
 }
@@ -30,7 +30,7 @@ type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> +
 pub struct PlanInput<'a> {
     /// The name that it has in the catalogue.
     pub name: &'a Name,
-    /// All its options.
+    /// A value for each of its options.
     pub options: &'a Options,
     /// The load that it has to be ready for.
     pub request: StepRequest,
@@ -109,7 +109,7 @@ impl Catalog {
         self.workloads.push(spec);
     }
 
-    /// All of them.
+    /// All workloads, in the order of help texts.
     pub fn workloads(&self) -> &[WorkloadSpec] {
         &self.workloads
     }

@@ -149,7 +149,7 @@ pub type TextRows = Vec<Vec<Option<String>>>;
 pub struct NamedRows {
     /// The column names the server sent; of several results, those of the last one.
     pub columns: Vec<String>,
-    /// The rows.
+    /// The rows of the last result, as text.
     pub rows: TextRows,
 }
 
@@ -199,7 +199,7 @@ impl Statement {
 pub enum StatementClass {
     /// Returns rows, changes none.
     Read,
-    /// Changes rows.
+    /// Changes rows: INSERT, UPDATE, DELETE.
     Write,
     /// Anything else: BEGIN, COMMIT, SET.
     Other,
@@ -208,20 +208,20 @@ pub enum StatementClass {
 /// A value for a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// SQL NULL.
+    /// The SQL value NULL.
     Null,
-    /// A whole number.
+    /// A whole number of 64 bits.
     Integer(i64),
-    /// A floating-point number.
+    /// A double-precision number.
     Real(f64),
-    /// Text or bytes.
+    /// Text or binary data, as bytes.
     Text(&'a [u8]),
 }
 
 /// What a server answered to a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// Rows received.
+    /// Number of rows received.
     pub rows: u64,
     /// Rows the statement changed, as reported by the server.
     pub affected: u64,

@@ -79,7 +79,7 @@ pub enum Next {
     GiveUp,
     /// Gets a new connection, then waits for the next transaction.
     Reconnect,
-    /// Ends.
+    /// Ends the client.
     Stop,
 }
 
@@ -103,7 +103,7 @@ pub struct ClientContext {
     pub session: Session,
     /// The statements, to prepare again after a reconnect.
     pub statements: Rc<[Statement]>,
-    /// Its pace.
+    /// Decides when the client acts.
     pub pace: Rc<dyn Pace>,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct Fake {
     dialect: Dialect,
     client_idx: usize,
     n_clients: usize,
-    /// Step and role.
+    /// Indexes of the client's step and role.
     place: (usize, usize),
     answers: Option<Answers>,
     /// Rows that each statement changes.

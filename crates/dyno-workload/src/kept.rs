@@ -26,7 +26,7 @@ pub struct KeptRows {
 static NONE: KeptRows = KeptRows { values: Vec::new(), bytes: Vec::new(), n_columns: 0 };
 
 impl KeptRows {
-    /// No rows.
+    /// An empty set of rows.
     pub fn none() -> &'static KeptRows {
         &NONE
     }
@@ -38,7 +38,7 @@ impl KeptRows {
         self.n_columns = n_columns;
     }
 
-    /// Appends NULL.
+    /// Appends NULL as the next value of the row.
     pub fn push_null(&mut self) {
         self.values.push(Kept::Null);
     }
@@ -60,7 +60,7 @@ impl KeptRows {
         self.values.push(Kept::Text(start, self.bytes.len()));
     }
 
-    /// Whole rows.
+    /// Number of complete rows.
     pub fn n_rows(&self) -> usize {
         self.values.len().checked_div(self.n_columns).unwrap_or(0)
     }
@@ -90,7 +90,7 @@ impl KeptRows {
         }
     }
 
-    /// A floating-point number.
+    /// The value at this place as a number; `None` if it is NULL or something else.
     pub fn real(&self, row: usize, column: usize) -> Option<f64> {
         match self.value(row, column)? {
             Kept::Null => None,

@@ -44,17 +44,17 @@ impl Options {
         &self.values[name]
     }
 
-    /// A whole number.
+    /// The value of an option that is a whole number.
     pub fn count(&self, name: &str) -> u64 {
         dyno_units::parse_count(self.text(name)).expect("checked when the options were resolved")
     }
 
-    /// A number.
+    /// The value of an option that is a number.
     pub fn real(&self, name: &str) -> f64 {
         self.text(name).parse().expect("checked when the options were resolved")
     }
 
-    /// On or off.
+    /// The value of an option that is `on` or `off`.
     pub fn switch(&self, name: &str) -> bool {
         parse_switch(self.text(name)).expect("checked when the options were resolved")
     }

@@ -3,13 +3,13 @@
 /// A cell of a row to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// SQL NULL.
+    /// The SQL value NULL.
     Null,
-    /// A whole number.
+    /// A whole number of 64 bits.
     Integer(i64),
     /// Text: a range of the row's bytes.
     Text {
-        /// First byte.
+        /// Index of its first byte.
         start: usize,
         /// One past the last byte.
         end: usize,
@@ -24,7 +24,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// An empty row.
+    /// A row without values.
     pub fn new() -> Row {
         Row::default()
     }
@@ -35,7 +35,7 @@ impl Row {
         self.bytes.clear();
     }
 
-    /// Appends NULL.
+    /// Appends NULL as the next value.
     pub fn push_null(&mut self) {
         self.cells.push(Cell::Null);
     }
@@ -45,7 +45,7 @@ impl Row {
         self.cells.push(Cell::Integer(value));
     }
 
-    /// Appends text.
+    /// Appends text or bytes as the next value.
     pub fn push_text(&mut self, text: &[u8]) {
         self.push_text_with(|bytes| bytes.extend_from_slice(text));
     }

@@ -20,16 +20,16 @@ pub struct Tally {
     pub writes: u64,
     /// Other statements (BEGIN, COMMIT …).
     pub others: u64,
-    /// Rows received.
+    /// Number of rows received, kept or not.
     pub rows_received: u64,
-    /// Rows changed.
+    /// Number of rows changed, as reported by the server.
     pub rows_changed: u64,
     /// Warnings of the server.
     pub warnings: u64,
 }
 
 impl Tally {
-    /// All statements.
+    /// Number of statements of all classes.
     pub fn statements(&self) -> u64 {
         self.reads + self.writes + self.others
     }
@@ -147,12 +147,12 @@ impl Session {
         Answer { is_unlimited: true, ..self.text(sql, class) }
     }
 
-    /// Begins a transaction.
+    /// Sends BEGIN, and waits for its reply.
     pub fn begin(&mut self) -> Answer<'_> {
         self.text("BEGIN", StatementClass::Other)
     }
 
-    /// Commits the transaction.
+    /// Sends COMMIT, and waits for its reply.
     pub fn commit(&mut self) -> Answer<'_> {
         self.text("COMMIT", StatementClass::Other)
     }

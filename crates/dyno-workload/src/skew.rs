@@ -184,7 +184,7 @@ impl DrawnByClient {
 }
 
 impl DrawnKeys {
-    /// No keys yet.
+    /// Counters for keys in these bins, all at zero.
     pub fn new(bins: KeyBins) -> Arc<DrawnKeys> {
         let counts = CounterSet::new(bins.expected.len());
         Arc::new(DrawnKeys { bins, counts })

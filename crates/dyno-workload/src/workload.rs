@@ -152,16 +152,16 @@ impl Deref for MadeWorkload {
 /// The SQL a product speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// MariaDB and MySQL.
+    /// The dialect of MariaDB and MySQL.
     MySql,
-    /// PostgreSQL.
+    /// The dialect of PostgreSQL.
     PostgreSql,
-    /// SQLite.
+    /// The dialect of SQLite.
     Sqlite,
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Dialect; 3] = [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
 
     /// The placeholder of parameter `position`, counted from 1.
@@ -191,7 +191,7 @@ impl Dialect {
 /// A table to be made and filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// The table's name, unquoted.
     pub name: String,
     /// The statement that makes it, empty.
     pub create: String,

@@ -22,7 +22,7 @@ pub(crate) struct Calibrated {
     pub(crate) whose: Whose,
     pub(crate) date: String,
     pub(crate) created_unix_ms: u64,
-    /// Of each measurement.
+    /// Length of each measurement, in seconds.
     pub(crate) measured_s: f64,
     /// The CPUs that worker and server were bound to with more than one client, so that they do
     /// not share one; none if there is only one.
@@ -81,7 +81,7 @@ pub(crate) struct ClosedFacts {
     pub(crate) cpu_system_us_per_statement: f64,
     /// CPU time of the worker as a share of the time.
     pub(crate) busy: f64,
-    /// Share of the time in which it waited for a CPU; none if the kernel does not say.
+    /// Share of the time in which it waited for a CPU; none if the kernel does not report it.
     pub(crate) run_queue: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The real clock.
+//! The real clock: the only place that reads the system's time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,6 @@ fn monotonic_ns() -> u64 {
 }
 
 impl SystemClock {
-    /// Starts the clock.
     pub(crate) fn start() -> SystemClock {
         SystemClock { origin_ns: monotonic_ns() }
     }

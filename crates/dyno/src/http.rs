@@ -30,7 +30,6 @@ const ANSWER_TIME: Nanoseconds = Nanoseconds::from_secs(60);
 /// Bytes that are written between two looks at the clock.
 const BLOCK: usize = 64 * 1024;
 
-/// A request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// `GET` or `HEAD`.
@@ -39,7 +38,7 @@ pub(crate) struct Request {
     query: Vec<(String, String)>,
 }
 
-/// How it went.
+/// Status of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Good,
@@ -297,7 +296,6 @@ pub(crate) fn stream_head() -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(""))
 }
 
-/// An answer.
 pub(crate) struct Reply {
     status: Status,
     kind: &'static str,
@@ -313,7 +311,6 @@ impl Reply {
         Reply { status, kind, scripts: sources.join(" "), body: body.into() }
     }
 
-    /// A JSON document.
     pub(crate) fn json(body: String) -> Reply {
         Reply::text(Status::Good, "application/json", body)
     }

@@ -13,7 +13,6 @@ const FIRST_NS: u64 = 120_000_000_000;
 /// By how much a single pause may change what is thought to be the pace: an outage is not it.
 const STRETCH: u64 = 4;
 
-/// The latest values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latest {
     now_ns: u64,
@@ -49,7 +48,6 @@ impl Latest {
         }
     }
 
-    /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.readings.clear();
     }

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// What a command ends with.
 pub(crate) enum End {
-    /// All is well.
+    /// The command did what was asked.
     Good,
     /// It was done, and something in it failed: a trial, a check.
     Bad,

@@ -78,7 +78,6 @@ impl Progress {
         }
     }
 
-    /// Shows one event.
     pub(crate) fn on_event(&mut self, event: &Event) {
         let at = Nanoseconds(event.at_ns);
         match &event.kind {
@@ -114,7 +113,7 @@ impl Progress {
                 self.permanent(&format!("block {block} is void and will be measured again: {why}"));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
-            // The probes of each step report the same trouble again: once is enough for a reader.
+            // The probes of each step report the same problem again: once is enough for a reader.
             EventKind::Noted { message } => {
                 if self.noted.insert(message.clone()) {
                     self.permanent(message);

@@ -44,7 +44,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
 }
 
-/// The text without what a terminal would obey, whoever it came from; line ends, tabs and Dyno's own
+/// The text without terminal control sequences, whatever its source; line ends, tabs and Dyno's own
 /// colours stay. It may quote a server, a record or a file.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| c != '\n' && c != '\t' && is_unsafe_char(c);

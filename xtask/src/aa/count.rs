@@ -51,7 +51,6 @@ impl Share {
     }
 }
 
-/// What is counted.
 #[derive(Default)]
 struct Counts {
     /// Comparisons called better or worse, by metric and step.

@@ -16,11 +16,9 @@ const LONGEST_MS: u64 = 6_000;
 /// Bytes of each write that is synced.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// The running neighbour.
 pub(super) struct Neighbour(Child);
 
 impl Neighbour {
-    /// Starts it.
     pub(super) fn start() -> anyhow::Result<Neighbour> {
         let own = std::env::current_exe().context("cannot find this program")?;
         let child = Command::new(own)

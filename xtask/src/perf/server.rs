@@ -9,7 +9,7 @@ use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 
-/// The machine's clock.
+/// A clock that reads the machine's monotonic time.
 struct RealClock(Instant);
 
 impl Clock for RealClock {
@@ -29,7 +29,6 @@ impl Clock for RealClock {
 /// A server that runs until it is dropped.
 pub(crate) struct PrivateServer {
     server: Option<Box<dyn Server>>,
-    /// Its socket's path.
     pub(crate) socket: PathBuf,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A database in memory that holds these tables, made by somebody else.
+/// A database in memory that holds these tables, made by another user.
 fn catalog_with(tables: &[&str]) -> Box<dyn Connection> {
     let mut connection = crate::sqlite::connection_in_memory();
     for table in tables {
@@ -169,7 +169,7 @@ fn notes_that_dyno_did_not_make_are_refused() {
     check("CREATE VIEW dyno_tables AS SELECT 'tables of Dyno: x; DROP TABLE customers' AS noted");
 }
 
-/// Names of all relations, whoever's notes there are.
+/// Names of all relations, whichever user's notes there are.
 fn tables_of_any(connection: &mut dyn Connection) -> Vec<String> {
     let rows = connection.query("SELECT name FROM sqlite_master ORDER BY 1").unwrap();
     rows.into_iter().flatten().flatten().collect()

@@ -12,7 +12,7 @@ use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
 
-/// A server that somebody else started.
+/// A server that Dyno did not start.
 struct AttachedServer {
     endpoint: Endpoint,
     // Whether Dyno made the catalog, and may drop it.
@@ -59,7 +59,7 @@ fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, 
     Ok(true)
 }
 
-/// Drops the connection's catalog, unless somebody else has put something into it: tables, routines,
+/// Drops the connection's catalog, unless another user has put something into it: tables, routines,
 /// events.
 fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
     if contents(connection)?.is_empty() {

@@ -73,7 +73,7 @@ impl Channel {
             }
             let packet = &self.wait_for(HEADER_LEN + len)?[HEADER_LEN..];
             payload.extend_from_slice(packet);
-            // An error may come unasked, with a sequence of its own.
+            // An unsolicited error has a sequence number of its own.
             let is_error = payload.first() == Some(&packets::ERROR);
             self.buffer.consume(HEADER_LEN + len);
             if sequence != self.sequence && !is_error {
@@ -101,7 +101,7 @@ impl Channel {
     fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StatementError> {
         while !bytes.is_empty() || self.transport.wants_write() {
             match self.transport.write_some(bytes) {
-                Ok(0) if !bytes.is_empty() => return Err(lost("the socket accepts no data")),
+                Ok(0) if !bytes.is_empty() => return Err(lost("the socket accepts no more data")),
                 Ok(n_taken) => bytes = &bytes[n_taken..],
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(lost("the server does not read what it is sent"));

@@ -177,7 +177,7 @@ impl MySqlConnection {
     #[cold]
     fn go_on_sending(&mut self, taken: io::Result<usize>) {
         let result = match taken {
-            Ok(0) if !self.request.is_empty() => Err(lost("the socket accepts no data")),
+            Ok(0) if !self.request.is_empty() => Err(lost("the socket accepts no more data")),
             Ok(n_taken) => {
                 self.n_written = n_taken;
                 self.flush()
@@ -228,7 +228,7 @@ impl MySqlConnection {
                 Ok(n_taken) => {
                     self.n_written += n_taken;
                     if n_taken == 0 && self.n_written < self.request.len() {
-                        return Err(lost("the socket accepts no data"));
+                        return Err(lost("the socket accepts no more data"));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

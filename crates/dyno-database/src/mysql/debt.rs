@@ -1,4 +1,4 @@
-//! What InnoDB and RocksDB have put off, and how they are made to pay it.
+//! The debt of InnoDB and RocksDB, and how they are made to work it off.
 //!
 //! Settling follows the clean-up of the Insert Benchmark between its write-heavy and its read-write
 //! steps, without RESET MASTER, which would cut off replicas.
@@ -69,7 +69,7 @@ struct MySqlDebt {
 impl MySqlDebt {
     fn innodb(&mut self) -> Result<Vec<DebtPart>, String> {
         let answer = self.asker.ask("SHOW ENGINE INNODB STATUS")?;
-        // Type, name, text.
+        // The columns are type, name and text.
         let text = answer.rows.iter().find_map(|row| cell(row, 2)).unwrap_or_default();
         let values = parse_innodb_status(text);
         if self.n_readings.is_multiple_of(LIMIT_READINGS) {
@@ -202,7 +202,7 @@ impl DebtMeter for MySqlDebt {
 }
 
 impl Drop for MySqlDebt {
-    /// Somebody who forgot to end settling leaves the server as it was all the same.
+    /// A caller that forgets to end settling still leaves the server as it was.
     fn drop(&mut self) {
         // This runs on drop, so an error has no receiver.
         let _ = self.end_settling();

@@ -84,7 +84,7 @@ fn store_all(
 
 /// Where rows go, quoted for SQL.
 struct Target {
-    /// `` `t` ``
+    /// The quoted name: `` `t` ``.
     table: String,
     /// `` `a`, `b` ``
     columns: String,

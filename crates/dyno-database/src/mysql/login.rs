@@ -25,7 +25,7 @@ const FULL_AUTHENTICATION: u8 = 0x04;
 /// No plug-in needs more packets than this.
 const MAX_PACKETS: usize = 16;
 
-/// An authenticated channel.
+/// A channel after authentication, with what the server reported.
 pub(super) struct Login {
     pub(super) channel: Channel,
     pub(super) negotiated: Negotiated,
@@ -96,7 +96,6 @@ fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
     format!("{error}; {advice}")
 }
 
-/// Reads the greeting.
 fn greet(channel: &mut Channel) -> Result<Greeting, String> {
     let packet = channel.packet_in().map_err(|error| {
         format!("{}; is it a MariaDB or MySQL server that listens there?", error.message)
@@ -105,7 +104,7 @@ fn greet(channel: &mut Channel) -> Result<Greeting, String> {
         return Err(refusal(&read_error(&packet)));
     }
     Greeting::read(&packet).ok_or_else(|| {
-        "what listens there does not greet like a MariaDB or MySQL server (protocol version 10)"
+        "the server there is not MariaDB or MySQL: it did not send their greeting (protocol version 10)"
             .to_owned()
     })
 }
@@ -191,7 +190,7 @@ impl Proof {
     }
 
     /// Refuses to send the password if anyone but the server could receive it: as it is, or
-    /// encrypted with a key that came from whoever answers.
+    /// encrypted with a key from an unverified server.
     fn check_secrecy(&self, what: &str) -> Result<(), String> {
         let is_safe = self.is_local || self.is_verified || self.password.reveal().is_empty();
         if is_safe {

@@ -49,7 +49,6 @@ const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_
 
 /// What a private server's option file is made of.
 pub(super) struct OptionFile<'a> {
-    /// The server's folder.
     pub(super) folder: &'a ServerFolder,
     /// Where its programs and their files are installed.
     pub(super) install: &'a Install,

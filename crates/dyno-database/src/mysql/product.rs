@@ -26,7 +26,7 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[probe::registered],
 };
 
-/// The MySQL protocol.
+/// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
 pub const PROTOCOL: &dyn Protocol = &MySqlProtocol;
 
 struct MariaDb {

@@ -31,7 +31,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// How often the clock is asked while a stall lasts: it need not run as the machine's does.
 const STALL_SLICE: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// The server's thread.
+/// The event loop that serves all clients in the server's thread.
 pub(super) struct EventLoop {
     wire: Wire,
     listener: OwnedFd,
@@ -60,7 +60,7 @@ struct Slot {
 struct Client {
     stream: OwnedFd,
     conversation: Conversation,
-    // Half a message.
+    // An incomplete message, to be continued by the next read.
     pending: Vec<u8>,
     // Answers whose time has not come.
     held: VecDeque<u8>,

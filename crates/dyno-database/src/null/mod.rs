@@ -40,7 +40,6 @@ pub(crate) use product::FAMILY;
 /// The value of the one column of every row: 119 zeros, as long as sysbench's column `c`, and a
 /// number if one is wanted.
 const VALUE: &[u8; 119] = &[b'0'; 119];
-/// The column's name.
 const COLUMN: &[u8] = b"c";
 /// Longest message of a client, in bytes; one who claims more is hung up on.
 const MESSAGE_MAX: usize = 64 << 20;
@@ -48,14 +47,14 @@ const MESSAGE_MAX: usize = 64 << 20;
 /// What a null server can speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// The MySQL protocol.
+    /// The MySQL protocol, as MariaDB and MySQL speak it.
     MySql,
-    /// The PostgreSQL protocol.
+    /// The PostgreSQL protocol, version 3.0.
     PostgreSql,
 }
 
 impl Wire {
-    /// All of them.
+    /// Both protocols.
     pub const ALL: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
 
     /// The one of this name.
@@ -135,7 +134,7 @@ pub struct NullServer {
 /// What the server's thread and its owner share.
 struct Shared {
     is_stopped: AtomicBool,
-    // Wakes the thread.
+    // Written to wake the server's thread.
     bell: OwnedFd,
     n_statements: AtomicU64,
     // Why the thread has ended by itself.
@@ -222,7 +221,6 @@ impl Drop for NullServer {
     }
 }
 
-/// Listens, without blocking.
 fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
     match place {
         Listen::Folder(folder) => {

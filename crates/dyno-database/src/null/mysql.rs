@@ -53,7 +53,6 @@ const PLUGIN: &[u8] = b"mysql_native_password\0";
 /// A nonce need not be random if every password is right.
 const NONCE: &[u8; 20] = b"null-server-nonce-20";
 
-/// One client's conversation.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     stage: Stage,

@@ -50,7 +50,6 @@ static DESCRIPTION: LazyLock<Vec<u8>> = LazyLock::new(|| {
     out
 });
 
-/// One client's conversation.
 #[derive(Debug)]
 pub(super) struct Conversation {
     stage: Stage,
@@ -86,7 +85,6 @@ struct CopyIn {
     by_query: bool,
 }
 
-/// Appends a message.
 fn push(out: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
     let length = 4 + parts.iter().map(|part| part.len()).sum::<usize>();
     out.push(tag);

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that somebody else runs.
+//! A PostgreSQL server that Dyno did not start.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -456,7 +456,7 @@ impl PgConnection {
         write_query(sql, &mut self.out);
         self.wire.send(&self.out)?;
         if !self.converse(b'G', &mut |_, _| Ok(()))? {
-            return Err(WireError("the server does not begin the COPY".to_owned()).into());
+            return Err(WireError("the server did not start the COPY".to_owned()).into());
         }
         self.wire.finish_message();
         let mut row = Row::new();
@@ -510,7 +510,7 @@ fn refused(code: &str, message: &str) -> StatementError {
 /// A zero byte would end the statement early on the wire.
 fn check_text(sql: &str) -> Result<(), StatementError> {
     if sql.as_bytes().contains(&0) {
-        return Err(refused("22021", "a statement may not hold a zero byte"));
+        return Err(refused("22021", "a statement must not contain a zero byte"));
     }
     if sql.len() >= 1 << 30 {
         return Err(refused("54000", "the statement is longer than 1 GiB"));
@@ -651,7 +651,7 @@ impl Connection for PgConnection {
         match self.read_reply() {
             Ok(Poll::Ready(())) => Poll::Ready(self.complete()),
             Ok(Poll::Pending) if self.write_failure.is_some() => {
-                let reason = "the server does not take the statement".to_owned();
+                let reason = "the server does not accept the statement".to_owned();
                 Poll::Ready(Err(self.lose(WireError(reason))))
             }
             Ok(Poll::Pending) => Poll::Pending,

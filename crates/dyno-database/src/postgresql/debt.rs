@@ -1,4 +1,4 @@
-//! What PostgreSQL has put off, and how it is made to pay it.
+//! The debt of PostgreSQL, and how it is made to work it off.
 
 use dyno_workload::Connector;
 

@@ -27,7 +27,7 @@ pub(crate) const FAMILY: Family = Family {
     readings: &[probe::registered, || probe::pgbouncer::READINGS],
 };
 
-/// The PostgreSQL protocol.
+/// The protocol of PostgreSQL, with the URL scheme `postgresql`.
 pub const PROTOCOL: &dyn Protocol = &PgProtocol;
 
 /// How the name of a socket begins; the port follows.

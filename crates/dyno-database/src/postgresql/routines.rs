@@ -3,7 +3,7 @@
 //!
 //! Statements name tables without a schema, as the original programs do, so the schema of the tables
 //! is searched for functions and operators as well. PostgreSQL takes the one whose types fit best,
-//! whatever the schema (documentation, 10.2 and 10.3): `varchar = varchar` of somebody's own wins
+//! whatever the schema (documentation, 10.2 and 10.3): a user's own `varchar = varchar` wins
 //! over `text = text`.
 
 use dyno_workload::{Connection, StatementError};

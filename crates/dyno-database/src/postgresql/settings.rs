@@ -42,7 +42,7 @@ pub(super) const CONFIGURATION_FILE: &str = "postgresql.conf";
 /// The name of the file that says who may log in, beside its data.
 pub(super) const ACCESS_FILE: &str = "pg_hba.conf";
 
-/// Who may log in: whoever reaches the socket, whose folder is private to the server's user.
+/// Who may log in: any user who reaches the socket, whose folder is private to the server's user.
 pub(super) const ACCESS: &str = "local all all trust\nhost all all all reject\n";
 
 /// Why a private server must not have this setting; none if it may.

@@ -124,7 +124,7 @@ fn start_tls(wire: &mut Wire, endpoint: &Endpoint) -> Result<(), Refusal> {
     wire.read()?;
     match wire.received.unread() {
         b"S" => wire.received.clear(),
-        // Bytes after the answer were sent by somebody who could not encrypt them.
+        // Bytes after the answer were not encrypted, and may come from a third party.
         [b'S', ..] => return Err(Refusal::Other("unencrypted bytes before TLS".to_owned())),
         [b'N', ..] => {
             return Err(Refusal::Other(
@@ -155,10 +155,9 @@ fn authenticate(
     loop {
         match wire.next_message()? {
             b'R' if !is_trusted => {
-                let (kind, data) = wire
-                    .body()
-                    .split_first_chunk::<4>()
-                    .ok_or_else(|| ProtocolError("a cut off authentication".to_owned()))?;
+                let (kind, data) = wire.body().split_first_chunk::<4>().ok_or_else(|| {
+                    ProtocolError("a truncated authentication message".to_owned())
+                })?;
                 let kind = u32::from_be_bytes(*kind);
                 if kind == 0 {
                     if scram.is_some() {
@@ -281,7 +280,7 @@ impl AuthRequest<'_> {
 }
 
 fn out_of_turn() -> Refusal {
-    Refusal::Other("the server goes on with SCRAM out of turn".to_owned())
+    Refusal::Other("the server sent an unexpected SCRAM message".to_owned())
 }
 
 fn unknown_method(kind: u32) -> String {

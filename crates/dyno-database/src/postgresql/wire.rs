@@ -77,7 +77,7 @@ impl Wire {
                 None => HEADER_BYTES - unread.len(),
                 Some((_, length)) if length > self.length_max => {
                     return Err(WireError(format!(
-                        "the server broke the protocol: a message of more than {} MiB",
+                        "the server violated the protocol: a message of more than {} MiB",
                         self.length_max >> 20
                     )));
                 }
@@ -107,7 +107,6 @@ impl Wire {
         self.received.consume(std::mem::take(&mut self.n_current));
     }
 
-    /// Waits for bytes.
     pub(super) fn read(&mut self) -> Result<(), WireError> {
         match self.transport.read_some(&mut self.received)? {
             0 => Err(closed()),

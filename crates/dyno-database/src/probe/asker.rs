@@ -117,7 +117,7 @@ impl Asker {
             }
             ErrorClass::Refused => {
                 self.refused.insert(sql.to_owned(), (now + REFUSED_PAUSE, why.clone()));
-                // A view that this version does not have is no trouble of the user's.
+                // A view that this version lacks is not the user's concern.
                 let mut all = all_sql();
                 if all.any(|dialect| dialect.no_right.contains(&error.code.as_ref())) {
                     self.note(format!(
@@ -149,7 +149,7 @@ impl Asker {
         self.named_rows(now, sql).map(|answer| named_numbers(&answer))
     }
 
-    /// Asks for somebody who wants to know why there is no answer: without pauses.
+    /// Asks without pauses, for a caller that wants to know why there is no answer.
     ///
     /// # Errors
     ///

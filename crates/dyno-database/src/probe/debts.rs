@@ -18,12 +18,11 @@ pub(super) const READINGS: &[Reading] = &[
     reading("debt.memtable_bytes", Bytes, "memtable", "RocksDB: bytes in memtables, not yet flushed").topic(Topic::Debt).worse(),
     reading("debt.l0_files", Count, "level 0 files", "RocksDB: files of level 0, in the column family with most").topic(Topic::Debt).worse().up(StallCause::Compaction),
     reading("debt.dead_tuples", Count, "dead rows", "PostgreSQL: dead row versions in the tables of this catalog").topic(Topic::Debt).worse(),
-    reading("debt.horizon_age", Unit::other("transactions"), "horizon age", "PostgreSQL: age of the oldest row version that must be kept for somebody").topic(Topic::Debt).worse(),
+    reading("debt.horizon_age", Unit::other("transactions"), "horizon age", "PostgreSQL: age of the oldest row version that is still needed").topic(Topic::Debt).worse(),
     reading("debt.checkpoint_distance", Bytes, "checkpoint distance", "PostgreSQL: WAL since the last checkpoint began").topic(Topic::Debt).worse(),
     reading("debt.wal_frames", Count, "WAL frames", "SQLite: frames of the WAL that are not yet in the database").topic(Topic::Debt).worse(),
 ];
 
-/// The probe's name.
 pub(crate) const DEBT: &str = "debt";
 
 /// How long a meter that could not be read is left alone.

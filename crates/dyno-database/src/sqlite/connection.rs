@@ -86,7 +86,6 @@ impl SqliteConnection {
         }
     }
 
-    /// The database alone.
     pub(super) fn into_database(self) -> rusqlite::Connection {
         self.database
     }
@@ -221,7 +220,6 @@ impl SqliteConnection {
     }
 }
 
-/// Keeps a value.
 fn keep(value: ValueRef<'_>, kept: &mut KeptRows) {
     match value {
         ValueRef::Null => kept.push_null(),
@@ -242,7 +240,7 @@ impl Connection for SqliteConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         if let Some(statement) = statements.iter().find(|statement| statement.is_unnamed) {
-            let message = format!("SQLite cannot be set to parse each time: {}", statement.sql);
+            let message = format!("SQLite has no unnamed statements: {}", statement.sql);
             return Err(StatementError::new(ErrorClass::Refused, "SQLITE_MISUSE", message));
         }
         self.database.flush_prepared_statement_cache();
@@ -288,7 +286,7 @@ impl Connection for SqliteConnection {
                 return Poll::Ready(Err(StatementError::new(
                     ErrorClass::Refused,
                     "SQLITE_MISUSE",
-                    "a reply was asked for and no statement was sent",
+                    "no statement is in flight",
                 )));
             }
         };

@@ -1,4 +1,4 @@
-//! What SQLite has put off: frames of the WAL that are not yet in the database.
+//! The debt of SQLite: frames of the WAL that are not yet in the database.
 
 use dyno_workload::{Connector, TextRows};
 
@@ -49,7 +49,7 @@ impl DebtMeter for SqliteDebt {
         if let Some(error) = failure {
             return Err(error);
         }
-        // Without a WAL every commit is in the database: nothing is put off.
+        // Without a WAL every commit is in the database: there is no debt.
         let part = |frames: WalFrames| DebtPart {
             reading: "debt.wal_frames",
             value: frames.pending,

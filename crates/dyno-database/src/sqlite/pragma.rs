@@ -23,7 +23,6 @@ impl Pragma {
         Pragma { name: name.to_owned(), value: value.to_owned() }
     }
 
-    /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -153,7 +153,6 @@ impl Database {
         })
     }
 
-    /// Its facts.
     pub(super) fn facts(&self) -> &ServerFacts {
         &self.facts
     }

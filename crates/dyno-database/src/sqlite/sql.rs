@@ -1,6 +1,6 @@
 //! What Dyno itself says to SQLite.
 //!
-//! Dyno's notes are its own by the file: whoever has it.
+//! Dyno's notes belong to whoever owns the file.
 
 use dyno_workload::Dialect;
 

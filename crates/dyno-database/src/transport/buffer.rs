@@ -22,7 +22,6 @@ impl Default for ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// An empty buffer.
     pub(crate) fn new() -> ReadBuffer {
         ReadBuffer { bytes: vec![0; INITIAL_ROOM].into_boxed_slice(), start: 0, end: 0 }
     }

@@ -88,7 +88,6 @@ impl Transport {
         self.tls.as_ref()?.server_certificate()
     }
 
-    /// The descriptor.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -29,7 +29,7 @@ const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
 /// How long one piece of cold work may still wait.
 #[derive(Debug)]
 pub(super) struct Patience {
-    // 0: any time.
+    // Zero for no limit.
     limit: Nanoseconds,
     began: Nanoseconds,
     // Without a byte either way.
@@ -110,7 +110,7 @@ pub(super) struct Patient<'a> {
 impl Patient<'_> {
     fn persist<T>(&mut self, mut work: impl FnMut(&mut Socket) -> io::Result<T>) -> io::Result<T> {
         loop {
-            // Before each read, so that whoever never stops sending is found out too.
+            // Before each read, so that a server that never stops sending runs into the limit, too.
             self.patience.check()?;
             match work(self.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -92,7 +92,6 @@ pub(crate) struct TestServer {
 
 static SHARED: Mutex<Weak<TestServer>> = Mutex::new(Weak::new());
 
-/// The shared server.
 pub(crate) fn server() -> Arc<TestServer> {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {

@@ -1,4 +1,4 @@
-//! MariaDB's probes.
+//! The probes of MariaDB against a real server.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! PostgreSQL's probes.
+//! The probes of PostgreSQL against a real server.
 
 use crate::server::Running;
 use crate::{check_there, read};

@@ -1,4 +1,4 @@
-//! SQLite's probes.
+//! The probes of SQLite on real files.
 
 use dyno_database::sql_probe;
 use dyno_units::Nanoseconds;

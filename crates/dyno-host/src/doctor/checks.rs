@@ -42,7 +42,7 @@ pub(super) fn other_load(symptoms: &Symptoms) -> Check {
     let (name, why) =
         ("other load", "other activity on the host is measured as if it were the server's");
     let Some(busy_pct) = symptoms.busy_pct else {
-        return check(name, why, Unknown, "the kernel does not say", "check with `top`");
+        return check(name, why, Unknown, "the kernel does not report it", "check with `top`");
     };
     let load = symptoms.load_average.unwrap_or(0.0);
     let is_loaded = load > 0.5 * f64::from(symptoms.cpus.max(1));
@@ -133,7 +133,7 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
         } else {
             "in the firmware's power settings, choose performance"
         };
-        return check(name, why, Unknown, "the kernel does not say", advice);
+        return check(name, why, Unknown, "the kernel does not report it", advice);
     };
     // With these drivers `powersave` adapts to load; with all others it is the lowest clock.
     let adapts = ["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"];
@@ -161,7 +161,7 @@ pub(super) fn turbo(symptoms: &Symptoms) -> Check {
          than it is, and the first minutes faster than the last",
     );
     match symptoms.has_turbo {
-        None => check(name, why, Unknown, "the kernel does not say", ""),
+        None => check(name, why, Unknown, "the kernel does not report it", ""),
         Some(false) => check(name, why, Good, "off", ""),
         Some(true) => check(
             name,
@@ -181,7 +181,7 @@ pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
         "each attempt reads the clock several times; a slow source costs microseconds each time",
     );
     let Some(source) = &symptoms.clock_source else {
-        return check(name, why, Unknown, "the kernel does not say", "");
+        return check(name, why, Unknown, "the kernel does not report it", "");
     };
     match source.as_str() {
         "tsc" | "arch_sys_counter" | "timebase" | "tod" => check(name, why, Good, source, ""),
@@ -210,7 +210,7 @@ pub(super) fn memory(symptoms: &Symptoms) -> Check {
         "a server that lacks memory reads from disk what its settings say it keeps in memory",
     );
     let (Some(total), Some(available)) = (symptoms.memory_bytes, symptoms.available_bytes) else {
-        return check(name, why, Unknown, "the kernel does not say", "");
+        return check(name, why, Unknown, "the kernel does not report it", "");
     };
     let state = match available {
         n if n < GIB / 2 => Bad,
@@ -227,7 +227,7 @@ pub(super) fn swap(symptoms: &Symptoms) -> Check {
     let (name, why) =
         ("swap", "memory that comes back from swap stalls the server for milliseconds");
     let Some((total, used)) = symptoms.swap else {
-        return check(name, why, Unknown, "the kernel does not say", "");
+        return check(name, why, Unknown, "the kernel does not report it", "");
     };
     if total == 0 {
         return check(name, why, Good, "none", "");
@@ -256,7 +256,7 @@ pub(super) fn transparent_huge_pages(symptoms: &Symptoms) -> Check {
          memory grow",
     );
     match symptoms.transparent_huge_pages.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not say", ""),
+        None => check(name, why, Unknown, "the kernel does not report it", ""),
         Some("always") => check(
             name,
             why,
@@ -273,7 +273,7 @@ pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
     let (name, why) =
         ("filesystem", "the cost of a commit is mostly the cost of a sync on this disk");
     let Some(kind) = symptoms.filesystem.as_deref() else {
-        return check(name, why, Unknown, "the kernel does not say", "");
+        return check(name, why, Unknown, "the kernel does not report it", "");
     };
     let (state, advice) = match kind {
         "tmpfs" | "ramfs" => (Bad, "a sync costs nothing in memory; choose a folder on a disk"),
@@ -319,7 +319,7 @@ pub(super) fn open_files(symptoms: &Symptoms) -> Check {
         "each client is a connection at both ends, and a server keeps its tables open",
     );
     let Some((soft, hard)) = symptoms.open_files else {
-        return check(name, why, Unknown, "the kernel does not say", "");
+        return check(name, why, Unknown, "the kernel does not report it", "");
     };
     let state = match soft {
         n if n < 1024 => Bad,
@@ -346,7 +346,7 @@ pub(super) fn mitigations(symptoms: &Symptoms) -> Check {
          same ones",
     );
     match symptoms.mitigations.as_deref() {
-        None => check(name, why, Unknown, "the kernel does not say", ""),
+        None => check(name, why, Unknown, "the kernel does not report it", ""),
         Some("off") => {
             let advice = "mention them with the results: most servers run with them";
             check(name, why, Notice, "off", advice)

@@ -15,12 +15,12 @@ const SYSTEM_IDS: RangeInclusive<u32> = 1..=999;
 /// Ids that are reserved: no account gets one of them.
 const RESERVED_IDS: RangeInclusive<u32> = 65_520..=65_533;
 
-/// An unprivileged user.
+/// The unprivileged user that servers run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunAs {
-    /// User id.
+    /// User id, never 0.
     pub uid: u32,
-    /// Group id.
+    /// Group id, never 0.
     pub gid: u32,
 }
 

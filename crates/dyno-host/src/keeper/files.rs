@@ -3,7 +3,7 @@
 //! The folder itself belongs to Dyno's user, also if servers run as another one: in it Dyno
 //! writes what they read (option files) and keeps what they say (logs). What servers write
 //! themselves lies in folders inside it, which are given to them and which Dyno does not write in.
-//! So no other user can swap a name that Dyno opens; it checks what it opens all the same.
+//! So no other user can swap a name that Dyno opens; it checks what it opens nevertheless.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -34,7 +34,7 @@ pub enum HowStopped {
 pub struct KeptProcess {
     child: Child,
     pid: Pid,
-    /// How it ended, once it was waited for; from then on its id may be somebody else's.
+    /// How it ended, once it was waited for; from then on its id may belong to another process.
     ended: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl KeptProcess {
         KeptProcess { child, pid, ended: None }
     }
 
-    /// Its process id.
+    /// The process id; it may be in use by another process once this one has been waited for.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
@@ -104,7 +104,7 @@ impl KeptProcess {
     /// Whether it has ended, without collecting it: until it is collected, its id stays its own.
     fn is_over(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error means that somebody else collected it, so it is over as well.
+        // An error means that it was already collected, so it has ended as well.
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 

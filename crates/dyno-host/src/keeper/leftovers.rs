@@ -134,7 +134,7 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
     messages
 }
 
-/// Removes a folder whose Dyno is dead, unless somebody is still at it.
+/// Removes a folder whose Dyno is dead, unless a process still works in it.
 fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<(), KeeperError> {
     let folder = &owner.folder;
     let alone = |why: String| {

@@ -1,7 +1,7 @@
 //! The owner file: whose a server folder is, and which processes were started in it.
 //!
 //! It lies beside the folder, not in it, and carries a random token that lies in the folder as
-//! well: a file that somebody made up, or copied, speaks for no folder. The Dyno that it names
+//! well: a file that was forged or copied proves nothing about a folder. The Dyno that it names
 //! holds a lock on it for as long as it lives, so that those who do not see each other's processes
 //! (in containers, or on machines that share a disk) see that much of each other.
 
@@ -27,7 +27,7 @@ pub(super) const TOKEN_FILE: &str = ".dyno-owner";
 const TOKEN_BYTES: usize = 16;
 /// More than any owner file has.
 const OWNER_BYTES_MAX: u64 = 64 * 1024;
-/// How often a fresh owner file is made again when somebody cleans it away.
+/// How often a new owner file is made again if another process removes it.
 const WRITE_TRIES: usize = 10;
 
 /// Who made a folder, and what runs in it.
@@ -43,7 +43,6 @@ pub(super) struct Owner {
     pub(super) boot: String,
     /// The process id namespace in which they do: containers share a boot, but not their ids.
     pub(super) namespace: String,
-    /// The Dyno process.
     pub(super) dyno: ProcessIdentity,
     /// The processes started in the folder.
     pub(super) processes: Vec<ProcessIdentity>,
@@ -56,9 +55,9 @@ pub(super) struct Owner {
 pub struct AfterCrash {
     /// The server died without doing so itself if this file is there, by its path in the folder.
     pub if_there: PathBuf,
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments, without the program's name.
     pub arguments: Vec<String>,
 }
 
@@ -162,7 +161,7 @@ impl Owner {
         Ok((file, owner))
     }
 
-    /// Writes the owner file; whoever reads it meanwhile sees the old or the new one, whole.
+    /// Writes the owner file; a concurrent reader sees the old or the new one, complete.
     /// Returns it, locked from before it has its name.
     pub(super) fn write(&self) -> Result<File, KeeperError> {
         let path = Owner::path_of(&self.folder);
@@ -218,7 +217,7 @@ fn locked_fresh(path: &Path) -> io::Result<File> {
             return Ok(file);
         }
     }
-    Err(io::Error::other("others remove it again and again"))
+    Err(io::Error::other("other processes keep removing it"))
 }
 
 /// Takes the lock of a file, if it is free and the file still has this name.

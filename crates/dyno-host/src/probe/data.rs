@@ -33,19 +33,19 @@ pub(super) const READINGS: &[Reading] = &[
 /// What a file of a server's data holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
-    /// Rows only.
+    /// Rows without indexes.
     Tables,
-    /// Indexes only.
+    /// Indexes without rows.
     Indexes,
     /// Rows and indexes: the name does not distinguish them, or both are in one file.
     TablesAndIndexes,
-    /// Old row versions.
+    /// Old row versions and undo logs.
     Undo,
     /// A log that is written ahead, or for replication.
     Logs,
     /// What is gone after a restart.
     Temporary,
-    /// Anything else.
+    /// Files of no known use.
     Other,
 }
 
@@ -66,7 +66,7 @@ impl FileKind {
 /// Where a server on this host keeps its data.
 #[derive(Clone, Debug)]
 pub struct DataFiles {
-    /// The folder.
+    /// The folder that is measured, with all below it.
     pub root: PathBuf,
     /// What a file holds, by its path under the folder.
     pub kind: fn(&Path) -> FileKind,

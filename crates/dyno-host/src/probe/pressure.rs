@@ -1,4 +1,4 @@
-//! How long threads stalled for want of CPU, memory or disk, from `/proc/pressure` (Linux 4.20).
+//! How long threads stalled for lack of CPU, memory or disk, from `/proc/pressure` (Linux 4.20).
 
 use std::path::Path;
 

@@ -68,7 +68,7 @@ pub(super) const READINGS: &[Reading] = &[
 pub struct ProcessGroup {
     /// The first part of the names of its readings: `server`, `generator`.
     pub name: String,
-    /// Its processes.
+    /// Ids of the processes; their descendants are included.
     pub pids: Vec<i32>,
     /// Whether all descendants of these belong to it, too.
     pub has_descendants: bool,

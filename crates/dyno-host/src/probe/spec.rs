@@ -24,7 +24,7 @@ use crate::storage::{Disk, Mount, nearest_existing};
 pub(super) struct Surroundings<'a> {
     /// Holds `proc` and `sys`.
     pub(super) root: &'a Path,
-    /// The processes.
+    /// The `/proc` to read.
     pub(super) proc_root: &'a Path,
     /// Groups of processes that are watched.
     pub(super) groups: &'a [ProcessGroup],

@@ -1,4 +1,4 @@
-//! Waits in simulated time: moves the clock to whatever happens next.
+//! Waits in simulated time: moves the clock to the next event.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

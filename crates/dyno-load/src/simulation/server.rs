@@ -15,49 +15,49 @@ use dyno_workload::{
 
 use super::store::{Store, StoringConnection, WriteLock};
 
-/// A server with one queue, first come, first served, and so many places at which statements are
-/// served side by side: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
+/// A server with one queue, first come, first served, and several places that serve statements
+/// in parallel: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
 /// service times.
 ///
 /// Times of stalls and outages count from the beginning of the measure phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedServer {
-    /// Statements served side by side; at least 1.
+    /// Statements served in parallel; at least 1.
     pub servers: usize,
     /// How long it takes to serve a statement.
     pub service: ServiceTime,
     /// When the server does nothing, as start and length, in order and not overlapping.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
-    /// When the server is gone, as start and length: statements in flight lose their connection,
+    /// When the server is down, as start and length: statements in flight lose their connection,
     /// and new connections are refused.
     pub outages: Vec<(Nanoseconds, Nanoseconds)>,
     /// Which share of the prepared statements, in [0, 1], fails in which way; text statements such
     /// as ROLLBACK do not. A statement that fails with [`ErrorClass::TimedOut`] gets no reply.
     pub errors: Vec<(ErrorClass, f64)>,
-    /// By which share service times grow in an hour of the measure phase.
+    /// The share by which service times grow in an hour of the measure phase.
     pub drift: f64,
-    /// How service times go up and down.
+    /// How service times fluctuate.
     pub noise: Option<Noise>,
     /// The SQL it pretends to speak; if it has a store, it speaks that one's.
     pub dialect: Dialect,
     /// Where its rows are. Without a store it has none: a statement that reads returns one row,
     /// none to keep, and one that writes reports one row changed.
     pub store: Option<Store>,
-    /// Seed of all that is random.
+    /// Seed of all random streams.
     pub seed: Seed,
 }
 
 /// How long it takes to serve one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceTime {
-    /// Always the same.
+    /// The same time for every statement.
     Constant(Nanoseconds),
     /// Exponentially distributed with this mean.
     Exponential(Nanoseconds),
 }
 
 impl ServiceTime {
-    /// Its mean.
+    /// The mean of the distribution.
     pub fn mean(self) -> Nanoseconds {
         match self {
             ServiceTime::Constant(mean) | ServiceTime::Exponential(mean) => mean,
@@ -85,7 +85,7 @@ pub struct Noise {
 }
 
 impl SimulatedServer {
-    /// A faultless server with so many places, which speaks MySQL.
+    /// A faultless server with this many places, which speaks MySQL.
     pub fn new(servers: usize, service: ServiceTime) -> SimulatedServer {
         SimulatedServer {
             servers,
@@ -95,7 +95,7 @@ impl SimulatedServer {
             errors: Vec::new(),
             drift: 0.0,
             noise: None,
-            // Any will do: nothing is parsed.
+            // Any dialect will do: nothing is parsed.
             dialect: Dialect::ALL[0],
             store: None,
             seed: Seed(0),
@@ -167,11 +167,11 @@ pub(super) struct Inner {
     noise_second: u64,
     // Of the server's store.
     write_lock: WriteLock,
-    // What becomes of the statements whose connections have come to the head of the line.
+    // The fates of the statements whose connections have reached the head of the queue.
     granted: BTreeMap<usize, Fate>,
 }
 
-/// What becomes of a statement: when it is over, or never, and how it ends.
+/// The fate of a statement: when it completes, if ever, and with which result.
 pub(super) type Fate = (Option<Nanoseconds>, Result<(), ErrorClass>);
 
 /// Whether a statement is among those that the server is set to fail.
@@ -265,7 +265,7 @@ impl Queue {
 }
 
 impl Inner {
-    /// Decides what becomes of a statement.
+    /// Decides the fate of a statement.
     pub(super) fn submit(
         &mut self,
         now: Nanoseconds,
@@ -290,7 +290,7 @@ impl Inner {
         self.write_lock.ask(connection, may_fail).then(|| self.submit(now, connection, may_fail))
     }
 
-    /// What becomes of a statement that has waited, once that is decided.
+    /// The fate of a statement that has waited, once it is decided.
     pub(super) fn take_granted(&mut self, connection: usize) -> Option<Fate> {
         self.granted.remove(&connection)
     }
@@ -360,7 +360,7 @@ impl Inner {
         None
     }
 
-    /// When `work` that begins at `begin` is over, stalls and all.
+    /// When `work` that begins at `begin` is done, stalls included.
     fn finish(&self, begin: Nanoseconds, work: Nanoseconds) -> Nanoseconds {
         let (mut at, mut left) = (begin, work);
         for (start, length) in &self.server.stalls {

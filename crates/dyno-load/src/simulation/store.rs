@@ -1,10 +1,10 @@
-//! Rows behind a simulated server: what is done is done in a real database, when is simulated.
+//! Rows of a simulated server: statements are executed in a real database, at simulated times.
 //!
-//! A statement is done at the simulated moment at which it is over, so that statements take effect
+//! A statement is executed at the simulated moment at which it completes, so that statements take effect
 //! in the order of simulated time. One connection writes at a time, as in SQLite, and here it never
-//! fails to: who is to write waits in line, first come, first served, and takes up no place of the
-//! server meanwhile. It has the lock from the statement that asks for it (`BEGIN IMMEDIATE`, or the
-//! first one that writes) until its transaction ends. Others may read all the while.
+//! fails: a writer waits in line, first come, first served, and occupies no place of the server
+//! meanwhile. It has the lock from the statement that asks for it (`BEGIN IMMEDIATE`, or the
+//! first one that writes) until its transaction ends. Others may read at any time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,7 +21,7 @@ use dyno_workload::{
 use super::server::{Fate, MayFail, Queue, injected_failure};
 
 /// Where a simulated server's rows are: a database that answers at once, whose readers see what was
-/// committed before they began, whoever writes beside them.
+/// committed before they began, regardless of concurrent writers.
 #[derive(Clone)]
 pub struct Store(Connector);
 
@@ -57,7 +57,7 @@ impl PartialEq for Store {
     }
 }
 
-/// Who may write.
+/// The lock that serialises writing transactions.
 #[derive(Default)]
 pub(super) struct WriteLock {
     holder: Option<usize>,
@@ -76,8 +76,8 @@ impl WriteLock {
         is_free
     }
 
-    /// The connection writes no more, or waits no longer; returns who may write now, if that is
-    /// somebody else than before.
+    /// The connection writes no more, or waits no longer; returns who may write now, if that
+    /// has changed.
     pub(super) fn leave(&mut self, connection: usize) -> Option<(usize, MayFail)> {
         self.line.retain(|(waiting, _)| *waiting != connection);
         if self.holder != Some(connection) {
@@ -290,7 +290,7 @@ mod tests {
         assert!(!lock.ask(2, MayFail::No));
         assert!(!lock.ask(3, MayFail::Yes));
         assert!(!lock.ask(4, MayFail::No));
-        // Who leaves the line gets nothing, and gives nothing.
+        // Leaving the line changes nothing for the others.
         assert_eq!(lock.leave(2), None);
         assert_eq!(lock.leave(1), Some((3, MayFail::Yes)));
         assert_eq!(lock.leave(1), None);

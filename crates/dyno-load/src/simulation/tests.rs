@@ -415,7 +415,6 @@ fn ten_thousand_clients_share_a_worker() {
     check_close("committed", seen.totals.measured.committed() as f64, 50_000.0, 0.02);
 }
 
-/// Adds another interval.
 fn add(sum: &mut Interval, other: &Interval) {
     for (mine, theirs) in sum.kinds.iter_mut().zip(&other.kinds) {
         mine.outcomes.add(&theirs.outcomes);

@@ -5,7 +5,7 @@ macro_rules! known {
     ($($name:ident = $id:literal;)*) => {
         $(#[doc = concat!("`", $id, "`")] pub const $name: &str = $id;)*
 
-        /// All of them.
+        /// The names of all known readings.
         pub const ALL: &[&str] = &[$($id),*];
     };
 }

@@ -1,4 +1,4 @@
-//! All readings that somebody may emit, and how a name finds its own.
+//! All readings that a probe may emit, and how a name finds its entry.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Registry {
         }
     }
 
-    /// All of them.
+    /// All readings, in the order in which they were registered.
     pub fn iter(&self) -> impl Iterator<Item = &Reading> {
         self.all.iter()
     }

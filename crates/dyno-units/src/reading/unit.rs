@@ -11,21 +11,21 @@ pub enum Unit {
     /// A bare number: a ratio, or whatever a user's own probe means by it.
     #[default]
     Number,
-    /// A plain count.
+    /// A number of things at one moment.
     Count,
-    /// Events per second.
+    /// A rate: events per second.
     PerSecond,
-    /// Bytes.
+    /// An amount of data, in bytes.
     Bytes,
-    /// Bytes per second.
+    /// A data rate, in bytes per second.
     BytesPerSecond,
     /// A share in percent.
     Percent,
-    /// Seconds.
+    /// A time or an age, in seconds.
     Seconds,
-    /// Milliseconds.
+    /// A time in milliseconds.
     Milliseconds,
-    /// Microseconds.
+    /// A time in microseconds.
     Microseconds,
     /// CPU seconds per second: how many CPUs were busy.
     Cpus,

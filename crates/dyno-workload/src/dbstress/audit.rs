@@ -66,7 +66,6 @@ struct Facts {
 }
 
 impl Audit<'_> {
-    /// All demands.
     pub(super) fn judge(&self) -> Vec<AuditRow> {
         let facts = self.facts();
         let mut rows = vec![self.statements(&facts)];
@@ -115,7 +114,7 @@ impl Audit<'_> {
         AuditRow::between(name, (least, most), Some(self.totals.tally.statements().into()))
     }
 
-    /// Writes against reads.
+    /// The share of writes among all transactions.
     fn mix(&self, facts: &Facts) -> Option<AuditRow> {
         let ratio = i128::from(self.settings.rw_ratio);
         if !self.settings.has_reads() {

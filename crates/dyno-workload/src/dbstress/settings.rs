@@ -88,7 +88,6 @@ pub(super) enum Spread {
 /// The options as values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// Sets of tables.
     pub(super) sets: u64,
     /// Objects of each set.
     pub(super) objects: u64,

@@ -112,7 +112,6 @@ struct Drawn {
     updates: [Change; REPEATS_MAX],
 }
 
-/// One client.
 pub(super) struct Client {
     settings: Settings,
     // Its number, and how many there are.

@@ -42,7 +42,6 @@ pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
     (0..n_tables).map(rows).chain([indexes.to_owned()]).collect()
 }
 
-/// Judges the answers.
 pub(super) fn judge(bench: &Bench, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
     let tables = bench.counters.tables();
     let number = |idx: usize| number_in(answers.get(idx)?, 0, 0);
@@ -142,7 +141,7 @@ fn mix(totals: &AuditTotals) -> Vec<AuditRow> {
     Kind::RANGES.iter().map(row).collect()
 }
 
-/// Queries find rows.
+/// Queries must find rows.
 fn queried(bench: &Bench) -> Vec<AuditRow> {
     let most = bench.settings.values.rows_per_query as f64;
     let row = |name: &str, counters: &QueryCounters, least: f64| {

@@ -87,7 +87,6 @@ pub(super) struct Pending<'a> {
 }
 
 impl Pending<'_> {
-    /// Records the outcome.
     pub(super) fn end(mut self, result: &Result<Reply, StatementError>) {
         if let Ok(reply) = result {
             add(&self.counters.statements, 1);

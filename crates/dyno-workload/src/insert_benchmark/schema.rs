@@ -198,7 +198,7 @@ pub(super) struct DeleteText {
 /// The second number of a DELETE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeleteEnd {
-    /// How many rows.
+    /// A LIMIT: how many rows to delete.
     Rows,
     /// The first id that stays.
     Id,

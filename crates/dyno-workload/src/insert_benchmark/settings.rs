@@ -1,4 +1,4 @@
-//! The options, checked.
+//! The options of the Insert Benchmark, parsed and checked.
 
 use dyno_units::Nanoseconds;
 
@@ -41,7 +41,7 @@ pub(super) enum Deletes {
     Limit,
     /// All rows of a range of ids, before: misses rows where ids have gaps.
     Range,
-    /// Not at all.
+    /// No deletes.
     Off,
 }
 

@@ -70,7 +70,6 @@ fn size_query(name: &str, dialect: Dialect) -> String {
     }
 }
 
-/// Judges the answers.
 pub(super) fn judge(
     settings: &Settings,
     totals: &AuditTotals,

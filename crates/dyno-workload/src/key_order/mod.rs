@@ -104,7 +104,7 @@ impl Workload for KeyOrder {
     }
 }
 
-/// They share nothing.
+/// Clients share no state.
 impl Clients for KeyOrder {
     fn client(&self, context: ClientContext) -> ClientFuture {
         Box::pin(drive(Client::new(&self.settings), context))

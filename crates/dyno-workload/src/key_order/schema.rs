@@ -13,7 +13,6 @@ pub(super) const KEY_BYTES: usize = 23;
 /// Digits before and behind the dash.
 const HALF: usize = 11;
 
-/// A random key.
 pub(super) fn random_key(random: &mut RandomStream) -> [u8; KEY_BYTES] {
     let mut key = [b'-'; KEY_BYTES];
     for start in [0, HALF + 1] {

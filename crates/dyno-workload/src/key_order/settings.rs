@@ -1,4 +1,4 @@
-//! The options, checked.
+//! The options of the key-order workload, parsed and checked.
 
 use dyno_model::{OptionError, OptionSpec};
 

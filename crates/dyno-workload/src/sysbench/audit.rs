@@ -28,7 +28,6 @@ impl Audit<'_> {
         }
     }
 
-    /// Judges the answers.
     pub(super) fn judge(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let per_transaction = match self.shape {
             Shape::Mix(mix) => Some(mix.n_statements()),

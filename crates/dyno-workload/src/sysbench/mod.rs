@@ -50,7 +50,6 @@ struct Script {
     summary: &'static str,
 }
 
-/// All scripts.
 const SCRIPTS: &[Script] = &[
     Script {
         name: "oltp_read_only",

@@ -39,7 +39,6 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// All tables.
     pub(super) fn tables(&self, dialect: Dialect) -> Vec<Table> {
         (1..=self.n_tables)
             .map(|number| Table {

@@ -10,7 +10,6 @@ use super::distribution::{self, DistributionSpec};
 use super::schema::Schema;
 use super::statements::{Mix, StatementKind};
 
-/// A script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptId {
     ReadOnly,
@@ -27,7 +26,6 @@ pub(super) enum ScriptId {
 }
 
 impl ScriptId {
-    /// All of them.
     pub(super) const ALL: [ScriptId; 11] = [
         ScriptId::ReadOnly,
         ScriptId::ReadWrite,

@@ -87,7 +87,6 @@ impl Mix {
         self.counts[kind as usize]
     }
 
-    /// Sets it.
     pub(super) fn set(&mut self, kind: StatementKind, count: u64) {
         self.counts[kind as usize] = count;
     }

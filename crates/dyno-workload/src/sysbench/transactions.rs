@@ -205,7 +205,7 @@ pub(super) struct InsertClient {
 
 /// Where the ids of inserted rows come from.
 pub(super) enum InsertIds {
-    /// From the server.
+    /// A key that the server assigns.
     Server,
     /// Ascending, above this many rows that were filled in.
     After(u64, Sequence),

@@ -21,7 +21,6 @@ pub(super) fn queries(script: Script) -> Vec<String> {
     }
 }
 
-/// Judges the answers.
 pub(super) fn judge(
     script: Script,
     counts: &Counts,

@@ -1,4 +1,4 @@
-//! The options, checked.
+//! The options of TPC-B, parsed and checked.
 
 use dyno_model::{OptionError, OptionSpec};
 
@@ -59,7 +59,7 @@ pub(super) enum Protocol {
 /// The options as values.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// Branches.
+    /// Number of branches, as pgbench's scale.
     pub(super) scale: u64,
     pub(super) script: Script,
     pub(super) protocol: Protocol,

@@ -12,7 +12,7 @@ use super::random::NuRand;
 pub(super) enum Count {
     /// Orders that were drawn.
     OrdersDrawn,
-    /// Their lines.
+    /// Lines of the new-orders drawn.
     LinesDrawn,
     /// Those of them that another warehouse was to supply.
     RemoteLinesDrawn,

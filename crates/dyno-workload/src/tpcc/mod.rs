@@ -63,7 +63,6 @@ pub use settings::Fault;
 
 const NAME: &str = "tpcc";
 
-/// Kinds of transactions.
 const KINDS: [&str; 5] = ["new_order", "payment", "order_status", "delivery", "stock_level"];
 
 const NEW_ORDER: usize = 0;

@@ -31,7 +31,7 @@ pub(super) struct Shown {
     pub(super) brands: u64,
 }
 
-/// Rates, in ten-thousandths.
+/// Tax and discount rates, in ten-thousandths.
 pub(super) struct Rates {
     pub(super) discount: i64,
     pub(super) w_tax: i64,

@@ -2,7 +2,7 @@
 //!
 //! The statements, and what stands in them, are those that are sent one by one; their order
 //! changes within a transaction where none needs another. A customer looked up by name, a
-//! customer's data, or a district whose oldest order somebody else has taken, cost a round trip
+//! customer's data, or a district whose oldest order another delivery has taken, cost a round trip
 //! more. What happens to the statements after one that fails is described at [`Transaction::begin_together`] and
 //! [`Transaction::send_and_commit`].
 

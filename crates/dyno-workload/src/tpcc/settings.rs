@@ -1,4 +1,4 @@
-//! The options, checked.
+//! The options of TPC-C, parsed and checked.
 
 use dyno_model::{OptionError, OptionSpec};
 
@@ -79,7 +79,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Whether clients wait.
+/// Whether clients wait for keying and think times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Unpaced,
@@ -121,7 +121,7 @@ pub(super) struct Sizes {
     pub(super) customers: u64,
     /// Orders of a district, its last, that are not delivered in the beginning.
     pub(super) undelivered: u64,
-    /// Different last names.
+    /// Number of different last names.
     pub(super) names: u64,
 }
 
@@ -138,7 +138,7 @@ impl Sizes {
 /// The options as values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    /// Of each set.
+    /// Warehouses of each table set.
     pub(super) warehouses: u64,
     pub(super) sets: u64,
     pub(super) mode: Mode,

@@ -171,7 +171,7 @@ fn batched_orders_send_one_statement_for_all_lines() {
     }
 }
 
-/// What transactions of one kind send in whatever order, and how many round trips they take.
+/// What transactions of one kind send in any order, and how many round trips they take.
 fn unordered(transaction: &[Sent]) -> (usize, Vec<String>, usize) {
     let show = |sent: &Sent| match sent.sql.as_str() {
         "SET autocommit = 0" => "BEGIN ".to_owned(),

@@ -13,7 +13,6 @@ pub(super) struct Transaction<'a> {
     pub(super) statements: u64,
     /// Round trips: one for each statement, or for several that are sent together.
     pub(super) round_trips: u64,
-    /// Rows received.
     pub(super) rows: u64,
     /// Statements of the pipeline whose replies were not taken yet.
     n_pushed: u64,
@@ -86,7 +85,6 @@ impl<'a> Transaction<'a> {
         Ok(reply)
     }
 
-    /// Begins a pipeline.
     pub(super) fn together(&mut self) {
         debug_assert_eq!(self.n_pushed, 0, "replies were not taken");
         self.session.begin_pipeline();

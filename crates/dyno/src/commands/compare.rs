@@ -9,7 +9,6 @@ use crate::cli::{CompareOptions, ReportFormat};
 use crate::clock::SystemClock;
 use crate::{End, terminal};
 
-/// Compares two runs.
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     let gate = match show(options) {
         Ok(gate) => gate,

@@ -4,7 +4,6 @@ use clap_complete::Shell;
 
 use crate::{End, cli, terminal};
 
-/// Prints the completions.
 pub(crate) fn run(shell: Shell) -> anyhow::Result<End> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "dyno", &mut text);

@@ -67,7 +67,7 @@ pub(crate) fn past(plan: &Plan, design: &Design) -> Past {
 /// blocks keeps the order that its manifest has, so that it can be gone on with.
 pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
     let plan = dyno_study::plan(study, seed);
-    // What is wrong with a manifest is said by whoever opens the record.
+    // An error in a manifest is reported when the record is opened.
     let Ok(manifest) = dyno_record::read_manifest(folder) else { return plan };
     let is_recorded = |plan: &Plan| {
         let mut both = plan.trials.iter().zip(&manifest.trials);

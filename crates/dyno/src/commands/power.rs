@@ -45,7 +45,6 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Nothing is known.
     pub(crate) fn unknown() -> Past {
         Past { noise: Noise::ASSUMED, steps: BTreeMap::new() }
     }

@@ -239,7 +239,6 @@ pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Analyses runs.
 pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
     analyse(runs, &Options { threshold, ..Options::default() })
 }

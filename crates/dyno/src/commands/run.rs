@@ -126,7 +126,6 @@ fn decide(folder: &Path, block: u32) -> anyhow::Result<Vec<(usize, String)>> {
     Ok(dyno_analysis::stopping::decide(&run).settled)
 }
 
-/// The run's folder.
 fn run_folder(options: &RunOptions) -> PathBuf {
     if let Some(folder) = &options.out {
         return folder.clone();

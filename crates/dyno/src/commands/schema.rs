@@ -3,7 +3,6 @@
 use crate::cli::SchemaFormat;
 use crate::{End, terminal, vocabulary};
 
-/// Prints the schema.
 pub(crate) fn run(format: SchemaFormat) -> anyhow::Result<End> {
     let vocabulary = vocabulary::vocabulary();
     terminal::out(&match format {

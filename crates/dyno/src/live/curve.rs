@@ -22,7 +22,6 @@ impl Curve {
         self.values.push_back(value);
     }
 
-    /// The latest value.
     pub(crate) fn latest(&self) -> Option<f64> {
         self.values.back().copied()
     }

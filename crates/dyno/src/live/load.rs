@@ -28,7 +28,6 @@ impl LoadView {
         self.p95_us.push(p95_us);
     }
 
-    /// Takes readings.
     pub(crate) fn set_readings(&mut self, values: &BTreeMap<String, f64>) {
         values.get(known::DEBT_GAUGE).into_iter().for_each(|gauge| self.gauge.push(*gauge));
         self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
@@ -77,7 +76,7 @@ pub(crate) fn processes(
     (!shares.is_empty()).then(|| format!("{} of {n_cpus} CPUs", shares.join(", ")))
 }
 
-/// What the engine has put off: the gauge across engines, its trend, and its parts.
+/// The engine's backlog: the gauge across engines, its trend, and its parts.
 fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
     let gauge = readings
         .get(known::DEBT_GAUGE)
@@ -110,7 +109,7 @@ pub(crate) fn with_unit(value: f64, unit: &Unit) -> String {
     format!("{}{unit}", short(value))
 }
 
-/// What the engine has put off, part by part, and whether it grows or falls. Without a verdict: what
+/// The engine's backlog, part by part, and whether it grows or falls. Without a verdict: what
 /// an idle server leaves undone is its own choice.
 pub(crate) fn deferred(
     readings: &BTreeMap<String, f64>,

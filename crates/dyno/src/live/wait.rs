@@ -83,7 +83,6 @@ impl WaitView {
         Some(text)
     }
 
-    /// Curve and parts.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.gauge.latest().is_some() {

@@ -16,7 +16,6 @@ const DEPTH: usize = 4;
 pub(crate) struct RunEntry {
     /// Its folder's path below the served one: what it is asked for by.
     pub(crate) name: String,
-    /// Its folder.
     pub(crate) folder: PathBuf,
     /// What it set out to do; or why that cannot be read.
     pub(crate) manifest: Result<Manifest, String>,

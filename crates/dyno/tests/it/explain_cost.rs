@@ -1,4 +1,4 @@
-//! `dyno explain-cost`.
+//! The command `dyno explain-cost` against real servers.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Dyno as its user meets it: the program itself, on simulated and on real servers.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets nothing if there is something fails")]
+#![allow(clippy::unwrap_used, reason = "a test fails if something is missing")]
 
 mod bench;
 mod browser;

@@ -316,7 +316,7 @@ fn refusals_are_reported_in_the_servers_words() {
     ];
     check(script, Err("Access denied for user 'me'@'localhost' (1045); check user and password"));
     check(vec![Step::Send(b"\xff\x10\x04Too many connections".to_vec())], Err("max_connections"));
-    check(vec![Step::Send(b"SSH-2.0-OpenSSH".to_vec())], Err("does not greet like"));
+    check(vec![Step::Send(b"SSH-2.0-OpenSSH".to_vec())], Err("did not send their greeting"));
     check(vec![Step::Send(greeting("p", 0x8000_0200))], Err("too old"));
     check(vec![], Err("the server closed it"));
 }

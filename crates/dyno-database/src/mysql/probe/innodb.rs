@@ -178,7 +178,7 @@ impl Probe for InnodbProbe {
 /// The values of the status text.
 pub(super) fn status(asker: &mut Asker, now: Nanoseconds) -> Option<Values> {
     let rows = asker.rows(now, "SHOW ENGINE INNODB STATUS")?;
-    // Type, name, text.
+    // The columns are type, name and text.
     let text = rows.iter().find_map(|row| cell(row, 2))?;
     Some(parse_innodb_status(text))
 }

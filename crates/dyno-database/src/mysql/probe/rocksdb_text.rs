@@ -22,11 +22,11 @@ pub struct RocksDbStatus {
 pub struct Level {
     /// `L0` …, `Sum`, `Int`.
     pub name: String,
-    /// Files.
+    /// Number of SST files.
     pub files: f64,
     /// Files that are being compacted.
     pub compacting: f64,
-    /// Size in bytes.
+    /// Size of the files, in bytes.
     pub bytes: f64,
     /// How badly it wants compaction: at 1 it is due.
     pub score: f64,

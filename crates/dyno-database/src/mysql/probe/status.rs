@@ -56,7 +56,7 @@ const SERVER: &[Item] = &[
     gauge("memory_used", reading("mysql.memory_bytes", Bytes, "memory", "memory that the server has accounted for (MariaDB)")),
 ];
 
-/// What InnoDB adds.
+/// Status variables that only InnoDB has.
 #[rustfmt::skip]
 const INNODB: &[Item] = &[
     rate("innodb_buffer_pool_read_requests", reading("innodb.pool_read_requests_per_s", PerSecond, "buffer pool reads", "pages asked of the buffer pool")),
@@ -90,7 +90,7 @@ const INNODB: &[Item] = &[
     gauge("innodb_buffer_pool_bytes_data", reading("innodb.pool_data_bytes", Bytes, "data in the buffer pool", "bytes of data in the buffer pool")),
 ];
 
-/// What RocksDB adds.
+/// Status variables that only MyRocks has.
 #[rustfmt::skip]
 const ROCKSDB: &[Item] = &[
     rate("rocksdb_rows_read", reading("rocksdb.rows_read_per_s", PerSecond, "rows read", "rows read")),
@@ -131,7 +131,7 @@ const ROCKSDB: &[Item] = &[
     rate("rocksdb_snapshot_conflict_errors", reading("rocksdb.snapshot_conflicts_per_s", PerSecond, "snapshot conflicts", "transactions refused because of a newer version").worse()),
     gauge("rocksdb_memtable_total", reading("rocksdb.memtable_bytes", Bytes, "memtables", "bytes of all memtables")),
     gauge("rocksdb_memtable_unflushed", reading("rocksdb.memtable_unflushed_bytes", Bytes, "unflushed memtables", "bytes of memtables that are not yet flushed")),
-    gauge("rocksdb_manual_compactions_running", reading("rocksdb.manual_compactions_running", Count, "manual compactions running", "compactions that somebody asked for").up(StallCause::Compaction)),
+    gauge("rocksdb_manual_compactions_running", reading("rocksdb.manual_compactions_running", Count, "manual compactions running", "compactions started by a command").up(StallCause::Compaction)),
 ];
 
 #[rustfmt::skip]

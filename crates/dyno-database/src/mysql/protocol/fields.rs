@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A length-encoded text.
+    /// A length-encoded text, without its length.
     pub(crate) fn lenenc_bytes(&mut self) -> Option<&'a [u8]> {
         let len = self.lenenc()?;
         self.bytes(usize::try_from(len).ok()?)

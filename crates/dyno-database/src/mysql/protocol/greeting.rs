@@ -84,7 +84,7 @@ impl Answer<'_> {
         out
     }
 
-    /// The whole answer.
+    /// The payload of the whole handshake response.
     pub(crate) fn payload(&self) -> Vec<u8> {
         let has = |bit: u32| self.capabilities & bit != 0;
         let mut out = self.tls_request();

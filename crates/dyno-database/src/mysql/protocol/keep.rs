@@ -103,7 +103,6 @@ impl RowKeeper {
         Ok(())
     }
 
-    /// A column definition.
     pub(crate) fn definition(&mut self, payload: &[u8]) -> Result<(), StatementError> {
         if self.columns.len() >= COLUMNS_MAX {
             return Err(not_understood("a result with more columns than any server has"));
@@ -113,11 +112,10 @@ impl RowKeeper {
         Ok(())
     }
 
-    /// A row.
     pub(crate) fn row(&mut self, payload: &[u8]) -> Result<(), StatementError> {
         self.n_bytes += payload.len();
         if self.n_bytes > KEPT_MAX {
-            return Err(not_understood("more rows to keep than any transaction has a use for"));
+            return Err(not_understood("too many rows to keep"));
         }
         self.decode(payload).ok_or_else(|| not_understood("a row in binary"))
     }
@@ -127,7 +125,6 @@ impl RowKeeper {
         self.wants &= self.rows.n_rows() == 0;
     }
 
-    /// What was kept.
     pub(crate) fn rows(&self) -> &KeptRows {
         &self.rows
     }

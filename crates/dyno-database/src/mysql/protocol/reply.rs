@@ -182,7 +182,7 @@ impl ReplyReader {
                 continue;
             }
             if len > MAX_CONTROL {
-                let error = not_understood("a packet is far longer than its kind can be");
+                let error = not_understood("a packet is too long for its type");
                 return (at, self.failed(error));
             }
             let Some(payload) = payload.get(..len) else { return (at, Progress::Partial) };
@@ -263,7 +263,7 @@ impl ReplyReader {
 
     /// Reads a packet that is neither row nor column definition; none if the reply goes on.
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
-        // An error may come unasked, with a sequence of its own, from a server that hangs up.
+        // A server that closes the connection may send an unsolicited error with a sequence number of its own.
         if payload.first() == Some(&packets::ERROR) {
             return Some(self.failed(packets::read_error(payload)));
         }

@@ -17,7 +17,7 @@ pub(in crate::postgresql) use activity::HORIZON;
 use crate::probe::{Asker, DebtProbe, marked};
 
 /// The probes of a server that this connector reaches. Each connection has a process of its own,
-/// whose title says what it is for: only those of the probes are put down.
+/// whose title says what it is for: only those of the probes are noted.
 pub(crate) fn probes(
     connector: &Connector,
     listing: Option<&ThreadListing>,

@@ -22,9 +22,9 @@ const TOTALS: &[Item] = &[
     rate("idx_tup_fetch", reading("pg.index_scan_rows_per_s", PerSecond, "rows fetched by index scans", "rows fetched by scans of indexes")),
     rate("upd", reading("pg.table_updates_per_s", PerSecond, "row updates", "rows updated")),
     rate("hot_upd", reading("pg.hot_updates_per_s", PerSecond, "HOT updates", "rows updated within their page, indexes untouched").better()),
-    rate("vacuums", reading("pg.vacuums_per_s", PerSecond, "vacuums", "tables vacuumed because somebody asked").up(StallCause::Vacuum)),
+    rate("vacuums", reading("pg.vacuums_per_s", PerSecond, "vacuums", "tables vacuumed by a VACUUM command").up(StallCause::Vacuum)),
     rate("autovacuums", reading("pg.autovacuums_per_s", PerSecond, "autovacuums", "tables vacuumed by autovacuum").up(StallCause::Vacuum)),
-    rate("analyzes", reading("pg.analyzes_per_s", PerSecond, "analyzes", "tables analysed because somebody asked")),
+    rate("analyzes", reading("pg.analyzes_per_s", PerSecond, "analyzes", "tables analysed by an ANALYZE command")),
     rate("autoanalyzes", reading("pg.autoanalyzes_per_s", PerSecond, "autoanalyzes", "tables analysed by autovacuum").up(StallCause::Vacuum)),
 ];
 
@@ -60,7 +60,7 @@ const ASK_TOTALS: &str = "SELECT COALESCE(sum(n_live_tup), 0) AS live, \
      COALESCE(sum(analyze_count), 0) AS analyzes, \
      COALESCE(sum(autoanalyze_count), 0) AS autoanalyzes \
      FROM pg_catalog.pg_stat_user_tables";
-/// From 13.
+/// For PostgreSQL 13 and later.
 const ASK_INSERTED: &str = "SELECT COALESCE(sum(n_ins_since_vacuum), 0) AS inserted \
      FROM pg_catalog.pg_stat_user_tables";
 const ASK_PROGRESS: &str = "SELECT count(*) AS running, \

@@ -11,13 +11,13 @@ const LENGTH_MAX: usize = 1 << 30;
 
 /// Bytes that are not the PostgreSQL protocol, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server broke the protocol: {0}")]
+#[error("the server violated the protocol: {0}")]
 pub(in crate::postgresql) struct ProtocolError(pub(in crate::postgresql) String);
 
 impl ProtocolError {
     /// A body that ends before its last field.
     pub(super) fn cut_off(what: &str) -> ProtocolError {
-        ProtocolError(format!("{what} is cut off"))
+        ProtocolError(format!("{what} is truncated"))
     }
 
     /// A message that has no place here.

@@ -66,7 +66,6 @@ impl RowKeeper {
         self.wants
     }
 
-    /// What was kept.
     pub(in crate::postgresql) fn rows(&self) -> &KeptRows {
         &self.rows
     }
@@ -95,7 +94,7 @@ impl RowKeeper {
             let (value, rest) = body.split_at(length.ok_or_else(|| ProtocolError::cut_off(what))?);
             body = rest;
             if !push(encoding, value, &mut self.rows) {
-                return Err(ProtocolError(format!("a {} of a wrong length", encoding.name())));
+                return Err(ProtocolError(format!("a {} of the wrong length", encoding.name())));
             }
         }
         Ok(())

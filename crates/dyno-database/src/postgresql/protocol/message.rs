@@ -66,7 +66,7 @@ impl ServerMessage {
             "40001" => ErrorClass::Serialization,
             "55P03" => ErrorClass::LockTimeout,
             "23505" => ErrorClass::DuplicateKey,
-            // `query_canceled`: by a time limit of the server, or because somebody asked for it.
+            // `query_canceled`: by a time limit of the server, or at a user's request.
             "57014" if self.text.contains("lock timeout") => ErrorClass::LockTimeout,
             "57014" if self.text.contains("statement timeout") => ErrorClass::TimedOut,
             "57P01" | "57P02" | "57P03" => ErrorClass::Disconnected,

@@ -130,7 +130,6 @@ impl ReplyScanner {
         })
     }
 
-    /// The notices.
     pub(in crate::postgresql) fn notices(&mut self) -> &mut Notices {
         &mut self.notices
     }
@@ -150,7 +149,7 @@ impl ReplyScanner {
                 }
             }
             b'Z' if self.ends_at_command && self.error.is_none() => {
-                return Err(ProtocolError("ReadyForQuery amid a pipeline".to_owned()));
+                return Err(ProtocolError("ReadyForQuery within a pipeline".to_owned()));
             }
             b'Z' if body.len() == 1 => return Ok(Scan::Done),
             b'Z' => return Err(ProtocolError("ReadyForQuery has a wrong length".to_owned())),

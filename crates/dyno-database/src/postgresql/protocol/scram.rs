@@ -78,7 +78,7 @@ fn derive(
         block = hmac::sign(&key, block.as_ref());
         salted.iter_mut().zip(block.as_ref()).for_each(|(byte, other)| *byte ^= other);
         if round % ITERATIONS_AT_ONCE == 0 && n_stops() != before {
-            return Err("Dyno was stopped while it proved its password".to_owned());
+            return Err("Dyno was stopped during the login".to_owned());
         }
     }
     Ok(Keys { client: sign(&salted, b"Client Key"), server: sign(&salted, b"Server Key") })
@@ -135,7 +135,6 @@ impl ScramExchange {
         ScramExchange { binding, first, nonce, server_signature: None }
     }
 
-    /// A nonce.
     pub(in crate::postgresql) fn make_nonce() -> Result<String, String> {
         let bytes: [u8; 18] = ring::rand::generate(&ring::rand::SystemRandom::new())
             .map_err(|_| "the system gives no random bytes".to_owned())?

@@ -281,7 +281,7 @@ fn replies_of_a_pipeline_end_with_their_commands() {
     );
     let early = [none, select, ready()].concat();
     let error = scan_pipeline(&early, early.len()).unwrap_err().to_string();
-    assert!(error.contains("amid a pipeline"), "{error}");
+    assert!(error.contains("within a pipeline"), "{error}");
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn every_damage_of_one_byte_is_survived_at_every_place() {
     }
 }
 
-/// Bytes that end in a reply, in an error, or in waiting, in whatever pieces they come.
+/// Bytes that end in a reply, in an error, or in waiting, in pieces of any size.
 #[track_caller]
 fn survives(bytes: &[u8]) {
     let whole = scan_prefix(bytes, bytes.len().max(1));

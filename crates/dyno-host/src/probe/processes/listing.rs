@@ -127,7 +127,7 @@ mod tests {
         check(1, Some(PURGE), false, Some(PURGE));
         // 101 is the number of a connection, and no thread.
         check(101, None, false, Some(BACKGROUND));
-        // The probe has gone, and its thread serves somebody else.
+        // The probe has disconnected, and its thread serves another client.
         listing.set([thread(2, Some(102), CLIENT)]);
         check(2, None, false, Some(CLIENT));
     }

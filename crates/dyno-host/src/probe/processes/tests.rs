@@ -243,7 +243,7 @@ fn waits_and_switches_are_summed_over_threads() {
     fixture.set(Fake { pid: 10, parent: 1, n_threads: 2, ..Fake::default() });
     let name = "server.runqueue_wait_s_per_s";
     assert_eq!(fixture.read().get(name), None);
-    assert_eq!(fixture.read().get(name), None, "the kernel does not say");
+    assert_eq!(fixture.read().get(name), None, "the kernel does not report it");
     set_thread(&fixture, 10, "a", (0, 5_000_000_000));
     set_thread(&fixture, 11, "a", (0, 1_000_000_000));
     assert_eq!(fixture.read().get(name), None, "no rate without a read before");

@@ -56,7 +56,7 @@ impl LedgerConnection {
     fn write(&mut self, number: i64) -> Result<Reply, StatementError> {
         let mut ledger = self.ledger.lock().expect("no thread panics while it holds the lock");
         if ledger.writer.is_some_and(|writer| writer != self.id) {
-            return Err(StatementError::new(ErrorClass::Refused, "busy", "somebody else writes"));
+            return Err(StatementError::new(ErrorClass::Refused, "busy", "another client writes"));
         }
         ledger.writer = Some(self.id);
         drop(ledger);

@@ -77,7 +77,6 @@ impl Model {
         counts.replied(Line::Sel2, sel2 as u64, (20 - self.fault.short_history) * sel2 as u64);
     }
 
-    /// One client's transactions.
     fn play(&mut self, nth: u64, all: &Counts) {
         let Settings { sharing, objects, .. } = self.settings;
         let (place, neighbour) = ((nth, CLIENTS), ((nth + 1) % CLIENTS, CLIENTS));

@@ -1,4 +1,4 @@
-//! What clients send.
+//! The statements that clients of each role send.
 
 use std::collections::HashMap;
 
