@@ -1,8 +1,9 @@
 //! `cargo xtask aa`: many small studies of servers that are the same, and how often a difference is
 //! reported. Whatever it reports is a false alarm.
 //!
-//! With `--noisy` a neighbour of the command's own disturbs the machine: it computes and syncs files in
-//! bursts, which is what a shared host does. With `--count` runs that are there already are counted.
+//! With `--noisy` a neighbour of the command's own disturbs the machine: it computes and syncs
+//! files in bursts, which is what a shared host does. With `--count` runs that are there already
+//! are counted.
 
 mod count;
 mod neighbour;

@@ -1,4 +1,5 @@
-//! What Cargo says of the workspace: against the border table of ARCHITECTURE.md, and the README.
+//! The dependencies of the workspace, checked against the border table of ARCHITECTURE.md, and the
+//! README.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
 }
 
-/// What Cargo says of the workspace.
+/// The output of `cargo metadata`.
 fn metadata() -> serde_json::Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--locked"])

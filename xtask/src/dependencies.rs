@@ -1,5 +1,5 @@
-//! What Dyno is made of besides its own code: who may be among it, under which licences, and the
-//! notices that go with a binary that is given away.
+//! Dyno's dependencies: which are allowed, under which licences, and the notices that are
+//! distributed with a binary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ impl Graph {
 }
 
 impl Package {
-    /// The texts that have to go with it, each with the name of its file.
+    /// The licence texts to distribute with it, each with the name of its file.
     fn texts(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.folder)? {
@@ -200,7 +200,7 @@ mod tests {
         "Zlib",
     ];
 
-    /// Crates that are in the binary in several versions, and why that is borne.
+    /// Crates that are in the binary in several versions, and the reason.
     const SEVERAL: [(&str, &str); 2] = [
         ("fallible-iterator", "a few hundred lines; rusqlite and postgres-protocol differ"),
         ("getrandom", "one system call; rand, ring and const-random differ"),

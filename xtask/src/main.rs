@@ -1,6 +1,6 @@
-//! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa` how
-//! often it reports a difference if there is none, `cargo xtask notices` writes the notices of
-//! third parties.
+//! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa`
+//! how often it reports a difference where there is none, `cargo xtask notices` writes the notices
+//! of third parties.
 //!
 //! Its tests are the house rules: the borders between crates, what every file must have, and what
 //! dependencies may be.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line for a person.
+/// Prints a line to standard output.
 #[expect(clippy::print_stderr, reason = "a command prints")]
 fn say(text: &str) {
     eprintln!("{text}");

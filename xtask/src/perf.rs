@@ -1,8 +1,8 @@
 //! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, in one run.
 //!
-//! Peers alternate with Dyno (A B A B …), so that a change of the machine's mood meets both. What is
-//! printed is the median of the ratios of the pairs, with the smallest and the largest: absolute
-//! figures of a shared machine say little, ratios within one run say more.
+//! Peers alternate with Dyno (A B A B …), so that a change of the machine's speed affects both.
+//! What is printed is the median of the ratios of the pairs, with the smallest and the largest:
+//! absolute figures of a shared machine say little, ratios within one run say more.
 
 mod dbstress;
 mod insert_benchmark;
@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 
 pub(crate) use table::{Pair, Row};
 
-/// How much is measured.
+/// The amount of measurement.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
     /// Pairs of runs for each row.
@@ -32,7 +32,7 @@ pub(crate) struct Effort {
 }
 
 /// Measures and prints the table. Words of `arguments` select rows by what their names hold;
-/// `--quick` measures two short pairs, which shows that everything works and no more.
+/// `--quick` measures two short pairs, which only shows that everything works.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let effort =

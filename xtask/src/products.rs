@@ -1,5 +1,5 @@
-//! That what Dyno knows of a product stands in the product's folder, so that one more is a folder and
-//! a line.
+//! Checks that everything about a product is in the product's folder, so that another product is a
+//! folder and a line.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ fn relative(path: &Path) -> PathBuf {
     path.strip_prefix(root()).expect("it is in the repository").to_owned()
 }
 
-/// Whoever adds a product must not have to look for the places that know the others.
+/// Adding a product must not require a search for the places that name the others.
 #[test]
 fn no_file_outside_its_folder_names_a_product() {
     let mut found = Vec::new();

@@ -49,7 +49,7 @@ fn every_file_begins_with_what_it_is_for() {
     assert!(bare.is_empty(), "files without a module comment: {bare:#?}");
 }
 
-/// What does not fit on a screen or two is two things.
+/// A function that does not fit on a screen or two does two things.
 #[test]
 fn files_are_at_most_800_lines_without_their_tests() {
     let long: Vec<PathBuf> = sources()

@@ -3,8 +3,8 @@
 //! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
 //! selects one text with their names. It is never selected from: what counts is its definition,
 //! which only its owner can change, and the server reports who that is (each folder's `sql` says
-//! how). So a user who may make things in the catalog can neither
-//! forge a note nor have anything run with Dyno's rights. A `dyno_tables` of another user is refused.
+//! how). So a user who may make things in the catalog can neither forge a note nor have anything
+//! run with Dyno's rights. A `dyno_tables` of another user is refused.
 //!
 //! A catalog without tables is claimed by making that view; one with the view is Dyno's, and the
 //! tables noted there may be dropped, as far as they are ordinary tables of Dyno's own user; any
@@ -44,8 +44,8 @@ const NAME_LEN_MAX: usize = 63;
 /// Tables named in a refusal, at most.
 const NAMED_MAX: usize = 5;
 
-/// Claims the connection's catalog. With `allow_existing_tables`, tables that Dyno did not make stay
-/// and are not touched.
+/// Claims the connection's catalog. With `allow_existing_tables`, tables that Dyno did not make
+/// stay and are not touched.
 pub fn claim_catalog(
     connection: &mut dyn Connection,
     allow_existing_tables: bool,
@@ -134,9 +134,9 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
     Ok(())
 }
 
-/// What is in a catalog besides its own system's things, each as a text that stays the same while it
-/// is there: to be compared with what was there before. Routines that Dyno makes (`dyno_…`, of its
-/// own user) are not counted.
+/// What is in a catalog besides its own system's things, each as a text that stays the same while
+/// it is there: to be compared with what was there before. Routines that Dyno makes (`dyno_…`, of
+/// its own user) are not counted.
 pub(crate) fn contents(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
     // Where there is none, the catalog is Dyno's own.
     let Some(sql) = catalog_sql(connection).contents else { return Ok(Vec::new()) };

@@ -134,7 +134,8 @@ mod tests {
         ) {
             let cleaner = Cleaner::new(Some(&Secret::new(password.clone())));
             let cleaned = cleaner.clean(&format!("{before}{password}{behind}"));
-            // Where a part of the password looks like the texts around it or the mask, it may be there.
+            // Where a part of the password looks like the texts around it or the mask, it may be
+            // there.
             let is_plain = password.chars().all(|c| c.is_ascii_lowercase() || c == ' ' || c == '*');
             proptest::prop_assert!(is_plain || !cleaned.contains(&password));
         }

@@ -67,7 +67,8 @@ impl RuntimeSettings {
     }
 }
 
-/// What distinguishes a build of a program from others of the same version: its size and when it was made.
+/// What distinguishes a build of a program from others of the same version: its size and when it
+/// was made.
 pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
     let facts = fs::metadata(program).map_err(|error| {
         DeployError::new(format!("{} cannot be read: {error}", program.display()))

@@ -28,7 +28,8 @@ impl Debt {
     }
 
     /// One number across engines: the worst of its parts, each divided by the value at which it
-    /// counts as caught up. At or below 1 the engine has caught up. `None` if no part could be read.
+    /// counts as caught up. At or below 1 the engine has caught up. `None` if no part could be
+    /// read.
     pub fn gauge(&self) -> Option<f64> {
         let shares = self.parts.iter().map(|part| match part.caught_up_at {
             caught_up_at if caught_up_at > 0.0 => part.value / caught_up_at,
@@ -49,7 +50,8 @@ pub trait DebtMeter: Send {
     fn read(&mut self) -> Result<Debt, String>;
 
     /// Makes the engine work off its debt sooner than it would by itself, and does what is due
-    /// between steps (statistics, VACUUM, CHECKPOINT) on these tables. Returns a line for each action.
+    /// between steps (statistics, VACUUM, CHECKPOINT) on these tables. Returns a line for each
+    /// action.
     ///
     /// # Errors
     ///

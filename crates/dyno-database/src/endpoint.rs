@@ -26,8 +26,8 @@ pub struct Endpoint {
     pub catalog: String,
     /// Whether the transport is encrypted and certificates are verified.
     pub tls: TlsMode,
-    /// The file with the server's public RSA key (PEM), in protocols that use one: with it a password
-    /// can be encrypted for that server and no other.
+    /// The file with the server's public RSA key (PEM), in protocols that use one: with it a
+    /// password can be encrypted for that server and no other.
     pub server_public_key: Option<PathBuf>,
 }
 
@@ -94,8 +94,9 @@ pub struct UrlError(pub String);
 
 impl Endpoint {
     /// Reads `SCHEME://user:password@host:port/database`, `…/database?KEY=/path` for a Unix socket
-    /// (the host is not used then), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in protocols
-    /// that use one, `server_public_key=FILE`. Schemes and KEY are those of [`ProtocolSpec`].
+    /// (the host is not used then), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in
+    /// protocols that use one, `server_public_key=FILE`. Schemes and KEY are those of
+    /// [`ProtocolSpec`].
     ///
     /// Special characters in any part are percent-encoded. What could be a part of a password is
     /// never quoted in an error.

@@ -150,8 +150,9 @@ const READING: [&str; 10] = [
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
 /// Refuses a statement that would change something if that is not allowed, or could not be taken
-/// back. The transaction is read-only on the server as well; this catches what a read-only transaction allows nevertheless
-/// (SET, KILL, SHUTDOWN) and for what ends the transaction around it.
+/// back. The transaction is read-only on the server as well; this catches what a read-only
+/// transaction allows nevertheless (SET, KILL, SHUTDOWN) and for what ends the transaction around
+/// it.
 ///
 /// # Errors
 ///
@@ -209,7 +210,8 @@ fn first_word(sql: &str) -> String {
 ///
 /// # Errors
 ///
-/// Why the cost cannot be measured, in words: the statement may not be run, or the server refused it.
+/// Why the cost cannot be measured, in words: the statement may not be run, or the server refused
+/// it.
 pub fn explain_cost(
     source: &mut dyn CostSource,
     sql: &str,

@@ -103,7 +103,8 @@ pub trait Server: Send {
         None
     }
 
-    /// How the kinds of its threads are recognised by their names; `None` if names do not show them.
+    /// How the kinds of its threads are recognised by their names; `None` if names do not show
+    /// them.
     fn thread_groups(&self) -> Option<ThreadGroups> {
         None
     }
@@ -176,7 +177,8 @@ pub trait Server: Send {
 
     /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
     /// (which must not exist, on the filesystem of the keeper's root), and removes all else.
-    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is not kept.
+    /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is
+    /// not kept.
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
         Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))

@@ -15,9 +15,9 @@ pub(crate) struct SqlSpec {
     pub(crate) catalog: CatalogSql,
     /// Settings of a probe's session; those that a version does not know are passed over.
     pub(crate) probe_session: &'static [&'static str],
-    /// Said in a session whose questions name no tables of a catalog's own, so that they find nothing
-    /// but the server's own functions and operators: in a schema where others may make things, one of
-    /// theirs could fit better, and would run with Dyno's rights.
+    /// Said in a session whose questions name no tables of a catalog's own, so that they find
+    /// nothing but the server's own functions and operators: in a schema where others may make
+    /// things, one of theirs could fit better, and would run with Dyno's rights.
     pub(crate) probe_guard: Option<&'static str>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
@@ -34,8 +34,8 @@ pub(crate) type OpenCostSource =
 
 /// The statements of [`crate::claim_catalog`] and its siblings.
 pub(crate) struct CatalogSql {
-    /// What is in a catalog besides its system's own things, each as a text that stays the same while
-    /// it is there; `None` if no other user can put anything there.
+    /// What is in a catalog besides its system's own things, each as a text that stays the same
+    /// while it is there; `None` if no other user can put anything there.
     pub(crate) contents: Option<&'static str>,
     /// Asks for the schema that unqualified names mean; none if there are no schemas.
     pub(crate) schema: Option<&'static str>,

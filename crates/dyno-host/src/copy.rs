@@ -39,7 +39,8 @@ pub enum CopyError {
 /// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
 /// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; it is
 /// handed over when it is complete. Holds plain files and folders only: anything else, a symbolic
-/// link above all, is refused. `is_stopped` is asked again and again; once it says so, copying ends.
+/// link above all, is refused. `is_stopped` is asked again and again; once it says so, copying
+/// ends.
 pub fn copy_folder(
     from: &Path,
     to: &Path,
@@ -70,8 +71,8 @@ struct Copying<'a> {
     is_stopped: &'a dyn Fn() -> bool,
 }
 
-/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes no
-/// difference who else can rename things in the original.
+/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes
+/// no difference who else can rename things in the original.
 impl Copying<'_> {
     /// Copies what has this name in the folder `from`, to this name in the folder `to`. The paths
     /// are for messages.

@@ -224,8 +224,8 @@ impl Keeper {
         Ok(answer.out.trim().to_owned())
     }
 
-    /// What a program says, however it ends: run as a server would be, with none of Dyno's rights and
-    /// nothing of its environment, but in no folder.
+    /// What a program says, however it ends: run as a server would be, with none of Dyno's rights
+    /// and nothing of its environment, but in no folder.
     pub fn output(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
         let refuse =
             |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
@@ -248,8 +248,8 @@ impl Keeper {
         Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
     }
 
-    /// What a program says that reads a file with this text: as [`Keeper::output`], with the arguments
-    /// that `arguments` makes of the file's path. The file is gone afterwards.
+    /// What a program says that reads a file with this text: as [`Keeper::output`], with the
+    /// arguments that `arguments` makes of the file's path. The file is gone afterwards.
     pub fn output_with_file(
         &self,
         program: &Path,
@@ -313,7 +313,8 @@ impl Keeper {
         Ok(process)
     }
 
-    /// Lets the user that servers run as, if it is another one, pass through a folder of this keeper.
+    /// Lets the user that servers run as, if it is another one, pass through a folder of this
+    /// keeper.
     fn open_to_servers(&self, folder: &Path) -> Result<(), KeeperError> {
         self.owned(folder)?;
         let Some(user) = self.run_as() else { return Ok(()) };
@@ -522,7 +523,8 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 }
 
 /// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that
-/// no other user can put another one in its place. Other users may pass through it if servers have to.
+/// no other user can put another one in its place. Other users may pass through it if servers have
+/// to.
 fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse = |why: String| {
         KeeperError(format!("{} cannot be the root folder of servers: {why}", root.display()))

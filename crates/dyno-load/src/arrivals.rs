@@ -92,8 +92,8 @@ impl OwnArrivals {
         self.n_wanted -= 1;
     }
 
-    /// Gives up the arrivals due before `end`; returns how many of them were due at `counted_from` or
-    /// later.
+    /// Gives up the arrivals due before `end`; returns how many of them were due at `counted_from`
+    /// or later.
     pub(crate) fn give_up(&mut self, end: Nanoseconds, counted_from: Nanoseconds) -> u64 {
         let mut n_told = 0;
         while self.queue.to_send.peek() < end && self.n_waiting > 0 {

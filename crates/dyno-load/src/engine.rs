@@ -67,10 +67,10 @@ pub enum StepEvent<'a> {
 ///
 /// # Errors
 ///
-/// The specification is not possible; a connection cannot be opened or its statements cannot
-/// be prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
-/// failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the load has begun: see
-/// [`StepTotals::aborted`].
+/// The specification is not possible; a connection cannot be opened or its statements cannot be
+/// prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
+/// failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the
+/// load has begun: see [`StepTotals::aborted`].
 pub fn run_step(
     spec: &StepSpec,
     job: &Job,

@@ -27,8 +27,8 @@ impl Slice {
 /// j mod n. Poisson: each slice is an independent Poisson process of rate / n, from its own stream;
 /// the superposition of n such processes is a Poisson process of the whole rate.
 ///
-/// Stepped: the same with a rate of 1, whose times are then mapped by the inverse of the integral of
-/// the stepped rate. So a slice of it is a slice of the whole, constant or Poisson.
+/// Stepped: the same with a rate of 1, whose times are then mapped by the inverse of the integral
+/// of the stepped rate. So a slice of it is a slice of the whole, constant or Poisson.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     origin: Nanoseconds,
@@ -89,8 +89,8 @@ impl Schedule {
         Schedule::with((arrivals, 1e9 / rate), origin, seed, slice, None)
     }
 
-    /// The slice of the schedule that begins at `origin` and whose rate, of all its slices together,
-    /// follows a course.
+    /// The slice of the schedule that begins at `origin` and whose rate, of all its slices
+    /// together, follows a course.
     pub fn stepped(
         arrivals: Arrivals,
         course: Course,

@@ -32,7 +32,8 @@ impl Steadiness {
         Steadiness { rates: VecDeque::with_capacity(n_seconds), n_seconds }
     }
 
-    /// Takes the throughput of the next second; returns whether the window that ends with it is steady.
+    /// Takes the throughput of the next second; returns whether the window that ends with it is
+    /// steady.
     pub(crate) fn push(&mut self, rate: f64) -> bool {
         if self.rates.len() == self.n_seconds {
             self.rates.pop_front();

@@ -9,7 +9,8 @@ use dyno_units::Nanoseconds;
 pub(crate) struct Usage {
     /// User and system time together, exact.
     pub(crate) cpu: Nanoseconds,
-    // In clock ticks (usually 10 ms each): too coarse by themselves, good enough for the proportion.
+    // In clock ticks (usually 10 ms each): too coarse by themselves, good enough for the
+    // proportion.
     user_ticks: u64,
     system_ticks: u64,
     /// Time ready to run without a CPU; none if the kernel does not report it.

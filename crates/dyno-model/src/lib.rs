@@ -1,8 +1,8 @@
-//! The nouns that a study, a workload and the load generator share: load, arrivals, steps, roles and
-//! workload options.
+//! The nouns that a study, a workload and the load generator share: load, arrivals, steps, roles
+//! and workload options.
 //!
-//! Each is defined once, here, and knows nothing of its users. The record has types of its own, so that
-//! old records stay readable when these change.
+//! Each is defined once, here, and knows nothing of its users. The record has types of its own, so
+//! that old records stay readable when these change.
 
 mod load;
 mod name;

@@ -12,8 +12,8 @@ pub enum Load {
         /// Number of clients; at least 1.
         clients: usize,
     },
-    /// An open load: arrivals follow a schedule, whatever the server does. While all clients are busy, arrivals wait
-    /// for up to a minute, and are then given up as missed.
+    /// An open load: arrivals follow a schedule, whatever the server does. While all clients are
+    /// busy, arrivals wait for up to a minute, and are then given up as missed.
     Open {
         /// Offered rate, arrivals per second.
         rate: f64,
@@ -22,8 +22,8 @@ pub enum Load {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
     },
-    /// An open load with a changing rate. Its first rate holds during the warm-up, its course begins
-    /// with the measured time.
+    /// An open load with a changing rate. Its first rate holds during the warm-up, its course
+    /// begins with the measured time.
     Stepped {
         /// Offered rates, arrivals per second, with their times.
         rate: SteppedRate,
@@ -32,8 +32,8 @@ pub enum Load {
         /// Clients that serve the arrivals: the most transactions in flight.
         clients: usize,
     },
-    /// The roles of a step that the workload defines, running concurrently, each with its own pacing and
-    /// quota. A client's arrivals wait for that client only, for up to a minute.
+    /// The roles of a step that the workload defines, running concurrently, each with its own
+    /// pacing and quota. A client's arrivals wait for that client only, for up to a minute.
     Roles(Vec<Role>),
 }
 

@@ -31,8 +31,8 @@ pub struct WorkloadStep {
     /// Its longest time. A step without quotas lasts exactly this long; one with quotas ends when
     /// all of them are done, and is reported as unfinished if it runs out of this time.
     pub limit: Nanoseconds,
-    /// Longest wait before the step until the engine has finished its deferred work (flushing, purge,
-    /// compaction, vacuum); zero for no wait.
+    /// Longest wait before the step until the engine has finished its deferred work (flushing,
+    /// purge, compaction, vacuum); zero for no wait.
     pub settle: Nanoseconds,
 }
 
@@ -95,9 +95,9 @@ pub enum Pacing {
         /// Transactions per second and client.
         rate: f64,
     },
-    /// The Insert Benchmark's own limiter, for parity: `per_burst` transactions at once at the start
-    /// of each second, one after the other; a burst that takes longer than a second
-    /// delays the next one, and the delay is never made up.
+    /// The Insert Benchmark's own limiter, for parity: `per_burst` transactions at once at the
+    /// start of each second, one after the other; a burst that takes longer than a second delays
+    /// the next one, and the delay is never made up.
     Bursts {
         /// Transactions of one burst, at least 1.
         per_burst: u64,

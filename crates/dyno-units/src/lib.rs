@@ -1,5 +1,5 @@
-//! Quantities with units, the clock and the random streams that are passed to every other crate; and
-//! the cleaning of text that comes from outside or may hold a secret.
+//! Quantities with units, the clock and the random streams that are passed to every other crate;
+//! and the cleaning of text that comes from outside or may hold a secret.
 //!
 //! Nothing here reads a clock, the environment or a source of randomness: time and randomness
 //! are arguments everywhere in Dyno, so that a whole study runs in a test and gives the same

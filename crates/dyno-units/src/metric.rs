@@ -13,8 +13,9 @@
 //! assert_eq!(FIGURES[0].id.as_str(), "job.time");
 //! ```
 //!
-//! A trial's record holds the values by id, and the lines of their metrics. Analysis and report loop over
-//! them: a new figure is estimated, compared, ranked, gated and shown without any change there.
+//! A trial's record holds the values by id, and the lines of their metrics. Analysis and report
+//! loop over them: a new figure is estimated, compared, ranked, gated and shown without any change
+//! there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,8 +32,8 @@ pub const METRIC_ID_MAX: usize = 100;
 
 /// The name of a metric in records, findings, tables and exports: `throughput`, `job.time`.
 ///
-/// It is copied freely: the texts of ids that were read are kept once for the life of the process. There
-/// are as many as there are metrics.
+/// It is copied freely: the texts of ids that were read are kept once for the life of the process.
+/// There are as many as there are metrics.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MetricId(&'static str);
 
@@ -45,8 +46,8 @@ impl MetricId {
         MetricId(id)
     }
 
-    /// An id that was read, or made at run time. None if it is empty or longer than [`METRIC_ID_MAX`], or
-    /// holds anything but ASCII letters, digits and `. _ -`.
+    /// An id that was read, or made at run time. None if it is empty or longer than
+    /// [`METRIC_ID_MAX`], or holds anything but ASCII letters, digits and `. _ -`.
     pub fn parse(text: &str) -> Option<MetricId> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if text.is_empty() || text.len() > METRIC_ID_MAX || !text.chars().all(is_part) {
@@ -109,8 +110,8 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricRole {
-    /// It may be the main metric of a step, by which variants are ranked and judged. The first one that is
-    /// declared is that of a step without load.
+    /// It may be the main metric of a step, by which variants are ranked and judged. The first one
+    /// that is declared is that of a step without load.
     Main,
     /// It is compared and has verdicts of its own.
     Secondary,

@@ -54,8 +54,8 @@ fn whole(text: &str, value: f64) -> Result<u64, ParseQuantityError> {
 impl FromStr for ByteCount {
     type Err = ParseQuantityError;
 
-    /// Reads `8GiB`, `8MB`, `512k`. `KiB MiB GiB TiB` are powers of 1024 and `kB MB GB TB` powers of
-    /// 1000; the bare letters `K M G T` are powers of 1024, as database servers read them.
+    /// Reads `8GiB`, `8MB`, `512k`. `KiB MiB GiB TiB` are powers of 1024 and `kB MB GB TB` powers
+    /// of 1000; the bare letters `K M G T` are powers of 1024, as database servers read them.
     fn from_str(text: &str) -> Result<ByteCount, ParseQuantityError> {
         let refuse = || {
             ParseQuantityError(format!("`{text}` is not a size; write it like \"8GiB\", \"500MB\""))

@@ -13,9 +13,10 @@
 //! assert!(READINGS[1].is_for("disk.vda.queue"));
 //! ```
 //!
-//! Everything else refers to it by its id, or asks what is registered. A record holds the [`Reading`] of
-//! each name that was read, so that the analysis and the report know no probe, and old runs and a user's
-//! own probes explain themselves: fields may be added with a default, and none may change its meaning.
+//! Everything else refers to it by its id, or asks what is registered. A record holds the
+//! [`Reading`] of each name that was read, so that the analysis and the report know no probe, and
+//! old runs and a user's own probes explain themselves: fields may be added with a default, and
+//! none may change its meaning.
 
 pub mod known;
 pub mod prelude;
@@ -32,9 +33,9 @@ pub use unit::Unit;
 /// What a reading is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its name: `disk.*.queue`. A star stands for an instance, which is at least one character long: a
-    /// device, an interface, a group of processes, a table, a member. Empty in records written before
-    /// it was kept.
+    /// Its name: `disk.*.queue`. A star stands for an instance, which is at least one character
+    /// long: a device, an interface, a group of processes, a table, a member. Empty in records
+    /// written before it was kept.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub id: Cow<'static, str>,
     /// The unit of its values.
@@ -316,8 +317,8 @@ impl Reading {
         self.family.unwrap_or(&self.id)
     }
 
-    /// The group of a reading of this name in the table of further readings: the first part of its name,
-    /// `innodb`; that of a device or an interface with it, `disk.vda`.
+    /// The group of a reading of this name in the table of further readings: the first part of its
+    /// name, `innodb`; that of a device or an interface with it, `disk.vda`.
     pub fn group<'n>(&self, name: &'n str) -> &'n str {
         let whole = match (self.topic, self.id.split_once('*')) {
             (Topic::Instance, Some((_, rest))) => name.strip_suffix(rest),
@@ -332,8 +333,8 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     instances(pattern, name).is_some()
 }
 
-/// What the stars of a pattern stand for in a name; none if it does not fit. The first stars are as short
-/// as they can be.
+/// What the stars of a pattern stand for in a name; none if it does not fit. The first stars are as
+/// short as they can be.
 pub fn instances<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     let Some((head, rest)) = pattern.split_once('*') else {
         return (pattern == name).then(Vec::new);

@@ -73,8 +73,9 @@ impl SteppedRate {
         self.0.iter().map(RateStep::count).sum()
     }
 
-    /// The time, in nanoseconds from the beginning, before which exactly `count` arrivals happen: the
-    /// inverse of the integral of the rate. If there are none for a while, the end of that while.
+    /// The time, in nanoseconds from the beginning, before which exactly `count` arrivals happen:
+    /// the inverse of the integral of the rate. If there are none for a while, the end of that
+    /// while.
     pub fn time_of(&self, count: f64) -> f64 {
         let (whole, of_whole) = (self.length().0 as f64, self.count());
         let n_whole = (count / of_whole).floor();
@@ -107,7 +108,8 @@ impl fmt::Display for SteppedRate {
 impl FromStr for SteppedRate {
     type Err = ParseQuantityError;
 
-    /// Reads `500 for 10s, 2k for 5s`, with or without `/s` behind a rate; a rate may be 0, but not all.
+    /// Reads `500 for 10s, 2k for 5s`, with or without `/s` behind a rate; a rate may be 0, but not
+    /// all.
     fn from_str(text: &str) -> Result<SteppedRate, ParseQuantityError> {
         let steps = text.split(',').map(step).collect::<Result<Vec<RateStep>, _>>()?;
         if steps.len() > SteppedRate::STEPS_MOST {

@@ -1,9 +1,9 @@
-//! What a workload demands of the tables after the load: that the server did what it confirmed.
+//! The check of the tables after the load: that the server did what it confirmed.
 //!
-//! A benchmark that counts commits believes the server. An audit does not: it asks what is in the
-//! tables, and compares that with what the server confirmed to the clients. It is exact if the outcome of
-//! every attempt is known, and has bounds if it is not: an attempt in flight when its step
-//! ended, or whose connection was lost, may have committed or not.
+//! A benchmark that only counts commits trusts the server. An audit does not: it reads what is in
+//! the tables, and compares that with what the server confirmed to the clients. It is exact if the
+//! outcome of every attempt is known, and has bounds if it is not: an attempt in flight when its
+//! step ended, or whose connection was lost, may have committed or not.
 
 use std::fmt::Display;
 
@@ -21,12 +21,12 @@ pub struct AuditTotals {
     pub in_flight: u64,
 }
 
-/// Attempts of one kind, by what is known of their outcome.
+/// Attempts of one kind, by what is known about their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindTotals {
     /// The server confirmed the commit.
     pub committed: u64,
-    /// The client had it rolled back because the workload wants it so
+    /// The client rolled back, as the workload's design demands
     /// ([`crate::Session::roll_back_as_designed`]): nothing of them may be left.
     pub rolled_back: u64,
     /// The server refused or rolled back: nothing of them may be left.
@@ -51,7 +51,7 @@ impl AuditTotals {
         self.kinds.iter().map(|kind| kind.rolled_back + kind.undone + kind.lost).sum()
     }
 
-    /// Adds what happened in a further step.
+    /// Adds the totals of a further step.
     pub fn add(&mut self, other: &AuditTotals) {
         if self.kinds.len() < other.kinds.len() {
             self.kinds.resize(other.kinds.len(), KindTotals::default());
@@ -70,13 +70,13 @@ impl AuditTotals {
 /// One demand, and whether it is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
-    /// What is demanded, in words.
+    /// The demand in words.
     pub name: String,
-    /// What should have been found.
+    /// The expected value, as text.
     pub expected: String,
     /// The value found in the tables, as text.
     pub measured: String,
-    /// Whether nothing speaks against it.
+    /// Whether nothing contradicts it.
     pub pass: bool,
     /// The sample was too small to decide: nothing contradicts the demand, and nothing could have.
     pub is_undecided: bool,
@@ -134,7 +134,7 @@ impl AuditRow {
     }
 }
 
-/// The whole number in this row and column of an answer; none if there is no such thing.
+/// The whole number in this row and column of an answer; `None` if there is none.
 pub fn number_in(answer: &TextRows, row: usize, column: usize) -> Option<i128> {
     answer.get(row)?.get(column)?.as_deref()?.parse().ok()
 }

@@ -32,9 +32,9 @@ pub struct PlanInput<'a> {
     pub name: &'a Name,
     /// A value for each of its options.
     pub options: &'a Options,
-    /// The load that it has to be ready for.
+    /// The load to plan for.
     pub request: StepRequest,
-    /// Decides the rows that it fills in.
+    /// Determines the rows that fill the tables.
     pub seed: Seed,
 }
 
@@ -83,14 +83,14 @@ impl fmt::Debug for WorkloadSpec {
     }
 }
 
-/// The workloads that there are.
+/// All workloads that a study can name.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     workloads: Vec<WorkloadSpec>,
 }
 
 impl Catalog {
-    /// Those that Dyno brings, in the order of help texts.
+    /// The built-in workloads, in the order of help texts.
     pub fn built_in() -> Catalog {
         let mut workloads = sysbench::specs();
         workloads.extend([
@@ -103,7 +103,7 @@ impl Catalog {
         Catalog { workloads }
     }
 
-    /// Adds a workload; it takes the place of one that has its name.
+    /// Adds a workload; it replaces one of the same name.
     pub fn add(&mut self, spec: WorkloadSpec) {
         self.workloads.retain(|other| other.name != spec.name);
         self.workloads.push(spec);

@@ -1,4 +1,4 @@
-//! What a database is to a workload: statements go in, replies come out.
+//! A database from the workload's point of view: statements go in, replies come out.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -45,22 +45,22 @@ pub trait Connection: Send {
     fn send_text(&mut self, sql: &str);
 
     /// The same with a statement that returns rows of `n_columns` columns, which are kept as texts
-    /// for [`Connection::kept_rows`]. Not in a pipeline. A product that is not reached by a protocol
-    /// keeps none. Hot.
+    /// for [`Connection::kept_rows`]. Not in a pipeline. A product that is not reached by a
+    /// protocol keeps none. Hot.
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
         let _ = n_columns;
         self.send_text(sql);
     }
 
-    /// Goes on with the statement in flight: writes what is still to be written, reads once what
-    /// has arrived. Ready when the server has answered completely. Hot.
+    /// Continues the statement in flight: writes what remains to be written, and reads once what
+    /// has arrived. Ready when the reply is complete. Hot.
     ///
-    /// Where there is a descriptor and nothing is left to write, this is called only once the
+    /// If there is a descriptor and nothing is left to write, this is called only once the
     /// descriptor is readable: a read right after a send would find nothing, and cost a system
     /// call.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>>;
 
-    /// Begins a pipeline: from here on `send_execute` and `send_text` only write down what they are
+    /// Begins a pipeline: from here on `send_execute` and `send_text` only buffer what they are
     /// given, until [`Connection::send_pipeline`] sends all of it. False if the product has no
     /// pipelines; then nothing has begun. Hot.
     fn begin_pipeline(&mut self) -> bool {
@@ -70,13 +70,13 @@ pub trait Connection: Send {
     /// Sends the pipeline; nothing if it is empty. `poll_reply` then returns one reply after the
     /// other, in the order of the statements. Hot.
     ///
-    /// What follows a statement that fails is the product's: PostgreSQL passes over all that stands
-    /// behind it, and the error is the last reply; MariaDB and MySQL go on with the next statement,
-    /// and its reply comes too. [`Connection::n_awaited`] distinguishes the two.
+    /// What happens after a failed statement depends on the product: PostgreSQL skips the rest of
+    /// the pipeline, and the error is the last reply; MariaDB and MySQL execute the next statement,
+    /// and its reply follows. [`Connection::n_awaited`] distinguishes the two.
     fn send_pipeline(&mut self) {}
 
     /// The next reply of a pipeline, if it has arrived together with one before; never reads.
-    /// Where it has not, it is waited for as the reply to a single statement is. Hot.
+    /// If it has not, wait for it as for the reply to a single statement. Hot.
     fn poll_received(&mut self) -> Poll<Result<Reply, StatementError>> {
         Poll::Pending
     }
@@ -104,16 +104,16 @@ pub trait Connection: Send {
         false
     }
 
-    /// Whether reads and writes may block the thread. A worker with one single client asks for
-    /// that: a blocking read saves the wait for readiness. Cold.
+    /// Whether reads and writes may block the thread. A worker with a single client sets
+    /// this: a blocking read saves the wait for readiness. Cold.
     ///
     /// `timeout_ns` bounds one blocking read (0: no bound); a read that runs out of it makes
     /// `poll_reply` return pending.
     fn set_blocking(&mut self, blocking: bool, timeout_ns: u64) -> Result<(), StatementError>;
 
-    /// Bounds each `query` and each `prepare` from here on, as a whole (0: no bound but the one that
-    /// a connection gives `prepare` by itself, as at first). One that runs out of it fails, and the
-    /// connection is lost. Cold.
+    /// Bounds each `query` and each `prepare` from here on, as a whole (0: no bound but the one
+    /// that a connection gives `prepare` by itself, as at first). One that runs out of it fails,
+    /// and the connection is lost. Cold.
     fn set_cold_limit(&mut self, limit_ns: u64) {
         let _ = limit_ns;
     }
@@ -129,7 +129,8 @@ pub trait Connection: Send {
     }
 
     /// Fills `table` (its name and column names are given) with the rows that `next_row` writes
-    /// until it returns false, by the fastest way the product has. Cold. Returns the rows stored.
+    /// until it returns false, in the fastest way that the product has. Cold. Returns the number of
+    /// rows stored.
     fn load_rows(
         &mut self,
         table: &str,
@@ -158,15 +159,15 @@ pub struct NamedRows {
 pub struct Statement {
     /// Its text, with the placeholders of the dialect (`?`, `$1`).
     pub sql: String,
-    /// What it is counted as.
+    /// The class under which it is counted.
     pub class: StatementClass,
-    /// Whether the client reads the rows; else a connection counts them and skips them undecoded.
+    /// Whether the client reads the rows; otherwise they are counted and skipped undecoded.
     pub keeps_rows: bool,
     /// Whether the server parses it again for each execution, as an unnamed statement. Only
     /// PostgreSQL has those; other products refuse to prepare it.
     pub is_unnamed: bool,
     /// Whether it is run once, as text, when the others are prepared: an SQL-level PREPARE, whose
-    /// statement clients then execute as text. It stands behind those that are prepared.
+    /// statement clients then execute as text. It follows those that are prepared.
     pub is_set_up: bool,
 }
 
@@ -194,7 +195,7 @@ impl Statement {
     }
 }
 
-/// What a statement is counted as (sysbench's read, write, other).
+/// The classes of statements that are counted (sysbench's read, write, other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementClass {
     /// Returns rows, changes none.
@@ -218,7 +219,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
 }
 
-/// What a server answered to a statement.
+/// A server's reply to a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Number of rows received.
@@ -233,7 +234,7 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct StatementError {
-    /// What to do about it.
+    /// What a client does about it.
     pub class: ErrorClass,
     /// The product's own code: `1213`, `40001`, `SQLITE_BUSY`.
     pub code: String,
@@ -242,7 +243,7 @@ pub struct StatementError {
 }
 
 impl StatementError {
-    /// An error of this class, with the product's code and words.
+    /// An error of this class, with the product's code and message.
     pub fn new(
         class: ErrorClass,
         code: impl Into<String>,
@@ -257,11 +258,11 @@ impl StatementError {
 pub enum ErrorClass {
     /// The server chose this transaction as a deadlock's victim: retry.
     Deadlock,
-    /// The isolation level forbids it just now: retry.
+    /// A serialization failure under the isolation level: retry.
     Serialization,
-    /// A lock was not had in time: roll back, retry.
+    /// Lock wait timeout: roll back, retry.
     LockTimeout,
-    /// A key exists already.
+    /// A duplicate key.
     DuplicateKey,
     /// The connection is gone: reconnect.
     Disconnected,
@@ -283,7 +284,7 @@ impl ErrorClass {
         ErrorClass::Refused,
     ];
 
-    /// The word for this class in records and reports.
+    /// The name of this class in records and reports.
     pub fn name(self) -> &'static str {
         match self {
             ErrorClass::Deadlock => "deadlock",
@@ -301,7 +302,7 @@ impl ErrorClass {
         matches!(self, ErrorClass::Deadlock | ErrorClass::Serialization | ErrorClass::LockTimeout)
     }
 
-    /// Whether the connection can be used no longer.
+    /// Whether the connection can no longer be used.
     pub fn loses_connection(self) -> bool {
         matches!(self, ErrorClass::Disconnected | ErrorClass::TimedOut)
     }
@@ -311,7 +312,7 @@ impl ErrorClass {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot connect to {address}: {reason}")]
 pub struct ConnectError {
-    /// Where to: host and port, or socket path; no secret.
+    /// The address: host and port, or socket path; no secret.
     pub address: String,
     /// Why not, and what to do.
     pub reason: String,

@@ -1,7 +1,7 @@
 //! The loop that every client runs: wait until a transaction is due, do it, report how it ended.
 //!
-//! The loop knows no clock. When a transaction is due, when it was sent and done, whether to try
-//! again, and for how long: all that is the load generator's, behind [`Pace`].
+//! The loop knows no clock. When a transaction is due, when it was sent and done, and whether to
+//! retry is decided by the load generator, behind [`Pace`].
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -64,7 +64,8 @@ pub enum Ended {
     /// The server confirmed the commit.
     #[default]
     Committed,
-    /// The client rolled back because the workload wants it so ([`Session::roll_back_as_designed`]).
+    /// The client rolled back, as the workload's design demands
+    /// ([`Session::roll_back_as_designed`]).
     RolledBack,
 }
 
@@ -112,9 +113,9 @@ pub trait Transactions {
     /// Draws the kind of the next transaction.
     fn draw(&mut self, random: &mut RandomStream) -> usize;
 
-    /// How long a transaction of this kind has to be delayed because another client lags behind: zero
-    /// to do it now. Called again after each such pause; the transaction is due when the last one
-    /// is over. Has an effect under closed load only: under other loads pauses have no length.
+    /// How long a transaction of this kind has to be delayed because another client lags behind:
+    /// zero to do it now. Called again after each such pause; the transaction is due when the last
+    /// one is over. Has an effect under closed load only: under other loads pauses have no length.
     fn delay_before(&mut self, kind: usize) -> Nanoseconds {
         let _ = kind;
         Nanoseconds::ZERO
@@ -144,7 +145,7 @@ pub trait Transactions {
     ) -> impl Future<Output = Result<(), StatementError>>;
 }
 
-/// Runs a client until its pace ends it.
+/// Runs a client until its pace ends the step.
 pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext) {
     let ClientContext { mut random, mut session, statements, pace, .. } = context;
     // Once: each access through a counted pointer to an unsized type computes the address again.
@@ -167,8 +168,8 @@ pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext)
         loop {
             pace.sent();
             let result = transactions.perform(kind, &mut random, &mut session).await;
-            // Taken after a failure as well: an intentional rollback before the failure says nothing
-            // about the next attempt.
+            // Taken after a failure as well: an intentional rollback before the failure says
+            // nothing about the next attempt.
             let ended = session.take_ended();
             let ended = result.as_ref().map(|()| ended);
             let next = pace.done(kind, session.take_tally(), ended);
@@ -184,7 +185,7 @@ pub async fn drive<T: Transactions>(mut transactions: T, context: ClientContext)
                 Next::Retry | Next::GiveUp => {
                     session.drop_replies().await;
                     // A rollback that fails has lost its connection or its transaction; either
-                    // way the connection's state is unknown, and a fresh one is not.
+                    // way the connection's state is unknown, so a new one is opened.
                     if session.rollback().await.is_err()
                         && !reconnect(&mut session, &statements, pace).await
                     {

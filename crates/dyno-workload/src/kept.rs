@@ -1,4 +1,4 @@
-//! Rows that a client keeps, in memory that is used again for the next statement.
+//! Rows that a client keeps, in memory that is reused for the next statement.
 
 use crate::row::push_decimal;
 
@@ -15,7 +15,7 @@ enum Kept {
 /// The rows of the latest statement whose rows are kept ([`crate::Statement::keeping_rows`]).
 ///
 /// Products write into it while they read a reply, and clients read from it until they send the
-/// next statement. Warm, it allocates nothing: memory stays when it is cleared.
+/// next statement. Once warm, it allocates nothing: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct KeptRows {
     values: Vec<Kept>,
@@ -31,7 +31,7 @@ impl KeptRows {
         &NONE
     }
 
-    /// Forgets all rows; those that follow have `n_columns` columns.
+    /// Removes all rows; those that follow have `n_columns` columns.
     pub fn clear(&mut self, n_columns: usize) {
         self.values.clear();
         self.bytes.clear();

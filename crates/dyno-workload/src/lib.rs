@@ -1,11 +1,12 @@
-//! What clients ask: tables, data, transactions and mixes, and the connection they ask through.
+//! What clients do: tables, data, transactions and mixes, and the connection that carries them.
 //!
-//! A workload is written once and runs on every database: it meets a server only through
-//! [`Connection`], which a product implements, and it meets time only through [`Pace`], which the
-//! load generator implements. It knows no driver, no clock and no host.
+//! A workload is written once and runs on every database: it reaches a server only through
+//! [`Connection`], which a product implements, and time only through [`Pace`], which the load
+//! generator implements. It knows no driver, no clock and no host.
 //!
-//! A workload is planned by its [`catalog::WorkloadSpec`], which is pure, and made into the [`Clients`] of a
-//! trial. What the server confirmed is checked when the load has ended: [`Clients::audit`].
+//! A workload is planned by its [`catalog::WorkloadSpec`], which is pure, and made into the
+//! [`Clients`] of a trial. What the server confirmed is checked when the load has ended:
+//! [`Clients::audit`].
 //!
 //! To add a workload, copy the folder `tpcb` (one workload) or `sysbench` (a family) and name it in
 //! [`catalog`].

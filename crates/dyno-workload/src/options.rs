@@ -39,7 +39,7 @@ impl Options {
     /// The text of an option.
     ///
     /// # Panics
-    /// When the workload asks for an option that it did not declare.
+    /// If the workload did not declare the option.
     pub fn text(&self, name: &str) -> &str {
         &self.values[name]
     }

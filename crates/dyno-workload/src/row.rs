@@ -1,4 +1,4 @@
-//! One row on its way into a table, in memory that is used again for the next row.
+//! A row to be stored, in memory that is reused for the next row.
 
 /// A cell of a row to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Row {
         &self.cells
     }
 
-    /// The text of a cell that is text, else nothing.
+    /// The text of a cell; empty if the cell is not text.
     pub fn text(&self, cell: Cell) -> &[u8] {
         match cell {
             Cell::Text { start, end } => &self.bytes[start..end],

@@ -1,4 +1,4 @@
-//! A client's connection, with the counting around it.
+//! A client's connection, with counters.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -162,16 +162,15 @@ impl Session {
         self.text("ROLLBACK", StatementClass::Other)
     }
 
-    /// Rolls the transaction back because the workload wants it so: it is no failure, and not
-    /// counted as committed.
+    /// Rolls the transaction back, as the workload's design demands: it counts neither as a failure
+    /// nor as committed.
     pub async fn roll_back_as_designed(&mut self) -> Result<(), StatementError> {
         self.rollback().await?;
         self.ended = Ended::RolledBack;
         Ok(())
     }
 
-    /// The transaction that just succeeded was rolled back by the server because the workload wants
-    /// it so (in a stored procedure).
+    /// Notes that the server rolled the transaction back by design (in a stored procedure).
     pub fn rolled_back_as_designed(&mut self) {
         self.ended = Ended::RolledBack;
     }
@@ -182,7 +181,7 @@ impl Session {
         self.connection.kept_rows()
     }
 
-    /// Takes how the transaction ended; the next one counts as committed unless it says otherwise.
+    /// Takes the transaction's outcome; the next one counts as committed unless it says otherwise.
     pub fn take_ended(&mut self) -> Ended {
         std::mem::take(&mut self.ended)
     }
@@ -233,7 +232,7 @@ impl Session {
 }
 
 /// The reply to a statement that has been sent: a future, written by hand because every statement
-/// passes through it, and each further layer of futures would cost it instructions.
+/// passes through it, and each further layer of futures would cost instructions.
 #[must_use = "a statement whose reply is not awaited keeps the next one from being sent"]
 pub struct Answer<'a> {
     session: &'a mut Session,

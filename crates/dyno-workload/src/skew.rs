@@ -1,7 +1,6 @@
-//! Whether keys were drawn as intended: counting, and the test of Kolmogorov and
-//! Smirnov.
+//! Whether keys were drawn as intended: counters, and the test of Kolmogorov and Smirnov.
 //!
-//! A benchmark whose skew is gone measures caches that fit and locks without contention, and
+//! A benchmark that has lost its skew measures caches that fit and locks without contention, and
 //! looks better for it. So each client counts what it draws, in counters of its own, and the audit
 //! compares all of them together with the intended distribution.
 
@@ -14,10 +13,10 @@ use crate::AuditRow;
 /// client.
 const BINS_MOST: usize = 256;
 
-/// Bins where each of very many clients has them.
+/// Number of bins if each of very many clients has its own.
 const BINS_FEW: u64 = 64;
 
-/// ln(2 / α) of the false alarms that a judgement allows itself: α = 6.8e-6, the two tails of a
+/// ln(2 / α) for the false alarm rate of a check: α = 6.8e-6, the two tails of a
 /// normal distribution beyond 4.5 standard deviations.
 const LN_TWO_PER_ALPHA: f64 = 12.59;
 
@@ -108,8 +107,8 @@ impl KeyBins {
     }
 
     /// For `n_keys` keys, where those before key k should get the share `share_before(k)` of all
-    /// draws. Neighbouring keys share a bin, and bins are few, because there may be very many clients.
-    /// `n_keys` must not be 0.
+    /// draws. Neighbouring keys share a bin, and bins are few, because there may be very many
+    /// clients. `n_keys` must not be 0.
     pub fn of_neighbours(n_keys: u64, share_before: impl Fn(u64) -> f64) -> KeyBins {
         assert!(n_keys > 0, "nothing can be drawn from no keys");
         let n_bins = n_keys.min(BINS_FEW);
@@ -231,9 +230,9 @@ pub fn ks_distance(counts: &[u64], expected: &[f64]) -> f64 {
     most
 }
 
-/// The distance that `n` draws from the intended distribution stay within, but for 7 cases in a million: √(ln(2/α)/2n),
-/// the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant (1990), which holds at
-/// every n, and for bins is on the safe side.
+/// The distance that `n` draws from the intended distribution stay within, except in 7 cases in a
+/// million: √(ln(2/α)/2n), the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant
+/// (1990), which holds at every n, and for bins is on the safe side.
 pub fn ks_limit(n: u64) -> f64 {
     (LN_TWO_PER_ALPHA / (2.0 * n.max(1) as f64)).sqrt().min(1.0)
 }
@@ -253,8 +252,8 @@ pub fn sum_tolerance(n: u64, variance: f64, reach: f64) -> f64 {
 }
 
 /// Checks that `hits` of `n` tries are a share of `p`, as exactly as so many tries can show.
-/// `unknown` hits more or fewer are allowed on top. Where no hit at all could be chance, nothing is
-/// decided.
+/// `unknown` hits more or fewer are allowed on top. If no hit at all could be due to chance,
+/// nothing is decided.
 pub fn share_row(name: &str, p: f64, (hits, n): (u64, u64), unknown: u64) -> AuditRow {
     let (low, high) = if p <= 0.0 {
         (0.0, 0.0)

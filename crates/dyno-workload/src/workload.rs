@@ -1,4 +1,4 @@
-//! The shape that every workload has.
+//! The interface of every workload.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use dyno_model::{Name, WorkloadStep};
 
 use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
 
-/// A client's whole life as a future: it ends when its pace says so.
+/// The whole run of a client as a future; it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A planned workload: what follows from its options, the load and the seed alone.
@@ -34,8 +34,8 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// Whether its transactions go on with what they read: on a server that stores nothing they
-    /// would all fail.
+    /// Whether its transactions depend on rows that they have read: on a server that stores nothing
+    /// they would all fail.
     fn needs_rows(&self) -> bool {
         false
     }
@@ -47,7 +47,8 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
-    /// Rows that its own steps put into its tables, as far as its options say: for estimates of disk.
+    /// Rows that its own steps put into its tables, as far as its options say: for estimates of
+    /// disk.
     fn rows_of_steps(&self) -> u64 {
         0
     }
@@ -70,15 +71,15 @@ pub trait Workload: Send + Sync {
     /// The statements each connection prepares.
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;
 
-    /// What to ask the server every second while the load runs, if anything: a statement that costs
-    /// little, and whose one row has named columns of numbers. They are read as
+    /// A query to run every second under load, if any: a cheap statement whose single row has named
+    /// columns of numbers. They are read as
     /// `probe.WORKLOAD.COLUMN`.
     fn readings_query(&self, dialect: Dialect) -> Option<String> {
         let _ = dialect;
         None
     }
 
-    /// What to ask the server when the load has ended, for [`Clients::audit`] to judge.
+    /// The queries to run after the load, for [`Clients::audit`] to judge.
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of
     /// one moment: what was in flight when the load ended may still be finishing.
@@ -92,15 +93,15 @@ pub trait Workload: Send + Sync {
     fn clients(self: Arc<Self>) -> Arc<dyn Clients>;
 }
 
-/// The clients of one trial, and what they share while they run: counters, mostly, that the audit
+/// The clients of one trial, and what they share while they run: mostly counters that the audit
 /// compares with what the server did.
 pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, context: ClientContext) -> ClientFuture;
 
     /// Whether the server did what it confirmed. `answers` are those to
-    /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of what
-    /// the clients counted.
+    /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of
+    /// what the clients counted.
     ///
     /// The tables must have been as [`Workload::fill_row`] fills them when the first of the
     /// transactions in `totals` began.
@@ -124,7 +125,7 @@ impl MadeWorkload {
         MadeWorkload { plan, clients }
     }
 
-    /// A plan with clients that a test has its hand on.
+    /// A plan with the clients that a test gives it.
     #[cfg(test)]
     pub(crate) fn with(plan: Arc<dyn Workload>, clients: Arc<dyn Clients>) -> MadeWorkload {
         MadeWorkload { plan, clients }

@@ -1,4 +1,4 @@
-//! What `dyno calibrate` found, kept for later runs on the same machine.
+//! The results of `dyno calibrate`, kept for later runs on the same machine.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 /// A build without optimisation says nothing about one with.
 const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
-/// What was found, and where. The unit of a value is in its name.
+/// The results and the machine they hold for. The unit of a value is in its name.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Calibrated {
     format: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Calibrated {
     pub(crate) protocols: Vec<ProtocolFacts>,
 }
 
-/// Who was bound where.
+/// The CPUs of worker and server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Bound {
     pub(crate) worker_cpu: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Whose {
 pub(crate) struct ClockFacts {
     /// Smallest difference of two reads that is not zero.
     pub(crate) resolution_ns: u64,
-    /// What a read costs.
+    /// Time of one read, in ns.
     pub(crate) read_ns: f64,
 }
 
@@ -66,13 +66,13 @@ pub(crate) struct ClockFacts {
 pub(crate) struct ProtocolFacts {
     /// `mysql` or `postgresql`.
     pub(crate) protocol: String,
-    /// What one worker can do.
+    /// Throughput of one worker.
     pub(crate) closed: Vec<ClosedFacts>,
-    /// How late it sends what is due.
+    /// Lag of one worker under open load.
     pub(crate) open: OpenFacts,
 }
 
-/// One worker with so many clients, each with its next statement as soon as it has its answer.
+/// One worker with this many clients, each of which sends its next statement on the reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ClosedFacts {
     pub(crate) clients: u32,
@@ -111,7 +111,7 @@ impl Whose {
         }
     }
 
-    /// In what it differs.
+    /// How another machine or build differs, in words.
     fn difference(&self, ours: &Whose) -> Option<String> {
         let pairs = [
             ("Dyno", &self.dyno, &ours.dyno),
@@ -153,7 +153,7 @@ impl Calibrated {
         let failed = || format!("cannot keep the calibration in {}", path.display());
         let folder = path.parent().unwrap_or(&path);
         std::fs::create_dir_all(folder).with_context(failed)?;
-        // Written beside and moved, so that no reader meets half a file.
+        // Written beside and moved, so that no reader sees half a file.
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
         std::fs::write(&beside, serde_json::to_vec_pretty(self)?).with_context(failed)?;
         std::fs::rename(&beside, &path).with_context(failed)?;

@@ -255,8 +255,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     }
 }
 
-/// Ends with what clap says: help, or what is wrong with the options, if no word may show a
-/// password.
+/// Ends with clap's message: help, or a usage error in which no word shows a password.
 fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();

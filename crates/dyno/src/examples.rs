@@ -134,7 +134,7 @@ pub(crate) fn of_workload(name: &str) -> String {
     format!("Examples:\n  {}", lines.join("\n  "))
 }
 
-/// The comment stands beside its example if there is room, else below.
+/// The comment is beside its example if there is room, else below.
 fn section(examples: &[Example]) -> String {
     let wide = examples.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
     let line = |(line, what): &Example| match wide {

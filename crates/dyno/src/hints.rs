@@ -88,7 +88,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--output", "-o"], "the record is kept with `--out FOLDER`"),
 ];
 
-/// Options that people give to `dyno run`, which a study says.
+/// Options that users give to `dyno run` and that belong into the study.
 const OF_A_STUDY: &[(&[&str], &str)] = &[
     (&["--clients", "--threads", "-c"], "clients"),
     (&["--duration", "--time", "-T"], "duration"),
@@ -187,7 +187,7 @@ pub(crate) fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
     })
 }
 
-/// What to say of a product that there is not: the nearest, or how others are reached.
+/// A hint for an unknown product: the nearest name, or how others are reached.
 pub(crate) fn for_product(word: &str, products: &Products) -> String {
     if let Some(why) = dyno_database::LEFT_OUT {
         return why.to_owned();

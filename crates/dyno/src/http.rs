@@ -1,10 +1,10 @@
-//! As much of HTTP/1.1 as browsers and scrapers need to read: GET and HEAD, one request a connection,
-//! for `dyno serve` and `--metrics`.
+//! As much of HTTP/1.1 as browsers and scrapers need to read: GET and HEAD, one request a
+//! connection, for `dyno serve` and `--metrics`.
 //!
-//! Small, and no library: what takes care here is what libraries of this size leave to the caller. A
-//! request's head has to be complete by a deadline, however slowly its bytes come; an answer has to be
-//! taken by one; only so many connections are answered at a time; and a request must name this machine
-//! as its host, so that no page of another site can read through a name of its own.
+//! Not a library, because small ones leave the hard parts to the caller. A request's head has to be
+//! complete by a deadline, however slowly its bytes come; an answer has to be read by one; only so
+//! many connections are answered at a time; and a request must name this machine as its host, so
+//! that no page of another site can read through a name of its own.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ const HEAD_TIME: Nanoseconds = Nanoseconds::from_secs(5);
 /// How long an answer may take to be read, all of it.
 const ANSWER_TIME: Nanoseconds = Nanoseconds::from_secs(60);
 
-/// Bytes that are written between two looks at the clock.
+/// Bytes that are written between two checks of the clock.
 const BLOCK: usize = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Request {
 pub(crate) enum Status {
     Good,
     Malformed,
-    /// The name it was asked for is not one of this machine's own.
+    /// The `Host` is not a name of this machine.
     Misdirected,
     NotFound,
     NotAllowed,
@@ -89,7 +89,7 @@ pub(crate) struct Places {
     taken: Arc<AtomicUsize>,
 }
 
-/// A place that is taken until this is dropped, however that comes about.
+/// A place that is taken until this is dropped.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Places {
@@ -134,14 +134,14 @@ pub(crate) fn serve(
     // A connection that was closed before it was accepted is no reason to stop.
     for mut stream in listener.incoming().filter_map(Result::ok) {
         let Some(place) = places.take() else {
-            // Who is not answered will ask again.
+            // A client without an answer will retry.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let _ = Reply::status(Status::Busy).send(&mut stream, true);
             continue;
         };
         let answer = Arc::clone(&answer);
         let thread = std::thread::Builder::new().name("dyno-http".to_owned());
-        // Where there are no more threads, the connection is closed.
+        // If no thread can be started, the connection is closed.
         let _ = thread.spawn(move || {
             let _place = place;
             // A browser that has gone away is not an error.
@@ -224,7 +224,8 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     if second.is_some() {
         return Err(Status::Malformed);
     }
-    // A page elsewhere may point a name of its own at this machine: it must not get to read this.
+    // A page elsewhere may point a name of its own at this machine: it must not be able to read
+    // this.
     if !host.is_some_and(is_own) {
         return Err(Status::Misdirected);
     }
@@ -242,8 +243,8 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     })
 }
 
-/// Whether a `Host` is a name of this machine's loopback: `localhost`, `127.0.0.1` or `[::1]`, with or
-/// without a port. The port may be any: it may have been forwarded.
+/// Whether a `Host` is a name of this machine's loopback: `localhost`, `127.0.0.1` or `[::1]`, with
+/// or without a port. The port may be any: it may have been forwarded.
 fn is_own(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => {
@@ -273,7 +274,7 @@ pub(crate) fn encode(text: &str) -> String {
     PercentEncoded { bytes: text.as_bytes(), keep: b"" }.to_string()
 }
 
-/// Heads that go with every answer: nothing is loaded from elsewhere, no page may frame it, and of
+/// Headers of every answer: nothing is loaded from elsewhere, no page may frame it, and of
 /// scripts only those run whose digests these are.
 fn guards(scripts: &str) -> String {
     let scripts = if scripts.is_empty() { "'none'" } else { scripts };
@@ -291,7 +292,7 @@ fn script_source(script: &str) -> String {
     format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
-/// The head of an answer that goes on until one of both closes it.
+/// The head of a streaming answer, which lasts until either side closes it.
 pub(crate) fn stream_head() -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(""))
 }
@@ -320,7 +321,7 @@ impl Reply {
         Reply { status, kind, scripts: String::new(), body: body.into() }
     }
 
-    /// What the status says, and nothing more.
+    /// An answer with the status text only.
     pub(crate) fn status(status: Status) -> Reply {
         Reply::text(status, "text/plain; charset=utf-8", format!("{}\n", status.text()))
     }

@@ -1,4 +1,4 @@
-//! Makes the laboratory: clock, keeper, machine, and the way to stop it.
+//! Sets up the laboratory: clock, keeper, machine, and the signal handler that stops it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it is refused, the old limit stands, and a connection too many says so.
+    // If it is refused, the old limit stays, and one connection too many reports it.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
                 }
                 terminal::say("\nstopping: the trial is abandoned, servers are being stopped …");
                 abort.raise();
-                // Whoever waits for a server that is silent does not look at the flag.
+                // Code that waits for a silent server does not check the flag.
                 dyno_database::stop_waiting();
             }
         })

@@ -1,16 +1,17 @@
-//! The latest value of each reading, as long as it may be called that: what has not come again for
-//! some times its own pace is not shown as if it were still so.
+//! The latest value of each reading while it is current: a reading that is overdue by several times
+//! its own period is not shown.
 
 use std::collections::BTreeMap;
 
-/// How many times its pace a reading may be late. Probes take turns, and may be held up by a second.
+/// How many times its period a reading may be late. Probes take turns, and may be delayed by a
+/// second.
 const PATIENCE: u64 = 3;
 
 /// For how long a reading stands that has come only once: two minutes, because the size of a large
 /// data folder is read seldom.
 const FIRST_NS: u64 = 120_000_000_000;
 
-/// By how much a single pause may change what is thought to be the pace: an outage is not it.
+/// The most by which a single pause may change the estimated period, so that an outage does not.
 const STRETCH: u64 = 4;
 
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,7 @@ impl Latest {
         self.readings.clear();
     }
 
-    /// A value, if it is still one.
+    /// The value, if it is current.
     pub(crate) fn get(&self, name: &str) -> Option<f64> {
         self.readings.get(name).filter(|reading| reading.is_current(self.now_ns)).map(|r| r.value)
     }
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(latest.current(), BTreeMap::from([("host".to_owned(), 7.0)]));
         assert_eq!(latest.silent_ns(is_mysql), Some(4 * S));
         assert_eq!(latest.silent_ns(|name| name == "pg.b"), None);
-        // It is back; one long pause is not its pace from then on.
+        // It is back; one long pause does not become its period.
         take(&mut latest, 40, &["host", "mysql.a"]);
         take(&mut latest, 41, &["host", "mysql.a"]);
         take(&mut latest, 45, &["host"]);

@@ -1,4 +1,4 @@
-//! What is drawn while something goes on: lines that are drawn again in place, and small curves.
+//! What is drawn while a command runs: lines that are redrawn in place, and small curves.
 
 mod curve;
 mod load;
@@ -14,7 +14,7 @@ pub(crate) use wait::WaitView;
 
 use crate::terminal;
 
-/// Lines at the end of the terminal that are drawn again and again.
+/// Lines at the end of the terminal that are redrawn in place.
 #[derive(Default)]
 pub(crate) struct Panel {
     n_lines: usize,
@@ -26,8 +26,9 @@ impl Panel {
         self.draw_with_tail(lines, "");
     }
 
-    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole if there is no room for
-    /// both, and is left out on a terminal so narrow that nothing of use would be left of the line.
+    /// As [`Panel::draw`]; the first line ends with `tail`, which stays whole if there is no room
+    /// for both, and is left out on a terminal so narrow that nothing of use would be left of the
+    /// line.
     pub(crate) fn draw_with_tail(&mut self, lines: &[String], tail: &str) {
         let width = terminal::message_width().saturating_sub(1);
         let mut tails = std::iter::once(tail).chain(std::iter::repeat(""));
@@ -39,7 +40,7 @@ impl Panel {
         self.n_lines = lines.len();
     }
 
-    /// Takes the lines away.
+    /// Erases the lines.
     pub(crate) fn wipe(&mut self) {
         if self.n_lines > 0 {
             put(&self.home());
@@ -58,7 +59,7 @@ impl Panel {
 
 fn put(text: &str) {
     let mut err = std::io::stderr().lock();
-    // A terminal that is gone needs no picture.
+    // A closed terminal needs no drawing.
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
 }

@@ -1,5 +1,5 @@
 //! The command line: the only crate that prints, exits, reads the environment and makes the real
-//! clock. One file a subcommand.
+//! clock. Each subcommand has a file.
 
 mod calibration;
 mod cli;
@@ -21,15 +21,15 @@ mod vocabulary;
 
 use std::process::ExitCode;
 
-/// What a command ends with.
+/// How a command ends, which decides the exit code.
 pub(crate) enum End {
     /// The command did what was asked.
     Good,
-    /// It was done, and something in it failed: a trial, a check.
+    /// It was done, and part of it failed: a trial, a check.
     Bad,
     /// The input is wrong, and a message said so.
     Misused,
-    /// A gate was asked and the data do not decide.
+    /// The data do not decide a gate.
     CannotSay,
     /// The user stopped it.
     Interrupted,
@@ -51,8 +51,8 @@ fn main() -> ExitCode {
     exit_code(&end, printed.is_ok())
 }
 
-/// 2 if what was asked is wrong, and nothing was done; 1 if it was done and failed, or its
-/// result could not be printed.
+/// 2 after a usage error, when nothing was done; 1 if the command failed, or its result could not
+/// be printed.
 fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     match end {
         End::Good if is_printed => ExitCode::SUCCESS,

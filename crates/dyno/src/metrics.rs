@@ -1,8 +1,8 @@
 //! The latest numbers for scrapers (Prometheus, PMM, Grafana's agent) while Dyno runs: OpenMetrics
 //! text on a loopback address.
 //!
-//! Main type: [`Metrics`]. Threads of their own answer; they take the same lock as the thread that
-//! reports events, never one of the load's.
+//! Main type: [`Metrics`]. Separate threads answer; they share a lock with the thread that reports
+//! events, never with a worker of the load.
 
 mod text;
 
@@ -28,8 +28,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens where the user wants it to, on loopback only: the numbers describe servers, and there
-    /// is no password.
+    /// Listens where the user wants it to, on loopback only: the numbers describe servers, and
+    /// there is no password.
     fn serve(address: &str) -> anyhow::Result<Metrics> {
         let listener = listen(address)?;
         let address = listener.local_addr().context("--metrics")?;

@@ -207,7 +207,8 @@ impl Progress {
         }
     }
 
-    /// Shows a wait: continuously at a terminal; elsewhere its beginning and end, and now and then between.
+    /// Shows a wait: continuously at a terminal; elsewhere its beginning and end, and now and then
+    /// between.
     fn show_wait(&mut self, at: Nanoseconds) {
         if let Some(text) = self.wait.ended() {
             return self.permanent(&text);
@@ -286,7 +287,7 @@ impl Progress {
     }
 }
 
-/// How far populating has come after this time, how fast it is, and when its rows will be there.
+/// The progress of populating after this time: rows, rate, and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
         return format!("{rows} rows populated, making indexes and statistics");

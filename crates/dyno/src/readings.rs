@@ -1,4 +1,4 @@
-//! All readings that Dyno may read, and old records in which they do not explain themselves.
+//! All readings that Dyno may take, also for old records that do not describe them.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ pub(crate) fn registry() -> &'static Registry {
     &ALL
 }
 
-/// Reads a run. Where it is of before records held all that a reading is, the registry fills it in.
+/// Reads a run. If its record does not describe its readings, the registry fills them in.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 //!
 //! A URL may name an environment variable in place of its password:
 //! `mysql://root:${DB_PASSWORD}@db1/test`. Where the password itself stands on the command line,
-//! Dyno starts itself again at once with the password in such a variable, because everybody on the
+//! Dyno starts itself again at once with the password in such a variable, because every user of the
 //! machine can read the arguments of every process and only its owner the environment.
 
 use std::os::unix::process::CommandExt;
@@ -49,8 +49,8 @@ fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
 /// Replaces `${NAME}` in a URL by the variable's value. From then on this process writes no core
 /// dump, which would hold the password.
 ///
-/// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's, and
-/// what the load generator itself reads and writes could not be reported.
+/// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's,
+/// and what the load generator itself reads and writes could not be reported.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -39,7 +39,7 @@ fn print(to: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a message for a person.
+/// Prints a message to standard error.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
 }
@@ -85,12 +85,12 @@ pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("error: {error:#}"));
 }
 
-/// Whether messages go to a terminal if lines can be drawn again in place.
+/// Whether messages go to a terminal in which lines can be redrawn in place.
 pub(crate) fn is_interactive() -> bool {
     std::io::stderr().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
 
-/// Whether results go to a terminal if lines can be drawn again in place.
+/// Whether results go to a terminal in which lines can be redrawn in place.
 pub(crate) fn out_is_terminal() -> bool {
     std::io::stdout().is_terminal() && !is_dumb(variable("TERM").as_deref())
 }
@@ -105,7 +105,7 @@ pub(crate) fn messages_have_colours() -> bool {
     ColourWishes::read().allow(std::io::stderr().is_terminal())
 }
 
-/// What the environment says of colours: NO_COLOR (no-color.org), CLICOLOR and CLICOLOR_FORCE
+/// What the environment says about colours: NO_COLOR (no-color.org), CLICOLOR and CLICOLOR_FORCE
 /// (bixense.com/clicolors), TERM.
 #[derive(Clone, Debug, Default)]
 struct ColourWishes {
@@ -125,7 +125,7 @@ impl ColourWishes {
         }
     }
 
-    /// NO_COLOR has the last word, then CLICOLOR_FORCE; else colours are for terminals alone.
+    /// NO_COLOR takes precedence, then CLICOLOR_FORCE; otherwise only terminals get colours.
     fn allow(&self, is_terminal: bool) -> bool {
         let is_set = |wish: &Option<String>| wish.as_deref().is_some_and(|wish| !wish.is_empty());
         if is_set(&self.no_color) {
@@ -176,7 +176,7 @@ fn columns(reported: Option<u16>) -> usize {
 mod tests {
     use super::*;
 
-    /// Takes nothing, for this reason.
+    /// A writer that fails with this error.
     struct Refusing(ErrorKind);
 
     impl Write for Refusing {

@@ -63,8 +63,8 @@ impl SettingRules for Settings {
 struct Rules {
     workload: WorkloadSpec,
     products: Products,
-    /// The workload that was planned last, and what for: each is asked several things, and a study may
-    /// have very many of them.
+    /// The workload that was planned last, with its inputs: each is asked several questions, and a
+    /// study may have very many of them.
     last: Mutex<Option<(Options, StepRequest, Arc<dyn Workload>)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What many users of db_STRESS cost the generator in memory, on a real server.
+//! The generator's memory for many users of db_STRESS, on a real server.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const REACH_MIB: f64 = 128.0;
 const ARGUMENTS: &str = "dbstress --on mariadb --clients 1600 --workers 1 --obj-table-size 20000 \
                          --setting max_connections=2000 --warm-up 1s";
 
-/// Measures the row, if it is wanted. There is no peer: the ratio is to what is to be reached.
+/// Measures the row, if it is wanted. There is no peer: the ratio is to the goal.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,

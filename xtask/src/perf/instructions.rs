@@ -1,8 +1,8 @@
-//! User-space instructions per point select, counted by cachegrind: the same on every machine and in
-//! every mood of it. (callgrind, which counts the same, gives up at a signal in some versions.)
+//! User-space instructions per point select, counted by cachegrind: the same on every machine and
+//! at any time. (callgrind, which counts the same, gives up at a signal in some versions.)
 //!
-//! Start-up and populating are taken off by running each program twice, once for longer, and dividing
-//! the difference of the instructions by the difference of the statements.
+//! Start-up and populating are taken off by running each program twice, once for longer, and
+//! dividing the difference of the instructions by the difference of the statements.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What the generator can do by itself: against null servers, which answer at once.
+//! The limits of the generator alone, against null servers, which answer immediately.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::peer::bench;
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
-/// Measures the rows that are wanted. These have no peer: the ratio is to what is to be reached.
+/// Measures the rows that are wanted. These have no peer: the ratio is to the goal.
 pub(crate) fn measure(
     dyno: &Path,
     effort: Effort,
@@ -68,7 +68,7 @@ struct Measure {
     name: String,
     unit: &'static str,
     goal: Goal,
-    /// What the number is to be at least, or at most.
+    /// The goal: the least or the most that the number should be.
     reach: f64,
     arguments: String,
     pointer: &'static str,

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// What a load generator came to.
+/// The result of a load generator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     /// Statements per second.
@@ -50,7 +50,7 @@ pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> 
     serde_json::from_slice(&output.stdout).context("dyno bench printed no JSON")
 }
 
-/// What `dyno bench` came to. Its CPU is that of the whole process in the measure phase, as the
+/// The result of `dyno bench`. Its CPU is that of the whole process in the measure phase, as the
 /// peers' is that of theirs.
 pub(crate) fn dyno_outcome(result: &Value) -> anyhow::Result<Outcome> {
     let number = |pointer: &str| {

@@ -14,7 +14,7 @@ pub(crate) struct Row {
     pub(crate) measure: String,
     pub(crate) peer: &'static str,
     pub(crate) unit: &'static str,
-    /// What the ratio is to reach: at most or at least so much.
+    /// The goal for the ratio: at most or at least this much.
     pub(crate) goal: Goal,
     pub(crate) pairs: Vec<Pair>,
 }

@@ -1,11 +1,11 @@
 //! Dyno beside go-tpc on PostgreSQL and MariaDB, and beside sysbench-tpcc on MariaDB.
 //!
 //! go-tpc is taken from PATH, else built from the public Go module proxy into the user's cache. It
-//! speaks TCP alone, and a private server does not: a relay in this process stands between, for
+//! speaks TCP alone, and a private server does not: a relay in this process connects them, for
 //! Dyno too, so that both meet the same transport. It admits only the user who runs this.
 //!
-//! sysbench-tpcc is in no registry: the variable `DYNO_SYSBENCH_TPCC` names its folder. A peer that
-//! cannot be had leaves its rows without figures, and the reason is printed.
+//! sysbench-tpcc is in no registry: the variable `DYNO_SYSBENCH_TPCC` names its folder. A peer
+//! that is not available leaves its rows without figures, and the reason is printed.
 //!
 //! A new-order of go-tpc reads items and stock with one statement each and stores all lines with
 //! another; so does Dyno's with `batched`. The rows without it compare more statements with fewer.

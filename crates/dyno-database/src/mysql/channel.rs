@@ -7,8 +7,8 @@ use dyno_workload::{ErrorClass, StatementError};
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
 use crate::transport::{ReadBuffer, Transport};
 
-/// The longest payload, all its packets together, of a server that has not let us in yet: nothing of
-/// a login is longer than a few kilobytes.
+/// The longest payload, all its packets together, of a server that has not let us in yet: nothing
+/// of a login is longer than a few kilobytes.
 const LOGIN_MAX: usize = 1 << 20;
 
 /// The same afterwards: no cold call has a use for longer rows.

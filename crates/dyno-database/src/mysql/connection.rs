@@ -298,8 +298,8 @@ impl MySqlConnection {
         error
     }
 
-    /// Returns the kept error; if the server closed the connection, with the server's own message if
-    /// there is one.
+    /// Returns the kept error; if the server closed the connection, with the server's own message
+    /// if there is one.
     #[cold]
     fn take_kept_error(&mut self) -> StatementError {
         let Some(kept) = self.kept.take() else { return misuse("no statement is in flight") };

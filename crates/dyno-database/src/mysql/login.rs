@@ -145,7 +145,8 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
         );
     }
     channel.packet_out(&answer.tls_request()).map_err(|error| error.to_string())?;
-    // Bytes that came before encryption could come from anyone: they must not count as the server's.
+    // Bytes that came before encryption could come from anyone: they must not count as the
+    // server's.
     if !channel.buffer.unread().is_empty() {
         return Err("bytes followed the greeting before encryption began".to_owned());
     }

@@ -45,8 +45,8 @@ fn mariadb() -> ProductSpec {
             default_clients: 60,
             spare: 30,
         }),
-        // Measured with 10.11. System tablespace, and the tables of `mysql` and `sys`; undo logs in the
-        // system tablespace; temporary tablespace; redo log.
+        // Measured with 10.11. System tablespace, and the tables of `mysql` and `sys`; undo logs in
+        // the system tablespace; temporary tablespace; redo log.
         disk: Some(DiskUse {
             kept: 18 * MIB,
             grown: 64 * MIB,

@@ -105,8 +105,8 @@ pub struct Script {
     /// it is a server with room for all. Statements that one client sends together are answered
     /// together.
     pub delay: Nanoseconds,
-    /// Stalls, start and length: while one lasts no client is answered, and the statements that came
-    /// in meanwhile are answered when it is over.
+    /// Stalls, start and length: while one lasts no client is answered, and the statements that
+    /// came in meanwhile are answered when it is over.
     pub stalls: Vec<(Nanoseconds, Nanoseconds)>,
     /// What the starts of stalls are counted from.
     pub origin: StallOrigin,

@@ -53,8 +53,8 @@ pub(crate) fn attach(
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
             make_catalog(endpoint)?;
             let mut guard = connect(endpoint).map_err(deploy_error)?;
-            // Before 15, everybody may make things in a new database. Where Dyno may not change that,
-            // the server says so in a notice.
+            // Before 15, everybody may make things in a new database. Where Dyno may not change
+            // that, the server says so in a notice.
             guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(deploy_error)?;
             made_with = Some(contents(&mut guard).map_err(deploy_error)?);
             guard

@@ -55,7 +55,8 @@ impl DebtMeter for PgDebt {
             value: horizon,
             caught_up_at: HORIZON_PAID,
         });
-        // A standby writes no WAL, and a server that Dyno did not start may refuse to show its control data.
+        // A standby writes no WAL, and a server that Dyno did not start may refuse to show its
+        // control data.
         if let Ok(answer) = self.asker.ask(ASK_DISTANCE)
             && let Some(distance) = named_numbers(&answer).get("distance")
         {

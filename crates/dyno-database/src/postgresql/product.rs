@@ -47,8 +47,8 @@ fn postgresql() -> ProductSpec {
             default_clients: 60,
             spare: 30,
         }),
-        // Measured with 15. The catalogs of three databases; WAL of what filled the tables, whose segments
-        // are used again and not removed.
+        // Measured with 15. The catalogs of three databases; WAL of what filled the tables, whose
+        // segments are used again and not removed.
         disk: Some(DiskUse {
             kept: 24 * MIB,
             grown: 0,

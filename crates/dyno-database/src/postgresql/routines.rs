@@ -1,9 +1,9 @@
 //! What others have put where names are looked up: functions and operators that would be taken in
 //! place of the server's own, and would run with Dyno's rights.
 //!
-//! Statements name tables without a schema, as the original programs do, so the schema of the tables
-//! is searched for functions and operators as well. PostgreSQL takes the one whose types fit best,
-//! whatever the schema (documentation, 10.2 and 10.3): a user's own `varchar = varchar` wins
+//! Statements name tables without a schema, as the original programs do, so the schema of the
+//! tables is searched for functions and operators as well. PostgreSQL takes the one whose types fit
+//! best, whatever the schema (documentation, 10.2 and 10.3): a user's own `varchar = varchar` wins
 //! over `text = text`.
 
 use dyno_workload::{Connection, StatementError};
@@ -14,8 +14,8 @@ use crate::catalog::ask;
 /// As many are named.
 const NAMED_MAX: usize = 5;
 
-/// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made operators,
-/// or functions that are called like the server's own or like Dyno's procedures.
+/// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made
+/// operators, or functions that are called like the server's own or like Dyno's procedures.
 pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     let found = traps(connection).map_err(|error| error.to_string())?;
     if found.is_empty() {

@@ -86,7 +86,8 @@ pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<Strin
     arguments
 }
 
-/// The server's configuration: what `initdb` has written, then the settings of the study, which win.
+/// The server's configuration: what `initdb` has written, then the settings of the study, which
+/// win.
 pub(super) fn configuration(
     settings: &BTreeMap<String, SettingValue>,
     data: &Path,

@@ -140,8 +140,8 @@ impl Database {
         })
     }
 
-    /// Opens connections for probes, which do not wait for locks: settings that would have to read the
-    /// file, and so wait for its writers, are left out.
+    /// Opens connections for probes, which do not wait for locks: settings that would have to read
+    /// the file, and so wait for its writers, are left out.
     fn probe_connector(&self) -> Connector {
         let path = self.path.clone();
         let busy = Pragma::new("busy_timeout", PROBE_BUSY_MS);

@@ -1,11 +1,12 @@
 //! Ends what a killed run left over: servers that still run, folders that still fill the disk.
 //!
 //! Everything rests on proof. A folder counts only with its owner file, which holds the token that
-//! lies in the folder; its owner counts as dead only if no process holds the lock of the owner file, and
-//! its process id is free or was given to a process with another start time, or the machine has been
-//! booted since. A process is ended only if its start time is the noted one and its folder or
-//! command line says that it belongs to the folder, or if its environment carries the mark of the
-//! folder. And no folder is removed in which a process stands, has a file open, or keeps a log.
+//! lies in the folder; its owner counts as dead only if no process holds the lock of the owner
+//! file, and its process id is free or was given to a process with another start time, or the
+//! machine has been booted since. A process is ended only if its start time is the noted one and
+//! its folder or command line says that it belongs to the folder, or if its environment carries the
+//! mark of the folder. And no folder is removed in which a process stands, has a file open, or
+//! keeps a log.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -90,7 +91,8 @@ fn remove_unfinished(root: &Path) {
 
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
-    // Held until the end of this function: the Dyno that made it is dead, and no other one is at it.
+    // Held until the end of this function: the Dyno that made it is dead, and no other one is at
+    // it.
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }

@@ -1,9 +1,9 @@
 //! Rows of a simulated server: statements are executed in a real database, at simulated times.
 //!
-//! A statement is executed at the simulated moment at which it completes, so that statements take effect
-//! in the order of simulated time. One connection writes at a time, as in SQLite, and here it never
-//! fails: a writer waits in line, first come, first served, and occupies no place of the server
-//! meanwhile. It has the lock from the statement that asks for it (`BEGIN IMMEDIATE`, or the
+//! A statement is executed at the simulated moment at which it completes, so that statements take
+//! effect in the order of simulated time. One connection writes at a time, as in SQLite, and here
+//! it never fails: a writer waits in line, first come, first served, and occupies no place of the
+//! server meanwhile. It has the lock from the statement that asks for it (`BEGIN IMMEDIATE`, or the
 //! first one that writes) until its transaction ends. Others may read at any time.
 
 use std::collections::VecDeque;

@@ -37,8 +37,8 @@ impl Registry {
         self.all.iter().filter(|reading| reading.is_for(name)).max_by_key(said)
     }
 
-    /// What readings of these names are, as a record keeps it; names that are not registered are left
-    /// out.
+    /// What readings of these names are, as a record keeps it; names that are not registered are
+    /// left out.
     pub fn meanings<'n>(
         &self,
         names: impl Iterator<Item = &'n String>,

@@ -84,9 +84,9 @@ impl Unit {
         }
     }
 
-    /// The least by which a reading in this unit has to rise to have moved at all, whatever its spread:
-    /// one tick of a clock, or the first microseconds of a thread that ordinarily sleeps, are a movement
-    /// of nothing. CPU time has to rise by two ticks of 10 ms.
+    /// The least by which a reading in this unit has to rise to have moved at all, whatever its
+    /// spread: one tick of a clock, or the first microseconds of a thread that ordinarily sleeps,
+    /// are a movement of nothing. CPU time has to rise by two ticks of 10 ms.
     pub fn least_rise(&self) -> f64 {
         match self {
             Unit::Cpus => 0.02,

@@ -1,12 +1,12 @@
-//! What must hold when the load has ended: mix, rows of each statement, keys drawn, and HISTORY as
-//! long as the clients know it to be.
+//! What must hold after the load: mix, rows of each statement, keys drawn, and the number of rows
+//! in HISTORY that the clients expect.
 //!
 //! Where clients have objects of their own and every write was done, all of it is exact. A write
-//! that was given up half-way leaves a *hole*: a row that was deleted and not inserted again. With
+//! that was abandoned half-way leaves a *hole*: a row that was deleted and not inserted again. With
 //! true random, clients also *collide*: one deletes a row while another is between its DELETE and
-//! its INSERT of the same row, and finds nothing, or (without a unique key) finds two. The chance of that is at most that
-//! of any client being there, clients · rows of a write / rows of HISTORY, and bounds follow from
-//! it.
+//! its INSERT of the same row, and finds nothing, or (without a unique key) finds two. The chance
+//! of that is at most that of any client being there, clients · rows of a write / rows of HISTORY,
+//! and bounds follow from it.
 
 use crate::skew::{distance_row, share_tolerance};
 use crate::{AuditRow, AuditTotals, KindTotals, TextRows, number_in};
@@ -19,11 +19,11 @@ use super::settings::{HISTORY, Settings};
 /// of 1000 states and one of 100 dates.
 const SAME_AGAIN: f64 = 1e-5;
 
-/// Objects whose history is not as long as it was filled in.
+/// Objects whose history is not as long as after filling.
 const LENGTHS: &str = "GROUP BY ref_object HAVING COUNT(*) <> 20";
 
-/// What to ask the server: for each set the rows of its tables, and the objects whose history is
-/// not whole. One statement, so that all are of one moment.
+/// The query: for each set the rows of its tables, and the objects whose history is
+/// incomplete. One statement, so that all are of one moment.
 pub(super) fn queries(settings: &Settings) -> Vec<String> {
     let count = |table: &str| format!("(SELECT COUNT(*) FROM {table})");
     (1..=settings.sets)
@@ -218,7 +218,8 @@ impl Audit<'_> {
         let (_, deleted) = facts.sums.line(Line::Delete);
         let (inserted, _) = facts.sums.line(Line::Insert);
         let reported = filled + i128::from(inserted) - i128::from(deleted);
-        // Of an attempt whose outcome is not known, nothing was reported. A DELETE may find a double.
+        // Of an attempt whose outcome is not known, nothing was reported. A DELETE may find a
+        // double.
         let unknown =
             i128::from(facts.sums.writes.unknown()) * self.settings.delete_inserts as i128;
         let twice = if facts.collision > 0.0 && facts.can_double { 2 } else { 1 };

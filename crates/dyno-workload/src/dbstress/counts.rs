@@ -105,7 +105,7 @@ impl ClientCounts {
         add(&self.writes[0], 1);
     }
 
-    /// It has ended so.
+    /// An attempt at a write has ended this way.
     #[inline]
     pub(super) fn write_ended(&self, result: &Result<(), StatementError>) {
         match result {
@@ -147,8 +147,8 @@ pub(super) struct Sums {
     pub(super) lives: u64,
     /// The most that there were at a time.
     pub(super) clients_most: u64,
-    /// Objects drawn, by bin, and how many were expected to fall into it: the places that it has among
-    /// each client's own, weighted by how much that client drew.
+    /// Objects drawn, by bin, and how many were expected to fall into it: the places that it has
+    /// among each client's own, weighted by how much that client drew.
     pub(super) drawn: Vec<u64>,
     pub(super) expected: Vec<f64>,
     /// Places in an object's history.

@@ -51,7 +51,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// The rows follow from their numbers alone: the seed decides nothing here. Refuses loads with more
+/// The rows follow from their numbers alone: the seed has no effect here. Refuses loads with more
 /// clients than there are objects for.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;

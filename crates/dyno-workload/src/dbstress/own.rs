@@ -1,4 +1,5 @@
-//! Which objects a client draws: some of its own, so that no two clients meet, or any of all.
+//! Which objects a client draws: objects of its own, so that no two clients conflict, or any
+//! object.
 //!
 //! The formulas are those of the sysbench port, `tid` being the client's number counted from 0 and
 //! N the number of objects:
@@ -122,7 +123,7 @@ impl Own {
         self.n.max(1)
     }
 
-    /// The first tenth of them: what a skew that is gone looks like.
+    /// The first tenth of them, for tests of a wrong skew.
     #[cfg(test)]
     pub(super) fn first_tenth(self) -> Own {
         Own { n: self.n / 10, ..self }

@@ -1,5 +1,4 @@
-//! What the Insert Benchmark demands of its tables: that they hold what was inserted and not
-//! deleted.
+//! The audit of the Insert Benchmark: the tables hold exactly what was inserted and not deleted.
 
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
@@ -12,8 +11,8 @@ use super::{Bench, Kind};
 /// exceeded in one of 15 million runs.
 const MIX_DEVIATIONS: f64 = 5.4;
 
-/// Least rows of a range query, as a share of the rows it asks for: fewer than asked for are there
-/// behind the last values of an index.
+/// Least rows of a range query, as a share of the rows it asks for: fewer than asked for exist
+/// after the last values of an index.
 const RANGE_ROWS_LEAST: f64 = 0.9;
 
 /// Least rows of a point query, as a share of its ids: ids have gaps where clients open connections

@@ -49,9 +49,9 @@ impl ClientRole {
     }
 }
 
-/// Makes a client that is too far ahead of the other one wait until the lead has halved: then it can
-/// do several batches before it has to check again. How long that takes is estimated from how long
-/// it took before.
+/// Makes a client that is too far ahead of the other one wait until the lead has halved: then it
+/// can do several batches before it has to check again. How long that takes is estimated from how
+/// long it took before.
 #[derive(Default)]
 struct Lead {
     /// How long it has waited, and how many batches the other one had done when that began; none
@@ -174,8 +174,8 @@ impl Drop for Inserter {
     }
 }
 
-/// Deletes batches of rows at the tail, and asks for the smallest id before the first one and again
-/// after each so many.
+/// Deletes batches of rows at the tail, and asks for the smallest id before the first one and
+/// periodically after that.
 pub(super) struct Deleter {
     role: ClientRole,
     lead: Lead,
@@ -374,13 +374,13 @@ mod tests {
         };
         let (coupled, mut lead) = (role(true), Lead::default());
         let mut micros = |mine, others| lead.wait(&coupled, mine, others).0 / 1000;
-        // Nothing is known at first: each look doubles the wait.
+        // Nothing is known at first: each check doubles the wait.
         assert_eq!([micros(8, 0), micros(9, 0), micros(9, 0), micros(9, 0)], [0, 250, 250, 500]);
         // A millisecond for the first batch, and four to go until the lead has halved.
         assert_eq!([micros(9, 1), micros(9, 5), micros(13, 5)], [4000, 0, 0]);
         // The five batches took a millisecond each.
         assert_eq!([micros(14, 5), micros(14, 9), micros(14, 10)], [5000, 1250, 0]);
-        // However long one took, it looks again after a while, and as often as need be.
+        // However long a batch took, it checks again after a while, as often as needed.
         assert_eq!([micros(20, 10), micros(20, 10), micros(20, 11)], [7500, 7500, 20_000]);
         assert_eq!(Lead::default().wait(&role(false), 1000, 0), Nanoseconds::ZERO);
         coupled.is_over();

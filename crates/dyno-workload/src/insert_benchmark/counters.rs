@@ -3,7 +3,7 @@
 //!
 //! Kinds of transactions are counted by the load generator, and are the same for all tables and all
 //! sizes of a commit. Rows by table have to be counted here. Clients add to a counter when a reply
-//! is complete; nothing waits for anything.
+//! is complete, without waiting.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 

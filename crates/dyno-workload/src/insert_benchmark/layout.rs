@@ -1,4 +1,4 @@
-//! The steps for so many clients: who does how much of what, on which table.
+//! The steps for a number of clients: their roles, the amount of work, and the tables.
 
 use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name, names};
 use dyno_units::Nanoseconds;
@@ -6,7 +6,7 @@ use dyno_units::Nanoseconds;
 use super::settings::{Deletes, Limiter, Reads, Settings};
 
 /// Batches that an inserter and its deleter may lie apart in steps without a rate: as many fit into
-/// the author's queues between the one who makes statements and those who send them.
+/// the original's queues between the thread that makes statements and those that send them.
 pub(super) const DRIFT_MAX: u64 = 8;
 
 /// Batches of rows that a table must hold for the deletes to find what they delete: twice what
@@ -20,17 +20,17 @@ const SECONDS_LEAST: u64 = 10;
 /// What a step is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Rows go into empty tables without secondary indexes.
+    /// Rows are inserted into empty tables without secondary indexes.
     Load,
-    /// The secondary indexes are made.
+    /// The secondary indexes are created.
     Index,
-    /// Rows go in at the head and out at the tail, as fast as they go.
+    /// Rows are inserted at the head and deleted at the tail, as fast as possible.
     Churn,
-    /// The same at a rate, and queries as fast as they go.
+    /// The same at a rate, with queries as fast as possible.
     ReadWrite(Query),
 }
 
-/// What is asked in a read/write step.
+/// The queries of a read/write step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Query {
     Range,
@@ -47,7 +47,8 @@ pub(super) enum Duty {
 }
 
 impl Duty {
-    /// The kinds of its transactions. The deleter asks for the smallest id as well, at the same rate.
+    /// The kinds of its transactions. The deleter asks for the smallest id as well, at the same
+    /// rate.
     fn kinds(self) -> Vec<Name> {
         let kinds: &[&'static str] = match self {
             Duty::Insert => &["insert"],
@@ -82,13 +83,13 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Whether rows go out as they come in.
+    /// Whether rows are deleted as others are inserted.
     pub(super) fn has_deletes(&self) -> bool {
         self.duties.contains(&Duty::Delete)
     }
 }
 
-/// All steps, and what they have in common.
+/// All steps, with their common properties.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) n_tables: usize,
@@ -219,7 +220,7 @@ impl Plan<'_> {
         let clients = self.clients * self.settings.query_clients;
         roles.push((asking, Role { clients, ..self.role(asking, Pacing::Closed, None) }));
         let shape = self.shape(&name, Work::ReadWrite(query), per_commit, roles);
-        // A server that cannot keep the rate takes longer; four times as long says enough.
+        // A server that cannot keep up takes longer; four times as long is evidence enough.
         let limit = Nanoseconds(duration.0.saturating_mul(4));
         Ok(Shape { deletes, own: WorkloadStep { limit, settle, ..shape.own }, ..shape })
     }

@@ -1,15 +1,15 @@
-//! The Insert Benchmark: rows go in at the head of tables with three secondary indexes, out at the
-//! tail, and queries go on meanwhile.
+//! The Insert Benchmark: rows are inserted at the head of tables with three secondary indexes and
+//! deleted at the tail, while queries run.
 //!
-//! It is a sequence of steps on the same tables: `l.i0` loads, `l.x` makes the indexes, `l.i1` and
-//! `l.i2` insert and delete as fast as they go, and read/write steps (`qr100`, `qp100`, … or `q100`,
-//! …) query while rows come and go at a rate. Tables, values, statements and sizes of commits are
-//! those of Mark Callaghan's iibench.py. Where this departs from it:
+//! It is a sequence of steps on the same tables: `l.i0` loads, `l.x` creates the indexes, `l.i1`
+//! and `l.i2` insert and delete as fast as possible, and read/write steps (`qr100`, `qp100`, … or
+//! `q100`, …) query while rows come and go at a rate. Tables, values, statements and sizes of
+//! commits are those of Mark Callaghan's iibench.py. Where this departs from it:
 //!
 //! - Time values come from the server (`now()`), because a workload has no clock.
 //! - An inserter and its deleter have a connection each and no third one between them. In steps
-//!   without a rate they wait for each other when they are more than eight batches apart, which is
-//!   what the original's queues come to.
+//!   without a rate they wait for each other when they are more than eight batches apart, which has
+//!   the effect of the original's queues.
 //! - The deleter itself asks for the smallest id, before its first DELETE of each step.
 //! - Several clients may share a table and delete there: one deleter does it for all of them.
 //! - `l.x` makes the indexes and inserts nothing.
@@ -53,7 +53,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// The seed decides nothing: tables begin empty, and rows come from clients.
+/// The seed has no effect: tables begin empty, and rows come from clients.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     planned(input).map(|workload| Arc::new(workload) as Arc<dyn Workload>)
 }
@@ -153,7 +153,7 @@ impl Clients for BenchClients {
     }
 }
 
-/// The client with this duty; a deleter has so many rows to delete.
+/// The client with this duty; a deleter has `deletes` rows to delete.
 fn client_of(
     role: ClientRole,
     (duty, deletes): (Duty, u64),

@@ -1,4 +1,4 @@
-//! The tables, their indexes and the statements that ask them, in three dialects.
+//! The tables, their indexes and their statements, in three dialects.
 //!
 //! On MariaDB and MySQL the engine is the server's default one, which a study sets for a whole
 //! variant. SQLite is not among the author's products: there the id is the row's own number.
@@ -125,8 +125,8 @@ pub(super) fn range_query(
     )
 }
 
-/// The same with SQL's own PREPARE: the statement that prepares it, and the two parts of the one that
-/// executes it.
+/// The same with SQL's own PREPARE: the statement that prepares it, and the two parts of the one
+/// that executes it.
 pub(super) fn prepared_range_query(
     schema: Schema,
     table: &str,
@@ -145,8 +145,8 @@ pub(super) fn prepared_range_query(
     (prepare, (format!("execute {name} ("), ")".to_owned()))
 }
 
-/// A point query with SQL's own PREPARE: the statement that prepares it, and the one that executes it
-/// up to its ids. They are declared as `int`, as in the original.
+/// A point query with SQL's own PREPARE: the statement that prepares it, and the one that executes
+/// it up to its ids. They are declared as `int`, as in the original.
 pub(super) fn prepared_point_query(table: &str, n_ids: usize) -> (String, String) {
     let marks: Vec<String> = (1..=n_ids).map(|number| format!("${number}")).collect();
     let types = vec!["int"; n_ids].join(", ");
@@ -186,7 +186,8 @@ pub(super) fn now(dialect: Dialect) -> &'static str {
     }
 }
 
-/// A DELETE in parts: the first id goes between the first two, and what `end` says after the second.
+/// A DELETE in parts: the first id goes between the first two, and what `end` says after the
+/// second.
 #[derive(Clone, Debug)]
 pub(super) struct DeleteText {
     pub(super) before_id: String,

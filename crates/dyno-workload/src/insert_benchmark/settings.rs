@@ -78,8 +78,8 @@ impl QueryProtocol {
 /// How queries are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueryProtocol {
-    /// As the author runs it: text on MariaDB and MySQL, SQL-level PREPARE and EXECUTE on PostgreSQL;
-    /// prepared on SQLite.
+    /// As the author runs it: text on MariaDB and MySQL, SQL-level PREPARE and EXECUTE on
+    /// PostgreSQL; prepared on SQLite.
     AsRun,
     Text,
     Prepared,

@@ -1,13 +1,13 @@
-//! What is demanded of the tables, and how large they became.
+//! The checks of the tables, and their sizes.
 
 use crate::{AuditRow, AuditTotals, Dialect, TextRows, number_in};
 
 use super::schema;
 use super::settings::Settings;
 
-/// The rows of all tables, then of each table its rows, bytes of its data and of its indexes. MariaDB
-/// and MySQL know sizes as of the last time that a tenth of the rows had changed, so they are asked to
-/// look again in between.
+/// The rows of all tables, then of each table its rows, bytes of its data and of its indexes.
+/// MariaDB and MySQL know sizes as of the last time that a tenth of the rows had changed, so their
+/// statistics are refreshed in between.
 pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
     let names: Vec<String> =
         (0..settings.tables).map(|idx| schema::table_name(settings.key, idx)).collect();
@@ -21,10 +21,10 @@ pub(super) fn queries(settings: &Settings, dialect: Dialect) -> Vec<String> {
     queries
 }
 
-/// Rows, bytes and bytes a row of all tables together, as the server has them at hand. Of InnoDB they are
-/// the statistics of the tables, all of one moment: it collects them again when a tenth of the rows has
-/// changed, at most every ten seconds (information_schema.tables has the rows of now and the bytes of
-/// then). None on SQLite, which would have to read the whole database.
+/// Rows, bytes and bytes per row of all tables together, as the server has them at hand. Of InnoDB
+/// they are the statistics of the tables, all of one moment: it collects them again when a tenth of
+/// the rows has changed, at most every ten seconds (information_schema.tables has the rows of now
+/// and the bytes of then). None on SQLite, which would have to read the whole database.
 pub(super) fn readings_query(settings: &Settings, dialect: Dialect) -> Option<String> {
     let (rows, data, indexes, tables) = match dialect {
         Dialect::MySql => (

@@ -1,5 +1,5 @@
-//! What the order of a primary key costs: rows go into tables whose key is a sequential number, or a
-//! random string.
+//! The cost of the order of a primary key: rows are inserted into tables whose key is a sequential
+//! number or a random string.
 //!
 //! The tables and the one statement are those of Percona's measurement on Aurora ("Making Aurora
 //! Write Latency 15x Higher by Choosing a Bad Primary Key"): a key, a number and an index on the
@@ -35,7 +35,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), plan)
 }
 
-/// The seed decides the rows that are there at the beginning.
+/// The seed determines the initial rows.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let seeds = (0..settings.tables).map(|idx| input.seed.derive("key-order", idx)).collect();

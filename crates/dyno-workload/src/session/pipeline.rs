@@ -1,8 +1,9 @@
-//! Statements that are sent together and answered one after the other: one round trip for all.
+//! Pipelines: statements that are sent together and answered one after the other, in one round
+//! trip.
 //!
-//! What may stand in a pipeline is the workload's to know: no statement needs another's reply, and
-//! what stands behind one that fails must do no harm. PostgreSQL passes over the rest of the
-//! pipeline; MariaDB and MySQL go on with it.
+//! The workload has to know what may go into a pipeline: no statement needs the reply to another,
+//! and what follows a failed one must do no harm. PostgreSQL skips the rest of the pipeline;
+//! MariaDB and MySQL execute it.
 
 use std::task::Poll;
 
@@ -34,7 +35,7 @@ impl Session {
         self.asked.push_back(class);
     }
 
-    /// Sends what was pushed; nothing if that is nothing.
+    /// Sends what was pushed, if anything.
     pub fn send_pipeline(&mut self) {
         self.connection.send_pipeline();
         self.is_first_reply = true;

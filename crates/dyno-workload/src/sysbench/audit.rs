@@ -1,4 +1,4 @@
-//! What the scripts leave behind: sysbench itself checks nothing.
+//! The checks after the scripts; sysbench itself checks nothing.
 
 use crate::{AuditRow, AuditTotals, TextRows, number_in};
 
@@ -16,7 +16,7 @@ pub(super) struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    /// What to ask the server: the rows of each table, if a script changes their number.
+    /// The queries to the server: the rows of each table, if a script changes their number.
     pub(super) fn queries(&self) -> Vec<String> {
         let count = |number| format!("SELECT COUNT(*) FROM sbtest{number}");
         match self.shape {

@@ -1,4 +1,4 @@
-//! The sysbench OLTP family: the scripts that everybody knows, with the same tables, statements,
+//! The sysbench OLTP family: the well-known scripts, with the same tables, statements,
 //! options and counting.
 //!
 //! A study names a script as its workload. Options have sysbench's names and defaults; those of
@@ -88,7 +88,7 @@ pub fn specs() -> Vec<WorkloadSpec> {
     SCRIPTS.iter().zip(ScriptId::ALL).map(spec).collect()
 }
 
-/// The seed decides the rows that are filled in.
+/// The seed determines the initial rows.
 fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(script, input.options)?;
     Ok(Arc::new(Sysbench {

@@ -1,12 +1,12 @@
-//! Ids for rows that clients insert: no two clients ever give the same one.
+//! Ids for rows that clients insert: no two clients ever use the same one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Hands each client its own arithmetic sequence: `start + offset`, then every `stride`-th number.
+/// Gives each client its own arithmetic sequence: `start + offset`, then every `stride`-th number.
 ///
 /// Clients of one step interleave and share nothing while they run. A client that ends notes how
-/// far it came, and clients of a later step begin above that; so which number is whose follows
+/// far it got, and clients of a later step begin above that; so which number is whose follows
 /// from the clients' indexes and from how much each inserted, and never from timing inside a step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {

@@ -1,4 +1,4 @@
-//! The options of each script, and what they come to.
+//! The options of each script, and the settings derived from them.
 
 use dyno_units::Seed;
 

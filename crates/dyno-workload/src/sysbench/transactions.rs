@@ -169,7 +169,7 @@ impl Transactions for MixClient {
         if self.mix.has_begin {
             session.begin().await?;
         }
-        // What a script does not do costs it no future, and point selects have none of their own: one
+        // What a script does not do costs no future, and point selects have none of their own: one
         // alone would otherwise spend a third of its instructions on futures.
         let count = self.mix.count(StatementKind::PointSelect);
         if count > 0 {

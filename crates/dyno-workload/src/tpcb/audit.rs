@@ -13,7 +13,7 @@ const BALANCES: &str = "SELECT (SELECT COALESCE(SUM(abalance), 0) FROM pgbench_a
      (SELECT COALESCE(SUM(delta), 0) FROM pgbench_history), \
      (SELECT COUNT(*) FROM pgbench_history)";
 
-/// What to ask the server. Where nothing is written, nothing is asked.
+/// The queries to the server; none if nothing is written.
 pub(super) fn queries(script: Script) -> Vec<String> {
     match script {
         Script::TpcbLike | Script::SimpleUpdate => vec![BALANCES.to_owned()],

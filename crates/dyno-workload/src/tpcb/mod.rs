@@ -1,4 +1,4 @@
-//! TPC-B as pgbench has it: the same tables, scripts and statements, on every product.
+//! TPC-B as implemented by pgbench: the same tables, scripts and statements, on every product.
 //!
 //! Option `script` chooses among pgbench's three built-in scripts. As in pgbench, all values of a
 //! transaction are drawn before it begins, and a retry sends the same values again. With the option
@@ -8,10 +8,10 @@
 //! Option `protocol` is pgbench's: `prepared` executes statements that were prepared once for each
 //! connection; `simple` sends them as text, the values written into it; `extended` sends Parse,
 //! Bind, Describe, Execute and Sync of the unnamed statement each time, BEGIN and COMMIT among
-//! them. Only PostgreSQL has unnamed statements. On MariaDB and MySQL the like would be to prepare,
-//! execute and close each time, which takes two round trips for what is one here, and its figures
-//! would stand beside PostgreSQL's as if they were the same; SQLite keeps what it has parsed. On
-//! those it is refused.
+//! them. Only PostgreSQL has unnamed statements. On MariaDB and MySQL the equivalent would be to
+//! prepare, execute and close each time, which takes two round trips instead of one, so its figures
+//! would not be comparable with PostgreSQL's; SQLite keeps what it has parsed. For those products
+//! the option is refused.
 //!
 //! Departures from pgbench's tables are described in `schema`.
 
@@ -46,7 +46,7 @@ pub fn spec() -> WorkloadSpec {
     WorkloadSpec::new(NAME, summary, settings::option_specs(), plan)
 }
 
-/// The rows follow from the options alone: the seed decides nothing here.
+/// The rows follow from the options alone: the seed has no effect here.
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     Ok(Arc::new(TpcB { options: input.options.pairs(), settings }))

@@ -2,8 +2,8 @@
 //! skew, what went to other warehouses, and whether every commit is in the tables.
 //!
 //! What the tables hold is preferred to what the clients say they did. Shares are judged by how far
-//! so many draws can be from the intended share, never by a fixed tolerance. Where another warehouse is
-//! none to be had, nothing remote is expected.
+//! so many draws can be from the intended share, never by a fixed tolerance. If there is
+//! only one warehouse, nothing remote is expected.
 
 pub(super) mod conditions;
 
@@ -21,7 +21,7 @@ use super::{DELIVERY, KINDS, NEW_ORDER, PAYMENT};
 /// Most statements of a transaction without conflicts.
 const STATEMENTS_MOST: u64 = 92;
 
-/// What is asked of all tables but a few; the columns are read by [`AuditColumn`].
+/// The query of most tables; its columns are named by [`AuditColumn`].
 const FOUND: &str = "SELECT (SELECT COUNT(*) FROM orders), \
     (SELECT SUM(d_next_o_id) FROM district), \
     (SELECT COUNT(*) FROM history), \
@@ -61,7 +61,8 @@ enum AuditColumn {
     Stock,
 }
 
-/// What to ask the server: of each set the conditions, what they came to before, and the counts.
+/// The queries to the server: of each set the conditions, their results before the load, and
+/// counts.
 pub(super) fn queries(settings: &Settings) -> Vec<String> {
     let of_set = |set| {
         let suffix = suffix(set, settings.sets);
@@ -84,7 +85,7 @@ pub(super) fn queries(settings: &Settings) -> Vec<String> {
     (0..settings.sets).flat_map(of_set).collect()
 }
 
-/// What an audit is made from.
+/// The input of an audit.
 pub(super) struct Audit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) schema: &'a Schema,
@@ -193,7 +194,7 @@ impl Audit<'_> {
         ]
     }
 
-    /// What touches other warehouses.
+    /// Shares of transactions that touch other warehouses.
     fn remote(&self, sums: &Sums) -> Vec<AuditRow> {
         let has_others = self.settings.warehouses > 1;
         let p = |share| if has_others { share } else { 0.0 };
@@ -244,7 +245,7 @@ impl Audit<'_> {
         }
     }
 
-    /// Whether what was confirmed is in the tables, and nothing else.
+    /// Whether the tables contain exactly what was confirmed.
     fn growth(&self, sums: &Sums) -> Vec<AuditRow> {
         let of = |kind: usize| self.totals.kinds.get(kind).copied().unwrap_or_default();
         let grown = |what, first: u64| Some(self.found(what)? - i128::from(first));
@@ -289,7 +290,7 @@ impl Audit<'_> {
         )
     }
 
-    /// What the sessions counted against what the transactions are made of.
+    /// What the sessions counted, compared with the statements that transactions consist of.
     fn statements(&self, sums: &Sums) -> AuditRow {
         let done: u64 = (0..KINDS.len()).map(|kind| sums.of_kind(kind).statements).sum();
         let failed = self.unended() - self.totals.in_flight;

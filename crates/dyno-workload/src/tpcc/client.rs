@@ -30,7 +30,7 @@ const THINKING_S: [f64; KINDS.len()] = [12.0, 12.0, 10.0, 5.0, 5.0];
 /// Think times are cut off at so many times their mean (clause 5.2.5.4).
 const THINKING_MOST: f64 = 10.0;
 
-/// A terminal, and who sits at it.
+/// A terminal with its user.
 pub(super) struct Client {
     source: Source,
     inputs: Inputs,

@@ -1,4 +1,4 @@
-//! What the clients of a workload count for its audit, each on its own.
+//! What the clients count for the audit, each in counters of its own.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What is drawn for a transaction before it begins (clauses 2.4.1 to 2.8.1); a retry does the same
-//! again.
+//! The inputs of a transaction, drawn before it begins (clauses 2.4.1 to 2.8.1); a retry uses the
+//! same ones.
 
 use dyno_units::RandomStream;
 
@@ -27,7 +27,7 @@ pub(super) struct NewOrder {
     pub(super) c: i64,
     pub(super) lines: [Line; LINES_MOST],
     pub(super) n_lines: usize,
-    /// The last line is of an item that there is not: the order is to be rolled back.
+    /// The last line has an unused item number: the order will be rolled back.
     pub(super) rolls_back: bool,
 }
 
@@ -132,7 +132,7 @@ impl Source {
         }
     }
 
-    /// What nothing has been drawn for yet; has room for any transaction.
+    /// Empty inputs, with room for any transaction.
     pub(super) fn nothing() -> Inputs {
         let customer = Customer { w: 0, d: 0, id: 0, name: Vec::with_capacity(32) };
         let order = NewOrder::default();

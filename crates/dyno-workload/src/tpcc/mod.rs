@@ -1,7 +1,7 @@
 //! TPC-C: the order entry of a wholesale supplier, after revision 5.11 of its specification.
 //!
 //! Data and transactions are the specification's; an audit shows it after each run ([`audit`]).
-//! What is the user's to choose is an option, and named in the record:
+//! What the user may choose is an option, and part of the record:
 //!
 //! - `mode`: *paced* terminals key and think; *unpaced* ones begin the next transaction when the
 //!   last one has ended; *open* is a rate of arrivals, whatever the server does, and is what
@@ -18,8 +18,8 @@
 //!
 //! Where this departs from the specification's letter: its population is drawn so that any row can
 //! be made on its own (`rows`); the lines of an order take their stock in the order of its key,
-//! unless `sort_lines` is off; delivery is done at once and not queued; and what terminals would
-//! show is computed but not shown.
+//! unless `sort_lines` is off; delivery is executed immediately and not queued; and what terminals
+//! would show is computed but not shown.
 
 mod audit;
 mod client;
@@ -85,7 +85,7 @@ pub fn small_spec(fault: Option<Fault>) -> WorkloadSpec {
     })
 }
 
-/// The seed decides the rows and the constants of the skew.
+/// The seed determines the rows and the constants of the skew.
 fn plan(
     input: &PlanInput<'_>,
     adapt: impl Fn(Settings) -> Settings,

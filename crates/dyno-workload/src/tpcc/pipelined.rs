@@ -1,9 +1,9 @@
 //! The five transactions with statements that do not need each other's replies sent together.
 //!
-//! The statements, and what stands in them, are those that are sent one by one; their order
-//! changes within a transaction where none needs another. A customer looked up by name, a
-//! customer's data, or a district whose oldest order another delivery has taken, cost a round trip
-//! more. What happens to the statements after one that fails is described at [`Transaction::begin_together`] and
+//! The statements and their values are the same as without pipelines; their order changes within a
+//! transaction where none depends on another. A customer looked up by name, a customer's data, or a
+//! district whose oldest order another delivery has taken, cost a round trip more. What happens to
+//! the statements after one that fails is described at [`Transaction::begin_together`] and
 //! [`Transaction::send_and_commit`].
 
 use crate::StatementError;
@@ -98,7 +98,7 @@ async fn take_all_lines(
     new_order::read_stocks(tx, used, scratch)
 }
 
-/// Writes down all that an order writes.
+/// Appends all writes of an order to the pipeline.
 fn write_order(
     tx: &mut Transaction<'_>,
     order: &NewOrder,

@@ -32,7 +32,7 @@ pub(super) enum TableId {
     Orders,
     NewOrder,
     OrderLine,
-    /// Not the specification's: what the consistency conditions came to before the load.
+    /// Not in the specification: the results of the consistency conditions before the load.
     Before,
 }
 
@@ -60,7 +60,7 @@ const BLOCK_ORDERS: u64 = LINES.1 - LINES.0 + 1;
 /// Lines of a block.
 const BLOCK_LINES: u64 = (LINES.0 + LINES.1) * BLOCK_ORDERS / 2;
 
-/// When the rows came into being, by their own account.
+/// The date of all rows of the population.
 const DATE: &[u8] = b"2026-01-01 00:00:00";
 
 /// The rows of one set of tables.
@@ -69,7 +69,7 @@ pub(super) struct Rows {
     warehouses: u64,
     sizes: Sizes,
     seed: Seed,
-    /// Who has which name beyond the first customers.
+    /// The permutation of last names beyond the first customers.
     name: NuRand,
 }
 

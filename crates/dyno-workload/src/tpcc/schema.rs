@@ -1,10 +1,10 @@
 //! The nine tables of clause 1.3 in three dialects, their keys, and where their rows come from.
 //!
-//! Where they depart from the specification's letter, as everybody's do:
+//! Where they depart from the specification's letter, as all implementations do:
 //!
-//! - ORDER is called `orders`, because ORDER is a word of SQL.
+//! - ORDER is called `orders`, because ORDER is a reserved word of SQL.
 //! - Rows of HISTORY have no key, as in the specification; InnoDB gives them one of its own.
-//! - A tenth table, `tpcc_before`, keeps what the consistency conditions came to before the load.
+//! - A tenth table, `tpcc_before`, keeps the results of the consistency conditions before the load.
 //!
 //! PostgreSQL's keys are made when the rows are there, which is faster; in InnoDB and in SQLite a
 //! table is its primary key, and a key that came later would rewrite it.

@@ -130,7 +130,7 @@ impl Sizes {
     pub(super) const FULL: Sizes =
         Sizes { items: 100_000, customers: 3000, undelivered: 900, names: 1000 };
 
-    /// A fiftieth, for what is not about size.
+    /// A fiftieth, if size does not matter.
     pub(super) const SMALL: Sizes =
         Sizes { items: 2000, customers: 60, undelivered: 18, names: 20 };
 }

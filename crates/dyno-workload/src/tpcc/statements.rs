@@ -1,8 +1,8 @@
 //! The statements of the five transactions, one SELECT, INSERT, UPDATE or DELETE at a time.
 //!
 //! Locks: what a transaction reads in order to write it, and does not change by a relative UPDATE,
-//! is read FOR UPDATE (the district's next order, stock, a customer's data). SQLite has no such
-//! thing and needs none: there a transaction that writes begins with BEGIN IMMEDIATE.
+//! is read FOR UPDATE (the district's next order, stock, a customer's data). SQLite has no
+//! FOR UPDATE and does not need it: there a transaction that writes begins with BEGIN IMMEDIATE.
 //!
 //! The oldest new order of a district is read FOR UPDATE on MariaDB and MySQL alone. PostgreSQL
 //! would wait for another delivery, find the row gone, and answer that there is none; there the

@@ -142,8 +142,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Sends what was pushed and commits. PostgreSQL passes over a COMMIT that stands behind a
-    /// statement that failed, so it goes along; MariaDB and MySQL would commit what there is, so
+    /// Sends what was pushed and commits. PostgreSQL skips a COMMIT that follows a failed
+    /// statement, so it is part of the pipeline; MariaDB and MySQL would commit what there is, so
     /// there it is part of the pipeline only if nothing was written (`writes`).
     pub(super) async fn send_and_commit(&mut self, writes: bool) -> Result<(), StatementError> {
         let is_piped = !writes || self.session.dialect() == Dialect::PostgreSql;

@@ -1,4 +1,4 @@
-//! What is checked and said before the first trial, by all commands that run some.
+//! What all commands that run trials check and print before the first one.
 
 use std::path::Path;
 

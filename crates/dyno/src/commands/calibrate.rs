@@ -1,5 +1,5 @@
-//! `dyno calibrate`: what the load generator can do on this machine, against a server that answers
-//! at once.
+//! `dyno calibrate`: the limits of the load generator on this machine, against a server that
+//! answers immediately.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const OPEN_RATE: f64 = 20_000.0;
 const OPEN_SHARE: f64 = 0.7;
 /// Reads of the clock to measure its resolution.
 const CLOCK_READS: u32 = 200_000;
-/// A worker that waited for a CPU for more than this share of the time had company.
+/// A worker that waited for a CPU for more than this share of the time was disturbed.
 const RUN_QUEUE_MOST: f64 = 0.05;
 /// Longest warm-up.
 const WARM_UP_MOST: Nanoseconds = Nanoseconds::from_millis(500);
@@ -118,7 +118,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left behind, it would do no harm: it is empty.
+        // If it stays, it does no harm: it is empty.
         let _ = std::fs::remove_dir(&self.0);
     }
 }
@@ -172,7 +172,7 @@ impl Bench<'_> {
 
     fn step(&self, load: Load) -> anyhow::Result<Option<StepTotals>> {
         // With one client worker and server never want to run at once, and waking the other CPU
-        // is most of the cost: there the system's own choice is what a run meets.
+        // is most of the cost: there the system's own choice is what a run gets.
         let bound = self.bound.filter(|_| load.clients() > 1);
         let script = Script {
             cpus: bound.iter().map(|bound| bound.server_cpu).collect(),
@@ -189,7 +189,7 @@ impl Bench<'_> {
             warm_up: Nanoseconds(self.duration.0 / 4).min(WARM_UP_MOST),
             duration: self.duration,
             until_steady: None,
-            // As a bench has it: a limit has its price.
+            // As in a bench: a time limit has a cost.
             statement_timeout: Nanoseconds::from_secs(60),
             retries: 3,
             workers: 1,
@@ -239,7 +239,7 @@ fn open_facts(rate: f64, totals: &StepTotals) -> OpenFacts {
     }
 }
 
-/// The result for a person.
+/// The result as text.
 fn table(calibrated: &Calibrated) -> String {
     let Whose { machine, cpu_model, cpus, build, .. } = &calibrated.whose;
     let mut out = format!(

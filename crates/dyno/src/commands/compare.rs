@@ -12,7 +12,7 @@ use crate::{End, terminal};
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     let gate = match show(options) {
         Ok(gate) => gate,
-        // Whatever went wrong, it is no verdict: nothing may be called worse for it.
+        // An error is not a verdict: nothing may be called worse because of it.
         Err(error) if options.gate => {
             terminal::error(&error);
             return Ok(End::CannotSay);
@@ -30,7 +30,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Compares, and writes or prints the comparison; returns what the gate says.
+/// Compares, and writes or prints the comparison; returns the verdict of the gate.
 fn show(options: &CompareOptions) -> anyhow::Result<Gate> {
     let (gate, text) = compare(options)?;
     match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
@@ -42,7 +42,7 @@ fn show(options: &CompareOptions) -> anyhow::Result<Gate> {
     Ok(gate)
 }
 
-/// What the gate says, and the text to show.
+/// The verdict of the gate, and the text to show.
 fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
     let runs = report::read(&[options.baseline.clone(), options.candidate.clone()])?;
     let analysis = Options { threshold: options.threshold, ..Options::default() };

@@ -114,7 +114,7 @@ fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
 }
 
 impl ExplainCostOptions {
-    /// Whether something was asked that only a private server can have.
+    /// Whether an option was given that only a private server can have.
     fn is_private_asked(&self) -> bool {
         self.workload.is_some()
             || !self.setup.is_empty()
@@ -170,7 +170,7 @@ fn pairs(option: &str, texts: &[String]) -> anyhow::Result<BTreeMap<String, Stri
     texts.iter().map(pair).collect()
 }
 
-/// Fills the workload's tables and runs what was to be run before.
+/// Fills the workload's tables and runs the statements of `--setup`.
 fn prepare(
     options: &ExplainCostOptions,
     workload: Option<&dyn Workload>,
@@ -260,7 +260,7 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
     }))?)
 }
 
-/// The result for a person.
+/// The result as text.
 fn table(cost: &Cost) -> String {
     let Cost { seconds, .. } = cost;
     let mut out = format!(
@@ -311,7 +311,7 @@ fn time(seconds: f64) -> String {
     Nanoseconds::from_secs_f64(seconds).to_string()
 }
 
-/// By how much it was judged what is noise: an idle interval before each run.
+/// The number of idle intervals from which noise was judged.
 fn idle_intervals(runs: u32) -> String {
     match runs {
         1 => "1 idle interval, too few to know the noise: give more --runs".to_owned(),

@@ -1,4 +1,4 @@
-//! One file a subcommand.
+//! The subcommands, one file each.
 
 mod beforehand;
 pub(crate) mod bench;
@@ -43,7 +43,7 @@ pub(crate) struct StudyFile {
     pub(crate) source: String,
 }
 
-/// Whether this may be the folder of a run: what is not there, and a file, is not.
+/// Refuses what cannot be the folder of a run: a missing folder, or a file.
 pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     let why = match std::fs::metadata(folder) {

@@ -64,7 +64,7 @@ pub(crate) fn past(plan: &Plan, design: &Design) -> Past {
 }
 
 /// The plan of a study for the run in this folder. A run that was planned before Dyno mirrored
-/// blocks keeps the order that its manifest has, so that it can be gone on with.
+/// blocks keeps the order of its manifest, so that it can be continued.
 pub(crate) fn for_run(study: &Study, seed: Seed, folder: &Path) -> Plan {
     let plan = dyno_study::plan(study, seed);
     // An error in a manifest is reported when the record is opened.
@@ -87,7 +87,7 @@ fn size(data: &ExpectedData) -> Option<VariantSize> {
 }
 
 /// Time to populate in each trial, `rows` by variant. A data set of a private server is populated
-/// once, as far as that is known beforehand: settings that shape its files make further ones.
+/// once, as far as is known in advance: settings that shape its files make further ones.
 fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds> {
     let mut kept = HashSet::new();
     let populate = |trial: &PlannedTrial| {

@@ -1,4 +1,4 @@
-//! What a design can find, in words: for `dyno plan` and `dyno check`.
+//! The differences that a design can detect, in words: for `dyno plan` and `dyno check`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use dyno_record::{Manifest, Run, read_manifest, read_run};
 use dyno_study::{Design, LoadLevel, Order, Plan, Product};
 use dyno_units::Nanoseconds;
 
-/// The share of studies that shall find a difference which is there.
+/// The power: the share of studies that detect an existing difference.
 const POWER: f64 = 0.8;
 
 /// The noise that is assumed if nothing is known of the machine: the coefficient of variation from
@@ -20,13 +20,13 @@ const NOISE_ASSUMED: f64 = 0.03;
 /// Most repetitions that a plan advises.
 const REPETITIONS_MOST: u32 = 200;
 
-/// Earlier runs that are looked at, the latest ones.
+/// Number of earlier runs that are read, the latest ones.
 const RUNS_MOST: usize = 5;
 
 /// Values from which a spread is taken to be known.
 const FREEDOM_LEAST: f64 = 4.0;
 
-/// The noise that is expected between trials, and where it is known from.
+/// The noise that is expected between trials, and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Noise {
     /// Coefficient of variation, as a fraction.
@@ -158,7 +158,7 @@ fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
     (squares, freedom)
 }
 
-/// What the design finds, line by line; none if nothing is compared.
+/// What the design detects, line by line; empty if nothing is compared.
 pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> {
     let compared = plan.variants.iter().filter(|variant| variant.baseline.is_some()).count();
     let comparisons = compared * plan.steps.len();
@@ -221,7 +221,8 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
     lines
 }
 
-/// The two blank-aligned columns of the plan: a word before the first line, blanks before the others.
+/// The two blank-aligned columns of the plan: a word before the first line, blanks before the
+/// others.
 pub(crate) fn section(lines: &[String]) -> String {
     let row =
         |(at, line): (usize, &String)| format!("{:<8}{line}\n", if at == 0 { "finds" } else { "" });
@@ -259,7 +260,7 @@ mod tests {
         assert!(text.contains("10 repetitions: "), "{text}");
         assert!(text.contains("3.0 % noise between trials is assumed"), "{text}");
         assert!(text.contains("the threshold of 3.0 % needs about"), "{text}");
-        // Where nothing is compared, nothing is found.
+        // If nothing is compared, nothing is detected.
         assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
         assert!(one[0].starts_with("no difference: one repetition"), "{one:?}");

@@ -183,8 +183,8 @@ fn write_into(
     Ok(format!("{}\nreport: {}\n", summary(findings), folder.join("report.html").display()))
 }
 
-/// Where the report of runs goes if nothing else is said: of one run into its folder, of several into
-/// one beside the first that names them all. A run's own folder keeps what was said of it alone.
+/// The default folder of a report: for one run its own folder, for several a folder beside the
+/// first that is named after all of them. A run's own folder holds only its own report.
 fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
     if let [only] = runs {
         return Ok(only.folder.clone());
@@ -247,15 +247,15 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
-/// Writes a file of a folder whole or not at all, in place of whatever has its name there: the folder
-/// may come from an unknown source.
+/// Writes a file of a folder whole or not at all, in place of whatever has its name there: the
+/// folder may come from an unknown source.
 fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     dyno_record::write_replacing(path, bytes)
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the file that the user names, whole or not at all; what is no regular file and no link, such
-/// as `/dev/stdout`, is written to.
+/// Writes the file that the user names, whole or not at all; what is no regular file and no link,
+/// such as `/dev/stdout`, is written to.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let is_special = std::fs::symlink_metadata(path).is_ok_and(|facts| {
         let kind = facts.file_type();

@@ -1,11 +1,11 @@
-//! What becomes of a command that did its work: whether the demands of `require` are met.
+//! The exit code of a command that has done its work: whether the demands of `require` are met.
 
 use dyno_analysis::{Findings, RequirementFacts, RequirementOutcome};
 
 use crate::{End, terminal};
 
-/// Says which demands are not met, or not decided, of the variants that count. Not met is 1, not decided
-/// is 2.
+/// Prints the demands that are not met, or not decided, for the variants that count. Not met is
+/// exit code 1, not decided 2.
 pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
     let of = |outcome: RequirementOutcome| -> Vec<String> {
         let those = findings.requirements.iter().filter(|one| one.outcome == outcome);

@@ -58,7 +58,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         Err(error) => return broken_off(error, &folder, now),
     };
     let report = report::write_all(&folder, lab.clock.unix_millis())?;
-    // A report without a single trial has nothing to say yet.
+    // Without a single trial there is nothing to report yet.
     if !end.interrupted || end.finished + end.kept > 0 {
         terminal::out(&report);
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Whether what the study demands is met.
+/// Whether the study's demands are met.
 fn required(folder: &Path) -> anyhow::Result<End> {
     let run = crate::readings::read_run(folder)?;
     if run.manifest.requirements.is_empty() {
@@ -81,8 +81,8 @@ fn required(folder: &Path) -> anyhow::Result<End> {
     Ok(requirements::end(&findings, &|_| true))
 }
 
-/// A run that ended with an error of its record: the error, then what became of its report. What was
-/// measured is kept and shown.
+/// A run that ended with an error of its record: the error, then the report of what was measured,
+/// which is kept.
 fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::Result<End> {
     match error.downcast_ref::<WriteError>().map(|error| error.kind) {
         Some(WriteErrorKind::Misuse) => return Err(crate::misuse(error)),

@@ -37,8 +37,8 @@ impl Curve {
         (n > 0).then(|| self.values.iter().sum::<f64>() / n as f64)
     }
 
-    /// How much it grows in a second, over at most the latest `seconds`, by least squares; none with
-    /// fewer than two values.
+    /// How much it grows in a second, over at most the latest `seconds`, by least squares; none
+    /// with fewer than two values.
     pub(crate) fn slope(&self, seconds: usize) -> Option<f64> {
         let n = self.values.len().min(seconds);
         if n < 2 {

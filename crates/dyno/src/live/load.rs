@@ -1,4 +1,4 @@
-//! The view of a load that goes on: throughput, response time, CPU by process, debt.
+//! The view of a running load: throughput, response time, CPU by process, debt.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl LoadView {
         self.readings.extend(values.iter().map(|(name, value)| (name.clone(), *value)));
     }
 
-    /// Lines for a person; none while nothing is known.
+    /// The lines to draw; empty while nothing is known.
     pub(crate) fn lines(&self, n_cpus: u32) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(latest), Some(mean)) = (self.throughput.latest(), self.throughput.mean()) {

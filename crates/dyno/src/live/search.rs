@@ -6,7 +6,7 @@ use dyno_units::Nanoseconds;
 /// How often each end of the bracket has to be seen.
 const AGREEING: u32 = 2;
 
-/// A search that goes on.
+/// A running search.
 pub(crate) struct SearchView {
     /// How near the ends of the bracket have to come, as a fraction.
     precision: f64,

@@ -1,4 +1,5 @@
-//! The view of a wait without load: the backlog, how fast it falls, and when the engine will have caught up.
+//! The view of a wait without load: the backlog, how fast it falls, and when the engine will have
+//! caught up.
 
 use dyno_record::EventKind;
 use dyno_units::Nanoseconds;
@@ -9,7 +10,7 @@ use super::load::{part, short};
 /// Characters of the curve.
 const CURVE: usize = 40;
 
-/// Readings over which the way of the debt is judged.
+/// Readings over which the trend of the debt is judged.
 pub(super) const SLOPE_S: usize = 30;
 
 /// A wait for the engine to catch up with its deferred work.

@@ -1,7 +1,7 @@
 //! The numbers as OpenMetrics text (OpenMetrics 1.0, "Text format").
 //!
-//! Every reading is a gauge. Its family is the id that it is registered under; what the star stands for
-//! is the label `of`, so that all disks are one family.
+//! Every reading is a gauge. Its family is the id that it is registered under; what the star stands
+//! for is the label `of`, so that all disks are one family.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -13,7 +13,7 @@ use dyno_units::reading::instances;
 use crate::latest::Latest;
 use crate::readings::registry;
 
-/// What is exposed at this moment.
+/// The numbers that are exposed at this moment.
 #[derive(Default)]
 pub(super) struct Exposed {
     trial: u32,
@@ -40,7 +40,7 @@ impl Exposed {
         self.load = None;
     }
 
-    /// Takes readings; those that have not come again for some times their pace are gone.
+    /// Takes readings; those that are overdue are no longer exposed.
     pub(super) fn set_readings(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
         self.readings.take(at_ns, values);
     }
@@ -126,7 +126,7 @@ impl Exposed {
             let labels = if of.is_empty() { Vec::new() } else { vec![("of", of)] };
             let family_name = family_name(id);
             let family = all.entry(family_name.clone()).or_insert_with(|| {
-                // What is said of all instances, and not of this one.
+                // The description of all instances, not of this one.
                 let general = registry().iter().find(|reading| reading.id == id);
                 Family {
                     kind: "gauge",
@@ -165,7 +165,7 @@ impl Family {
 }
 
 /// The family of a pattern: `disk.*.queue` is `dyno_disk_each_queue`, and `*.cpu_s_per_s`
-/// `dyno_processes_cpu_s_per_s`. Its own family keeps a total apart from what it is the total of.
+/// `dyno_processes_cpu_s_per_s`. A family of its own separates a total from its parts.
 fn family_name(pattern: &str) -> String {
     let mut name = "dyno_".to_owned();
     for (idx, part) in pattern.split('*').enumerate() {

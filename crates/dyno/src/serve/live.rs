@@ -1,7 +1,7 @@
 //! The live page's events: what is appended to a run's files is sent as it comes.
 //!
-//! The wait between two looks is a read from the browser with a time limit: a browser that goes away
-//! ends it at once.
+//! The wait between two checks is a read from the browser with a time limit: a browser that
+//! disconnects ends it immediately.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -16,13 +16,13 @@ use super::runs::{self, RunEntry};
 use super::{event_text, pages};
 use crate::http::{self, Exchange};
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long a browser may take for what is sent at one look.
+/// How long a browser may take to read what one check sends.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Bytes of a file that are read at one look.
+/// Bytes of a file that are read at one check.
 const BLOCK: u64 = 4 << 20;
 
 /// Sends events until the browser goes away.
@@ -79,7 +79,7 @@ impl Watched {
         for line in self.lines(&of.folder.join("events.jsonl")) {
             send_event(&line, None, send);
         }
-        // What came last before a trial ended is in its packed files, and in the report.
+        // The last events of a trial are in its packed files, and in the report.
         self.trial = run.open_trial.or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
@@ -141,10 +141,10 @@ fn send_event(line: &str, of: Option<&str>, send: &mut dyn FnMut(&str, Value)) {
     send("happened", event);
 }
 
-/// The kinds of transactions of a second, put together.
+/// All kinds of transactions of a second, merged.
 #[derive(Default)]
 struct Seconds {
-    /// The variant that they are of.
+    /// The variant that they belong to.
     variant: Option<String>,
     start_s: Option<f64>,
     step: usize,

@@ -1,7 +1,7 @@
 //! A small web server for one person on one machine: reads only, on loopback only.
 //!
-//! What can be asked for is a run that was found in the folder, by its name; no part of an address
-//! is ever made into a path. A run may come from an unknown source: its stored report is never served, but
+//! Only runs that were found in the folder can be requested, by name; no part of an address ever
+//! becomes a path. A run may come from an unknown source: its stored report is never served, but
 //! made again of its record, and only regular files are read.
 
 mod event_text;
@@ -44,9 +44,9 @@ pub(crate) struct Server {
 
 /// A report that was made.
 struct Made {
-    /// Of which run, or of which two.
+    /// The run, or the two runs, that it is about.
     of: String,
-    /// How far these had come then.
+    /// The progress of these runs when it was made.
     state: (usize, u64),
     page: Arc<str>,
 }
@@ -143,8 +143,8 @@ impl Server {
         })
     }
 
-    /// A report: one that was made when its runs had come as far as now, or a new one. One at a time is
-    /// made, so that many requests for a large one take no more than one does.
+    /// A report: the cached one if its runs have not progressed since, or a new one. Reports are
+    /// made one at a time, so that many requests for a large one cost no more than one.
     fn made(
         &self,
         of: String,

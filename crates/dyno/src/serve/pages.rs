@@ -1,4 +1,4 @@
-//! The pages beside the reports: the list of runs, a run live, and what went wrong.
+//! The pages beside the reports: the list of runs, the live page, and errors.
 
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
     )
 }
 
-/// A run while it goes on.
+/// The live page of a run.
 pub(super) fn live(run: &RunEntry) -> Reply {
     let title = run.manifest.as_ref().map_or(run.name.as_str(), |m| m.title.as_str());
     let address = encode(&run.name);
@@ -124,7 +124,7 @@ pub(super) fn live(run: &RunEntry) -> Reply {
     Reply::html(Status::Good, page, &[SCRIPTS[0], LIVE_SCRIPT])
 }
 
-/// A page that says what went wrong.
+/// The page of an error.
 pub(super) fn problem(status: Status, text: &str) -> Reply {
     let body = format!(
         "<section id=\"answer\"><p class=\"headline\">Something went wrong</p><p>{}</p><p><a \

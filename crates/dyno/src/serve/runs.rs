@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use dyno_record::{Manifest, is_being_written, read_bounded, read_manifest, trial_folders};
 use serde_json::Value;
 
-/// The most bytes of a findings.json that is looked into.
+/// The largest findings.json that is read, in bytes.
 const FINDINGS_MOST: u64 = 64 << 20;
 
 /// Folders within folders that are searched.
@@ -14,10 +14,10 @@ const DEPTH: usize = 4;
 
 /// A run that was found.
 pub(crate) struct RunEntry {
-    /// Its folder's path below the served one: what it is asked for by.
+    /// Path of its folder below the served one: its name in requests.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// What it set out to do; or why that cannot be read.
+    /// Its manifest, or why that cannot be read.
     pub(crate) manifest: Result<Manifest, String>,
     /// Whether a Dyno is working on it: whether its lock is held.
     pub(crate) is_running: bool,
@@ -25,7 +25,7 @@ pub(crate) struct RunEntry {
     pub(crate) ended_unix_ms: Vec<u64>,
     /// Trials that have ended.
     pub(crate) ended: usize,
-    /// The folder of the trial that is being done, or was when the run stopped.
+    /// The folder of the trial that is running, or was when the run stopped.
     pub(crate) open_trial: Option<PathBuf>,
     /// When anything was last written to it, milliseconds since 1970 UTC.
     pub(crate) changed_unix_ms: u64,
@@ -44,8 +44,8 @@ impl RunEntry {
 }
 
 impl RunEntry {
-    /// How long the trials that are missing will take, by those that have ended, in milliseconds; none
-    /// if no process works on it, or too little is known.
+    /// How long the trials that are missing will take, by those that have ended, in milliseconds;
+    /// none if no process works on it, or too little is known.
     pub(crate) fn left_ms(&self, now_unix_ms: u64) -> Option<u64> {
         let left = self.planned().checked_sub(self.ended).filter(|left| *left > 0)? as u64;
         let last = *self.ended_unix_ms.last().filter(|_| self.is_running)?;
@@ -58,12 +58,12 @@ impl RunEntry {
     }
 }
 
-/// What is in a folder.
+/// The contents of a folder.
 #[derive(Default)]
 pub(crate) struct RunList {
     /// The runs, the youngest first.
     pub(crate) runs: Vec<RunEntry>,
-    /// What was not looked into: its path below the folder, and why.
+    /// What was skipped: its path below the folder, and why.
     pub(crate) skipped: Vec<(String, &'static str)>,
 }
 
@@ -84,8 +84,8 @@ fn began(run: &RunEntry) -> u64 {
     run.manifest.as_ref().map_or(0, |manifest| manifest.created_unix_ms)
 }
 
-/// What something below a folder is called: its path from there, of the folder itself its own name. (A
-/// browser makes another address of `.`.)
+/// The name of something below a folder: its path from there; for the folder itself, its own name.
+/// (A browser would resolve `.`.)
 fn name(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     if below.as_os_str().is_empty() {

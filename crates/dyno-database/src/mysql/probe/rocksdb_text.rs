@@ -143,9 +143,9 @@ fn amount(text: &str) -> Option<f64> {
     number.is_finite().then_some(number * factor)
 }
 
-/// Bytes that wait for compaction, estimated from sizes and scores if the server does not report them:
-/// of a level what is above its target (size × (1 − 1 ÷ score)), of level 0 everything once it is
-/// due. RocksDB's own estimate adds what compaction into the levels below would then move.
+/// Bytes that wait for compaction, estimated from sizes and scores if the server does not report
+/// them: of a level what is above its target (size × (1 − 1 ÷ score)), of level 0 everything once
+/// it is due. RocksDB's own estimate adds what compaction into the levels below would then move.
 pub(in crate::mysql) fn pending_compaction_bytes(levels: &[Level]) -> f64 {
     let pending = |level: &Level| match level.name.as_str() {
         "Sum" | "Int" => 0.0,

@@ -60,8 +60,8 @@ pub(crate) struct RowKeeper {
 }
 
 impl RowKeeper {
-    /// A statement was sent; `columns` are those of its latest result, as far as they are known, and
-    /// none if its rows are not kept.
+    /// A statement was sent; `columns` are those of its latest result, as far as they are known,
+    /// and none if its rows are not kept.
     #[inline]
     pub(crate) fn begin(&mut self, columns: Option<&[Column]>) {
         self.wants = columns.is_some();

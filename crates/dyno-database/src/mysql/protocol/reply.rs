@@ -101,8 +101,9 @@ impl ReplyReader {
         self.state != State::Done
     }
 
-    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, it is one
-    /// result, its columns are known, and its rows are not kept. None for any other; then nothing was read.
+    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, it is
+    /// one result, its columns are known, and its rows are not kept. None for any other; then
+    /// nothing was read.
     #[inline]
     pub(crate) fn plain_rows(&mut self, bytes: &[u8]) -> Option<Reply> {
         // A column count of one byte, and the byte that says that no definitions follow.
@@ -194,8 +195,8 @@ impl ReplyReader {
         (at, Progress::Partial)
     }
 
-    /// Passes over rows that are plain and have arrived as a whole, which nearly all are; the others
-    /// are left. Returns how many bytes that were.
+    /// Passes over rows that are plain and have arrived as a whole, which nearly all are; the
+    /// others are left. Returns how many bytes that were.
     #[inline]
     fn pass_rows(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -263,7 +264,8 @@ impl ReplyReader {
 
     /// Reads a packet that is neither row nor column definition; none if the reply goes on.
     fn control(&mut self, payload: &[u8], sequence: u8) -> Option<Progress> {
-        // A server that closes the connection may send an unsolicited error with a sequence number of its own.
+        // A server that closes the connection may send an unsolicited error with a sequence number
+        // of its own.
         if payload.first() == Some(&packets::ERROR) {
             return Some(self.failed(packets::read_error(payload)));
         }

@@ -54,8 +54,8 @@ impl ThreadListing {
         self.lock().threads = Some(threads);
     }
 
-    /// What a thread is for; `known` is what is known of it otherwise. `is_new` says that it may have
-    /// begun since the server listed its threads.
+    /// What a thread is for; `known` is what is known of it otherwise. `is_new` says that it may
+    /// have begun since the server listed its threads.
     pub(super) fn group(
         &self,
         tid: i32,
@@ -73,7 +73,8 @@ impl ThreadListing {
                 Some(PROBE)
             }
             Some(thread) => known.filter(|known| !known.name.is_empty()).or(Some(thread.group)),
-            // A thread that has served a client may wait for the next one, and is listed again then.
+            // A thread that has served a client may wait for the next one, and is listed again
+            // then.
             None => known.or((!is_new).then_some(BACKGROUND)),
         }
     }

@@ -1,5 +1,5 @@
-//! A simulated server with rows: what was confirmed is there, nothing else is, and no other client's write is
-//! lost.
+//! A simulated server with rows: what was confirmed is there, nothing else is, and no other
+//! client's write is lost.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
