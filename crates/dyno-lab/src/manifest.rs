@@ -8,9 +8,10 @@ use dyno_record::{
     Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
     RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
+use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
-    Database, Design, LoadLevel, Order, Plan, PlannedStep, ProbeSource, Product, Requirement,
-    Search, Sought, Study, UserProbe, Variant,
+    Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product, Requirement, Search,
+    Sought, Study, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,
@@ -26,34 +27,10 @@ fn digest(bytes: &[u8]) -> String {
     format!("{hash:016x}")
 }
 
-/// A digest of all that trials are run with, as the manifest has it: what only changes what is made of
-/// them (title, threshold, price, baseline, the number of repetitions) is left out.
-///
-/// It is taken of the record's own text, whose form is fixed, and begins with a version. What the
-/// parts were is compared when a run is continued, so that a refusal can name them.
-fn fingerprint(manifest: &Manifest) -> anyhow::Result<String> {
-    let variant = |variant: &VariantRecord| VariantRecord {
-        price_per_hour: None,
-        baseline: None,
-        // What a share of the memory comes to may differ by a few pages after a reboot.
-        settings: variant
-            .settings
-            .iter()
-            .filter(|(name, _)| !variant.asked.contains_key(&share_key(name)))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
-        ..variant.clone()
-    };
-    let variants: Vec<VariantRecord> = manifest.variants.iter().map(variant).collect();
-    let text = serde_json::to_vec(&(
-        manifest.seed,
-        &manifest.order,
-        variants,
-        &manifest.steps,
-        &manifest.design,
-        &manifest.conditions,
-    ))?;
-    Ok(format!("{}{}", dyno_record::FINGERPRINT_VERSION, digest(&text)))
+/// A digest of the plan's canonical text, behind the format of that text.
+fn fingerprint(plan: &Plan, study: &Study) -> String {
+    let text = dyno_study::plan::canonical_text(plan, study);
+    format!("plan{PLAN_FORMAT}-{}", digest(text.as_bytes()))
 }
 
 /// The name under which a setting that is a share of the memory is kept as the study has it.
@@ -61,69 +38,24 @@ fn share_key(setting: &str) -> String {
     format!("setting.{setting}")
 }
 
-/// What all trials are run with and neither variants, steps nor [`design_record`] tell.
-///
-/// Every part of plan and design is named here or left out on purpose: what is new does not compile
-/// until somebody has decided which.
+/// What all trials are run with besides variants, steps and [`design_record`], in words: a run that cannot
+/// continue because one of them changed names it.
 fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
-    let Plan {
-        rest,
-        run_off,
-        // In the manifest itself.
-        title: _,
-        seed: _,
-        variants: _,
-        steps: _,
-        trials: _,
-        repetitions_min: _,
-    } = plan;
-    let Design {
-        probes_off,
-        // In the plan.
-        factors: _,
-        database: _,
-        workload: _,
-        loads: _,
-        baseline: _,
-        repetitions: _,
-        repetitions_min: _,
-        order: _,
-        seed: _,
-        warm_up: _,
-        duration: _,
-        until_steady: _,
-        rest: _,
-        run_off: _,
-        // In the manifest's `design`.
-        statement_timeout: _,
-        retries: _,
-        workers: _,
-        generator_cpus: _,
-        server_cpus: _,
-        // They decide what is made of trials, how many are done now, and where; not what they are.
-        threshold: _,
-        budget: _,
-        void_repeats: _,
-        requirements: _,
-        reuse: _,
-        data_folder: _,
-    } = &study.design;
-    let mut conditions = BTreeMap::from([("rest".to_owned(), rest.to_string())]);
-    if let Some(limit) = run_off {
+    let mut conditions = BTreeMap::from([("rest".to_owned(), plan.rest.to_string())]);
+    if let Some(limit) = plan.run_off {
         conditions.insert("run_off".to_owned(), limit.to_string());
     }
-    if !probes_off.is_empty() {
-        conditions.insert("probes_off".to_owned(), probes_off.join(", "));
+    if !study.design.probes_off.is_empty() {
+        conditions.insert("probes_off".to_owned(), study.design.probes_off.join(", "));
     }
     for probe in &study.probes {
-        let UserProbe { name, source, every, databases, hidden_variables: _ } = probe;
-        let source = match source {
+        let source = match &probe.source {
             ProbeSource::Command(words) => format!("command {}", redact_command(words).join("\0")),
             ProbeSource::Sql(sql) => format!("sql {}", redact_secrets(sql)),
         };
         // Without secrets, because a digest of a weak password can be guessed.
-        let text = format!("{source}\0{every}\0{}", databases.join("\0"));
-        conditions.insert(format!("probe.{name}"), digest(text.as_bytes()));
+        let text = format!("{source}\0{}\0{}", probe.every, probe.databases.join("\0"));
+        conditions.insert(format!("probe.{}", probe.name), digest(text.as_bytes()));
     }
     conditions
 }
@@ -151,7 +83,7 @@ pub fn make_manifest(
         record.own_steps = other.map(|((step, _), own)| (step.name.clone(), own)).collect();
         variants.push(record);
     }
-    let mut manifest = Manifest {
+    Ok(Manifest {
         stopping: design.repetitions_min.map(|repetitions_min| StoppingRecord {
             repetitions_min,
             repetitions_max: design.repetitions,
@@ -161,14 +93,11 @@ pub fn make_manifest(
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: plan.title.clone(),
-        fingerprint: String::new(),
+        fingerprint: fingerprint(plan, study),
         seed: plan.seed.0,
         created_unix_ms,
         threshold: design.threshold,
-        order: match design.order {
-            Order::Interleaved => "interleaved".to_owned(),
-            Order::Sequential => "sequential".to_owned(),
-        },
+        order: order_word(design.order).to_owned(),
         variants,
         steps: plan
             .steps
@@ -191,9 +120,7 @@ pub fn make_manifest(
         conditions: conditions(plan, study),
         extensions: Vec::new(),
         study_source: redact_secrets(source),
-    };
-    manifest.fingerprint = fingerprint(&manifest)?;
-    Ok(manifest)
+    })
 }
 
 fn requirement_record(requirement: &Requirement) -> RequirementRecord {
@@ -240,7 +167,7 @@ fn variant_record(
         settings.insert("engine".to_owned(), engine.clone());
     }
     Ok(VariantRecord {
-        asked: asked(&variant.database),
+        asked: asked(variant),
         price_per_hour: variant
             .database
             .price_per_hour
@@ -268,8 +195,9 @@ fn variant_record(
     })
 }
 
-/// What a study asks of a database beside what the record keeps by itself.
-fn asked(database: &Database) -> BTreeMap<String, String> {
+/// What a study asks of a variant beside what the record keeps by itself: of its database, and of tables of
+/// further kinds.
+fn asked(variant: &Variant) -> BTreeMap<String, String> {
     let Database {
         version,
         programs,
@@ -282,7 +210,7 @@ fn asked(database: &Database) -> BTreeMap<String, String> {
         product: _,
         engine: _,
         price_per_hour: _,
-    } = database;
+    } = &*variant.database;
     let mut asked = BTreeMap::new();
     if let Some(version) = version {
         asked.insert("version".to_owned(), version.clone());
@@ -296,6 +224,15 @@ fn asked(database: &Database) -> BTreeMap<String, String> {
     let shares =
         settings.iter().filter(|(_, value)| matches!(value, SettingValue::PercentOfMemory(_)));
     asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
+    for table in
+        variant.tables.iter().filter(|table| !matches!(table.kind, "database" | "workload"))
+    {
+        asked.insert(table.kind.to_owned(), table.name.clone());
+        let fields = table.fields.iter();
+        asked.extend(fields.map(|(field, value)| {
+            (format!("{}.{field}", table.kind), redact_setting(field, &value.to_string()))
+        }));
+    }
     asked
 }
 

@@ -25,7 +25,15 @@ pub(crate) fn grown(
     wanted: &Manifest,
     n_ended: u32,
 ) -> Result<Option<Manifest>, String> {
-    if !there.fingerprint.starts_with(VERSION) && there.fingerprint != wanted.fingerprint {
+    let (was, is) = (plan_format(&there.fingerprint), plan_format(&wanted.fingerprint));
+    if was > is {
+        return Err(format!(
+            "the folder holds a run (`{}`) that was planned by another version of Dyno ({}): continue it \
+             with that version, or begin another run in a new folder",
+            there.title, there.dyno
+        ));
+    }
+    if was.is_none() && there.fingerprint != wanted.fingerprint {
         return Err(format!(
             "the folder holds a run (`{}`) that was begun by an earlier version of Dyno ({}), \
              which did not record everything that its trials depend on: `dyno report` can read it, \
@@ -45,8 +53,8 @@ pub(crate) fn grown(
             changed.0.join("; ")
         ));
     }
-    // Where only the fingerprint tells that it is another one.
-    if there.fingerprint != wanted.fingerprint {
+    // The text of the plan has what the record does not. Those of other formats cannot be compared.
+    if was == is && there.fingerprint != wanted.fingerprint {
         return Err(format!(
             "the folder holds a run of another study or another version of it (`{}`)",
             there.title
@@ -71,8 +79,15 @@ pub(crate) fn grown(
     Ok((now != *there).then_some(now))
 }
 
-/// How the fingerprints begin that follow from what is compared here.
-pub const VERSION: &str = "2-";
+/// The format of the plan whose digest a fingerprint is: `plan1-…`; 0 for those that were made of the
+/// record (`2-…`), which has all that is compared here. None for older ones.
+fn plan_format(fingerprint: &str) -> Option<u32> {
+    let (kind, _) = fingerprint.split_once('-')?;
+    match kind.strip_prefix("plan") {
+        Some(format) => format.parse().ok(),
+        None => (kind == "2").then_some(0),
+    }
+}
 
 /// The differences, in words.
 #[derive(Default)]

@@ -25,7 +25,6 @@ mod writer;
 pub use counts::EncodedCounts;
 pub use event::{Event, EventKind, KindSecond};
 pub use files::{WHOLE_MOST, open_regular, read_bounded, write_replacing};
-pub use growth::VERSION as FINGERPRINT_VERSION;
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{

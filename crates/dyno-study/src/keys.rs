@@ -1,4 +1,10 @@
-//! The keys of a study file, each named once: the parser reads no other, the schema shows these.
+//! The keys of a study file, each named once: the parser reads no other, and schema, reference page and
+//! `vary` follow from them. Keys of tables that a study has by name stand with their kind
+//! ([`crate::parse::kind`]).
+
+use std::sync::LazyLock;
+
+use crate::parse::kind::{KINDS, Kind};
 
 /// A key of a table of the study file.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +17,29 @@ pub(crate) struct Key {
     pub(crate) default: Option<&'static str>,
     /// One sentence or two for editors.
     pub(crate) help: &'static str,
+    /// A value for the reference page as TOML has it, if its shape alone does not say enough.
+    pub(crate) example: Option<&'static str>,
+    /// Why it cannot be varied; none if it can, as far as its table can.
+    pub(crate) fixed: Option<&'static str>,
+    /// Whether it changes nothing that is measured, so that a run continues when it changes.
+    pub(crate) is_afterwards: bool,
+}
+
+impl Key {
+    /// The key with an example as TOML has it.
+    pub(crate) const fn example(self, example: &'static str) -> Key {
+        Key { example: Some(example), ..self }
+    }
+
+    /// The key of a field that cannot be varied, and why.
+    pub(crate) const fn fixed(self, why: &'static str) -> Key {
+        Key { fixed: Some(why), ..self }
+    }
+
+    /// The key of a field that changes nothing that is measured; it cannot be varied.
+    pub(crate) const fn afterwards(self) -> Key {
+        Key { is_afterwards: true, ..self }.fixed("it changes nothing that is measured")
+    }
 }
 
 /// What the value of a key is.
@@ -18,6 +47,8 @@ pub(crate) struct Key {
 pub(crate) enum Shape {
     /// Any text that is not empty.
     Text,
+    /// The URL of a server.
+    Url,
     /// One of these words.
     Words(&'static [&'static str]),
     /// The name of a probe, from the vocabulary.
@@ -50,6 +81,8 @@ pub(crate) enum Shape {
     Cpus,
     /// Settings by name.
     Settings,
+    /// The value of one setting.
+    Setting,
     /// Levels of each load and factor.
     Vary,
     /// A level of each factor named.
@@ -64,10 +97,8 @@ pub(crate) enum Shape {
     SettingValues,
     /// One value of each option named.
     OptionValues,
-    /// Tables by name: databases.
-    Databases,
-    /// Tables by name: workloads.
-    Workloads,
+    /// Tables of this kind, by name.
+    Tables(&'static str),
     /// The design.
     Design,
     /// An amount of money such as `"0.192 USD"`.
@@ -78,42 +109,47 @@ pub(crate) enum Shape {
     Names,
     /// What is known of the machine.
     Machine,
-    /// Tables by name: probes.
-    Probes,
 }
+
+/// Why `like` is not varied.
+pub(crate) const INHERITED: &str = "`like` is resolved before anything is varied";
 
 /// Most clients of one load level.
 pub const CLIENTS_MAX: u64 = 1_000_000;
 
-const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
-    Key { name, shape, default: None, help }
+/// A key without a default.
+pub(crate) const fn key(name: &'static str, shape: Shape, help: &'static str) -> Key {
+    Key { name, shape, default: None, help, example: None, fixed: None, is_afterwards: false }
 }
 
-const fn with_default(
+/// A key with its default as TOML has it.
+pub(crate) const fn with_default(
     name: &'static str,
     shape: Shape,
     default: &'static str,
     help: &'static str,
 ) -> Key {
-    Key { name, shape, default: Some(default), help }
+    Key { default: Some(default), ..key(name, shape, help) }
 }
 
 const CLIENTS: Shape = Shape::Count(1, CLIENTS_MAX);
 
 /// Keys of the file.
-pub(crate) const STUDY: &[Key] = &[
-    key("title", Shape::Text, "The question that the study answers."),
-    key("database", Shape::Databases, "The databases, one table each: [database.NAME]."),
-    key("workload", Shape::Workloads, "What the clients do, one table each: [workload.NAME]."),
-    key("design", Shape::Design, "What is varied, and how it is measured."),
-    key("machine", Shape::Machine, "Facts about the machine that Dyno cannot detect."),
-    key(
-        "probe",
-        Shape::Probes,
-        "Additional probes, read while trials run, one table each: [probe.NAME]. Their readings \
-         are called probe.NAME.",
-    ),
-];
+pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let tables = |is_chosen: bool| {
+        let kinds = KINDS.iter().filter(move |kind| kind.is_chosen == is_chosen);
+        kinds.map(|kind| key(kind.name, Shape::Tables(kind.name), kind.help).example(kind.example))
+    };
+    let title = key("title", Shape::Text, "The question that the study answers.")
+        .example("\"What does it cost to have every commit on disk?\"");
+    let others = [
+        key("design", Shape::Design, "What is varied, and how it is measured.")
+            .example("{ clients = 8, repetitions = 6 }"),
+        key("machine", Shape::Machine, "Facts about the machine that Dyno cannot detect.")
+            .example("{ price_per_hour = \"0.192 USD\" }"),
+    ];
+    [title].into_iter().chain(tables(true)).chain(others).chain(tables(false)).collect()
+});
 
 /// Keys of the `[machine]` table.
 pub(crate) const MACHINE: &[Key] = &[key(
@@ -122,85 +158,51 @@ pub(crate) const MACHINE: &[Key] = &[key(
     "Price of an hour on this machine, for databases that have no price of their own.",
 )];
 
-/// Keys of a `[probe.NAME]` table.
-pub(crate) const PROBE: &[Key] = &[
-    key(
-        "command",
-        Shape::Command,
-        "A program with its arguments, run for each reading, without a shell: its output is one \
-         value, or lines of name and value.",
-    ),
-    key(
-        "sql",
-        Shape::Text,
-        "A statement, sent on a connection of its own: it returns one value, or rows of name and \
-         value.",
-    ),
-    with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
-    key("databases", Shape::Names, "The databases in whose trials it is read; all, if not given."),
-];
-
-/// Keys of a `[database.NAME]` table.
-pub(crate) const DATABASE: &[Key] = &[
-    key("product", Shape::Product, "The product of a server that Dyno starts and owns."),
-    key(
-        "url",
-        Shape::Text,
-        "A running server: scheme://user:password@host:port/database. Dyno does not change its \
-         settings. The password is never shown or stored.",
-    ),
-    key("like", Shape::Text, "Another database, whose keys this one inherits and may override."),
-    key("version", Shape::Text, "What the server's version must begin with."),
-    key("engine", Shape::Engine, "The storage engine, if the product has several."),
-    key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH."),
-    key(
-        "settings",
-        Shape::Settings,
-        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
-         \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
-         are passed on and mean what the product makes of them: \"64MB\" can be 64 × 1024² \
-         bytes.",
-    ),
-    with_default(
-        "allow_existing_tables",
-        Shape::Switch,
-        "false",
-        "Whether a database with tables that Dyno did not create may be used; they are left alone \
-         (only with `url`).",
-    ),
-    with_default(
-        "keep_tables",
-        Shape::Switch,
-        "false",
-        "Whether Dyno's tables are kept after the run; a later run in the same database replaces \
-         them (only with `url`).",
-    ),
-    key(
-        "price_per_hour",
-        Shape::Price,
-        "Price of an hour on this database, such as \"0.192 USD\"; the report then shows what the \
-         work costs.",
-    ),
-];
-
-/// Keys of a `[workload.NAME]` table that are not options of the workload.
-pub(crate) const WORKLOAD: &[Key] = &[
-    key("workload", Shape::Workload, "The workload; if not given, NAME is the workload."),
-    key("like", Shape::Text, "Another workload, whose keys this one inherits and may override."),
-];
-
 /// Keys of the `[design]` table.
-pub(crate) const DESIGN: &[Key] = &[
-    key("vary", Shape::Vary, "What is varied on purpose: lists of levels."),
-    key("database", Shape::Text, "The database, if it is not varied and there are several."),
-    key("workload", Shape::Text, "The workload, if it is not varied and there are several."),
+pub(crate) static DESIGN: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let (first, others) = DESIGN_ONLY.split_at(1);
+    [first, &for_each_kind(choice)[..], others].concat()
+});
+
+/// Keys of `vary`, besides paths such as `"database.engine"`.
+pub(crate) static VARY: LazyLock<Vec<Key>> =
+    LazyLock::new(|| [&for_each_kind(level_names)[..], VARY_ONLY].concat());
+
+/// Keys of `baseline`, besides paths such as `"setting.NAME"`.
+pub(crate) static BASELINE: LazyLock<Vec<Key>> =
+    LazyLock::new(|| [&for_each_kind(baseline_name)[..], BASELINE_ONLY].concat());
+
+/// A key for each kind of table of which every variant has one. The texts are made once.
+fn for_each_kind(key: fn(&Kind) -> Key) -> Vec<Key> {
+    KINDS.iter().filter(|kind| kind.is_chosen).map(|kind| key(kind)).collect()
+}
+
+fn choice(kind: &Kind) -> Key {
+    let help = format!("The {}, if it is not varied and there are several.", kind.name);
+    key(kind.name, Shape::Text, help.leak()).example(kind.names[0])
+}
+
+fn level_names(kind: &Kind) -> Key {
+    let help = format!("Names of [{}.…] tables.", kind.name);
+    let example = format!("[{}, {}]", kind.names[0], kind.names[1]);
+    key(kind.name, Shape::Levels(&Shape::Text), help.leak()).example(example.leak())
+}
+
+fn baseline_name(kind: &Kind) -> Key {
+    let help = format!("The {} of the baseline{}.", kind.name, kind.baseline_note);
+    key(kind.name, Shape::Text, help.leak()).example(kind.names[0])
+}
+
+/// Keys of the `[design]` table that are not names of tables.
+const DESIGN_ONLY: &[Key] = &[
+    key("vary", Shape::Vary, "What is varied on purpose: lists of levels.").example("{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
     key(
         "clients",
         CLIENTS,
         "Number of clients, if not varied; 1 if not given. Under an open load, the most \
          transactions in flight; 64 if not given. With `find_clients`, the most that are tried; \
          1024 if not given. A workload that defines its own steps takes only this number.",
-    ),
+    ).example("8"),
     key(
         "rate",
         Shape::Rate,
@@ -225,7 +227,7 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Percentage,
         "Precision of a search: how close the highest load that meets the limit and the lowest \
          that does not have to be; 5% if not given.",
-    ),
+    ).example("\"2%\""),
     with_default(
         "arrivals",
         Shape::Words(&["poisson", "constant"]),
@@ -237,7 +239,7 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Baseline,
         "Levels of the variants that the others are compared with. Factors not named keep their \
          level; without this key, the baseline has the first level of each factor.",
-    ),
+    ).example("{ database = \"synced\" }"),
     with_default(
         "repetitions",
         Shape::Integer(1, 1000),
@@ -245,20 +247,20 @@ pub(crate) const DESIGN: &[Key] = &[
         "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time than \
          three, and at a noise of 2 % find a difference of 5 % in 68 of 100 comparisons instead of 29 \
          (docs/method/error-rates.md); `dyno plan` says what your study finds.",
-    ),
+    ).example("6"),
     with_default(
         "stop",
         Shape::Words(&["repetitions", "settled"]),
         "\"repetitions\"",
         "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
          verdicts are settled get no more, which leaves their time to the others.",
-    ),
+    ).example("\"settled\""),
     key(
         "repetitions_min",
         Shape::Integer(2, 1000),
         "Trials of each variant before any can be settled: 3 if not given (only with stop = \
          \"settled\").",
-    ),
+    ).example("4"),
     with_default(
         "void_blocks",
         Shape::Words(&["repeat", "keep"]),
@@ -282,44 +284,44 @@ pub(crate) const DESIGN: &[Key] = &[
          block is the reverse of the one before, so that drift affects all alike. Sequential: as \
          written.",
     ),
-    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run."),
+    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run.").example("42"),
     with_default(
         "warm_up",
         Shape::Duration,
         "\"5s\"",
         "Load before the measured time of each step.",
-    ),
-    with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step."),
+    ).example("\"1min\""),
+    with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step.").example("\"5min\""),
     key(
         "until_steady",
         Shape::PositiveDuration,
         "Each step that ends by time continues until its throughput has been steady for \
          `duration`, at most this long.",
-    ),
+    ).example("\"30min\""),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
     key(
         "run_off",
         Shape::PositiveDuration,
         "After the last step of each trial, watch without load how the engine catches up with \
          deferred work (flushing, purge, compaction, vacuum), at most this long.",
-    ),
+    ).example("\"10min\""),
     key(
         "probes_off",
         Shape::Levels(&Shape::Probe),
         "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
          \"debt\" ask for InnoDB's status, which takes its latches.",
-    ),
+    ).example("[\"responsiveness\", \"innodb\"]"),
     with_default(
         "threshold",
         Shape::Percentage,
         "\"3%\"",
         "Differences smaller than this do not matter.",
-    ),
+    ).example("\"5%\""),
     key(
         "budget",
         Shape::PositiveDuration,
         "Time limit of the whole run; trials that would exceed it are not started.",
-    ),
+    ).example("\"8h\""),
     with_default(
         "statement_timeout",
         Shape::Duration,
@@ -331,10 +333,10 @@ pub(crate) const DESIGN: &[Key] = &[
         Shape::Integer(0, 1_000_000),
         "3",
         "Retries of a transaction that failed for a transient reason, such as a deadlock.",
-    ),
-    key("workers", Shape::Integer(1, 4096), "Threads of the load generator."),
-    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to."),
-    key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to."),
+    ).example("0"),
+    key("workers", Shape::Integer(1, 4096), "Threads of the load generator.").example("2"),
+    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to.").example("[0]"),
+    key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to.").example("[1, 2, 3]"),
     with_default(
         "reuse",
         Shape::Switch,
@@ -342,30 +344,27 @@ pub(crate) const DESIGN: &[Key] = &[
         "Whether private servers may start on a copy of a data set that was populated earlier with \
          the same product, version, settings that affect files, tables and seed.",
     ),
-    key("data_folder", Shape::Text, "The folder in which private servers keep their data."),
+    key("data_folder", Shape::Text, "The folder in which private servers keep their data.").example("\"/mnt/nvme/dyno\""),
 ];
 
-/// Keys of `vary`.
-pub(crate) const VARY: &[Key] = &[
-    key("database", Shape::Levels(&Shape::Text), "Names of [database.…] tables."),
-    key("workload", Shape::Levels(&Shape::Text), "Names of [workload.…] tables."),
-    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: steps inside each trial."),
-    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: steps inside each trial."),
-    key("setting", Shape::SettingLevels, "Settings by name, each with the list of its values."),
-    key("option", Shape::OptionLevels, "Workload options by name, each with its list of values."),
+/// Keys of `vary` that are not names of tables.
+const VARY_ONLY: &[Key] = &[
+    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: steps inside each trial.")
+        .example("[1, 8, 32]"),
+    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: steps inside each trial.")
+        .example("[500, \"2k\"]"),
+    key("setting", Shape::SettingLevels, "Settings by name, each with the list of its values.")
+        .example("{ innodb_io_capacity = [200, 2000] }"),
+    key("option", Shape::OptionLevels, "Workload options by name, each with its list of values.")
+        .example("{ table_size = [\"10k\", \"1M\"] }"),
 ];
 
-/// Keys of `baseline`, besides `"setting.NAME"` and `"option.NAME"`.
-pub(crate) const BASELINE: &[Key] = &[
-    key(
-        "database",
-        Shape::Text,
-        "The database of the baseline; \"own\" compares each database with the first one of its \
-         product.",
-    ),
-    key("workload", Shape::Text, "The workload of the baseline."),
-    key("setting", Shape::SettingValues, "Settings of the baseline by name."),
-    key("option", Shape::OptionValues, "Workload options of the baseline by name."),
+/// Keys of `baseline` that are not names of tables.
+const BASELINE_ONLY: &[Key] = &[
+    key("setting", Shape::SettingValues, "Settings of the baseline by name.")
+        .example("{ innodb_io_capacity = 200 }"),
+    key("option", Shape::OptionValues, "Workload options of the baseline by name.")
+        .example("{ table_size = \"10k\" }"),
 ];
 
 /// The names of `keys`.

@@ -23,13 +23,13 @@ pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;
 pub use parse::{parse, parse_setting};
 #[doc(inline)]
-pub use plan::{BlockOrder, Level, Plan, PlannedStep, PlannedTrial, Variant, plan, plan_in};
+pub use plan::{BlockOrder, Plan, PlannedStep, PlannedTrial, plan, plan_in};
 pub use requirement::Requirement;
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{
-    Database, Design, Factor, LoadLevel, Order, OwnLoad, Price, ProbeSource, Product, Study,
-    UserProbe, WorkloadChoice, setting_text,
+    Database, Design, Factor, FieldValue, Level, LoadLevel, Order, OwnLoad, Price, ProbeSource,
+    Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord};
 

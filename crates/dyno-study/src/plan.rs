@@ -1,18 +1,19 @@
 //! The ordered list of trials that a study asks for.
 
 mod table;
+mod text;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use dyno_model::{Load, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
 
 pub use self::table::{TableContext, VariantSize, render_table};
-use crate::{Database, Design, Factor, LoadLevel, Order, Study, WorkloadChoice};
+pub use self::text::{PLAN_FORMAT, canonical_text, order_word};
+use crate::{Design, LoadLevel, Order, Study, Variant};
 
 /// What will be done, in order. A pure function of the study and the seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,30 +34,6 @@ pub struct Plan {
     pub run_off: Option<Nanoseconds>,
     /// Repetitions before a variant that is settled gets no more of them; none where all get all.
     pub repetitions_min: Option<u32>,
-}
-
-/// One combination of levels.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
-    /// Its name, made of its levels; unique in the plan.
-    pub name: String,
-    /// Its level of each factor, in factor order.
-    pub levels: Vec<Level>,
-    /// The variant it is compared with, as an index; none for a baseline.
-    pub baseline: Option<usize>,
-    /// The database with all settings of this variant.
-    pub database: Arc<Database>,
-    /// The workload with all options of this variant.
-    pub workload: Arc<WorkloadChoice>,
-}
-
-/// A level of a factor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// The factor: `database`, `workload`, `setting.NAME`, `option.NAME`.
-    pub factor: String,
-    /// The level as text.
-    pub level: String,
 }
 
 /// Transactions per second of a client that goes as fast as it can, where nothing is known of it.
@@ -280,22 +257,16 @@ pub enum BlockOrder {
     Free,
 }
 
-/// Makes the plan of a checked study. `seed` is used where the study fixes none.
-///
-/// # Panics
-/// When the study was not checked: its design names a database or a workload that it does not have.
+/// Makes the plan of a study. `seed` is used if the study fixes none.
 pub fn plan(study: &Study, seed: Seed) -> Plan {
     plan_in(study, seed, BlockOrder::Mirrored)
 }
 
 /// The same as [`plan`], with the order within blocks drawn in this way.
-///
-/// # Panics
-/// As [`plan`].
 pub fn plan_in(study: &Study, seed: Seed, order: BlockOrder) -> Plan {
     let design = &study.design;
     let seed = design.seed.unwrap_or(seed);
-    let variants = variants(study);
+    let variants = study.variants.clone();
     let trials = match design.order {
         Order::Interleaved => interleaved(variants.len(), design.repetitions, seed, order),
         Order::Sequential => sequential(variants.len(), design.repetitions),
@@ -347,204 +318,6 @@ fn sequential(n_variants: usize, repetitions: u32) -> Vec<PlannedTrial> {
         }
     }
     trials
-}
-
-/// In place of a database: each product has a baseline of its own, the first of its databases.
-pub(crate) const OWN_BASELINE: &str = "own";
-
-/// A level of each factor, as an index.
-type Cell = Vec<usize>;
-
-/// Every combination of levels; the first factor changes last.
-fn cells(factors: &[Factor]) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = vec![Vec::new()];
-    for factor in factors {
-        let n_levels = factor.levels().len();
-        cells = cells
-            .iter()
-            .flat_map(|cell| {
-                (0..n_levels).map(move |level| cell.iter().copied().chain([level]).collect())
-            })
-            .collect();
-    }
-    cells
-}
-
-/// All variants of a study whose databases and workloads are there.
-pub(crate) fn variants(study: &Study) -> Vec<Variant> {
-    let design = &study.design;
-    let levels: Vec<Vec<String>> = design.factors.iter().map(Factor::levels).collect();
-    let fixed = fixed_levels(study, &levels);
-    let choices = Choices::new(study);
-    let mut names = Names::default();
-    cells(&design.factors)
-        .iter()
-        .enumerate()
-        .map(|(index, cell)| {
-            let (database, workload) = choices.at(design, cell);
-            let name = names.unique(name(design, cell, &levels, &database));
-            let baseline = baseline_index(cell, &fixed, &levels);
-            let levels = design.factors.iter().zip(cell).zip(&levels);
-            Variant {
-                name,
-                levels: levels
-                    .map(|((factor, at), levels)| Level {
-                        factor: factor.name(),
-                        level: levels[*at].clone(),
-                    })
-                    .collect(),
-                baseline: (baseline != index).then_some(baseline),
-                database,
-                workload,
-            }
-        })
-        .collect()
-}
-
-/// Which level of a factor the baseline of a variant has.
-enum BaselineLevel {
-    /// That of the variant itself.
-    Same,
-    /// This one, as an index.
-    Of(usize),
-    /// One for each level of the variant.
-    ByLevel(Vec<usize>),
-}
-
-/// The baseline's level of each factor.
-fn fixed_levels(study: &Study, levels: &[Vec<String>]) -> Vec<BaselineLevel> {
-    let design = &study.design;
-    let factors = design.factors.iter().zip(levels);
-    factors
-        .map(|(factor, levels)| {
-            if design.baseline.is_empty() {
-                return BaselineLevel::Of(0);
-            }
-            let Some(level) = design.baseline.get(&factor.name()) else {
-                return BaselineLevel::Same;
-            };
-            let is_own = matches!(factor, Factor::Database(_)) && level == OWN_BASELINE;
-            match levels.iter().position(|other| other == level) {
-                Some(level) => BaselineLevel::Of(level),
-                None if is_own => BaselineLevel::ByLevel(first_of_product(study, levels)),
-                None => BaselineLevel::Same,
-            }
-        })
-        .collect()
-}
-
-/// For each database the first one of the same product.
-fn first_of_product(study: &Study, names: &[String]) -> Vec<usize> {
-    let product = |name: &String| {
-        study.databases.iter().find(|one| one.name == *name).map(|one| &one.product)
-    };
-    let first = |(at, name): (usize, &String)| {
-        names.iter().position(|other| product(other) == product(name)).unwrap_or(at)
-    };
-    names.iter().enumerate().map(first).collect()
-}
-
-/// The index of the variant that the one at `cell` is compared with: cells are numbered as the
-/// digits of a number whose bases are the numbers of levels.
-fn baseline_index(cell: &[usize], fixed: &[BaselineLevel], levels: &[Vec<String>]) -> usize {
-    let digits = cell.iter().zip(fixed).map(|(own, fixed)| match fixed {
-        BaselineLevel::Same => *own,
-        BaselineLevel::Of(level) => *level,
-        BaselineLevel::ByLevel(of) => of.get(*own).copied().unwrap_or(*own),
-    });
-    digits.zip(levels).fold(0, |index, (digit, levels)| index * levels.len() + digit)
-}
-
-/// The databases and workloads of a study by name, shared by the variants that change nothing of
-/// them.
-struct Choices<'a> {
-    databases: BTreeMap<&'a str, Arc<Database>>,
-    workloads: BTreeMap<&'a str, Arc<WorkloadChoice>>,
-}
-
-impl<'a> Choices<'a> {
-    fn new(study: &'a Study) -> Choices<'a> {
-        let databases = study.databases.iter();
-        let workloads = study.workloads.iter();
-        Choices {
-            databases: databases.map(|one| (one.name.as_str(), Arc::new(one.clone()))).collect(),
-            workloads: workloads.map(|one| (one.name.as_str(), Arc::new(one.clone()))).collect(),
-        }
-    }
-
-    /// The database and the workload at `cell`, with the settings and options of its levels.
-    fn at(&self, design: &Design, cell: &[usize]) -> (Arc<Database>, Arc<WorkloadChoice>) {
-        let mut database = design.database.as_deref();
-        let mut workload = design.workload.as_deref();
-        for (factor, at) in design.factors.iter().zip(cell) {
-            match factor {
-                Factor::Database(names) => database = Some(&names[*at]),
-                Factor::Workload(names) => workload = Some(&names[*at]),
-                Factor::Setting { .. } | Factor::Option { .. } => {}
-            }
-        }
-        let database = database.and_then(|name| self.databases.get(name));
-        let workload = workload.and_then(|name| self.workloads.get(name));
-        let mut database = Arc::clone(database.expect("the study was checked"));
-        let mut workload = Arc::clone(workload.expect("the study was checked"));
-        for (factor, at) in design.factors.iter().zip(cell) {
-            match factor {
-                Factor::Setting { name, levels } => {
-                    let settings = &mut Arc::make_mut(&mut database).settings;
-                    settings.insert(name.clone(), levels[*at].clone());
-                }
-                Factor::Option { name, levels } => {
-                    let options = &mut Arc::make_mut(&mut workload).options;
-                    options.insert(name.clone(), levels[*at].clone());
-                }
-                Factor::Database(_) | Factor::Workload(_) => {}
-            }
-        }
-        (database, workload)
-    }
-}
-
-/// The name of a variant: its levels, or its database where nothing is varied.
-fn name(design: &Design, cell: &[usize], levels: &[Vec<String>], database: &Database) -> String {
-    let parts: Vec<String> = design
-        .factors
-        .iter()
-        .zip(cell)
-        .zip(levels)
-        .map(|((factor, at), levels)| match factor {
-            Factor::Database(_) | Factor::Workload(_) => levels[*at].clone(),
-            Factor::Setting { name, .. } | Factor::Option { name, .. } => {
-                format!("{name}={}", levels[*at])
-            }
-        })
-        .collect();
-    if parts.is_empty() { database.name.clone() } else { parts.join(" · ") }
-}
-
-/// Names that are taken.
-#[derive(Default)]
-struct Names {
-    taken: BTreeSet<String>,
-    /// The last number that was put behind a name.
-    numbers: BTreeMap<String, u32>,
-}
-
-impl Names {
-    /// The name, with a number behind it where another variant has it already: texts of settings
-    /// may contain what separates levels.
-    fn unique(&mut self, name: String) -> String {
-        if self.taken.insert(name.clone()) {
-            return name;
-        }
-        let number = self.numbers.entry(name.clone()).or_insert(1);
-        loop {
-            *number += 1;
-            let candidate = format!("{name} ({number})");
-            if self.taken.insert(candidate.clone()) {
-                return candidate;
-            }
-        }
-    }
 }
 
 fn steps(design: &Design) -> Vec<PlannedStep> {

@@ -4,95 +4,37 @@
 //! follows from the key's shape, or stands in [`EXAMPLES`] where another says more.
 
 use crate::Vocabulary;
-use crate::keys::{BASELINE, DATABASE, DESIGN, Key, MACHINE, PROBE, STUDY, Shape, VARY, WORKLOAD};
+use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};
+use crate::parse::kind::KINDS;
 
-/// Examples by table and key.
-const EXAMPLES: &[(&str, &str, &str)] = &[
-    ("", "title", "\"What does it cost to have every commit on disk?\""),
-    ("", "database", "{ synced = { product = \"mariadb\" } }"),
-    ("", "workload", "{ oltp_update_index = { table_size = \"100k\" } }"),
-    ("", "design", "{ clients = 8, repetitions = 6 }"),
-    ("", "machine", "{ price_per_hour = \"0.192 USD\" }"),
-    ("", "probe", "{ queue = { sql = \"SELECT count(*) FROM jobs\" } }"),
-    ("probe.NAME", "command", "[\"sensors\", \"-u\"]"),
-    ("probe.NAME", "sql", "\"SELECT count(*) FROM jobs\""),
-    ("probe.NAME", "databases", "[\"synced\"]"),
-    ("database.NAME", "url", "\"mysql://me:${DB_PASSWORD}@db1:3306/test\""),
-    ("database.NAME", "like", "\"synced\""),
-    ("database.NAME", "version", "\"10.11\""),
-    ("database.NAME", "programs", "\"/opt/mariadb-11.8/bin\""),
-    (
-        "database.NAME",
-        "settings",
-        "{ innodb_buffer_pool_size = \"25%\", innodb_flush_log_at_trx_commit = 1 }",
-    ),
-    ("workload.NAME", "like", "\"small\""),
-    ("design", "vary", "{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
-    ("design", "database", "\"synced\""),
-    ("design", "workload", "\"oltp_update_index\""),
-    ("design", "clients", "8"),
-    ("design", "find_precision", "\"2%\""),
-    ("design", "baseline", "{ database = \"synced\" }"),
-    ("design", "repetitions", "6"),
-    ("design", "stop", "\"settled\""),
-    ("design", "repetitions_min", "4"),
-    ("design", "seed", "42"),
-    ("design", "warm_up", "\"1min\""),
-    ("design", "duration", "\"5min\""),
-    ("design", "until_steady", "\"30min\""),
-    ("design", "run_off", "\"10min\""),
-    ("design", "budget", "\"8h\""),
-    ("design", "threshold", "\"5%\""),
-    ("design", "retries", "0"),
-    ("design", "workers", "2"),
-    ("design", "generator_cpus", "[0]"),
-    ("design", "server_cpus", "[1, 2, 3]"),
-    ("design", "data_folder", "\"/mnt/nvme/dyno\""),
-    ("design", "probes_off", "[\"responsiveness\", \"innodb\"]"),
-    ("design.vary", "database", "[\"synced\", \"once-a-second\"]"),
-    ("design.vary", "workload", "[\"small\", \"large\"]"),
-    ("design.vary", "clients", "[1, 8, 32]"),
-    ("design.vary", "rate", "[500, \"2k\"]"),
-    ("design.vary", "setting", "{ innodb_io_capacity = [200, 2000] }"),
-    ("design.vary", "option", "{ table_size = [\"10k\", \"1M\"] }"),
-    ("design.baseline", "database", "\"synced\""),
-    ("design.baseline", "workload", "\"small\""),
-    ("design.baseline", "setting", "{ innodb_io_capacity = 200 }"),
-    ("design.baseline", "option", "{ table_size = \"10k\" }"),
-];
+/// A table: its name, what it is for, its keys.
+type Section = (String, &'static str, &'static [Key]);
 
-/// The tables: where they are, what they are for, their keys.
-const TABLES: &[(&str, &str, &[Key])] = &[
-    ("", "The top level of the file holds the title and the tables below.", STUDY),
-    (
-        "database.NAME",
-        "One table for each database: either a product that Dyno starts, or a URL.",
-        DATABASE,
-    ),
-    (
-        "workload.NAME",
-        "One table for each workload. In addition to these keys, it takes the options of its \
-         workload.",
-        WORKLOAD,
-    ),
-    ("design", "What is varied, and how it is measured.", DESIGN),
-    (
-        "design.vary",
-        "Lists of levels. Each combination of databases, workloads, settings and options is a \
-         variant; clients and rates are steps within each trial.",
-        VARY,
-    ),
-    ("design.baseline", "The variant that the others are compared with.", BASELINE),
-    ("machine", "Facts about the machine that Dyno cannot detect.", MACHINE),
-    (
-        "probe.NAME",
-        "Additional probes, read while trials run: the output of a program, or of a statement.",
-        PROBE,
-    ),
-];
+/// All tables, in the order of the page.
+fn tables() -> Vec<Section> {
+    let kinds = |is_chosen: bool| {
+        let kinds = KINDS.iter().filter(move |kind| kind.is_chosen == is_chosen);
+        kinds.map(|kind| (format!("{}.NAME", kind.name), kind.lead, kind.keys))
+    };
+    let file = "The top level of the file holds the title and the tables below.";
+    let design: [Section; 3] = [
+        ("design".to_owned(), "What is varied, and how it is measured.", &DESIGN),
+        ("design.vary".to_owned(), VARIED, &VARY),
+        ("design.baseline".to_owned(), "The variant that the others are compared with.", &BASELINE),
+    ];
+    let machine =
+        ("machine".to_owned(), "Facts about the machine that Dyno cannot detect.", MACHINE);
+    let file: Section = (String::new(), file, &STUDY);
+    let tables = [file].into_iter().chain(kinds(true)).chain(design);
+    tables.chain([machine]).chain(kinds(false)).collect()
+}
 
-/// Keys without which a file is no study.
-const REQUIRED: [&str; 3] = ["title", "database", "workload"];
+/// What can be varied.
+const VARIED: &str = "Lists of levels. Each combination of tables and of values of their fields is a \
+    variant; clients and rates are steps within each trial. A field is named by its path, in quotes: \
+    `\"database.engine\" = [\"InnoDB\", \"RocksDB\"]`. `\"setting.x\"` is short for \
+    `\"database.settings.x\"`, and `\"option.x\"` for `\"workload.x\"`; the tables `setting` and \
+    `option` hold several of them. A level is read and checked as the same value in the table itself.";
 
 /// The reference page as Markdown.
 pub fn markdown(vocabulary: &Vocabulary) -> String {
@@ -104,13 +46,14 @@ pub fn markdown(vocabulary: &Vocabulary) -> String {
         Durations are texts such as `\"30s\"`, `\"5min\"`, `\"2h\"`; counts may be written `\"250k\"` or \
         `\"1M\"`.\n"
         .to_owned();
-    for (name, lead, keys) in TABLES {
+    for (name, lead, keys) in tables() {
         let heading = if name.is_empty() { "The file".to_owned() } else { format!("`[{name}]`") };
         out += &format!("\n## {heading}\n\n{lead}\n\n");
         out += "| key | type | default | meaning | example |\n|---|---|---|---|---|\n";
-        for key in *keys {
-            out += &row(name, key, vocabulary);
+        for key in keys {
+            out += &row(&name, key, vocabulary);
         }
+        out += &variable_fields(&name);
     }
     out += "\n## Options of the workloads\n\n\
         `dyno bench WORKLOAD --help` explains them, with their defaults; in a study they are written \
@@ -124,10 +67,23 @@ pub fn markdown(vocabulary: &Vocabulary) -> String {
     out
 }
 
+/// The fields of a kind of table that can be varied, in words; nothing for other tables.
+fn variable_fields(table: &str) -> String {
+    let kind = KINDS.iter().find(|kind| table == format!("{}.NAME", kind.name) && kind.is_chosen);
+    let Some(kind) = kind else { return String::new() };
+    let keys = kind.variable().map(|key| match key.shape {
+        Shape::Settings => format!("`\"{}.{}.NAME\"`", kind.name, key.name),
+        _ => format!("`\"{}.{}\"`", kind.name, key.name),
+    });
+    let options = kind.has_options.then(|| format!("`\"{}.OPTION\"`", kind.name));
+    let fields: Vec<String> = keys.chain(options).collect();
+    format!("\nCan be varied: {}.\n", fields.join(", "))
+}
+
 fn row(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
     let default = match key.default {
         Some(default) => format!("`{}`", cell(default)),
-        None if table.is_empty() && REQUIRED.contains(&key.name) => "required".to_owned(),
+        None if table.is_empty() && is_required(key) => "required".to_owned(),
         None => "–".to_owned(),
     };
     format!(
@@ -136,8 +92,14 @@ fn row(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
         cell(&type_of(&key.shape, vocabulary)),
         cell(key.help),
         key.name,
-        cell(&example(table, key, vocabulary))
+        cell(&example(key, vocabulary))
     )
+}
+
+/// Whether a file without this key is no study.
+fn is_required(key: &Key) -> bool {
+    let mut needed = KINDS.iter().filter(|kind| kind.needed.is_some());
+    key.name == "title" || needed.any(|kind| kind.name == key.name)
 }
 
 /// A text in a cell of a table.
@@ -151,7 +113,8 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
         words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
     };
     match shape {
-        Shape::Text => "string".to_owned(),
+        Shape::Text | Shape::Url => "string".to_owned(),
+        Shape::Setting => "string, number or boolean".to_owned(),
         Shape::Words(list) => words(list.to_vec()),
         Shape::Probe => words(vocabulary.probes.iter().map(String::as_str).collect()),
         Shape::Product => words(vocabulary.products.iter().map(|p| p.name.as_str()).collect()),
@@ -180,10 +143,9 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
 }
 
 /// A value as TOML has it.
-fn example(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
-    let own = EXAMPLES.iter().find(|(of, name, _)| (*of, *name) == (table, key.name));
-    if let Some((.., example)) = own {
-        return (*example).to_owned();
+fn example(key: &Key, vocabulary: &Vocabulary) -> String {
+    if let Some(example) = key.example {
+        return example.to_owned();
     }
     let quoted = |word: &str| format!("\"{word}\"");
     match &key.shape {
@@ -207,7 +169,7 @@ fn example(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
         Shape::Cpus => "[0, 1]".to_owned(),
         Shape::Price => quoted("0.192 USD"),
         Shape::Command | Shape::Names => "[\"NAME\"]".to_owned(),
-        Shape::Text => quoted("…"),
+        Shape::Text | Shape::Url => quoted("…"),
         _ => "{ }".to_owned(),
     }
 }
@@ -223,24 +185,14 @@ mod tests {
     #[test]
     fn every_example_is_what_its_key_takes() {
         let vocabulary = vocabulary();
-        for (table, _, keys) in TABLES {
-            for key in *keys {
-                let line = format!("{} = {}", key.name, example(table, key, &vocabulary));
+        for (table, _, keys) in tables() {
+            for key in keys {
+                let line = format!("{} = {}", key.name, example(key, &vocabulary));
                 assert!(!line.contains('…') && !line.ends_with("{ }"), "[{table}] {line}");
                 let value: toml::Value = toml::from_str(&line).expect(&line);
                 let value: Value = serde_json::to_value(&value[key.name]).expect("it is plain");
                 assert_eq!(misfit_of_key(key, &value, &vocabulary), None, "[{table}] {line}");
             }
-        }
-    }
-
-    #[test]
-    fn every_example_is_of_a_key() {
-        for (table, name, _) in EXAMPLES {
-            let known = TABLES
-                .iter()
-                .any(|(of, _, keys)| of == table && keys.iter().any(|key| key.name == *name));
-            assert!(known, "[{table}] {name}");
         }
     }
 

@@ -7,7 +7,8 @@ use dyno_model::{OptionKind, OptionSpec};
 use serde_json::{Map, Value, json};
 
 use crate::Vocabulary;
-use crate::keys::{BASELINE, DATABASE, DESIGN, Key, MACHINE, PROBE, STUDY, Shape, VARY, WORKLOAD};
+use crate::keys::{BASELINE, DESIGN, Key, MACHINE, STUDY, Shape, VARY};
+use crate::parse::kind::{KINDS, Kind, SHORT};
 use crate::vocabulary::{ProductWord, WorkloadWord};
 
 /// How durations are written.
@@ -29,15 +30,17 @@ const PRICE: &str = r"^\s*[0-9._]+\s*[A-Z]{3}\s*$";
 
 /// The schema (JSON Schema draft 2020-12) as a JSON value.
 pub fn schema(vocabulary: &Vocabulary) -> Value {
-    let mut root = table(STUDY, vocabulary);
+    let mut root = table(&STUDY, vocabulary);
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("Dyno study");
     root["description"] =
         json!("A question about database performance, and the full design to answer it.");
-    root["required"] = json!(["title", "database", "workload"]);
+    let needed = KINDS.iter().filter(|kind| kind.needed.is_some()).map(|kind| kind.name);
+    root["required"] = ["title"].into_iter().chain(needed).collect();
     let mut definitions = Map::new();
-    definitions.insert("database".to_owned(), database(vocabulary));
-    definitions.insert("workload".to_owned(), any_workload(vocabulary));
+    for kind in KINDS {
+        definitions.insert(kind.name.to_owned(), one_table(kind, vocabulary));
+    }
     for word in &vocabulary.workloads {
         definitions.insert(format!("workload-{}", word.name), workload(word, vocabulary));
     }
@@ -70,7 +73,8 @@ fn property(key: &Key, vocabulary: &Vocabulary) -> Value {
 
 fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
     match shape {
-        Shape::Text => text(),
+        Shape::Text | Shape::Url => text(),
+        Shape::Setting => setting(),
         Shape::Words(words) => json!({ "enum": words.iter().collect::<Vec<_>>() }),
         Shape::Probe => json!({ "enum": vocabulary.probes }),
         Shape::Product => {
@@ -125,17 +129,17 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::SettingLevels => by_name(levels(&setting())),
         Shape::OptionValues => option_table(vocabulary, |option| option),
         Shape::OptionLevels => option_table(vocabulary, |option| levels(&option)),
-        Shape::Vary => table(VARY, vocabulary),
+        Shape::Vary => vary(vocabulary),
         Shape::Baseline => baseline(vocabulary),
-        Shape::Design => table(DESIGN, vocabulary),
+        Shape::Design => table(&DESIGN, vocabulary),
         Shape::Machine => table(MACHINE, vocabulary),
-        Shape::Probes => by_name(probe(vocabulary)),
-        Shape::Databases => json!({
+        Shape::Tables("workload") => workloads(vocabulary),
+        Shape::Tables(kind) => json!({
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": { "$ref": "#/$defs/database" },
+            "additionalProperties": { "$ref": format!("#/$defs/{kind}") },
         }),
-        _ => workloads(vocabulary),
+        _ => json!({}),
     }
 }
 
@@ -143,8 +147,53 @@ fn text() -> Value {
     json!({ "type": "string", "minLength": 1 })
 }
 
-fn probe(vocabulary: &Vocabulary) -> Value {
-    let mut value = table(PROBE, vocabulary);
+/// A table of a kind. What only holds for some kinds is added here.
+fn one_table(kind: &Kind, vocabulary: &Vocabulary) -> Value {
+    match kind.name {
+        "database" => database(kind, vocabulary),
+        "workload" => any_workload(kind, vocabulary),
+        "probe" => probe(kind, vocabulary),
+        _ => table(kind.keys, vocabulary),
+    }
+}
+
+/// What can be varied: tables, loads, and fields by their paths.
+fn vary(vocabulary: &Vocabulary) -> Value {
+    let mut value = table(&VARY, vocabulary);
+    let mut patterns = Map::new();
+    for (path, one) in paths(vocabulary) {
+        match path.strip_suffix("NAME") {
+            Some(head) => {
+                let pattern = format!("^{}", head.replace('.', "\\."));
+                patterns.insert(pattern, levels(&one));
+            }
+            None => value["properties"][path] = levels(&one),
+        }
+    }
+    value["patternProperties"] = Value::Object(patterns);
+    value
+}
+
+/// The paths of all fields that can be varied, each with its value. Behind some, a name follows in place
+/// of `NAME`.
+fn paths(vocabulary: &Vocabulary) -> Vec<(String, Value)> {
+    let any = json!({ "type": ["string", "number", "boolean"] });
+    let short = SHORT.iter().map(|short| (format!("{}.NAME", short.word), any.clone()));
+    let fields = KINDS.iter().flat_map(|kind| {
+        let of_key = move |key: &'static Key| match key.shape {
+            Shape::Settings => (format!("{}.{}.NAME", kind.name, key.name), setting()),
+            _ => (format!("{}.{}", kind.name, key.name), property(key, vocabulary)),
+        };
+        let options = kind.has_options.then(|| all_options(vocabulary)).unwrap_or_default();
+        let options =
+            options.into_iter().map(|one| (format!("{}.{}", kind.name, one.name), option(one)));
+        kind.variable().map(of_key).chain(options)
+    });
+    short.chain(fields).collect()
+}
+
+fn probe(kind: &Kind, vocabulary: &Vocabulary) -> Value {
+    let mut value = table(kind.keys, vocabulary);
     value["anyOf"] = json!([{ "required": ["command"] }, { "required": ["sql"] }]);
     value["not"] = json!({ "required": ["command", "sql"] });
     value
@@ -170,17 +219,18 @@ fn engines(vocabulary: &Vocabulary) -> Vec<&String> {
 }
 
 fn baseline(vocabulary: &Vocabulary) -> Value {
-    let mut value = table(BASELINE, vocabulary);
+    let mut value = table(&BASELINE, vocabulary);
     value["minProperties"] = json!(1);
-    value["patternProperties"] = json!({
-        "^setting\\.": setting(),
-        "^option\\.": { "type": ["string", "number", "boolean"] },
-    });
+    let heads = SHORT.iter().map(|short| short.word);
+    let kinds = KINDS.iter().filter(|kind| kind.is_chosen).map(|kind| kind.name);
+    let level = json!({ "type": ["string", "number", "boolean"] });
+    let patterns = heads.chain(kinds).map(|head| (format!("^{head}\\."), level.clone()));
+    value["patternProperties"] = Value::Object(patterns.collect());
     value
 }
 
-fn database(vocabulary: &Vocabulary) -> Value {
-    let mut value = table(DATABASE, vocabulary);
+fn database(kind: &Kind, vocabulary: &Vocabulary) -> Value {
+    let mut value = table(kind.keys, vocabulary);
     value["description"] =
         json!("A database: a product that Dyno starts, or the URL of a running server.");
     value["not"] = json!({ "required": ["product", "url"] });
@@ -229,11 +279,12 @@ fn workloads(vocabulary: &Vocabulary) -> Value {
 /// A table named after its workload. Keys of other workloads are not refused, because `workload`
 /// in the table may name another one.
 fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
-    let mut properties = properties(WORKLOAD, vocabulary);
+    let keys = crate::parse::kind::WORKLOAD.keys;
+    let mut properties = properties(keys, vocabulary);
     for option in &word.options {
         properties.insert(option.name.clone().into_owned(), self::option(option));
     }
-    let mut names: Vec<&str> = WORKLOAD.iter().map(|key| key.name).collect();
+    let mut names: Vec<&str> = keys.iter().map(|key| key.name).collect();
     names.extend(all_options(vocabulary).iter().map(|option| option.name.as_ref()));
     json!({
         "type": "object",
@@ -244,8 +295,8 @@ fn workload(word: &WorkloadWord, vocabulary: &Vocabulary) -> Value {
 }
 
 /// A table with a name of its own.
-fn any_workload(vocabulary: &Vocabulary) -> Value {
-    let mut value = table(WORKLOAD, vocabulary);
+fn any_workload(kind: &Kind, vocabulary: &Vocabulary) -> Value {
+    let mut value = table(kind.keys, vocabulary);
     for option in all_options(vocabulary) {
         value["properties"][option.name.as_ref()] = self::option(option);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use dyno_model::{Load, StepRequest, WorkloadStep};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
@@ -22,6 +23,133 @@ pub struct Study {
     pub design: Design,
     /// What else is read while trials run, in file order.
     pub probes: Vec<UserProbe>,
+    /// Every combination of the factors' levels; the first factor changes last.
+    pub variants: Vec<Variant>,
+}
+
+impl Study {
+    /// Replaces the URLs of all databases: `change` gets the name of the database and the URL.
+    ///
+    /// # Errors
+    ///
+    /// The first one of `change`.
+    pub fn map_urls<E>(
+        &mut self,
+        change: impl Fn(&str, &str) -> Result<String, E>,
+    ) -> Result<(), E> {
+        let changed = |database: &mut Database| match &mut database.product {
+            Product::Url(url) => change(&database.name, url).map(|new| *url = new),
+            Product::Private(_) => Ok(()),
+        };
+        self.databases.iter_mut().try_for_each(changed)?;
+        // Variants share their databases, and go on to do so.
+        let mut seen: BTreeMap<*const Database, Arc<Database>> = BTreeMap::new();
+        for variant in &mut self.variants {
+            let old = Arc::as_ptr(&variant.database);
+            if !seen.contains_key(&old) {
+                let mut database = Database::clone(&variant.database);
+                changed(&mut database)?;
+                seen.insert(old, Arc::new(database));
+            }
+            variant.database = Arc::clone(&seen[&old]);
+        }
+        Ok(())
+    }
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name, made of its levels; unique in the study.
+    pub name: String,
+    /// Its level of each factor, in factor order.
+    pub levels: Vec<Level>,
+    /// The variant it is compared with, as an index; none for a baseline.
+    pub baseline: Option<usize>,
+    /// The database with all levels of this variant.
+    pub database: Arc<Database>,
+    /// The workload with all levels of this variant.
+    pub workload: Arc<WorkloadChoice>,
+    /// The tables that it chooses, of each kind at most one, with all levels of this variant.
+    pub tables: Vec<Arc<Table>>,
+}
+
+/// A level of a factor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The factor, by its [`Factor::name`].
+    pub factor: String,
+    /// The level as text.
+    pub level: String,
+}
+
+/// A table of the study that has a name, with the values of its fields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// What kind of table: `database`, `workload`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The fields that are given, by path: `engine`, `settings.NAME`, options by their names.
+    pub fields: BTreeMap<String, FieldValue>,
+}
+
+impl Table {
+    /// A field that is a text.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        match self.fields.get(field) {
+            Some(FieldValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether a field is given and true.
+    pub fn is_on(&self, field: &str) -> bool {
+        self.fields.get(field) == Some(&FieldValue::Switch(true))
+    }
+
+    /// The settings by name.
+    pub fn settings(&self) -> BTreeMap<String, SettingValue> {
+        let settings = self.fields.iter().filter_map(|(field, value)| match value {
+            FieldValue::Setting(value) => Some((field.strip_prefix("settings.")?, value)),
+            _ => None,
+        });
+        settings.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    }
+}
+
+/// The value of a field of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// A text, or a word.
+    Text(String),
+    /// True or false.
+    Switch(bool),
+    /// A whole number.
+    Number(u64),
+    /// A duration.
+    Duration(Nanoseconds),
+    /// A percentage, as a fraction.
+    Fraction(f64),
+    /// An amount of money.
+    Price(Price),
+    /// The value of a setting.
+    Setting(SettingValue),
+}
+
+impl fmt::Display for FieldValue {
+    /// Writes the value as the text of a level; equal texts are equal values.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FieldValue::Text(text) => out.write_str(text),
+            FieldValue::Switch(is_on) => is_on.fmt(out),
+            FieldValue::Number(number) => number.fmt(out),
+            FieldValue::Duration(duration) => write!(out, "{}s", duration.as_secs_f64()),
+            FieldValue::Fraction(fraction) => write!(out, "{}%", fraction * 100.0),
+            FieldValue::Price(price) => write!(out, "{} {}", price.amount, price.currency),
+            FieldValue::Setting(value) => out.write_str(&setting_text(value)),
+        }
+    }
 }
 
 /// An amount of money.
@@ -114,12 +242,8 @@ pub struct WorkloadChoice {
 /// The `[design]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
-    /// Factors that make variants, in file order: databases, workloads, settings, options.
+    /// Factors that make variants, in file order.
     pub factors: Vec<Factor>,
-    /// The database of all variants; none where databases are a factor.
-    pub database: Option<String>,
-    /// The workload of all variants; none where workloads are a factor.
-    pub workload: Option<String>,
     /// Load levels, which are steps inside each trial, in file order.
     pub loads: Vec<LoadLevel>,
     /// Levels of the baseline by factor name; factors not named keep their level. When empty, the
@@ -174,53 +298,20 @@ pub struct Design {
     pub data_folder: Option<String>,
 }
 
-/// Something varied on purpose that makes variants.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Factor {
-    /// Names of databases.
-    Database(Vec<String>),
-    /// Names of workloads.
-    Workload(Vec<String>),
-    /// Values of one setting.
-    Setting {
-        /// The setting's name.
-        name: String,
-        /// Its values.
-        levels: Vec<SettingValue>,
-    },
-    /// Values of one workload option, as text.
-    Option {
-        /// The option's name.
-        name: String,
-        /// Its values.
-        levels: Vec<String>,
-    },
-}
-
-impl Factor {
-    /// Its name in plans, records and baselines: `database`, `workload`, `setting.NAME`,
-    /// `option.NAME`.
-    pub fn name(&self) -> String {
-        match self {
-            Factor::Database(_) => "database".to_owned(),
-            Factor::Workload(_) => "workload".to_owned(),
-            Factor::Setting { name, .. } => format!("setting.{name}"),
-            Factor::Option { name, .. } => format!("option.{name}"),
-        }
-    }
-
+/// Something varied on purpose that makes variants: tables of a kind, or a field of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Its name in plans, records and baselines, which is the shortest way to write its path:
+    /// `database`, `setting.NAME`, `option.NAME`, `database.engine`.
+    pub name: String,
+    /// What stands before a level in the name of a variant; none if the level says enough.
+    pub label: Option<String>,
     /// Its levels as text, in the order of the file.
-    pub fn levels(&self) -> Vec<String> {
-        match self {
-            Factor::Database(names) | Factor::Workload(names) => names.clone(),
-            Factor::Setting { levels, .. } => levels.iter().map(setting_text).collect(),
-            Factor::Option { levels, .. } => levels.clone(),
-        }
-    }
+    pub levels: Vec<String>,
 }
 
 /// A setting's value as the text of a level: sizes exactly, in the unit with the shortest number.
-pub fn setting_text(value: &SettingValue) -> String {
+fn setting_text(value: &SettingValue) -> String {
     match value {
         SettingValue::Bytes(bytes) => exact_size(*bytes),
         other => other.to_string(),

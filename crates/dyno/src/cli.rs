@@ -36,6 +36,10 @@ enum Command {
         /// The seed, if the study sets none
         #[arg(long, value_parser = seed)]
         seed: Option<Seed>,
+        /// Print the canonical text instead: what all trials are run with. A run is continued only
+        /// with the same text
+        #[arg(long)]
+        canonical: bool,
     },
     /// Print the JSON Schema of study files, for editors; or their reference
     Schema {
@@ -239,7 +243,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     match cli.command {
         Command::Run(options) => run::run(&options),
         Command::Check { study } => check::run(&study),
-        Command::Plan { study, seed } => plan::run(&study, seed),
+        Command::Plan { study, seed, canonical } => plan::run(&study, seed, canonical),
         Command::Schema { format } => schema::run(format),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),

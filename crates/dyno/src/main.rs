@@ -18,6 +18,7 @@ mod secrets;
 mod serve;
 mod terminal;
 mod vocabulary;
+mod written;
 
 use std::process::ExitCode;
 

@@ -625,6 +625,30 @@ fn what_would_make_trials_incomparable_is_refused_by_name() {
 }
 
 #[test]
+fn runs_of_other_plan_formats_continue_or_are_refused_with_a_clear_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |was: &str, is: &str, expected: Option<&str>| {
+        let path = folder.path().join(format!("{was} {is}"));
+        drop(RunWriter::create(&path, &manifest(was)).unwrap());
+        let error = RunWriter::resume(&path, &manifest(is)).err().map(|error| error.to_string());
+        match (&error, expected) {
+            (Some(error), Some(expected)) => assert!(error.contains(expected), "{error}"),
+            _ => assert_eq!(error.as_deref(), expected),
+        }
+        if expected.is_none() {
+            assert_eq!(read_manifest(&path).unwrap().fingerprint, is);
+        }
+    };
+    check("plan1-a", "plan1-a", None);
+    check("plan1-a", "plan1-b", Some("another study"));
+    // A digest of the record: what both say is compared part by part.
+    check("2-a", "plan1-b", None);
+    check("plan1-a", "plan2-b", None);
+    check("plan2-a", "plan1-b", Some("planned by another version of Dyno (0.1.0)"));
+    check("a", "plan1-b", Some("earlier version"));
+}
+
+#[test]
 fn a_run_of_before_is_refused_with_a_clear_word() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use super::choice::Involved;
+use super::kind::FieldPath;
 use super::problems::Problems;
-use super::value::{self, Entry, Section, entries, unknown_key};
-use super::vary::{ReadFactor, option_level, setting_level};
-use super::workload::NamedWorkload;
+use super::value::{self, Entry, unknown_key};
+use super::variants::OWN_BASELINE;
+use super::vary::{Leaf, ReadFactor, leaves, level};
 use crate::keys::{BASELINE, names};
 use crate::nearest::{did_you_mean, list};
-use crate::plan::OWN_BASELINE;
-use crate::{Diagnostic, Factor};
+use crate::{Diagnostic, Vocabulary};
 
 /// Reads the baseline's level of each factor that it names.
 pub(super) fn read(
     problems: &mut Problems,
     entry: &Entry<'_>,
-    factors: &[ReadFactor],
-    workloads: &[&NamedWorkload<'_>],
+    factors: &[ReadFactor<'_>],
+    involved: &Involved<'_>,
+    vocabulary: &Vocabulary,
 ) -> BTreeMap<String, String> {
     let mut baseline = BTreeMap::new();
     let Some(table) = value::table(problems, entry) else { return baseline };
@@ -27,48 +29,35 @@ pub(super) fn read(
                 .with_help("leave it out; the baseline then has the first level of each factor"),
         );
     }
-    let section = Section::open(entry.key_span.clone(), table, BASELINE);
-    let mut reader = Reader { problems, factors, workloads, baseline: &mut baseline };
-    for name in ["database", "workload"] {
-        if let Some(entry) = section.entry(name) {
-            reader.level(&entry, name);
-        }
-    }
-    for kind in ["setting", "option"] {
-        if let Some(entry) = section.entry(kind)
-            && let Some(table) = value::table(reader.problems, &entry)
-        {
-            for inner in entries(table) {
-                reader.level(&inner, &format!("{kind}.{}", inner.key));
-            }
-        }
-    }
-    for entry in section.further_entries() {
-        if entry.key.starts_with("setting.") || entry.key.starts_with("option.") {
-            reader.level(&entry, entry.key);
-        } else {
-            reader.unknown(&entry);
+    let mut reader = Reader { problems, factors, involved, vocabulary, baseline: &mut baseline };
+    for Leaf { path, entry } in leaves(entry) {
+        match FieldPath::parse(&path) {
+            Some(path) if path.kind.is_chosen => reader.level(&entry, &path.name()),
+            _ => reader.unknown(&Entry { key: &path, ..entry }),
         }
     }
     baseline
 }
 
-struct Reader<'r, 'v> {
+struct Reader<'r> {
     problems: &'r mut Problems,
-    factors: &'r [ReadFactor],
-    workloads: &'r [&'r NamedWorkload<'v>],
+    factors: &'r [ReadFactor<'r>],
+    involved: &'r Involved<'r>,
+    vocabulary: &'r Vocabulary,
     baseline: &'r mut BTreeMap<String, String>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_> {
     /// Reads the level of one factor.
     fn level(&mut self, entry: &Entry<'_>, name: &str) {
-        let Some(read) = self.factors.iter().find(|read| read.factor.name() == name) else {
+        let Some(read) = self.factors.iter().find(|read| read.factor.name == name) else {
             self.not_varied(entry, name);
             return;
         };
-        let Some(level) = self.read_level(entry, read) else { return };
-        let levels = read.factor.levels();
+        let tables = self.involved.of(read.path.kind);
+        let level = level(self.problems, &read.path, entry, tables, self.vocabulary);
+        let Some(level) = level else { return };
+        let levels = &read.factor.levels;
         let is_own = name == "database" && level == OWN_BASELINE;
         if !levels.contains(&level) && !is_own {
             if read.is_reported(&level) {
@@ -91,17 +80,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn read_level(&mut self, entry: &Entry<'_>, read: &ReadFactor) -> Option<String> {
-        match &read.factor {
-            Factor::Database(_) | Factor::Workload(_) => value::text(self.problems, entry),
-            Factor::Setting { .. } => setting_level(self.problems, entry),
-            Factor::Option { name, .. } => option_level(self.problems, entry, name, self.workloads),
-        }
-    }
-
     fn not_varied(&mut self, entry: &Entry<'_>, name: &str) {
-        let varied: Vec<String> = self.factors.iter().map(|read| read.factor.name()).collect();
-        let words: Vec<&str> = varied.iter().map(String::as_str).collect();
+        let words: Vec<&str> = self.factors.iter().map(|read| read.factor.name.as_str()).collect();
         let help = if words.is_empty() {
             "`baseline` needs a factor in `vary`; this study varies only the load".to_owned()
         } else {
@@ -129,8 +109,8 @@ impl Reader<'_, '_> {
             );
             return;
         }
-        let varied: Vec<String> = self.factors.iter().map(|read| read.factor.name()).collect();
-        let words = varied.iter().map(String::as_str).chain(names(BASELINE));
+        let varied = self.factors.iter().map(|read| read.factor.name.as_str());
+        let words = varied.chain(names(&BASELINE));
         self.problems.add(unknown_key(entry, "`baseline`", words));
     }
 }

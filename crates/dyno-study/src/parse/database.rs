@@ -1,237 +1,87 @@
 //! Reads the `[database.NAME]` tables.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use dyno_units::SettingValue;
-
-use super::like::{Inherit, resolve};
-use super::money;
+use super::kind::Kind;
 use super::problems::Problems;
-use super::value::{self, Entry, Given, Section, entries, given};
-use crate::keys::DATABASE;
+use super::table::RawTable;
+use super::value::Entry;
+use crate::keys::{INHERITED, Key, Shape, key, with_default};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
-use crate::{Database, Diagnostic, Price, Product};
+use crate::{Database, Diagnostic, FieldValue, Product, Table};
 
-/// A database as far as it could be read.
-#[derive(Clone, Debug)]
-pub(super) struct NamedDatabase {
-    /// Its name.
-    pub(super) name: String,
-    /// The database, unless something about it was wrong.
-    pub(super) database: Option<Database>,
-    /// Whether Dyno runs it inside its own process.
-    pub(super) is_embedded: bool,
-    /// Says which settings its product must not have.
-    setting_rules: Option<Arc<dyn SettingRules>>,
-}
+/// Databases.
+pub(crate) const KIND: Kind = Kind {
+    name: "database",
+    help: "The databases, one table each: [database.NAME].",
+    lead: "One table for each database: either a product that Dyno starts, or a URL.",
+    example: "{ synced = { product = \"mariadb\" } }",
+    names: ["\"synced\"", "\"once-a-second\""],
+    baseline_note: "; \"own\" compares each database with the first one of its product",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &["product", "url"],
+    is_chosen: true,
+    needed: Some("add a table such as [database.a] with the line: product = \"…\""),
+    read,
+};
 
-impl NamedDatabase {
-    /// Reports a setting that its product must not have.
-    pub(super) fn check_setting(&self, problems: &mut Problems, entry: &Entry<'_>) {
-        if let Some(Database { product: Product::Private(product), .. }) = &self.database {
-            let place = (entry.key_span.clone(), entry.key);
-            check_setting(problems, self.setting_rules.as_deref(), product, place);
-        }
-    }
+const KEYS: &[Key] = &[
+    key("product", Shape::Product, "The product of a server that Dyno starts and owns."),
+    key(
+        "url",
+        Shape::Url,
+        "A running server: scheme://user:password@host:port/database. Dyno does not change its \
+         settings. The password is never shown or stored.",
+    )
+    .example("\"mysql://me:${DB_PASSWORD}@db1:3306/test\"")
+    .fixed("give each server a table and vary `database`"),
+    key("like", Shape::Text, "Another database, whose keys this one inherits and may override.")
+        .example("\"synced\"")
+        .fixed(INHERITED),
+    key("version", Shape::Text, "What the server's version must begin with.").example("\"10.11\""),
+    key("engine", Shape::Engine, "The storage engine, if the product has several."),
+    key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH.")
+        .example("\"/opt/mariadb-11.8/bin\""),
+    key(
+        "settings",
+        Shape::Settings,
+        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
+         \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
+         are passed on and mean what the product makes of them: \"64MB\" can be 64 × 1024² \
+         bytes.",
+    )
+    .example("{ innodb_buffer_pool_size = \"25%\", innodb_flush_log_at_trx_commit = 1 }"),
+    with_default(
+        "allow_existing_tables",
+        Shape::Switch,
+        "false",
+        "Whether a database with tables that Dyno did not create may be used; they are left alone \
+         (only with `url`).",
+    )
+    .fixed("it is a permission"),
+    with_default(
+        "keep_tables",
+        Shape::Switch,
+        "false",
+        "Whether Dyno's tables are kept after the run; a later run in the same database replaces \
+         them (only with `url`).",
+    )
+    .afterwards(),
+    key(
+        "price_per_hour",
+        Shape::Price,
+        "Price of an hour on this database, such as \"0.192 USD\"; the report then shows what the \
+         work costs.",
+    )
+    .afterwards(),
+];
 
-    /// Whether it is a server that runs already.
-    pub(super) fn is_url(&self) -> bool {
-        matches!(&self.database, Some(Database { product: Product::Url(_), .. }))
-    }
-}
-
-/// One table as it was written.
-#[derive(Clone, Debug)]
-struct RawDatabase {
-    name: String,
-    name_span: Range<usize>,
-    like: Option<Given<String>>,
-    product: Option<Given<String>>,
-    url: Option<Given<String>>,
-    version: Option<Given<String>>,
-    engine: Option<Given<String>>,
-    programs: Option<Given<String>>,
-    settings: BTreeMap<String, Given<SettingValue>>,
-    allow_existing_tables: Option<Given<bool>>,
-    keep_tables: Option<Given<bool>>,
-    price_per_hour: Option<Given<Price>>,
-}
-
-impl Inherit for RawDatabase {
-    const KIND: &'static str = "database";
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn like(&self) -> Option<&Given<String>> {
-        self.like.as_ref()
-    }
-
-    fn over(&self, parent: &RawDatabase) -> RawDatabase {
-        let own = self.clone();
-        // `product` and `url` answer the same question: either overrides both.
-        let is_placed = self.product.is_some() || self.url.is_some();
-        let parent_unless_placed =
-            |inherited: &Option<Given<String>>| inherited.clone().filter(|_| !is_placed);
-        let mut settings = parent.settings.clone();
-        settings.extend(own.settings);
-        RawDatabase {
-            name: own.name,
-            name_span: own.name_span,
-            like: own.like,
-            product: own.product.or_else(|| parent_unless_placed(&parent.product)),
-            url: own.url.or_else(|| parent_unless_placed(&parent.url)),
-            version: own.version.or_else(|| parent.version.clone()),
-            engine: own.engine.or_else(|| parent.engine.clone()),
-            programs: own.programs.or_else(|| parent.programs.clone()),
-            settings,
-            allow_existing_tables: own
-                .allow_existing_tables
-                .or_else(|| parent.allow_existing_tables.clone()),
-            keep_tables: own.keep_tables.or_else(|| parent.keep_tables.clone()),
-            price_per_hour: own.price_per_hour.or_else(|| parent.price_per_hour.clone()),
-        }
-    }
-}
-
-/// Reads all databases of the file.
-pub(super) fn read(
-    problems: &mut Problems,
-    section: &Section<'_>,
-    vocabulary: &Vocabulary,
-) -> Vec<NamedDatabase> {
-    let Some(entry) = section.entry("database") else {
-        let message = "the study names no database";
-        problems.add_missing(
-            Diagnostic::new(0..0, message)
-                .with_help("add a table such as [database.a] with the line: product = \"…\""),
-        );
-        return Vec::new();
-    };
-    let Some(table) = value::table(problems, &entry) else { return Vec::new() };
-    let raws: Vec<RawDatabase> =
-        entries(table).iter().filter_map(|entry| read_one(problems, entry)).collect();
-    if table.is_empty() {
-        problems.add_missing(
-            Diagnostic::new(entry.key_span, "the study names no database")
-                .with_label("it has no table"),
-        );
-    }
-    let resolved = resolve(&raws, problems);
-    raws.iter()
-        .zip(resolved)
-        .map(|(raw, resolved)| {
-            let word = resolved.as_ref().and_then(|raw| product_word(raw, vocabulary));
-            NamedDatabase {
-                name: raw.name.clone(),
-                is_embedded: word.is_some_and(|word| word.is_embedded),
-                setting_rules: vocabulary.setting_rules.clone(),
-                database: resolved.and_then(|raw| check(problems, raw, vocabulary)),
-            }
-        })
-        .collect()
-}
-
-/// Reports a name that could not stand in a report, a plan or a file name.
-pub(super) fn check_name(problems: &mut Problems, entry: &Entry<'_>) {
-    const CHARACTERS_MAX: usize = 60;
-    let is_odd = |c: char| c.is_control() || matches!(c, '·' | '/' | '\\');
-    let name = entry.key;
-    if name.trim() != name || name.is_empty() || name.starts_with('.') || name.contains(is_odd) {
-        problems.add(
-            Diagnostic::new(entry.key_span.clone(), "this name cannot be used")
-                .with_label("not a valid name")
-                .with_help(
-                    "use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space \
-                     at either end",
-                ),
-        );
-    } else if name.chars().count() > CHARACTERS_MAX {
-        let message = format!("this name is longer than {CHARACTERS_MAX} characters");
-        problems.add(Diagnostic::new(entry.key_span.clone(), message).with_label("too long"));
-    }
-}
-
-fn read_one(problems: &mut Problems, entry: &Entry<'_>) -> Option<RawDatabase> {
-    check_name(problems, entry);
-    let table = value::table(problems, entry)?;
-    let title = format!("`[database.{}]`", entry.key);
-    let section = Section::closed(problems, (&title, entry.key_span.clone()), table, DATABASE);
-    Some(RawDatabase {
-        name: entry.key.to_owned(),
-        name_span: entry.key_span.clone(),
-        like: section.read("like", problems, value::text),
-        product: section.read("product", problems, value::text),
-        url: section.read("url", problems, read_url),
-        version: section.read("version", problems, value::text),
-        engine: section.read("engine", problems, value::text),
-        programs: section.read("programs", problems, value::text),
-        settings: section
-            .entry("settings")
-            .map_or_else(BTreeMap::new, |entry| read_settings(problems, &entry)),
-        allow_existing_tables: section.read("allow_existing_tables", problems, value::switch),
-        keep_tables: section.read("keep_tables", problems, value::switch),
-        price_per_hour: section.read("price_per_hour", problems, money::price),
-    })
-}
-
-fn read_url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
-    let url = value::text(problems, entry)?;
-    let is_url = url.split_once("://").is_some_and(|(scheme, rest)| {
-        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
-        !scheme.is_empty() && is_scheme && !rest.is_empty() && !url.contains(' ')
-    });
-    if !is_url {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), "this is not a URL")
-                .with_label("it has no scheme or no host, or contains a space")
-                .with_help("write it like mysql://user@host:3306/database"),
-        );
-        return None;
-    }
-    Some(url)
-}
-
-fn read_settings(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-) -> BTreeMap<String, Given<SettingValue>> {
-    let Some(table) = value::table(problems, entry) else { return BTreeMap::new() };
-    let mut settings = BTreeMap::new();
-    for entry in entries(table) {
-        if check_setting_name(problems, &entry) {
-            settings.insert(entry.key.to_owned(), given(problems, &entry, value::setting));
-        }
-    }
-    settings
-}
-
-/// Whether a setting's name is one; it is written into configuration files as it is.
-pub(super) fn check_setting_name(problems: &mut Problems, entry: &Entry<'_>) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let is_name = !entry.key.is_empty() && entry.key.chars().all(is_part);
-    if !is_name {
-        problems.add(
-            Diagnostic::new(entry.key_span.clone(), "this cannot be the name of a setting")
-                .with_label("a setting's name has letters, digits, `_`, `-` and `.`"),
-        );
-    }
-    is_name
-}
-
-fn product_word<'v>(raw: &RawDatabase, vocabulary: &'v Vocabulary) -> Option<&'v ProductWord> {
-    let name = raw.product.as_ref()?.value.as_ref()?;
-    vocabulary.products.iter().find(|word| word.name == *name)
-}
-
-/// Checks what a resolved table says as a whole.
-fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> Option<Database> {
-    let mut engine = plain(raw.engine.clone());
-    let product = match (&raw.product, &raw.url) {
+/// Reads a table, and checks what it says as a whole.
+fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    match (raw.entry("product"), raw.entry("url")) {
         (Some(product), Some(url)) => {
             let later = if product.key_span.start < url.key_span.start { url } else { product };
             problems.add(
@@ -241,54 +91,52 @@ fn check(problems: &mut Problems, raw: RawDatabase, vocabulary: &Vocabulary) -> 
                         "`product` is a server that Dyno starts, `url` one that is already running",
                     ),
             );
-            return None;
+            None
         }
         (None, None) => {
             let message = format!("`[database.{}]` names neither a product nor a URL", raw.name);
             let products = vocabulary.products.iter().map(|word| word.name.as_str());
             problems.add_missing(
-                Diagnostic::new(raw.name_span, message)
+                Diagnostic::new(raw.name_span.clone(), message)
                     .with_label("neither `product` nor `url`")
                     .with_help(format!("add product = \"…\", one of {}", quoted(products))),
             );
-            return None;
+            None
         }
-        (None, Some(url)) => {
-            check_url_server(problems, &raw);
-            url.value.clone().map(Product::Url)
+        (None, Some(_)) => {
+            check_url_server(problems, raw);
+            table
         }
         (Some(product), None) => {
-            let word = check_private(problems, &raw, product, vocabulary);
-            if let (Some(word), Some(Some(name))) = (word, &mut engine)
-                && let Some(known) = engine_word(word, name)
-            {
-                *name = known.to_owned();
+            let word = check_private(problems, raw, product, vocabulary)?;
+            let mut table = table?;
+            if let Some(FieldValue::Text(engine)) = table.fields.get_mut("engine") {
+                *engine = engine_word(word, engine)?.to_owned();
             }
-            word.map(|word| Product::Private(word.name.clone()))
+            Some(table)
         }
-    };
-    Some(Database {
-        name: raw.name,
-        product: product?,
-        version: plain(raw.version)?,
-        engine: engine?,
-        programs: plain(raw.programs)?,
-        settings: raw
-            .settings
-            .into_iter()
-            .map(|(name, given)| given.value.map(|value| (name, value)))
-            .collect::<Option<_>>()?,
-        allow_existing_tables: plain(raw.allow_existing_tables)?.unwrap_or(false),
-        keep_tables: plain(raw.keep_tables)?.unwrap_or(false),
-        price_per_hour: plain(raw.price_per_hour)?,
-    })
+    }
 }
 
-/// What was given, if anything; nothing at all where it could not be read.
-fn plain<T>(given: Option<Given<T>>) -> Option<Option<T>> {
-    match given {
-        None => Some(None),
-        Some(given) => given.value.map(Some),
+impl Database {
+    /// A database with the values of a table that was checked.
+    pub(super) fn of(table: &Table) -> Option<Database> {
+        let text = |field: &str| table.text(field).map(str::to_owned);
+        let url = text("url").map(Product::Url);
+        Some(Database {
+            name: table.name.clone(),
+            product: url.or_else(|| text("product").map(Product::Private))?,
+            version: text("version"),
+            engine: text("engine"),
+            programs: text("programs"),
+            settings: table.settings(),
+            allow_existing_tables: table.is_on("allow_existing_tables"),
+            keep_tables: table.is_on("keep_tables"),
+            price_per_hour: match table.fields.get("price_per_hour") {
+                Some(FieldValue::Price(price)) => Some(price.clone()),
+                _ => None,
+            },
+        })
     }
 }
 
@@ -297,9 +145,9 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 }
 
 /// A server that runs already is taken as it is.
-fn check_url_server(problems: &mut Problems, raw: &RawDatabase) {
-    for (name, given) in [("engine", &raw.engine), ("programs", &raw.programs)] {
-        if let Some(given) = given {
+fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
+    for name in ["engine", "programs"] {
+        if let Some(given) = raw.entry(name) {
             problems.add(
                 Diagnostic::new(
                     given.key_span.clone(),
@@ -310,7 +158,7 @@ fn check_url_server(problems: &mut Problems, raw: &RawDatabase) {
             );
         }
     }
-    for (name, given) in &raw.settings {
+    for (name, given) in raw.settings() {
         problems.add(
             Diagnostic::new(
                 given.key_span.clone(),
@@ -327,36 +175,29 @@ fn check_url_server(problems: &mut Problems, raw: &RawDatabase) {
 
 fn check_private<'v>(
     problems: &mut Problems,
-    raw: &RawDatabase,
-    product: &Given<String>,
+    raw: &RawTable<'_>,
+    product: &Entry<'_>,
     vocabulary: &'v Vocabulary,
 ) -> Option<&'v ProductWord> {
-    let name = product.value.as_ref()?;
-    let Some(word) = product_word(raw, vocabulary) else {
-        let words = vocabulary.products.iter().map(|word| word.name.as_str());
+    let name = raw.text("product")?;
+    let words = || vocabulary.products.iter().map(|word| word.name.as_str());
+    let Some(word) = vocabulary.products.iter().find(|word| word.name == name) else {
         problems.add(
             Diagnostic::new(product.span.clone(), format!("unknown product `{name}`"))
                 .with_label("Dyno does not know it")
                 .with_help(match vocabulary.left_out {
                     Some(why) => why.to_owned(),
-                    None => did_you_mean(name, words),
+                    None => did_you_mean(name, words()),
                 }),
         );
         return None;
     };
-    for (name, given, why) in [
-        (
-            "allow_existing_tables",
-            &raw.allow_existing_tables,
-            "a server that Dyno starts has no other tables",
-        ),
-        (
-            "keep_tables",
-            &raw.keep_tables,
-            "a server that Dyno starts is removed together with its tables",
-        ),
+    for (name, why) in [
+        ("allow_existing_tables", "a server that Dyno starts has no other tables"),
+        ("keep_tables", "a server that Dyno starts is removed together with its tables"),
     ] {
-        if let Some(given) = given.as_ref().filter(|one| one.value == Some(true)) {
+        let given = raw.entry(name);
+        if let Some(given) = given.filter(|one| one.value.as_bool() == Some(true)) {
             let message = format!("`{name}` works only with `url`");
             problems.add(Diagnostic::new(given.key_span.clone(), message).with_label(why));
         }
@@ -365,8 +206,8 @@ fn check_private<'v>(
         check_embedded(problems, raw, name);
     }
     check_engine(problems, raw, word);
-    for (setting, given) in &raw.settings {
-        let place = (given.key_span.clone(), setting.as_str());
+    for (setting, given) in raw.settings() {
+        let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
     Some(word)
@@ -389,9 +230,9 @@ fn check_setting(
     }
 }
 
-fn check_embedded(problems: &mut Problems, raw: &RawDatabase, product: &str) {
-    for (name, given) in [("version", &raw.version), ("programs", &raw.programs)] {
-        if let Some(given) = given {
+fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
+    for name in ["version", "programs"] {
+        if let Some(given) = raw.entry(name) {
             let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
                 Diagnostic::new(given.key_span.clone(), message)
@@ -408,9 +249,8 @@ fn engine_word<'v>(word: &'v ProductWord, engine: &str) -> Option<&'v str> {
     known.map(String::as_str)
 }
 
-fn check_engine(problems: &mut Problems, raw: &RawDatabase, word: &ProductWord) {
-    let Some(given) = &raw.engine else { return };
-    let Some(engine) = &given.value else { return };
+fn check_engine(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
+    let Some((given, engine)) = raw.entry("engine").zip(raw.text("engine")) else { return };
     if engine_word(word, engine).is_some() {
         return;
     }

@@ -1,6 +1,5 @@
 //! Reads the `[design]` table.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use dyno_model::{Arrivals, Load};
@@ -8,18 +7,19 @@ use dyno_units::{Nanoseconds, Seed};
 use toml::de::{DeTable, DeValue};
 
 use super::baseline;
-use super::database::NamedDatabase;
+use super::choice::{self, Involved, report_fixed_and_varied};
 use super::problems::Problems;
-use super::search::{self, Asked};
+use super::search::{self, SearchRequest};
 use super::steady;
 use super::stopping;
+use super::table::NamedTables;
 use super::value::{self, Entry, Given, Rate, Section, integer, list, values};
-use super::vary::{Choices, KnownNames, ReadFactor, Varied, Vary, known_name};
+use super::variants;
+use super::vary::{ReadFactor, Vary};
 use crate::keys::DESIGN;
-use crate::nearest::list as quoted_list;
 use crate::{
     Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement, Search,
-    Sought,
+    Sought, Variant, Vocabulary,
 };
 
 /// Most trials that one study may ask for; more are a mistake in the study.
@@ -29,154 +29,66 @@ const STEPS_MAX: usize = 10_000;
 /// Most transactions in flight under an open load, where the study does not say.
 const OPEN_CLIENTS: u64 = 64;
 
+/// What was read of a design.
+pub(super) struct Read {
+    /// The design.
+    pub(super) design: Design,
+    /// The variants that it asks for.
+    pub(super) variants: Vec<Variant>,
+    /// Where the key of each factor is.
+    pub(super) factor_spans: Vec<Range<usize>>,
+}
+
 /// Reads the design; none when something about it was wrong.
 pub(super) fn read(
     problems: &mut Problems,
     study: &Section<'_>,
-    choices: &Choices<'_, '_>,
-) -> Option<Design> {
+    tables: &[NamedTables<'_>],
+    vocabulary: &Vocabulary,
+) -> Option<Read> {
     let empty = DeTable::new();
     let (table, span) = match study.entry("design") {
         Some(entry) => (value::table(problems, &entry)?, entry.key_span),
         None => (&empty, 0..0),
     };
-    let section = Section::closed(problems, ("`[design]`", span), table, DESIGN);
+    let section = Section::closed(problems, ("`[design]`", span), table, &DESIGN);
     let vary = match section.entry("vary") {
-        Some(entry) => Vary::read(problems, &entry, choices),
-        None => Vary { span: section.span.clone(), ..Vary::default() },
+        Some(entry) => Vary::read(problems, &entry, tables),
+        None => Vary::none(section.span.clone()),
     };
-    let database = choose_database(problems, &section, &vary, choices);
-    let workload = choose_workload(problems, &section, &vary, choices);
-    let databases = involved(choices.databases, |one| &one.name, &vary.database, &database);
-    let workloads = involved(choices.workloads, |one| &one.name, &vary.workload, &workload);
-    let factors = vary.factors(problems, &databases, &workloads);
+    let chosen = choice::choose(problems, &section, tables, &vary);
+    let involved = Involved::new(&chosen, &vary);
     let loads = read_loads(problems, &section, &vary);
+    let vary_span = vary.span.clone();
+    let factors = vary.factors(problems, &involved, vocabulary);
     let baseline = section
         .entry("baseline")
-        .map(|entry| baseline::read(problems, &entry, &factors, &workloads))
+        .map(|entry| baseline::read(problems, &entry, &factors, &involved, vocabulary))
         .unwrap_or_default();
-    let factors: Option<Vec<Factor>> = factors.into_iter().map(ReadFactor::whole).collect();
-    let scalars = Scalars::read(problems, &section, choices.probes);
+    let whole: Option<Vec<Factor>> = factors.iter().map(ReadFactor::whole).collect();
+    let scalars = Scalars::read(problems, &section, &vocabulary.probes);
     let repetitions = (scalars.repetitions, scalars.order);
-    let repetitions_min = stopping::read(problems, &section, repetitions, factors.as_deref());
-    check_places(problems, &section, &databases);
-    check_size(problems, factors.as_deref(), &scalars, &vary);
+    let repetitions_min = stopping::read(problems, &section, repetitions, whole.as_deref());
+    check_size(problems, whole.as_deref(), scalars.repetitions, vary_span);
+    let variants = variants::make(problems, &factors, &baseline, &chosen, vocabulary);
+    check_places(problems, &section, variants.as_deref(), vocabulary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
     let design = scalars.into_design();
     // Where variants get repetitions until their verdicts are settled, they get them anyway.
     let void_repeats = if repetitions_min.is_some() { 0 } else { design.void_repeats };
-    Some(Design {
+    let design = Design {
         void_repeats,
         until_steady,
-        factors: factors?,
-        database: database.name(),
-        workload: workload.name(),
+        factors: whole?,
         loads: loads?,
         baseline,
         repetitions_min,
         ..design
-    })
-}
-
-/// The database or the workload of all variants.
-enum Choice {
-    /// It is varied.
-    Varied,
-    /// This one.
-    Fixed(String),
-    /// None could be chosen, which has been reported.
-    Unknown,
-}
-
-impl Choice {
-    fn name(&self) -> Option<String> {
-        match self {
-            Choice::Fixed(name) => Some(name.clone()),
-            Choice::Varied | Choice::Unknown => None,
-        }
-    }
-}
-
-fn choose_database(
-    problems: &mut Problems,
-    section: &Section<'_>,
-    vary: &Vary<'_>,
-    choices: &Choices<'_, '_>,
-) -> Choice {
-    let names: Vec<&str> = choices.databases.iter().map(|one| one.name.as_str()).collect();
-    let varied = vary.database.as_ref().map(|varied| varied.key_span.clone());
-    choose(problems, section, ("database", varied), &names)
-}
-
-fn choose_workload(
-    problems: &mut Problems,
-    section: &Section<'_>,
-    vary: &Vary<'_>,
-    choices: &Choices<'_, '_>,
-) -> Choice {
-    let names: Vec<&str> = choices.workloads.iter().map(|one| one.name.as_str()).collect();
-    let varied = vary.workload.as_ref().map(|varied| varied.key_span.clone());
-    choose(problems, section, ("workload", varied), &names)
-}
-
-fn choose(
-    problems: &mut Problems,
-    section: &Section<'_>,
-    (kind, varied): (&str, Option<Range<usize>>),
-    names: &[&str],
-) -> Choice {
-    let known = KnownNames::new(names.to_vec());
-    let fixed =
-        section.read(kind, problems, |problems, entry| known_name(problems, entry, kind, &known));
-    match (fixed, varied, names) {
-        (Some(fixed), Some(_), _) => {
-            report_fixed_and_varied(problems, &fixed.key_span, kind);
-            Choice::Varied
-        }
-        (None, Some(_), _) => Choice::Varied,
-        (Some(fixed), None, _) => fixed.value.map_or(Choice::Unknown, Choice::Fixed),
-        (None, None, [only]) => Choice::Fixed((*only).to_owned()),
-        (None, None, names) => {
-            // A study without any has been reported already.
-            if !names.is_empty() {
-                let message = format!("the design does not name its {kind}");
-                problems.add_missing(
-                    Diagnostic::new(section.span.clone(), message)
-                        .with_label(format!("there are {}", quoted_list(names)))
-                        .with_help(format!(
-                            "choose one with {kind} = \"…\", or vary them with \
-                             vary = {{ {kind} = [\"…\", \"…\"] }}"
-                        )),
-                );
-            }
-            Choice::Unknown
-        }
-    }
-}
-
-fn report_fixed_and_varied(problems: &mut Problems, span: &Range<usize>, name: &str) {
-    problems.add(
-        Diagnostic::new(span.clone(), format!("`{name}` is both fixed and varied"))
-            .with_label("also in `vary`")
-            .with_help("leave out one of the two"),
-    );
-}
-
-/// The databases or workloads that some variant has.
-fn involved<'a, T>(
-    all: &'a [T],
-    name: impl Fn(&T) -> &String,
-    varied: &Option<Varied<String>>,
-    choice: &Choice,
-) -> Vec<&'a T> {
-    let chosen: BTreeSet<&String> = match (varied, choice) {
-        (Some(varied), _) => varied.levels.iter().flatten().collect(),
-        (None, Choice::Fixed(name)) => BTreeSet::from([name]),
-        (None, _) => BTreeSet::new(),
     };
-    all.iter().filter(|one| chosen.contains(name(one))).collect()
+    let factor_spans = factors.iter().map(|factor| factor.key_span.clone()).collect();
+    Some(Read { design, variants: variants?, factor_spans })
 }
 
 /// Reads the load levels, which are the steps of each trial; none when something was wrong.
@@ -192,11 +104,11 @@ fn read_loads(
         value::word(problems, entry, &words)
     });
     check_fixed_and_varied(problems, &clients, &rate, vary);
-    let asked = Asked::read(problems, section, vary);
+    let search = SearchRequest::read(problems, section, vary);
     if let Some(arrivals) = &arrivals
         && rate.is_none()
         && vary.rate.is_none()
-        && !asked.as_ref().is_some_and(|asked| asked.is_rate)
+        && !search.as_ref().is_some_and(|search| search.is_rate)
     {
         problems.add(
             Diagnostic::new(arrivals.key_span.clone(), "`arrivals` needs a rate")
@@ -204,15 +116,15 @@ fn read_loads(
                 .with_help("add rate = 500, or leave this key out"),
         );
     }
-    if let Some(asked) = asked {
+    if let Some(search) = search {
         let clients = clients.map(|given| given.value.map(|clients| clients as usize));
         let arrivals = arrivals.map_or(Some(Arrivals::Poisson), |given| given.value)?;
-        let sought = if asked.is_rate {
+        let sought = if search.is_rate {
             Sought::Rate { arrivals, clients: clients.unwrap_or(Some(OPEN_CLIENTS as usize))? }
         } else {
             Sought::Clients { most: clients.unwrap_or(Some(Search::CLIENTS_MOST))? }
         };
-        return asked.load(sought).map(|load| vec![load]);
+        return search.load(sought).map(|load| vec![load]);
     }
     let rates: Vec<Option<Rate>> = match (&vary.rate, &rate) {
         (Some(varied), _) => varied.levels.as_ref()?.iter().cloned().map(Some).collect(),
@@ -371,8 +283,6 @@ impl Scalars {
     fn into_design(self) -> Design {
         Design {
             factors: Vec::new(),
-            database: None,
-            workload: None,
             loads: Vec::new(),
             baseline: std::collections::BTreeMap::new(),
             repetitions: self.repetitions,
@@ -465,13 +375,21 @@ fn probes(problems: &mut Problems, entry: &Entry<'_>, all: &[String]) -> Option<
 }
 
 /// Keys about private servers need one.
-fn check_places(problems: &mut Problems, section: &Section<'_>, databases: &[&NamedDatabase]) {
-    let products: Option<Vec<&Product>> =
-        databases.iter().map(|one| one.database.as_ref().map(|found| &found.product)).collect();
-    // While a database is unknown, nothing can be said about all of them.
-    let Some(products) = products.filter(|products| !products.is_empty()) else { return };
-    let is_all_url = products.iter().all(|product| matches!(product, Product::Url(_)));
-    let has_process = databases.iter().any(|database| !database.is_url() && !database.is_embedded);
+fn check_places(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    variants: Option<&[Variant]>,
+    vocabulary: &Vocabulary,
+) {
+    // While a variant is unknown, nothing can be said about all of them.
+    let Some(variants) = variants else { return };
+    let products = || variants.iter().map(|variant| &variant.database.product);
+    let is_all_url = products().all(|product| matches!(product, Product::Url(_)));
+    let is_embedded = |name: &String| {
+        vocabulary.products.iter().any(|word| word.name == *name && word.is_embedded)
+    };
+    let has_process =
+        products().any(|product| matches!(product, Product::Private(name) if !is_embedded(name)));
     let mut refuse = |name: &str, why: &str| {
         if let Some(entry) = section.entry(name) {
             problems.add(
@@ -494,18 +412,18 @@ fn check_places(problems: &mut Problems, section: &Section<'_>, databases: &[&Na
 fn check_size(
     problems: &mut Problems,
     factors: Option<&[Factor]>,
-    scalars: &Scalars,
-    vary: &Vary<'_>,
+    repetitions: u32,
+    vary_span: Range<usize>,
 ) {
     let Some(factors) = factors else { return };
     let n_trials = factors
         .iter()
-        .try_fold(scalars.repetitions as usize, |n, factor| n.checked_mul(factor.levels().len()))
+        .try_fold(repetitions as usize, |n, factor| n.checked_mul(factor.levels.len()))
         .unwrap_or(usize::MAX);
     if n_trials > TRIALS_MAX {
         let message = format!("the design asks for more than {TRIALS_MAX} trials");
         problems.add(
-            Diagnostic::new(vary.span.clone(), message)
+            Diagnostic::new(vary_span, message)
                 .with_label("all levels of all factors are combined")
                 .with_help("vary fewer factors at once, or fewer levels of each"),
         );

@@ -3,24 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::problems::Problems;
+use super::table::RawTable;
 use super::value::Given;
 use crate::Diagnostic;
 use crate::nearest::did_you_mean;
-
-/// A table that can be like another one of its kind.
-pub(super) trait Inherit: Clone {
-    /// What messages call this kind of table.
-    const KIND: &'static str;
-
-    /// Its name in the study.
-    fn name(&self) -> &str;
-
-    /// The name of the table that it takes over, if any.
-    fn like(&self) -> Option<&Given<String>>;
-
-    /// This table, with what it does not say itself taken from `parent`.
-    fn over(&self, parent: &Self) -> Self;
-}
 
 /// Most tables of a circle that a message names.
 const CIRCLE_SHOWN: usize = 8;
@@ -38,21 +24,24 @@ enum State {
 
 /// Each table with what it inherits; none where `like` leads nowhere or in a circle. Every table is
 /// visited once, however long the chains are.
-pub(super) fn resolve<T: Inherit>(tables: &[T], problems: &mut Problems) -> Vec<Option<T>> {
+pub(super) fn resolve<'a>(
+    tables: &[RawTable<'a>],
+    problems: &mut Problems,
+) -> Vec<Option<RawTable<'a>>> {
     let places: BTreeMap<&str, usize> =
-        tables.iter().enumerate().map(|(index, table)| (table.name(), index)).collect();
+        tables.iter().enumerate().map(|(index, table)| (table.name, index)).collect();
     let mut states = vec![State::New; tables.len()];
-    let mut resolved: Vec<Option<T>> = vec![None; tables.len()];
+    let mut resolved: Vec<Option<RawTable<'a>>> = vec![None; tables.len()];
     for first in 0..tables.len() {
         let mut chain = Vec::new();
         let mut at = first;
         // What the last table of the chain inherits from; none where that is not to be had.
-        let mut parent: Option<T> = None;
+        let mut parent: Option<RawTable<'a>> = None;
         let mut is_broken = false;
         while states[at] == State::New {
             states[at] = State::InChain;
             chain.push(at);
-            let Some(like) = tables[at].like() else { break };
+            let Some(like) = tables[at].like.as_ref() else { break };
             let Some(next) = place_of(tables, at, like, &places, problems) else {
                 is_broken = true;
                 break;
@@ -86,8 +75,8 @@ pub(super) fn resolve<T: Inherit>(tables: &[T], problems: &mut Problems) -> Vec<
 }
 
 /// The table that one is like; a name that no table has is reported.
-fn place_of<T: Inherit>(
-    tables: &[T],
+fn place_of(
+    tables: &[RawTable<'_>],
     index: usize,
     like: &Given<String>,
     places: &BTreeMap<&str, usize>,
@@ -96,8 +85,9 @@ fn place_of<T: Inherit>(
     let name = like.value.as_ref()?;
     let place = places.get(name.as_str()).copied();
     if place.is_none() {
-        let message = format!("there is no {} `{name}` to inherit from", T::KIND);
-        let others = tables.iter().map(T::name).filter(|other| *other != tables[index].name());
+        let message = format!("there is no {} `{name}` to inherit from", tables[index].kind.name);
+        let others =
+            tables.iter().map(|table| table.name).filter(|other| *other != tables[index].name);
         problems.add(
             Diagnostic::new(like.span.clone(), message)
                 .with_label("not in this study")
@@ -108,21 +98,21 @@ fn place_of<T: Inherit>(
 }
 
 /// Reports a circle once, at the table of it that comes first in the file.
-fn report_circle<T: Inherit>(tables: &[T], circle: &[usize], problems: &mut Problems) {
+fn report_circle(tables: &[RawTable<'_>], circle: &[usize], problems: &mut Problems) {
     let least = circle.iter().enumerate().min_by_key(|(_, index)| **index);
     let Some((start, &first)) = least else { return };
-    let Some(like) = tables[first].like() else { return };
+    let Some(like) = tables[first].like.as_ref() else { return };
     let around = circle[start..].iter().chain(&circle[..start]);
     let mut names: Vec<String> =
-        around.take(CIRCLE_SHOWN).map(|at| format!("`{}`", tables[*at].name())).collect();
+        around.take(CIRCLE_SHOWN).map(|at| format!("`{}`", tables[*at].name)).collect();
     if circle.len() > CIRCLE_SHOWN {
         names.push("…".to_owned());
     }
-    names.push(format!("`{}`", tables[first].name()));
+    names.push(format!("`{}`", tables[first].name));
     problems.add(
         Diagnostic::new(
             like.span.clone(),
-            format!("{} `{}` inherits from itself", T::KIND, tables[first].name()),
+            format!("{} `{}` inherits from itself", tables[first].kind.name, tables[first].name),
         )
         .with_label(names.join(" is like "))
         .with_help("one of them must say itself what it is"),

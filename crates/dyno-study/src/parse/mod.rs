@@ -5,8 +5,10 @@
 //! unknown, so that one mistake makes one diagnostic.
 
 mod baseline;
+mod choice;
 mod database;
 mod design;
+pub(crate) mod kind;
 mod like;
 mod money;
 mod own;
@@ -15,22 +17,27 @@ mod problems;
 mod search;
 mod steady;
 mod stopping;
+mod table;
 mod value;
+mod variants;
 mod vary;
 mod workload;
 
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use toml::de::DeTable;
 
 pub use self::value::parse_setting;
 
+use self::kind::{KINDS, Kind};
 use self::problems::Problems;
+use self::table::{Implied, NamedTables};
 use self::value::Section;
-use self::vary::Choices;
 use crate::keys::STUDY;
-use crate::{Diagnostic, Study, Vocabulary};
+use crate::{Database, Diagnostic, Study, Table, Vocabulary, WorkloadChoice};
 
 /// Reads a study file. On any problem returns all of them, in the order of the text.
 pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnostic>> {
@@ -45,18 +52,18 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
                 .with_label("here"),
         );
     }
-    let mut study = lower(&mut problems, tree.get_ref(), vocabulary);
-    if let Some(study) = &mut study {
-        own::resolve(&mut problems, tree.get_ref(), study, vocabulary);
+    let mut lowered = lower(&mut problems, tree.get_ref(), vocabulary);
+    if let Some(lowered) = &mut lowered {
+        own::resolve(&mut problems, tree.get_ref(), lowered, vocabulary);
     }
-    match study {
-        Some(study) if problems.is_empty() => Ok(study),
+    match lowered {
+        Some(Lowered { study, .. }) if problems.is_empty() => Ok(study),
         _ => Err(problems.into_diagnostics(source)),
     }
 }
 
 /// The line with the most dots in its key: TOML does not say where keys are nested too deep.
-fn deepest_key(source: &str) -> std::ops::Range<usize> {
+fn deepest_key(source: &str) -> Range<usize> {
     let mut start = 0;
     let mut deepest = (0, 0..0);
     for line in source.split_inclusive('\n') {
@@ -70,8 +77,15 @@ fn deepest_key(source: &str) -> std::ops::Range<usize> {
     deepest.1
 }
 
-fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Study> {
-    let section = Section::closed(problems, ("a study file", 0..0), tree, STUDY);
+/// A study, with what is needed to say where something about it is wrong.
+struct Lowered {
+    study: Study,
+    /// Where the key of each factor is.
+    factor_spans: Vec<Range<usize>>,
+}
+
+fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Lowered> {
+    let section = Section::closed(problems, ("a study file", 0..0), tree, &STUDY);
     let title = section.read("title", problems, value::text);
     if title.is_none() {
         problems.add_missing(
@@ -79,19 +93,31 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
                 .with_help("add a line such as: title = \"Is a faster than b?\""),
         );
     }
-    let databases = database::read(problems, &section, vocabulary);
-    let workloads = workload::read(problems, &section, vocabulary);
-    let probes = &vocabulary.probes;
-    let choices = Choices { databases: &databases, workloads: &workloads, probes };
-    let design = design::read(problems, &section, &choices);
-    let probes = probe::read(problems, &section, &databases);
-    let mut databases: Vec<_> = databases.into_iter().map(|one| one.database).collect();
-    money::of_machine(problems, &section, &mut databases);
-    Some(Study {
-        title: title?.value?,
-        probes: probes?,
-        databases: databases.into_iter().collect::<Option<_>>()?,
-        workloads: workloads.into_iter().map(|one| one.choice).collect::<Option<_>>()?,
-        design: design?,
-    })
+    let names = workload::name_values(&section);
+    let implied = Implied {
+        workloads: workload::implied(&names, vocabulary),
+        price: money::of_machine(problems, &section),
+    };
+    let chosen = KINDS.iter().filter(|kind| kind.is_chosen);
+    let tables: Vec<NamedTables<'_>> =
+        chosen.map(|kind| table::read(problems, &section, kind, &implied, vocabulary)).collect();
+    let design = design::read(problems, &section, &tables, vocabulary);
+    let probes = probe::read(problems, &section, of_kind(&tables, &database::KIND));
+    let databases = typed(of_kind(&tables, &database::KIND), Database::of)?;
+    let workloads = typed(of_kind(&tables, &workload::KIND), WorkloadChoice::of)?;
+    let design::Read { design, variants, factor_spans } = design?;
+    let (title, probes) = (title?.value?, probes?);
+    let study = Study { title, probes, databases, workloads, design, variants };
+    Some(Lowered { study, factor_spans })
+}
+
+/// The tables of a kind of which every variant has one.
+fn of_kind<'t, 'a>(tables: &'t [NamedTables<'a>], kind: &Kind) -> &'t NamedTables<'a> {
+    let mut found = tables.iter().filter(|tables| tables.kind == kind);
+    found.next().unwrap_or_else(|| unreachable!("all kinds were read"))
+}
+
+/// All tables of a kind; none if one of them was wrong.
+fn typed<T>(tables: &NamedTables<'_>, of: fn(&Table) -> Option<T>) -> Option<Vec<T>> {
+    tables.tables.iter().map(|table| of(table.table.as_ref()?)).collect()
 }

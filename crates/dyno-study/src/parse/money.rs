@@ -1,11 +1,12 @@
 //! Reads prices, and sees that they can be compared.
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::problems::Problems;
-use super::value::{self, Entry, Section, entries, wrong_type, wrong_value};
-use crate::keys::MACHINE;
-use crate::{Database, Diagnostic, Price};
+use super::table::RawTable;
+use super::value::{self, Entry, Section, wrong_type, wrong_value};
+use crate::keys::{MACHINE, Shape};
+use crate::{Diagnostic, Price};
 
 /// An amount with its currency, such as `"0.192 USD"`.
 pub(super) fn price(problems: &mut Problems, entry: &Entry<'_>) -> Option<Price> {
@@ -28,51 +29,45 @@ pub(super) fn price(problems: &mut Problems, entry: &Entry<'_>) -> Option<Price>
     }
 }
 
-/// Gives the machine's price to the databases that name none, and sees that all prices are in one
-/// currency.
-pub(super) fn of_machine(
-    problems: &mut Problems,
-    study: &Section<'_>,
-    databases: &mut [Option<Database>],
-) {
-    let machine = study.entry("machine").and_then(|entry| {
-        let table = value::table(problems, &entry)?;
-        let title = ("`[machine]`", entry.key_span);
-        let section = Section::closed(problems, title, table, MACHINE);
-        section.read("price_per_hour", problems, price)?.value
-    });
-    for database in databases.iter_mut().flatten() {
-        if database.price_per_hour.is_none() {
-            database.price_per_hour.clone_from(&machine);
-        }
-    }
-    let mut prices =
-        databases.iter().flatten().filter_map(|database| database.price_per_hour.as_ref());
-    let Some(first) = prices.next() else { return };
-    let Some(other) = prices.find(|price| price.currency != first.currency) else { return };
-    let span = currency_place(study, &other.currency).unwrap_or(0..0);
-    problems.add(
-        Diagnostic::new(span, "prices in different currencies cannot be compared")
-            .with_label(format!("others are in {}", first.currency))
-            .with_help("convert them to one currency, at one exchange rate"),
-    );
+/// Reads `[machine]`; its price, if it has one.
+pub(super) fn of_machine<'a>(problems: &mut Problems, study: &Section<'a>) -> Option<Entry<'a>> {
+    let entry = study.entry("machine")?;
+    let table = value::table(problems, &entry)?;
+    let title = ("`[machine]`", entry.key_span);
+    let section = Section::closed(problems, title, table, MACHINE);
+    section.read(KEY, problems, price);
+    section.entry(KEY)
 }
 
-/// Where a price in this currency stands.
-fn currency_place(study: &Section<'_>, currency: &str) -> Option<std::ops::Range<usize>> {
-    let of_table = |table: &DeTable<'_>| {
-        let value = table.get("price_per_hour")?;
-        let DeValue::String(text) = value.get_ref() else { return None };
-        text.trim().ends_with(currency).then(|| value.span())
-    };
-    let tables = |name: &str| match study.entry(name)?.value {
-        DeValue::Table(table) => Some(table),
-        _ => None,
-    };
-    let databases = tables("database").into_iter().flat_map(entries);
-    let mut in_databases = databases.filter_map(|entry| match entry.value {
-        DeValue::Table(table) => of_table(table),
-        _ => None,
-    });
-    in_databases.next_back().or_else(|| of_table(tables("machine")?))
+/// Gives the machine's price to the databases that name none, and sees that all prices are in one
+/// currency.
+pub(super) fn check<'a>(
+    problems: &mut Problems,
+    machine: Option<&Entry<'a>>,
+    tables: &mut [Option<RawTable<'a>>],
+) {
+    let takes_price = |table: &&mut RawTable<'a>| table.kind.shape_of(KEY) == Some(Shape::Price);
+    let mut first: Option<Price> = None;
+    for table in tables.iter_mut().flatten().filter(takes_price) {
+        machine.iter().for_each(|machine| table.set_default(KEY, machine));
+        let Some(entry) = table.entry(KEY) else { continue };
+        // What is wrong about it is reported with its table.
+        let Some(price) = price(&mut Problems::default(), entry) else { continue };
+        match &first {
+            Some(first) if first.currency != price.currency => {
+                let message = "prices in different currencies cannot be compared";
+                problems.add(
+                    Diagnostic::new(entry.span.clone(), message)
+                        .with_label(format!("others are in {}", first.currency))
+                        .with_help("convert them to one currency, at one exchange rate"),
+                );
+                return;
+            }
+            Some(_) => {}
+            None => first = Some(price),
+        }
+    }
 }
+
+/// The field that is a price.
+const KEY: &str = "price_per_hour";

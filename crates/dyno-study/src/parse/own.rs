@@ -11,6 +11,7 @@ use dyno_model::{StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 use toml::de::{DeTable, DeValue};
 
+use super::Lowered;
 use super::problems::Problems;
 use crate::nearest::list;
 use crate::vocabulary::{Vocabulary, WorkloadRules};
@@ -20,11 +21,11 @@ use crate::{Diagnostic, LoadLevel, OwnLoad, Study, Variant, WorkloadChoice};
 pub(super) fn resolve(
     problems: &mut Problems,
     tree: &DeTable<'_>,
-    study: &mut Study,
+    lowered: &mut Lowered,
     vocabulary: &Vocabulary,
 ) {
-    let Some(variants) = variants(study) else { return };
-    let places = Places { tree };
+    let Lowered { study: Study { design, variants, .. }, factor_spans } = lowered;
+    let places = Places { tree, factor_spans };
     let mut asking = Asking {
         problems,
         places: &places,
@@ -36,13 +37,13 @@ pub(super) fn resolve(
     };
     let mut found: Vec<(&Variant, Steps)> = Vec::new();
     let mut is_refused = false;
-    let kinds: BTreeSet<bool> = study.design.loads.iter().map(LoadLevel::is_open).collect();
-    let duration = study.design.duration;
-    let requests: Vec<StepRequest> = clients_asked(&study.design.loads)
+    let kinds: BTreeSet<bool> = design.loads.iter().map(LoadLevel::is_open).collect();
+    let duration = design.duration;
+    let requests: Vec<StepRequest> = clients_asked(&design.loads)
         .into_iter()
         .map(|clients| StepRequest { clients, duration })
         .collect();
-    for variant in &variants {
+    for variant in &*variants {
         for &request in &requests {
             match asking.steps(variant, request) {
                 Some(steps) => found.push((variant, steps)),
@@ -62,30 +63,15 @@ pub(super) fn resolve(
     if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
         return;
     }
-    if !is_one_load(problems, &places, &found, &study.design.loads)
+    if !is_one_load(problems, &places, &found, &design.loads)
         || !is_alike(problems, &places, &found)
     {
         return;
     }
-    study.design.loads = own_loads(&found, requests[0]);
+    design.loads = own_loads(&found, requests[0]);
     if places.of_design("warm_up").is_none() {
-        study.design.warm_up = Nanoseconds::ZERO;
+        design.warm_up = Nanoseconds::ZERO;
     }
-}
-
-/// All variants; none where the study does not tell its databases or workloads.
-fn variants(study: &Study) -> Option<Vec<Variant>> {
-    let design = &study.design;
-    let is_varied = |kind: &str| design.factors.iter().any(|factor| factor.name() == kind);
-    let has_database = design.database.is_some() || is_varied("database");
-    let has_workload = design.workload.is_some() || is_varied("workload");
-    let n_variants = design
-        .factors
-        .iter()
-        .try_fold(1_usize, |n, factor| n.checked_mul(factor.levels().len()))
-        .unwrap_or(usize::MAX);
-    let is_known = has_database && has_workload && n_variants <= super::design::TRIALS_MAX;
-    is_known.then(|| crate::plan::variants(study))
 }
 
 /// The numbers of clients that workloads are asked about, each once.
@@ -304,6 +290,8 @@ fn longest(found: &[(&Variant, Steps)], idx: usize, first: &WorkloadStep) -> Wor
 /// Where things stand in the file.
 struct Places<'t> {
     tree: &'t DeTable<'t>,
+    /// The keys of the factors.
+    factor_spans: &'t [Range<usize>],
 }
 
 impl<'t> Places<'t> {
@@ -336,23 +324,12 @@ impl<'t> Places<'t> {
 
     /// What makes two variants differ: the factor that may make steps differ.
     fn of_difference(&self, first: &Variant, other: &Variant) -> Range<usize> {
-        let is_other = |factor: &str| {
-            first.levels.iter().zip(&other.levels).any(|(a, b)| a.factor == factor && a != b)
+        let levels = || first.levels.iter().zip(&other.levels).zip(self.factor_spans);
+        let differing = |is_it: fn(&str) -> bool| {
+            levels().find(|((a, b), _)| a != b && is_it(&a.factor)).map(|(_, span)| span.clone())
         };
-        if is_other("workload")
-            && let Some(span) = self.of_varied("workload")
-        {
-            return span;
-        }
-        let options = || {
-            let vary = Self::table(Self::table(self.tree, "design")?, "vary")?;
-            Self::table(vary, "option")
-        };
-        let names = first.levels.iter().filter_map(|level| level.factor.strip_prefix("option."));
-        let varied = names.filter(|name| is_other(&format!("option.{name}")));
-        varied
-            .filter_map(|name| Self::key(options()?, name))
-            .next()
+        differing(|factor| factor == "workload")
+            .or_else(|| differing(|factor| factor.starts_with("option.")))
             .unwrap_or_else(|| self.of_workload(&other.workload.name))
     }
 }

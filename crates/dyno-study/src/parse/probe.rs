@@ -3,12 +3,50 @@
 use dyno_units::Nanoseconds;
 use toml::de::DeValue;
 
-use super::database::{NamedDatabase, check_name};
+use super::kind::Kind;
 use super::problems::Problems;
+use super::table::{NamedTables, check_name};
 use super::value::{self, Entry, Section, entries, list, values, wrong_type, wrong_value};
 use super::vary::{KnownNames, known_name};
-use crate::keys::PROBE;
+use crate::keys::{Key, Shape, key, with_default};
 use crate::{Diagnostic, ProbeSource, UserProbe};
+
+/// Probes that the study declares itself. They are the same in all variants.
+pub(crate) const KIND: Kind = Kind {
+    name: "probe",
+    help: "Additional probes, read while trials run, one table each: [probe.NAME]. Their readings \
+           are called probe.NAME.",
+    lead: "Additional probes, read while trials run: the output of a program, or of a statement.",
+    example: "{ queue = { sql = \"SELECT count(*) FROM jobs\" } }",
+    names: ["", ""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &[],
+    is_chosen: false,
+    needed: None,
+    read: |_, _, _| None,
+};
+
+const KEYS: &[Key] = &[
+    key(
+        "command",
+        Shape::Command,
+        "A program with its arguments, run for each reading, without a shell: its output is one \
+         value, or lines of name and value.",
+    )
+    .example("[\"sensors\", \"-u\"]"),
+    key(
+        "sql",
+        Shape::Text,
+        "A statement, sent on a connection of its own: it returns one value, or rows of name and \
+         value.",
+    )
+    .example("\"SELECT count(*) FROM jobs\""),
+    with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
+    key("databases", Shape::Names, "The databases in whose trials it is read; all, if not given.")
+        .example("[\"synced\"]"),
+];
 
 /// The shortest time between readings: the length of an interval.
 const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
@@ -17,12 +55,11 @@ const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
 pub(super) fn read(
     problems: &mut Problems,
     study: &Section<'_>,
-    databases: &[NamedDatabase],
+    databases: &NamedTables<'_>,
 ) -> Option<Vec<UserProbe>> {
     let Some(entry) = study.entry("probe") else { return Some(Vec::new()) };
     let table = value::table(problems, &entry)?;
-    let names = databases.iter().map(|one| one.name.as_str());
-    let names = KnownNames::new(names.collect());
+    let names = KnownNames::new(databases.names());
     let probes: Vec<Option<UserProbe>> =
         entries(table).iter().map(|entry| read_one(problems, entry, &names)).collect();
     probes.into_iter().collect()
@@ -36,7 +73,7 @@ fn read_one(
     check_name(problems, entry);
     let table = value::table(problems, entry)?;
     let title = format!("`[probe.{}]`", entry.key);
-    let section = Section::closed(problems, (&title, entry.key_span.clone()), table, PROBE);
+    let section = Section::closed(problems, (&title, entry.key_span.clone()), table, KEYS);
     let command = section.read("command", problems, command);
     let sql = section.read("sql", problems, value::text);
     let every = section.read("every", problems, every);

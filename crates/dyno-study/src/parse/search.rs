@@ -12,7 +12,7 @@ use crate::{Diagnostic, Limit, LoadLevel, Search};
 const KEYS: [&str; 2] = ["find_rate", "find_clients"];
 
 /// A search as it was written.
-pub(super) struct Asked {
+pub(super) struct SearchRequest {
     limit: Given<Limit>,
     /// Whether a rate is sought, and not a number of clients.
     pub(super) is_rate: bool,
@@ -20,13 +20,13 @@ pub(super) struct Asked {
     precision: Option<f64>,
 }
 
-impl Asked {
+impl SearchRequest {
     /// Reads the keys; none where nothing is searched.
     pub(super) fn read(
         problems: &mut Problems,
         section: &Section<'_>,
         vary: &Vary<'_>,
-    ) -> Option<Asked> {
+    ) -> Option<SearchRequest> {
         let [rate, clients] = KEYS.map(|key| section.read(key, problems, limit));
         let precision = section.read("find_precision", problems, precision);
         if let (Some(rate), Some(clients)) = (&rate, &clients) {
@@ -55,7 +55,7 @@ impl Asked {
         let key = if is_rate { KEYS[0] } else { KEYS[1] };
         refuse_loads(problems, section, vary, key);
         let precision = precision.map_or(Some(Search::PRECISION), |given| given.value);
-        Some(Asked { limit, is_rate, precision })
+        Some(SearchRequest { limit, is_rate, precision })
     }
 
     /// The step that searches.

@@ -64,7 +64,7 @@ pub(super) fn read(
             "use order = \"interleaved\"",
         );
     }
-    if factors.is_some_and(|factors| factors.iter().all(|one| one.levels().len() < 2)) {
+    if factors.is_some_and(|factors| factors.iter().all(|one| one.levels.len() < 2)) {
         refuse("there is only one variant", "vary something, or leave this key out");
     }
     Some(least)

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod own;
+mod paths;
 mod properties;
 mod refused;
 mod watching;

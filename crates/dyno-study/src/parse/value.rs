@@ -9,10 +9,11 @@ use dyno_units::{
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
+use super::money;
 use super::problems::Problems;
-use crate::Diagnostic;
 use crate::keys::{Key, Shape, names};
 use crate::nearest::did_you_mean;
+use crate::{Diagnostic, FieldValue};
 
 /// A value in the file, with the key that it was given to.
 #[derive(Clone, Debug)]
@@ -124,13 +125,6 @@ impl<'a> Section<'a> {
             Shape::Integer(least, most) => integer(problems, entry, (least, most)),
             _ => unreachable!("`{name}` is not a number in the key table"),
         })
-    }
-
-    /// Entries whose keys are not in the key table, in the order of the text.
-    pub(super) fn further_entries(&self) -> Vec<Entry<'a>> {
-        let mut all = entries(self.table);
-        all.retain(|entry| !names(self.keys).any(|name| name == entry.key));
-        all
     }
 }
 
@@ -404,6 +398,50 @@ pub(super) fn fraction(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64
     }
 }
 
+/// The value of a field of a table, by its shape: the one reader of `[database.a] engine = …` and of the
+/// levels of `"database.engine"`.
+pub(super) fn field(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    shape: Shape,
+) -> Option<FieldValue> {
+    use FieldValue as Value;
+    match shape {
+        Shape::Url => url(problems, entry).map(Value::Text),
+        Shape::Words(words) => {
+            let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
+            word(problems, entry, &words).map(|word| Value::Text(word.to_owned()))
+        }
+        Shape::Switch => switch(problems, entry).map(Value::Switch),
+        Shape::Count(least, most) => count(problems, entry, (least, most)).map(Value::Number),
+        Shape::Integer(least, most) => integer(problems, entry, (least, most)).map(Value::Number),
+        Shape::Duration => duration(problems, entry).map(Value::Duration),
+        Shape::PositiveDuration => positive_duration(problems, entry).map(Value::Duration),
+        Shape::Percentage => fraction(problems, entry).map(Value::Fraction),
+        Shape::Price => money::price(problems, entry).map(Value::Price),
+        Shape::Setting => setting(problems, entry).map(Value::Setting),
+        // Names of products, engines and workloads are checked with the whole table.
+        _ => text(problems, entry).map(Value::Text),
+    }
+}
+
+fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    let url = text(problems, entry)?;
+    let is_url = url.split_once("://").is_some_and(|(scheme, rest)| {
+        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
+        !scheme.is_empty() && is_scheme && !rest.is_empty() && !url.contains(' ')
+    });
+    if !is_url {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), "this is not a URL")
+                .with_label("it has no scheme or no host, or contains a space")
+                .with_help("write it like mysql://user@host:3306/database"),
+        );
+        return None;
+    }
+    Some(url)
+}
+
 /// The value of a database setting.
 pub(super) fn setting(problems: &mut Problems, entry: &Entry<'_>) -> Option<SettingValue> {
     let value = match entry.value {
@@ -455,25 +493,18 @@ fn setting_of_text(text: &str) -> Result<SettingValue, &'static str> {
     }
 }
 
-/// Reads the value of a setting from a command line, as a study file has it without its quotes:
-/// `true`, `42`, `0.9`, `25%`, `8GiB`, or any other text, which is the product's to understand.
+/// Reads the value of a setting as it stands in a study file: `true`, `42`, `"25%"`.
 ///
 /// # Errors
 ///
 /// Why it can be no value of a setting.
-pub fn parse_setting(text: &str) -> Result<SettingValue, String> {
-    if let Ok(is_on) = text.parse() {
-        return Ok(SettingValue::Switch(is_on));
-    }
-    if let Ok(number) = text.parse() {
-        return Ok(SettingValue::Integer(number));
-    }
-    // Words such as `inf` are numbers to Rust and texts to a study file.
-    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));
-    if let Some(number) = text.parse().ok().filter(|n: &f64| is_number && n.is_finite()) {
-        return Ok(SettingValue::Real(number));
-    }
-    setting_of_text(text).map_err(str::to_owned)
+pub fn parse_setting(toml: &str) -> Result<SettingValue, String> {
+    let source = format!("value = {toml}");
+    let tree = DeTable::parse(&source).map_err(|error| error.message().to_owned())?;
+    let mut problems = Problems::default();
+    let found = entries(tree.get_ref()).first().and_then(|entry| setting(&mut problems, entry));
+    let problem = problems.into_diagnostics(&source).into_iter().next();
+    found.ok_or_else(|| problem.map_or_else(String::new, |problem| problem.message))
 }
 
 /// A list that is not empty and names nothing twice. `name` writes a value as it is compared.
@@ -513,7 +544,8 @@ pub(super) fn list<T>(
     Some(all)
 }
 
-fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -> Entry<'a> {
+/// An item of a list, with the key of the list.
+pub(super) fn item_entry<'a>(list: &Entry<'a>, item: &'a Spanned<DeValue<'a>>) -> Entry<'a> {
     let key_span = list.key_span.clone();
     Entry { key: list.key, key_span, value: item.get_ref(), span: item.span() }
 }

@@ -1,183 +1,326 @@
 //! Reads `vary`: the factors, which make variants, and the load levels, which make steps.
+//!
+//! A factor is a path: tables of a kind (`database`), or a field of them (`database.engine`, shortly
+//! `setting.x`). Its levels are read as the same value in the table itself is.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use dyno_model::OptionSpec;
-use dyno_units::SettingValue;
 use toml::de::DeValue;
 
-use super::database::{NamedDatabase, check_setting_name};
+use super::choice::Involved;
+use super::kind::{FieldPath, KINDS, Kind, SHORT, variable_paths};
 use super::problems::Problems;
-use super::value::{self, Entry, Given, Rate, Section, entries, given, list, values};
-use super::workload::{NamedWorkload, option_text_for_all, report_unknown_option};
-use crate::keys::{Shape, VARY};
+use super::table::{NamedTable, NamedTables, check_setting_name};
+use super::value::{
+    self, Entry, Given, Rate, entries, item_entry, list, unknown_key, values, wrong_type,
+};
+use super::workload;
+use crate::keys::{CLIENTS_MAX, DESIGN, Key, Shape, names};
 use crate::nearest::did_you_mean;
-use crate::study::setting_text;
-use crate::{Diagnostic, Factor};
+use crate::{Diagnostic, Factor, Vocabulary};
 
-/// The databases and workloads that the design chooses from.
-pub(super) struct Choices<'a, 'v> {
-    /// Databases in file order.
-    pub(super) databases: &'a [NamedDatabase],
-    /// Workloads in file order.
-    pub(super) workloads: &'a [NamedWorkload<'v>],
-    /// Names of the probes that there are.
-    pub(super) probes: &'a [String],
-}
-
-/// One thing that is varied, and where.
+/// Loads that are varied, and where.
 #[derive(Debug)]
 pub(super) struct Varied<T> {
     /// Its levels; none when one of them was wrong.
     pub(super) levels: Option<Vec<T>>,
-    /// Those of its levels that are right.
-    right: Vec<T>,
-    /// Those that are wrong, as text; none where all are right.
+    /// Where its key is.
+    pub(super) key_span: Range<usize>,
+}
+
+/// `vary` as it was written. Levels of fields are read when the tables are known that they go into.
+#[derive(Debug, Default)]
+pub(super) struct Vary<'a> {
+    /// Numbers of clients.
+    pub(super) clients: Option<Varied<u64>>,
+    /// Offered rates.
+    pub(super) rate: Option<Varied<Rate>>,
+    /// What makes variants, in file order.
+    varying: Vec<Varying<'a>>,
+    /// Where the key `vary` is.
+    pub(super) span: Range<usize>,
+}
+
+/// A factor as it was written.
+#[derive(Debug)]
+struct Varying<'a> {
+    path: FieldPath,
+    entry: Entry<'a>,
+    /// Of names of tables, which are read first.
+    names: Option<ReadFactor<'a>>,
+}
+
+/// A value with the path at which it stands.
+pub(super) struct Leaf<'a> {
+    /// The keys that lead to it, with dots between them.
+    pub(super) path: String,
+    /// The value; its key is the last part of the path.
+    pub(super) entry: Entry<'a>,
+}
+
+/// All values of a table and of the tables in it, in file order: `{ setting = { x = 1 } }` and
+/// `{ "setting.x" = 1 }` are the same. An empty table counts as a value.
+pub(super) fn leaves<'a>(table: &Entry<'a>) -> Vec<Leaf<'a>> {
+    fn add<'a>(above: &str, table: &Entry<'a>, found: &mut Vec<Leaf<'a>>) {
+        let DeValue::Table(inner) = table.value else { return };
+        for entry in entries(inner) {
+            let path = format!("{above}{}", entry.key);
+            match entry.value {
+                DeValue::Table(inner) if !inner.is_empty() => {
+                    add(&format!("{path}."), &entry, found);
+                }
+                _ => found.push(Leaf { path, entry: Entry { key: last(entry.key), ..entry } }),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    add("", table, &mut found);
+    found.sort_by_key(|leaf| leaf.entry.key_span.start);
+    found
+}
+
+/// What is left of a path when the words that lead to a setting, an option or a field are taken away.
+fn last(path: &str) -> &str {
+    let heads = KINDS.iter().map(|kind| kind.name).chain(SHORT.iter().map(|short| short.word));
+    let heads = heads.chain(["settings", "options"]);
+    heads.fold(path, |rest, head| {
+        rest.strip_prefix(head).and_then(|rest| rest.strip_prefix('.')).unwrap_or(rest)
+    })
+}
+
+impl<'a> Vary<'a> {
+    /// Nothing is varied. Messages about the design as a whole point at `span`.
+    pub(super) fn none(span: Range<usize>) -> Vary<'a> {
+        Vary { span, ..Vary::default() }
+    }
+
+    /// Reads `vary`. `tables` are those of all kinds of which each variant has one.
+    pub(super) fn read(
+        problems: &mut Problems,
+        entry: &Entry<'a>,
+        tables: &[NamedTables<'_>],
+    ) -> Vary<'a> {
+        let mut vary = Vary::none(entry.key_span.clone());
+        if value::table(problems, entry).is_none() {
+            return vary;
+        }
+        for Leaf { path, entry } in leaves(entry) {
+            match path.as_str() {
+                "clients" => {
+                    let count = |problems: &mut Problems, entry: &Entry<'_>| {
+                        value::count(problems, entry, (1, CLIENTS_MAX))
+                    };
+                    vary.clients = Some(load_levels(problems, &entry, count));
+                }
+                "rate" => vary.rate = Some(load_levels(problems, &entry, value::rate)),
+                _ => vary.add(problems, &path, entry, tables),
+            }
+        }
+        vary
+    }
+
+    fn add(
+        &mut self,
+        problems: &mut Problems,
+        text: &str,
+        entry: Entry<'a>,
+        tables: &[NamedTables<'_>],
+    ) {
+        let Some(path) = path(problems, text, &entry) else { return };
+        if self.varying.iter().any(|other| other.path == path) {
+            let message = format!("`{}` is varied twice", path.name());
+            problems.add(Diagnostic::new(entry.key_span, message).with_label("one of the two"));
+            return;
+        }
+        let names = tables.iter().find(|tables| tables.kind == path.kind && path.field.is_none());
+        let names = names.map(|tables| {
+            let known = KnownNames::new(tables.names());
+            let kind = path.kind.name;
+            let read = |problems: &mut Problems, entry: &Entry<'_>| {
+                known_name(problems, entry, kind, &known)
+            };
+            ReadFactor::new(problems, &path, &entry, read)
+        });
+        self.varying.push(Varying { path, entry, names });
+    }
+
+    /// The tables of a kind, if they are varied.
+    pub(super) fn names(&self, kind: &Kind) -> Option<&ReadFactor<'a>> {
+        let mut names = self.varying.iter().filter_map(|varying| varying.names.as_ref());
+        names.find(|names| names.path.kind == kind)
+    }
+
+    /// The factors in the order of the file, wrong ones with what of them is right. `involved` has the
+    /// tables of a kind that some variant chooses.
+    pub(super) fn factors(
+        self,
+        problems: &mut Problems,
+        involved: &Involved<'_>,
+        vocabulary: &Vocabulary,
+    ) -> Vec<ReadFactor<'a>> {
+        let factors = self.varying.into_iter().map(|Varying { path, entry, names }| {
+            names.unwrap_or_else(|| {
+                let tables = involved.of(path.kind);
+                ReadFactor::new(problems, &path, &entry, |problems, entry| {
+                    level(problems, &path, entry, tables, vocabulary)
+                })
+            })
+        });
+        factors.collect()
+    }
+}
+
+/// The path of a factor; none if nothing can be varied there, which is reported.
+fn path(problems: &mut Problems, text: &str, entry: &Entry<'_>) -> Option<FieldPath> {
+    let span = || entry.key_span.clone();
+    let cannot = |label: &str| {
+        Diagnostic::new(span(), format!("`{text}` cannot be varied")).with_label(label)
+    };
+    if matches!(entry.value, DeValue::Table(_)) {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), format!("`{text}` varies nothing"))
+                .with_label("empty")
+                .with_help(format!("write it like {text} = {{ NAME = [1, 2] }}")),
+        );
+        return None;
+    }
+    let Some(path) = FieldPath::parse(text) else {
+        let head = text.split('.').next().unwrap_or_default();
+        if SHORT.iter().any(|short| short.word == text) {
+            wrong_type(problems, entry, "a table");
+        } else if head == "design" || head == "machine" {
+            let keys = names(&DESIGN).filter(|key| matches!(*key, "clients" | "rate"));
+            let load = keys.filter(|key| text == format!("design.{key}")).last();
+            let help = load
+                .map_or("vary fields of tables, `clients` or `rate`".to_owned(), |key| {
+                    format!("write it without the table: {key} = [1, 2]")
+                });
+            problems.add(cannot("the same for all variants").with_help(help));
+        } else {
+            let words = variable_paths();
+            let entry = Entry { key: text, ..entry.clone() };
+            problems.add(unknown_key(&entry, "`vary`", words.iter().map(String::as_str)));
+        }
+        return None;
+    };
+    if !path.kind.is_chosen {
+        problems.add(cannot(&format!("a {} is the same for all variants", path.kind.name)));
+        return None;
+    }
+    let Some(field) = &path.field else { return Some(path) };
+    let key: Option<&Key> = path.kind.keys.iter().find(|key| key.name == field);
+    if let Some(why) = key.and_then(|key| key.fixed) {
+        problems.add(cannot(why));
+        return None;
+    }
+    match path.kind.shape_of(field) {
+        Some(Shape::Settings) => wrong_type(problems, entry, "a table"),
+        Some(Shape::Setting) => {
+            let (_, name) = field.split_once('.')?;
+            if check_setting_name(problems, entry, name) {
+                return Some(path);
+            }
+        }
+        None if !path.kind.has_options => {
+            let message = format!("`[{}.NAME]` has no field `{field}`", path.kind.name);
+            let words = path.kind.variable().map(|key| key.name);
+            problems.add(
+                Diagnostic::new(span(), message)
+                    .with_label("unknown field")
+                    .with_help(did_you_mean(field, words)),
+            );
+        }
+        _ => return Some(path),
+    }
+    None
+}
+
+/// The level of a field that an entry names, as text: read as the tables that it goes into have it.
+pub(super) fn level(
+    problems: &mut Problems,
+    path: &FieldPath,
+    entry: &Entry<'_>,
+    tables: &[&NamedTable<'_>],
+    vocabulary: &Vocabulary,
+) -> Option<String> {
+    let Some(field) = path.field.as_deref() else { return value::text(problems, entry) };
+    if let Some(shape) = path.kind.shape_of(field) {
+        return value::field(problems, entry, shape).map(|value| value.to_string());
+    }
+    // An option, which all workloads must have.
+    let mut texts = Vec::new();
+    for table in tables {
+        // A workload that is not known has been reported.
+        let word = workload::word(table.raw.as_ref()?, vocabulary)?;
+        texts.push(workload::option(problems, (field, entry), word));
+    }
+    texts.into_iter().collect::<Option<Vec<String>>>()?.into_iter().next()
+}
+
+/// A factor as far as it could be read.
+#[derive(Clone, Debug)]
+pub(super) struct ReadFactor<'a> {
+    /// The factor, with its right levels only.
+    pub(super) factor: Factor,
+    /// What it varies.
+    pub(super) path: FieldPath,
+    /// Its right levels as they are written.
+    pub(super) entries: Vec<Entry<'a>>,
+    /// Its levels that are wrong, as far as they are texts or numbers; and whether there are any,
+    /// which has been reported then.
     wrong: Option<Vec<String>>,
     /// Where its key is.
     pub(super) key_span: Range<usize>,
 }
 
-/// A setting or an option that is varied.
-#[derive(Debug)]
-pub(super) struct NamedLevels<'a> {
-    /// Its name.
-    pub(super) name: &'a str,
-    /// Its list of levels, not yet read.
-    pub(super) entry: Entry<'a>,
-}
-
-/// `vary` as it was written. Options are read when the workloads are known.
-#[derive(Debug, Default)]
-pub(super) struct Vary<'a> {
-    /// Names of databases.
-    pub(super) database: Option<Varied<String>>,
-    /// Names of workloads.
-    pub(super) workload: Option<Varied<String>>,
-    /// Numbers of clients.
-    pub(super) clients: Option<Varied<u64>>,
-    /// Offered rates.
-    pub(super) rate: Option<Varied<Rate>>,
-    /// Settings.
-    pub(super) settings: Vec<NamedLevels<'a>>,
-    /// Workload options.
-    pub(super) options: Vec<NamedLevels<'a>>,
-    /// Where the key `vary` is.
-    pub(super) span: Range<usize>,
-}
-
-impl<'a> Vary<'a> {
-    /// Reads `vary`.
-    pub(super) fn read(
+impl<'a> ReadFactor<'a> {
+    fn new(
         problems: &mut Problems,
+        path: &FieldPath,
         entry: &Entry<'a>,
-        choices: &Choices<'_, '_>,
-    ) -> Vary<'a> {
-        let span = entry.key_span.clone();
-        let Some(table) = value::table(problems, entry) else {
-            return Vary { span, ..Vary::default() };
+        read: impl FnMut(&mut Problems, &Entry<'_>) -> Option<String>,
+    ) -> ReadFactor<'a> {
+        let list = list(problems, entry, read, String::clone);
+        let given = list.as_deref().unwrap_or_default();
+        let items = entry.value.as_array().into_iter().flat_map(|items| items.iter());
+        let right = items.zip(given).filter(|(_, one)| one.value.is_some());
+        let factor = Factor {
+            name: path.name(),
+            label: path.label().map(str::to_owned),
+            levels: given.iter().filter_map(|one| one.value.clone()).collect(),
         };
-        let section = Section::closed(problems, ("`vary`", span.clone()), table, VARY);
-        let databases = choices.databases.iter().map(|one| one.name.as_str());
-        let databases = KnownNames::new(databases.collect());
-        let workloads = choices.workloads.iter().map(|one| one.name.as_str());
-        let workloads = KnownNames::new(workloads.collect());
-        Vary {
-            database: levels(problems, &section, "database", |problems, entry| {
-                known_name(problems, entry, "database", &databases)
-            }),
-            workload: levels(problems, &section, "workload", |problems, entry| {
-                known_name(problems, entry, "workload", &workloads)
-            }),
-            clients: levels(problems, &section, "clients", |problems, entry| {
-                value::count(problems, entry, (1, crate::keys::CLIENTS_MAX))
-            }),
-            rate: levels(problems, &section, "rate", value::rate),
-            settings: named_levels(problems, &section, "setting"),
-            options: named_levels(problems, &section, "option"),
-            span,
+        ReadFactor {
+            factor,
+            path: path.clone(),
+            entries: right.map(|(item, _)| item_entry(entry, item)).collect(),
+            wrong: wrongs(entry, list.as_deref()),
+            key_span: entry.key_span.clone(),
         }
-    }
-
-    /// The factors in the order of the file, wrong ones with what of them is right.
-    pub(super) fn factors(
-        &self,
-        problems: &mut Problems,
-        databases: &[&NamedDatabase],
-        workloads: &[&NamedWorkload<'_>],
-    ) -> Vec<ReadFactor> {
-        let mut found: Vec<(usize, ReadFactor)> = Vec::new();
-        if let Some(varied) = &self.database {
-            let factor = Factor::Database(varied.right.clone());
-            found.push((varied.key_span.start, ReadFactor::new(factor, &varied.wrong)));
-        }
-        if let Some(varied) = &self.workload {
-            let factor = Factor::Workload(varied.right.clone());
-            found.push((varied.key_span.start, ReadFactor::new(factor, &varied.wrong)));
-        }
-        for setting in &self.settings {
-            let factor = setting_factor(problems, setting, databases);
-            found.push((setting.entry.key_span.start, factor));
-        }
-        for option in &self.options {
-            let factor = option_factor(problems, option, workloads);
-            found.push((option.entry.key_span.start, factor));
-        }
-        found.sort_by_key(|(position, _)| *position);
-        found.into_iter().map(|(_, factor)| factor).collect()
-    }
-}
-
-/// A factor as far as it could be read.
-#[derive(Clone, Debug)]
-pub(super) struct ReadFactor {
-    /// The factor, with its right levels only.
-    pub(super) factor: Factor,
-    /// Its levels that are wrong, as far as they are texts or numbers; and whether there are any,
-    /// which has been reported then.
-    wrong: Option<Vec<String>>,
-}
-
-impl ReadFactor {
-    fn new(factor: Factor, wrong: &Option<Vec<String>>) -> ReadFactor {
-        ReadFactor { factor, wrong: wrong.clone() }
     }
 
     /// The factor, if all of it is right.
-    pub(super) fn whole(self) -> Option<Factor> {
-        if self.wrong.is_none() { Some(self.factor) } else { None }
+    pub(super) fn whole(&self) -> Option<Factor> {
+        self.wrong.is_none().then(|| self.factor.clone())
     }
 
     /// Whether nothing can be said of a level, because it is wrong in the factor itself.
     pub(super) fn is_reported(&self, level: &str) -> bool {
         self.wrong.as_ref().is_some_and(|wrong| {
             wrong.iter().any(|other| other == level)
-                || self.factor.levels().is_empty() && wrong.is_empty()
+                || self.factor.levels.is_empty() && wrong.is_empty()
         })
     }
 }
 
-fn levels<T: Clone + std::fmt::Display>(
+fn load_levels<T: Clone + std::fmt::Display>(
     problems: &mut Problems,
-    section: &Section<'_>,
-    name: &str,
+    entry: &Entry<'_>,
     reader: impl FnMut(&mut Problems, &Entry<'_>) -> Option<T>,
-) -> Option<Varied<T>> {
-    debug_assert!(
-        VARY.iter().any(|key| key.name == name && matches!(key.shape, Shape::Levels(_))),
-        "`{name}` is not a list of levels in the key table"
-    );
-    let entry = section.entry(name)?;
-    let list = list(problems, &entry, reader, T::to_string);
+) -> Varied<T> {
+    let list = list(problems, entry, reader, T::to_string);
     let levels = list.as_ref().and_then(|list| values(list));
-    let right = rights(list.as_deref());
-    Some(Varied { levels, right, wrong: wrongs(&entry, list.as_deref()), key_span: entry.key_span })
-}
-
-/// The levels that are right.
-fn rights<T: Clone>(list: Option<&[Given<T>]>) -> Vec<T> {
-    list.into_iter().flatten().filter_map(|one| one.value.clone()).collect()
+    Varied { levels, key_span: entry.key_span.clone() }
 }
 
 /// The levels that are wrong, as text; none where all are right.
@@ -231,112 +374,4 @@ pub(super) fn known_name(
         problems.add(diagnostic.with_help(did_you_mean(&name, known.iter().copied())));
     }
     None
-}
-
-fn named_levels<'a>(
-    problems: &mut Problems,
-    section: &Section<'a>,
-    name: &str,
-) -> Vec<NamedLevels<'a>> {
-    let Some(entry) = section.entry(name) else { return Vec::new() };
-    let Some(table) = value::table(problems, &entry) else { return Vec::new() };
-    if table.is_empty() {
-        problems.add(
-            Diagnostic::new(entry.span, format!("`{name}` varies nothing"))
-                .with_label("empty")
-                .with_help(format!("write it like {name} = {{ NAME = [1, 2] }}")),
-        );
-    }
-    entries(table).into_iter().map(|entry| NamedLevels { name: entry.key, entry }).collect()
-}
-
-fn setting_factor(
-    problems: &mut Problems,
-    setting: &NamedLevels<'_>,
-    databases: &[&NamedDatabase],
-) -> ReadFactor {
-    let is_name = check_setting_name(problems, &setting.entry);
-    for database in databases.iter().filter(|database| database.is_url()) {
-        problems.add(
-            Diagnostic::new(
-                setting.entry.key_span.clone(),
-                format!(
-                    "setting `{}` cannot be varied on database `{}`",
-                    setting.name, database.name
-                ),
-            )
-            .with_label("given by `url`: Dyno does not change a server that it did not start")
-            .with_help("use `product` instead of `url` in that database"),
-        );
-    }
-    for database in databases {
-        database.check_setting(problems, &setting.entry);
-    }
-    let list = list(problems, &setting.entry, value::setting, setting_text);
-    let wrong = wrongs(&setting.entry, list.as_deref());
-    let levels: Vec<SettingValue> = rights(list.as_deref());
-    let factor = Factor::Setting { name: setting.name.to_owned(), levels };
-    ReadFactor { factor, wrong: if is_name { wrong } else { Some(wrong.unwrap_or_default()) } }
-}
-
-fn option_factor(
-    problems: &mut Problems,
-    option: &NamedLevels<'_>,
-    workloads: &[&NamedWorkload<'_>],
-) -> ReadFactor {
-    let name = option.name.to_owned();
-    let span = option.entry.key_span.clone();
-    let Some(words) = option_words(problems, option.name, span, workloads) else {
-        // Without the option nothing can be said of its levels.
-        let factor = Factor::Option { name, levels: Vec::new() };
-        return ReadFactor { factor, wrong: Some(Vec::new()) };
-    };
-    let list = list(
-        problems,
-        &option.entry,
-        |problems, entry| option_text_for_all(problems, entry, &words),
-        String::clone,
-    );
-    let wrong = wrongs(&option.entry, list.as_deref());
-    let factor = Factor::Option { name, levels: rights(list.as_deref()) };
-    ReadFactor { factor, wrong }
-}
-
-/// The option of each workload that is involved; it must be an option of every one.
-fn option_words<'v>(
-    problems: &mut Problems,
-    name: &str,
-    span: Range<usize>,
-    workloads: &[&NamedWorkload<'v>],
-) -> Option<Vec<&'v OptionSpec>> {
-    let mut words = Vec::new();
-    let mut is_unknown = false;
-    for workload in workloads {
-        // A workload that is not known has been reported.
-        let word = workload.word?;
-        match word.options.iter().find(|option| option.name == name) {
-            Some(option) => words.push(option),
-            None => {
-                report_unknown_option(problems, span.clone(), name, word);
-                is_unknown = true;
-            }
-        }
-    }
-    (!is_unknown && !words.is_empty()).then_some(words)
-}
-
-/// The level of a setting that an entry names, as text.
-pub(super) fn setting_level(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
-    given(problems, entry, value::setting).value.as_ref().map(setting_text)
-}
-
-/// The level of an option that an entry names, as text.
-pub(super) fn option_level(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    name: &str,
-    workloads: &[&NamedWorkload<'_>],
-) -> Option<String> {
-    let words = option_words(problems, name, entry.key_span.clone(), workloads)?;
-    option_text_for_all(problems, entry, &words)
 }

@@ -1,147 +1,122 @@
 //! Reads the `[workload.NAME]` tables.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use dyno_model::{OptionKind, OptionSpec};
 use toml::de::DeValue;
 
-use super::database::check_name;
-use super::like::{Inherit, resolve};
+use super::kind::Kind;
 use super::problems::Problems;
-use super::value::{self, Entry, Given, Section, entries, wrong_type, wrong_value};
-use crate::keys::{WORKLOAD, names};
+use super::table::RawTable;
+use super::value::{self, Entry, entries, wrong_type, wrong_value};
+use crate::keys::{INHERITED, Key, Shape, key, names};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{Vocabulary, WorkloadWord};
-use crate::{Diagnostic, WorkloadChoice};
+use crate::{Diagnostic, Table, WorkloadChoice};
 
-/// A workload as far as it could be read.
-#[derive(Clone, Debug)]
-pub(super) struct NamedWorkload<'v> {
-    /// Its name in the study.
-    pub(super) name: String,
-    /// What the vocabulary says about it, if it knows it.
-    pub(super) word: Option<&'v WorkloadWord>,
-    /// The choice, unless something about it was wrong.
-    pub(super) choice: Option<WorkloadChoice>,
-}
+/// Workloads. What of their tables is no key is an option of the workload.
+pub(crate) const KIND: Kind = Kind {
+    name: "workload",
+    help: "What the clients do, one table each: [workload.NAME].",
+    lead: "One table for each workload. In addition to these keys, it takes the options of its \
+         workload.",
+    example: "{ oltp_update_index = { table_size = \"100k\" } }",
+    names: ["\"small\"", "\"large\""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: true,
+    alternatives: &[],
+    is_chosen: true,
+    needed: Some("add a table such as [workload.NAME]"),
+    read,
+};
 
-/// One table as it was written. Options are read when the workload is known.
-#[derive(Clone, Debug)]
-struct RawWorkload<'a> {
-    name: String,
-    like: Option<Given<String>>,
-    workload: Option<Given<String>>,
-    options: BTreeMap<String, Entry<'a>>,
-}
+const KEYS: &[Key] = &[
+    key("workload", Shape::Workload, "The workload; if not given, NAME is the workload.")
+        .fixed("give each workload a table and vary `workload`"),
+    key("like", Shape::Text, "Another workload, whose keys this one inherits and may override.")
+        .example("\"small\"")
+        .fixed(INHERITED),
+];
 
-impl Inherit for RawWorkload<'_> {
-    const KIND: &'static str = "workload";
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn like(&self) -> Option<&Given<String>> {
-        self.like.as_ref()
-    }
-
-    fn over(&self, parent: &Self) -> Self {
-        let own = self.clone();
-        let mut options = parent.options.clone();
-        options.extend(own.options);
-        let workload = own.workload.or_else(|| parent.workload.clone());
-        RawWorkload { workload, options, ..own }
-    }
-}
-
-/// Reads all workloads of the file.
-pub(super) fn read<'v>(
-    problems: &mut Problems,
-    section: &Section<'_>,
-    vocabulary: &'v Vocabulary,
-) -> Vec<NamedWorkload<'v>> {
-    let Some(entry) = section.entry("workload") else {
-        let message = "the study names no workload";
-        problems.add_missing(
-            Diagnostic::new(0..0, message).with_help("add a table such as [workload.NAME]"),
-        );
+/// Values for [`implied`]: the names of the tables.
+pub(super) fn name_values<'a>(study: &value::Section<'a>) -> Vec<(Entry<'a>, DeValue<'a>)> {
+    let Some(DeValue::Table(tables)) = study.entry("workload").map(|entry| entry.value) else {
         return Vec::new();
     };
-    let Some(table) = value::table(problems, &entry) else { return Vec::new() };
-    if table.is_empty() {
-        problems.add_missing(
-            Diagnostic::new(entry.key_span.clone(), "the study names no workload")
-                .with_label("it has no table"),
-        );
-    }
-    let raws: Vec<RawWorkload<'_>> = entries(table)
-        .into_iter()
-        .filter_map(|entry| read_one(problems, entry, vocabulary))
-        .collect();
-    let resolved = resolve(&raws, problems);
-    raws.iter()
-        .zip(resolved)
-        .map(|(raw, resolved)| match resolved {
-            Some(resolved) => check(problems, resolved, vocabulary),
-            None => NamedWorkload { name: raw.name.clone(), word: None, choice: None },
-        })
-        .collect()
+    let named = entries(tables).into_iter();
+    named.map(|entry| (entry.clone(), DeValue::String(entry.key.into()))).collect()
 }
 
-fn read_one<'a>(
-    problems: &mut Problems,
-    entry: Entry<'a>,
+/// What tables say by their names: a name of the vocabulary says what the workload is, also if `like`
+/// says more.
+pub(super) fn implied<'a>(
+    names: &'a [(Entry<'a>, DeValue<'a>)],
     vocabulary: &Vocabulary,
-) -> Option<RawWorkload<'a>> {
-    check_name(problems, &entry);
-    let table = value::table(problems, &entry)?;
-    let section = Section::open(entry.key_span.clone(), table, WORKLOAD);
-    let like = section.read("like", problems, value::text);
-    let mut workload = section.read("workload", problems, value::text);
-    // A name of the vocabulary says what the workload is, also where `like` says more.
-    let is_word = find(vocabulary, entry.key).is_some();
-    if workload.is_none() && (is_word || like.is_none()) {
-        workload = Some(Given {
-            value: Some(entry.key.to_owned()),
-            span: entry.key_span.clone(),
-            key_span: entry.key_span.clone(),
-        });
-    }
-    let options = section.further_entries();
-    Some(RawWorkload {
-        name: entry.key.to_owned(),
-        like,
-        workload,
-        options: options.into_iter().map(|option| (option.key.to_owned(), option)).collect(),
-    })
+) -> Vec<Entry<'a>> {
+    let is_implied = |table: &Entry<'_>| {
+        let has_like = matches!(table.value, DeValue::Table(keys) if keys.contains_key("like"));
+        !has_like || find(vocabulary, table.key).is_some()
+    };
+    let implied = names.iter().filter(|(table, _)| is_implied(table));
+    implied
+        .map(|(table, value)| {
+            let span = table.key_span.clone();
+            Entry { key: "workload", key_span: span.clone(), value, span }
+        })
+        .collect()
 }
 
 fn find<'v>(vocabulary: &'v Vocabulary, name: &str) -> Option<&'v WorkloadWord> {
     vocabulary.workloads.iter().find(|word| word.name == name)
 }
 
-fn check<'v>(
-    problems: &mut Problems,
-    raw: RawWorkload<'_>,
-    vocabulary: &'v Vocabulary,
-) -> NamedWorkload<'v> {
-    let wanted = raw.workload.as_ref().and_then(|given| given.value.as_ref());
-    let word = wanted.and_then(|name| find(vocabulary, name));
-    if let (Some(given), Some(name), None) = (&raw.workload, wanted, word) {
+/// The workload of a table, if the vocabulary knows it.
+pub(super) fn word<'v>(raw: &RawTable<'_>, vocabulary: &'v Vocabulary) -> Option<&'v WorkloadWord> {
+    find(vocabulary, raw.text("workload")?)
+}
+
+fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    if let Some((given, name)) = raw.entry("workload").zip(raw.text("workload"))
+        && find(vocabulary, name).is_none()
+    {
         report_unknown_workload(problems, given, name, vocabulary);
+        return None;
     }
-    let choice = word.and_then(|word| {
-        let options = read_options(problems, &raw, word)?;
-        let workload = word.name.clone();
-        Some(WorkloadChoice { name: raw.name.clone(), workload, options })
-    });
-    NamedWorkload { name: raw.name, word, choice }
+    let (mut table, word) = (table?, word(raw, vocabulary)?);
+    // It makes no difference whether a default is written.
+    for option in &word.options {
+        if table.text(&option.name).is_some_and(|text| text == default_text(option)) {
+            table.fields.remove(&*option.name);
+        }
+    }
+    Some(table)
+}
+
+/// The default of an option, as text like all values.
+fn default_text(option: &OptionSpec) -> String {
+    let value = DeValue::String(option.default.as_ref().into());
+    let entry = Entry { key: &option.name, key_span: 0..0, value: &value, span: 0..0 };
+    option_text(&mut Problems::default(), &entry, option).unwrap_or_default()
+}
+
+impl WorkloadChoice {
+    /// The workload of a table that was checked, with its options.
+    pub(super) fn of(table: &Table) -> Option<WorkloadChoice> {
+        let is_option = |field: &str| KEYS.iter().all(|key| key.name != field);
+        let options = table.fields.iter().filter(|(field, _)| is_option(field));
+        Some(WorkloadChoice {
+            name: table.name.clone(),
+            workload: table.text("workload")?.to_owned(),
+            options: options.map(|(name, value)| (name.clone(), value.to_string())).collect(),
+        })
+    }
 }
 
 fn report_unknown_workload(
     problems: &mut Problems,
-    given: &Given<String>,
+    given: &Entry<'_>,
     name: &str,
     vocabulary: &Vocabulary,
 ) {
@@ -161,27 +136,23 @@ fn report_unknown_workload(
     );
 }
 
-fn read_options(
+/// The value of an option of this workload, as text.
+pub(super) fn option(
     problems: &mut Problems,
-    raw: &RawWorkload<'_>,
+    (name, entry): (&str, &Entry<'_>),
     word: &WorkloadWord,
-) -> Option<BTreeMap<String, String>> {
-    let mut options = BTreeMap::new();
-    for (name, entry) in &raw.options {
-        match word.options.iter().find(|option| option.name == *name) {
-            Some(option) => {
-                options
-                    .extend(option_text(problems, entry, option).map(|text| (name.clone(), text)));
-            }
-            None => report_unknown_option(problems, entry.key_span.clone(), name, word),
+) -> Option<String> {
+    match word.options.iter().find(|option| option.name == name) {
+        Some(option) => option_text(problems, entry, option),
+        None => {
+            report_unknown_option(problems, entry.key_span.clone(), name, word);
+            None
         }
     }
-    // All problems are reported, not only the first one.
-    (options.len() == raw.options.len()).then_some(options)
 }
 
 /// Reports an option that a workload does not have.
-pub(super) fn report_unknown_option(
+fn report_unknown_option(
     problems: &mut Problems,
     span: Range<usize>,
     name: &str,
@@ -191,17 +162,13 @@ pub(super) fn report_unknown_option(
     problems.add(
         Diagnostic::new(span, format!("workload `{}` has no option `{name}`", word.name))
             .with_label("unknown option")
-            .with_help(did_you_mean(name, names(WORKLOAD).chain(options))),
+            .with_help(did_you_mean(name, names(KEYS).chain(options))),
     );
 }
 
 /// The value of a workload option as text: counts as digits, switches as `on` and `off`, so that
 /// equal values are equal texts.
-pub(super) fn option_text(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    option: &OptionSpec,
-) -> Option<String> {
+fn option_text(problems: &mut Problems, entry: &Entry<'_>, option: &OptionSpec) -> Option<String> {
     match &option.kind {
         OptionKind::Count => {
             // What fits into a TOML integer.
@@ -251,15 +218,4 @@ fn switch_text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
         }
     };
     Some(if is_on { "on" } else { "off" }.to_owned())
-}
-
-/// Reads one value of an option for every workload that is involved; the first one's text counts.
-pub(super) fn option_text_for_all(
-    problems: &mut Problems,
-    entry: &Entry<'_>,
-    options: &[&OptionSpec],
-) -> Option<String> {
-    let texts: Vec<Option<String>> =
-        options.iter().map(|option| option_text(problems, entry, option)).collect();
-    texts.into_iter().collect::<Option<Vec<String>>>()?.into_iter().next()
 }

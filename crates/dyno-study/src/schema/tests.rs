@@ -228,7 +228,8 @@ fn parser_reads_every_key_of_the_schema() {
                     format!("design.vary.option.{name} = [{level}]\n")
                 }
                 (_, "workload") => "design.vary.workload = ['oltp_read_write']\n".to_owned(),
-                (_, _) => "design.vary.database = ['a']\n".to_owned(),
+                (_, "database") => "design.vary.database = ['a']\n".to_owned(),
+                (_, kind) => format!("{kind}.a = {{}}\ndesign.vary.{kind} = ['a']\n"),
             };
         }
         let diagnostics = parse(&source, &vocabulary()).expect_err("a date is right nowhere");
@@ -242,6 +243,11 @@ fn parser_reads_every_key_of_the_schema() {
     }
 }
 
+/// The keys of a kind of table.
+fn keys(kind: &str) -> &'static [Key] {
+    KINDS.iter().find(|one| one.name == kind).expect("there is such a kind").keys
+}
+
 #[test]
 fn schema_has_every_key_of_the_parser() {
     let found = schema_keys();
@@ -251,16 +257,16 @@ fn schema_has_every_key_of_the_parser() {
             assert!(found.contains(&path), "{path} is not in the schema");
         }
     };
-    check("", STUDY);
-    check("/database/*", DATABASE);
+    check("", &STUDY);
+    check("/database/*", keys("database"));
     check("/machine", MACHINE);
-    check("/probe/*", PROBE);
-    check("/workload/*", WORKLOAD);
-    check("/design", DESIGN);
-    check("/design/vary", VARY);
-    check("/design/baseline", BASELINE);
+    check("/probe/*", keys("probe"));
+    check("/workload/*", keys("workload"));
+    check("/design", &DESIGN);
+    check("/design/vary", &VARY);
+    check("/design/baseline", &BASELINE);
     for word in vocabulary().workloads {
-        check(&format!("/workload/{}", word.name), WORKLOAD);
+        check(&format!("/workload/{}", word.name), keys("workload"));
         for option in word.options {
             let path = format!("/workload/{}/{}", word.name, option.name);
             assert!(found.contains(&path), "{path} is not in the schema");
@@ -274,7 +280,7 @@ fn defaults_of_the_schema_are_those_of_the_parser() {
     let source = "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[workload.oltp_insert]\n\
         [design]\nrate = 1\n";
     let expected = study(source).design;
-    for key in DESIGN {
+    for key in DESIGN.iter() {
         if let Some(default) = key.default {
             let source = format!("{source}{} = {default}\n", key.name);
             assert_eq!(study(&source).design, expected, "the default of `{}`", key.name);
@@ -284,7 +290,9 @@ fn defaults_of_the_schema_are_those_of_the_parser() {
 
 #[test]
 fn every_key_is_explained() {
-    for key in [STUDY, DATABASE, WORKLOAD, DESIGN, VARY, BASELINE, MACHINE, PROBE].concat() {
+    let kinds = KINDS.iter().flat_map(|kind| kind.keys);
+    let tables = [&STUDY[..], &DESIGN, &VARY, &BASELINE, MACHINE];
+    for key in tables.into_iter().flatten().chain(kinds) {
         assert!(key.help.len() > 10 && key.help.ends_with('.'), "{}: {}", key.name, key.help);
     }
 }

@@ -17,6 +17,7 @@ use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
+use crate::written::scalar;
 use crate::{End, hints, lab, secrets, terminal};
 
 /// Rows of one commit while populating.
@@ -147,7 +148,7 @@ impl ExplainCostOptions {
         let memory = ByteCount(lab.environment.memory_bytes);
         let settings = pairs("--setting", &self.settings)?
             .into_iter()
-            .map(|(name, value)| match dyno_study::parse_setting(&value) {
+            .map(|(name, value)| match dyno_study::parse_setting(&scalar(&value).to_string()) {
                 Ok(value) => Ok((name, value.resolve(memory))),
                 Err(why) => bail!("--setting {name}: {why}"),
             })

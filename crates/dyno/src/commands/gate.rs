@@ -2,19 +2,19 @@
 
 mod formats;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use dyno_analysis::{Gate, Options, analyse};
 use dyno_lab::RunOrder;
-use dyno_study::{Factor, Order, Study};
+use dyno_study::Study;
 use dyno_units::{Clock, Seed};
 
-use super::{beforehand, report, requirements};
+use super::{StudyFile, beforehand, report, requirements};
 use crate::clock::SystemClock;
 use crate::progress::Progress;
-use crate::{End, lab, terminal, vocabulary};
+use crate::written::Written;
+use crate::{End, lab, terminal};
 
 /// The databases of a study that is made from options.
 const NAMES: [&str; 2] = ["old", "new"];
@@ -202,28 +202,24 @@ fn free_folder() -> PathBuf {
     names.map(|name| base.join(name)).find(|path| !path.exists()).unwrap_or(base.join("gate"))
 }
 
-/// The study of this gate with its text; none where it has errors, which have been shown then.
+/// The study of this gate with its text; none if it has errors, which have been shown then.
 fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
-    match &options.study {
+    let (mut study, source) = match &options.study {
         Some(path) => {
             let Some(file) = super::read_study(path)? else { return Ok(None) };
-            let mut study = file.study;
-            take_builds(&mut study, options).map_err(crate::misuse)?;
-            Ok(Some((study, file.source)))
+            let source = with_builds(&file, options).map_err(crate::misuse)?;
+            let what = format!("{} with both builds", path.display());
+            let Some(study) = super::parse_study(&what, &source) else { return Ok(None) };
+            (study, source)
         }
         None => {
             check_builds(options).map_err(crate::misuse)?;
-            let source = source(options).map_err(crate::misuse)?;
-            match dyno_study::parse(&source, &vocabulary::vocabulary()) {
-                Ok(study) => Ok(Some((study, source))),
-                Err(diagnostics) => {
-                    let what = "the study written from the options";
-                    terminal::say(&dyno_study::diagnostic::render(what, &source, &diagnostics));
-                    Ok(None)
-                }
-            }
+            let written = written(options).map_err(crate::misuse)?;
+            (written.read().map_err(crate::misuse)?, written.text().to_owned())
         }
-    }
+    };
+    super::expand_urls(&mut study).map_err(crate::misuse)?;
+    Ok(Some((study, source)))
 }
 
 /// Whether both builds are folders.
@@ -239,30 +235,42 @@ fn check_builds(options: &GateOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes two databases of a study the builds that are compared.
-fn take_builds(study: &mut Study, options: &GateOptions) -> anyhow::Result<()> {
+/// The text of a study with two of its databases as the builds that are compared.
+fn with_builds(file: &StudyFile, options: &GateOptions) -> anyhow::Result<String> {
+    let databases = &file.study.databases;
     for name in [&options.old, &options.new] {
-        if !study.databases.iter().any(|database| database.name == *name) {
-            let names: Vec<&str> = study.databases.iter().map(|one| one.name.as_str()).collect();
+        if !databases.iter().any(|database| database.name == *name) {
+            let names: Vec<&str> = databases.iter().map(|one| one.name.as_str()).collect();
             bail!("the study has no database `{name}`; it has {}", names.join(", "));
         }
     }
-    let design = &mut study.design;
-    design.factors.retain(|factor| !matches!(factor, Factor::Database(_)));
-    design.factors.insert(0, Factor::Database(vec![options.old.clone(), options.new.clone()]));
-    design.database = None;
-    design.baseline = [("database".to_owned(), options.old.clone())].into();
-    design.order = Order::Interleaved;
-    design.repetitions_min = None;
-    design.repetitions = options.repetitions.unwrap_or(design.repetitions);
-    design.threshold = options.threshold.unwrap_or(design.threshold);
-    design.void_repeats = design.repetitions.saturating_sub(1) / 2;
-    Ok(())
+    let mut table: toml::Table = file.source.parse().context("the study was read before")?;
+    let design = table.entry("design").or_insert_with(|| toml::Table::new().into());
+    let design = design.as_table_mut().context("the study was read before")?;
+    for key in ["database", "stop", "repetitions_min"] {
+        design.remove(key);
+    }
+    let vary = design.entry("vary").or_insert_with(|| toml::Table::new().into());
+    let builds = vec![options.old.clone(), options.new.clone()];
+    vary.as_table_mut()
+        .context("the study was read before")?
+        .insert("database".into(), builds.into());
+    let baseline = toml::Table::from_iter([("database".to_owned(), options.old.clone().into())]);
+    design.insert("baseline".into(), baseline.into());
+    for (key, word) in [("order", "interleaved"), ("void_blocks", "repeat")] {
+        design.insert(key.into(), word.into());
+    }
+    if let Some(repetitions) = options.repetitions {
+        design.insert("repetitions".into(), i64::from(repetitions).into());
+    }
+    if let Some(threshold) = options.threshold {
+        design.insert("threshold".into(), format!("{}%", threshold * 100.0).into());
+    }
+    Ok(toml::to_string(&table)?)
 }
 
-/// The text of a study that compares two folders of programs.
-fn source(options: &GateOptions) -> anyhow::Result<String> {
-    let quoted = |text: &str| serde_json::to_string(text).context("a text can be quoted");
+/// A study that compares two folders of programs.
+fn written(options: &GateOptions) -> anyhow::Result<Written> {
     let (product, workload) = options
         .on
         .as_ref()
@@ -275,51 +283,33 @@ fn source(options: &GateOptions) -> anyhow::Result<String> {
         );
     }
     let products = dyno_lab::products();
-    let is_embedded = products.spec(product).is_some_and(|product| product.is_embedded);
-    let mut text = format!("title = {}\n", quoted("Is the new build no worse than the old one?")?);
+    if products.spec(product).is_some_and(|product| product.is_embedded) {
+        bail!(
+            "{product} is built into Dyno, so there are no two builds of it; compare two databases of a \
+             study with --study"
+        );
+    }
+    let mut study = Written::new("Is the new build no worse than the old one?");
     for (name, build) in NAMES.iter().zip([&options.old, &options.new]) {
-        writeln!(text, "\n[database.{name}]\nproduct = {}", quoted(product)?)?;
-        if is_embedded {
-            bail!(
-                "{product} is built into Dyno, so there are no two builds of it; compare two \
-                 databases of a study with --study"
-            );
-        }
         let build = std::path::absolute(build).with_context(|| format!("cannot find {build}"))?;
-        writeln!(text, "programs = {}", quoted(&build.to_string_lossy())?)?;
-        if !options.setting.is_empty() {
-            writeln!(text, "[database.{name}.settings]")?;
-            pairs(&mut text, "--setting", &options.setting)?;
-        }
+        study.table(&["database", name]);
+        study.line_of("--on", "product", &**product);
+        study.fixed("programs", &*build.to_string_lossy());
+        study.table(&["database", name, "settings"]);
+        study.pairs("--setting", &options.setting)?;
     }
-    writeln!(text, "\n[workload.{}]", quoted(workload)?)?;
-    pairs(&mut text, "--option", &options.option)?;
-    let clients: Vec<String> = options.clients.iter().map(u64::to_string).collect();
-    let threshold = format!("{}%", options.threshold.unwrap_or(0.05) * 100.0);
-    writeln!(
-        text,
-        "\n[design]\nvary = {{ database = [\"old\", \"new\"], clients = [{}] }}\n\
-         repetitions = {}\nduration = {}\nwarm_up = {}\nthreshold = {}",
-        clients.join(", "),
-        options.repetitions.unwrap_or(8),
-        quoted(&options.duration)?,
-        quoted(&options.warm_up)?,
-        quoted(&threshold)?,
-    )?;
-    Ok(text)
-}
-
-/// Lines `NAME = VALUE` with the values as a study has them.
-fn pairs(text: &mut String, option: &str, pairs: &[String]) -> anyhow::Result<()> {
-    for pair in pairs {
-        let (name, value) = pair
-            .split_once('=')
-            .with_context(|| format!("{option}: write NAME=VALUE, not `{pair}`"))?;
-        let is_plain = value.parse::<bool>().is_ok() || value.parse::<i64>().is_ok();
-        let value = if is_plain { value.to_owned() } else { serde_json::to_string(value)? };
-        writeln!(text, "{} = {value}", serde_json::to_string(name)?)?;
-    }
-    Ok(())
+    study.table(&["workload", workload]);
+    study.pairs("--option", &options.option)?;
+    study.table(&["design"]);
+    study.line("duration", &*options.duration);
+    study.line("warm_up", &*options.warm_up);
+    study.fixed("repetitions", i64::from(options.repetitions.unwrap_or(8)));
+    study.fixed("threshold", format!("{}%", options.threshold.unwrap_or(0.05) * 100.0));
+    study.table(&["design", "vary"]);
+    study.fixed("database", NAMES.to_vec());
+    let clients = options.clients.iter().map(|clients| i64::try_from(*clients));
+    study.line("clients", clients.collect::<Result<Vec<i64>, _>>().context("--clients")?);
+    Ok(study)
 }
 
 #[cfg(test)]
@@ -383,7 +373,7 @@ mod tests {
     #[test]
     fn a_product_within_dyno_has_no_two_builds() {
         let options = options(&["a", "b", "--on", "sqlite", "--workload", "tpcb"]);
-        let error = source(&options).expect_err("it is refused").to_string();
+        let error = written(&options).err().expect("it is refused").to_string();
         assert!(error.contains("--study"), "{error}");
     }
 

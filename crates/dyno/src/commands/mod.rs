@@ -79,32 +79,40 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .and_then(text_of)
         .with_context(|| format!("cannot read the study {}", path.display()))
         .map_err(crate::misuse)?;
-    match dyno_study::parse(&source, &vocabulary::vocabulary()) {
-        Ok(mut study) => {
-            let mut variables = Vec::new();
-            for database in &mut study.databases {
-                if let Product::Url(url) = &mut database.product {
-                    variables.extend(secrets::variables(url));
-                    *url = secrets::expand(url)
-                        .with_context(|| format!("database `{}`", database.name))
-                        .map_err(crate::misuse)?;
-                }
-            }
-            for probe in &mut study.probes {
-                probe.hidden_variables.clone_from(&variables);
-            }
-            Ok(Some(StudyFile { study, source }))
-        }
-        Err(diagnostics) => {
-            let render = if terminal::messages_have_colours() {
-                diagnostic::render_coloured
-            } else {
-                diagnostic::render
-            };
-            terminal::say(&render(&path.display().to_string(), &source, &diagnostics));
-            Ok(None)
-        }
+    let Some(mut study) = parse_study(&path.display().to_string(), &source) else {
+        return Ok(None);
+    };
+    expand_urls(&mut study).map_err(crate::misuse)?;
+    Ok(Some(StudyFile { study, source }))
+}
+
+/// Reads the text of a study that messages call `name`. None when it has errors, all of which have been
+/// shown then.
+pub(crate) fn parse_study(name: &str, source: &str) -> Option<Study> {
+    let diagnostics = match dyno_study::parse(source, &vocabulary::vocabulary()) {
+        Ok(study) => return Some(study),
+        Err(diagnostics) => diagnostics,
+    };
+    let render = match terminal::messages_have_colours() {
+        true => diagnostic::render_coloured,
+        false => diagnostic::render,
+    };
+    terminal::say(&render(name, source, &diagnostics));
+    None
+}
+
+/// Puts the values of environment variables into the URLs of a study. The commands of its probes do not
+/// inherit them.
+pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
+    let urls = study.databases.iter().filter_map(|database| match &database.product {
+        Product::Url(url) => Some(url),
+        Product::Private(_) => None,
+    });
+    let variables: Vec<String> = urls.flat_map(|url| secrets::variables(url)).collect();
+    for probe in &mut study.probes {
+        probe.hidden_variables.clone_from(&variables);
     }
+    study.map_urls(|name, url| secrets::expand(url).with_context(|| format!("database `{name}`")))
 }
 
 #[cfg(test)]

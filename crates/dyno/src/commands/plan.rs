@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use dyno_lab::ExpectedData;
-use dyno_study::plan::{Plan, PlannedTrial, TableContext, Variant, VariantSize, render_table};
-use dyno_study::{BlockOrder, Design, Product, Study};
+use dyno_study::plan::{PlannedTrial, TableContext, VariantSize, canonical_text, render_table};
+use dyno_study::{BlockOrder, Design, Plan, Product, Study, Variant};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 use dyno_workload::catalog::Catalog;
 
@@ -24,10 +24,14 @@ const OPEN_TIME: Nanoseconds = Nanoseconds::from_secs(1);
 const POPULATE_ROWS_PER_S: u64 = 50_000;
 
 /// Prints the plan of a study.
-pub(crate) fn run(path: &Path, seed: Option<Seed>) -> anyhow::Result<End> {
+pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow::Result<End> {
     let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
+    if is_canonical {
+        terminal::out(&canonical_text(&plan, &study));
+        return Ok(End::Good);
+    }
     let data = dyno_lab::expected_disk(&Catalog::built_in(), &plan)?;
     let products = dyno_lab::products();
     let is_embedded = |product: &Product| match product {

@@ -149,5 +149,9 @@ fn load_levels_are_refused_before_anything_runs() {
 
     let answer = bench.dyno(&["bench", "insert-benchmark", "--on=sqlite", "--rate=5"]);
     assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("defines its own steps: give only --clients"), "{}", answer.err);
+    assert!(
+        answer.err.contains("--rate: `rate` cannot be combined with workload `insert-benchmark`"),
+        "{}",
+        answer.err
+    );
 }

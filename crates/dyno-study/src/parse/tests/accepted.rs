@@ -4,7 +4,7 @@ use dyno_model::{Arrivals, Load};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
 use crate::fixture::{FULL_STUDY, study};
-use crate::{Factor, LoadLevel, Order, Product, Search, Sought};
+use crate::{LoadLevel, Order, Product, Search, Sought};
 
 const SMALLEST: &str = "title = \"x\"\n\
     [database.a]\nproduct = \"sqlite\"\n[workload.oltp_read_only]\n";
@@ -16,8 +16,9 @@ fn smallest_study_has_all_defaults() {
     assert_eq!(study.title, "x");
     assert_eq!(study.databases[0].product, Product::Private("sqlite".to_owned()));
     assert_eq!(design.factors, []);
-    assert_eq!(design.database.as_deref(), Some("a"));
-    assert_eq!(design.workload.as_deref(), Some("oltp_read_only"));
+    let [variant] = &study.variants[..] else { panic!("nothing is varied") };
+    assert_eq!((&*variant.name, &*variant.database.name), ("a", "a"));
+    assert_eq!(variant.workload.name, "oltp_read_only");
     assert_eq!(design.loads, [LoadLevel::Given(Load::Closed { clients: 1 })]);
     assert_eq!((design.repetitions, design.retries), (5, 3));
     assert_eq!(design.order, Order::Interleaved);
@@ -44,7 +45,7 @@ fn every_key_is_read() {
     assert_eq!((&design.generator_cpus[..], &design.server_cpus[..]), (&[0][..], &[1, 2][..]));
     assert!(!design.reuse);
     assert_eq!(design.data_folder.as_deref(), Some("/data"));
-    assert_eq!((design.database.clone(), design.workload.as_deref()), (None, Some("short")));
+    assert!(study.variants.iter().all(|variant| variant.workload.name == "short"));
     let baseline: Vec<(&str, &str)> =
         design.baseline.iter().map(|(factor, level)| (factor.as_str(), level.as_str())).collect();
     assert_eq!(
@@ -56,9 +57,9 @@ fn every_key_is_read() {
 #[test]
 fn factors_and_loads_keep_the_order_of_the_file() {
     let design = study(FULL_STUDY).design;
-    let names: Vec<String> = design.factors.iter().map(Factor::name).collect();
+    let names: Vec<&str> = design.factors.iter().map(|factor| &*factor.name).collect();
     assert_eq!(names, ["database", "setting.innodb_io_capacity", "option.range_size"]);
-    assert_eq!(design.factors[2].levels(), ["10", "1000"]);
+    assert_eq!(design.factors[2].levels, ["10", "1000"]);
     let open = |rate, clients| {
         LoadLevel::Given(Load::Open { rate, arrivals: Arrivals::Constant, clients })
     };

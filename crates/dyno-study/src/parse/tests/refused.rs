@@ -364,14 +364,6 @@ fn embedded_product_has_no_programs() {
               | ^^^^^^ nothing to choose
               |
               = help: leave this key out
-
-            error: `server_cpus` has no effect here
-             --> study.toml:9:1
-              |
-            9 | server_cpus = [1]
-              | ^^^^^^^^^^^ no database of this study is a server process that Dyno starts
-              |
-              = help: leave this key out
         "#]],
     );
 }
@@ -948,13 +940,13 @@ fn setting_of_a_url_server_is_not_varied() {
         "title = 'x'\n[database.a]\nurl = 'mysql://h'\n[workload.oltp_read_only]\n\
          [design]\nvary = { setting = { x = [1, 2] } }\n",
         expect![[r#"
-            error: setting `x` cannot be varied on database `a`
+            error: setting `x` cannot be changed on database `a`, given by `url`
              --> study.toml:6:22
               |
             6 | vary = { setting = { x = [1, 2] } }
-              |                      ^ given by `url`: Dyno does not change a server that it did not start
+              |                      ^ Dyno does not change a server that it did not start
               |
-              = help: use `product` instead of `url` in that database
+              = help: set it on the server yourself, or use `product` instead of `url`
         "#]],
     );
 }

@@ -160,6 +160,7 @@ fn record_arguments() -> Vec<Arg> {
         option("out", "FOLDER", "Keep the record in this folder, with a report")
             .value_hint(ValueHint::DirPath),
         flag("json", "Print the result as JSON"),
+        flag("print-study", "Print the study that these options are, and run nothing"),
         option(
             "require",
             "LIMIT",

@@ -1,15 +1,11 @@
 //! `dyno bench --find-rate`, `--find-clients`: what is asked, and how the search is told.
 
-use anyhow::{Context, bail};
-use clap::{Arg, ArgGroup, ArgMatches, Command};
-use dyno_model::Arrivals;
+use clap::{Arg, ArgGroup, Command};
 use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
-use dyno_study::{Limit, LoadLevel, Search, Sought};
 use dyno_units::Nanoseconds;
 use serde_json::{Value, json};
 
 use super::arguments::SEARCH;
-use super::{duration, text};
 
 /// The name of the group of options that make the load an open one.
 pub(super) const OPEN: &str = "open";
@@ -38,40 +34,6 @@ pub(super) fn with_options(command: Command) -> Command {
         .group(ArgGroup::new(OPEN).args(["rate", "find-rate"]))
         .group(ArgGroup::new("search").args(["find-rate", "find-clients"]))
         .mut_arg("find-clients", |arg| arg.conflicts_with("rate"))
-}
-
-/// The search that is asked for, if one is.
-pub(super) fn load(
-    matches: &ArgMatches,
-    clients: Option<usize>,
-    arrivals: Arrivals,
-) -> anyhow::Result<Option<LoadLevel>> {
-    let (name, sought) = if text(matches, "find-rate").is_some() {
-        ("find-rate", Sought::Rate { arrivals, clients: clients.unwrap_or(64) })
-    } else if text(matches, "find-clients").is_some() {
-        ("find-clients", Sought::Clients { most: clients.unwrap_or(Search::CLIENTS_MOST) })
-    } else {
-        return Ok(None);
-    };
-    let limit: Limit = text(matches, name)
-        .map_or("", String::as_str)
-        .parse()
-        .with_context(|| format!("--{name}"))?;
-    let search = Search { sought, limit, precision: precision(matches)? };
-    if let Err(why) = search.check_duration(duration(matches, "duration")?) {
-        bail!("--duration: {why}");
-    }
-    Ok(Some(LoadLevel::Search(search)))
-}
-
-fn precision(matches: &ArgMatches) -> anyhow::Result<f64> {
-    let Some(text) = text(matches, "find-precision") else { return Ok(Search::PRECISION) };
-    let percent = dyno_units::parse_percentage(text).context("--find-precision")?;
-    let (finest, coarsest) = Search::PRECISIONS;
-    if !(finest..=coarsest).contains(&(percent / 100.0)) {
-        bail!("--find-precision: `{text}` is not between 0.5% and 50%");
-    }
-    Ok(percent / 100.0)
 }
 
 /// Adds what a search found to the result of a trial, whose numbers are those of the found level.

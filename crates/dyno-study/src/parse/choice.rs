@@ -1,0 +1,113 @@
+//! Chooses the tables of the variants: of each kind the one that the design names, or those that are
+//! varied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::problems::Problems;
+use super::table::{NamedTable, NamedTables};
+use super::value::Section;
+use super::vary::{KnownNames, Vary, known_name};
+use crate::Diagnostic;
+use crate::nearest::list;
+
+/// The tables of one kind, and which of them the variants have.
+pub(super) struct Chosen<'t, 'a> {
+    pub(super) tables: &'t NamedTables<'a>,
+    pub(super) choice: Choice,
+}
+
+/// The table of a kind that the variants have.
+pub(super) enum Choice {
+    /// It is varied.
+    Varied,
+    /// This one.
+    Fixed(String),
+    /// None: the study has no such tables, and needs none.
+    Without,
+    /// None could be chosen, which has been reported.
+    Unknown,
+}
+
+/// The tables of each kind that some variant has.
+pub(super) struct Involved<'t>(BTreeMap<&'static str, Vec<&'t NamedTable<'t>>>);
+
+impl<'t> Involved<'t> {
+    /// Those of the tables that are chosen or varied.
+    pub(super) fn new(chosen: &'t [Chosen<'t, '_>], vary: &Vary<'_>) -> Involved<'t> {
+        let of_kind = |Chosen { tables, choice }: &'t Chosen<'t, '_>| {
+            let names: BTreeSet<String> = match (vary.names(tables.kind), choice) {
+                (Some(varied), _) => {
+                    varied.whole().into_iter().flat_map(|one| one.levels).collect()
+                }
+                (None, Choice::Fixed(name)) => BTreeSet::from([name.clone()]),
+                (None, _) => BTreeSet::new(),
+            };
+            let involved = tables.tables.iter().filter(|table| names.contains(table.name));
+            (tables.kind.name, involved.collect())
+        };
+        Involved(chosen.iter().map(of_kind).collect())
+    }
+
+    /// Those of one kind, in file order.
+    pub(super) fn of(&self, kind: &Kind) -> &[&'t NamedTable<'t>] {
+        self.0.get(kind.name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Chooses the table of each kind.
+pub(super) fn choose<'t, 'a>(
+    problems: &mut Problems,
+    design: &Section<'_>,
+    tables: &'t [NamedTables<'a>],
+    vary: &Vary<'_>,
+) -> Vec<Chosen<'t, 'a>> {
+    let one = |tables| Chosen { tables, choice: choose_one(problems, design, tables, vary) };
+    tables.iter().map(one).collect()
+}
+
+fn choose_one(
+    problems: &mut Problems,
+    design: &Section<'_>,
+    tables: &NamedTables<'_>,
+    vary: &Vary<'_>,
+) -> Choice {
+    let (kind, names) = (tables.kind.name, tables.names());
+    let known = KnownNames::new(names.clone());
+    let fixed =
+        design.read(kind, problems, |problems, entry| known_name(problems, entry, kind, &known));
+    match (fixed, vary.names(tables.kind), &names[..]) {
+        (Some(fixed), Some(_), _) => {
+            report_fixed_and_varied(problems, &fixed.key_span, kind);
+            Choice::Varied
+        }
+        (None, Some(_), _) => Choice::Varied,
+        (Some(fixed), None, _) => fixed.value.map_or(Choice::Unknown, Choice::Fixed),
+        (None, None, [only]) => Choice::Fixed((*only).to_owned()),
+        (None, None, []) if tables.kind.needed.is_none() => Choice::Without,
+        // Reported already.
+        (None, None, []) => Choice::Unknown,
+        (None, None, names) => {
+            let message = format!("the design does not name its {kind}");
+            problems.add_missing(
+                Diagnostic::new(design.span.clone(), message)
+                    .with_label(format!("there are {}", list(names)))
+                    .with_help(format!(
+                        "choose one with {kind} = \"…\", or vary them with \
+                         vary = {{ {kind} = [\"…\", \"…\"] }}"
+                    )),
+            );
+            Choice::Unknown
+        }
+    }
+}
+
+/// Reports what is given twice.
+pub(super) fn report_fixed_and_varied(problems: &mut Problems, span: &Range<usize>, name: &str) {
+    problems.add(
+        Diagnostic::new(span.clone(), format!("`{name}` is both fixed and varied"))
+            .with_label("also in `vary`")
+            .with_help("leave out one of the two"),
+    );
+}

@@ -1,0 +1,271 @@
+//! Factors by path: any field of the tables that variants choose.
+
+use dyno_units::SettingValue;
+use expect_test::{Expect, expect};
+
+use crate::diagnostic::render;
+use crate::fixture::{study, vocabulary};
+use crate::{Study, parse};
+
+/// A study of two databases of MariaDB, `a` and `b`, with these lines in its design.
+fn with_design(lines: &str) -> String {
+    format!(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\nengine = 'InnoDB'\n[database.b]\nlike = 'a'\n\
+         [workload.oltp_read_only]\ntables = 2\n[design]\n{lines}\n"
+    )
+}
+
+fn check_refused(lines: &str, expected: Expect) {
+    let source = with_design(lines);
+    let diagnostics = parse(&source, &vocabulary()).expect_err("this study has errors");
+    expected.assert_eq(&render("study.toml", &source, &diagnostics));
+}
+
+fn names(study: &Study) -> Vec<&str> {
+    study.variants.iter().map(|variant| &*variant.name).collect()
+}
+
+#[test]
+fn any_field_of_a_table_can_be_varied() {
+    let study = study(&with_design(
+        "database = 'a'\nvary = { 'database.engine' = ['rocksdb', 'InnoDB'], \
+         'database.version' = ['10.6', '10.11'], 'workload.table_size' = ['1k', 2000] }",
+    ));
+    assert_eq!(
+        names(&study)[..3],
+        [
+            "engine=rocksdb · version=10.6 · table_size=1000",
+            "engine=rocksdb · version=10.6 · table_size=2000",
+            "engine=rocksdb · version=10.11 · table_size=1000"
+        ]
+    );
+    let last = study.variants.last().expect("there are eight");
+    assert_eq!(last.database.engine.as_deref(), Some("InnoDB"));
+    assert_eq!(last.database.version.as_deref(), Some("10.11"));
+    assert_eq!(
+        (&*last.workload.options["table_size"], &*last.workload.options["tables"]),
+        ("2000", "2")
+    );
+    // An engine is spelled as its product does, whatever the level is called.
+    assert_eq!(study.variants[0].database.engine.as_deref(), Some("RocksDB"));
+    let factors: Vec<&str> = study.design.factors.iter().map(|factor| &*factor.name).collect();
+    assert_eq!(factors, ["database.engine", "database.version", "option.table_size"]);
+    // Variants that change the same fields share their tables.
+    assert!(std::sync::Arc::ptr_eq(&study.variants[0].database, &study.variants[1].database));
+    assert_eq!(study.variants.iter().filter(|one| one.baseline.is_none()).count(), 1);
+}
+
+#[test]
+fn short_and_long_paths_mean_the_same() {
+    let of = |vary: &str| study(&with_design(&format!("database = 'a'\n{vary}"))).variants;
+    let expected = of("vary = { setting = { x = ['25%', true] }, option = { tables = [3, 4] } }");
+    assert_eq!(expected[0].name, "x=25% · tables=3");
+    assert_eq!(expected[0].database.settings["x"], SettingValue::PercentOfMemory(25.0));
+    for vary in [
+        "vary = { 'setting.x' = ['25%', true], 'option.tables' = [3, 4] }",
+        "vary = { 'database.settings.x' = ['25%', true], 'workload.tables' = [3, 4] }",
+        "vary = { database.settings.x = ['25%', true], 'workload.options.tables' = ['3', '4'] }",
+        "[design.vary.database.settings]\nx = ['25%', true]\n[design.vary.workload]\ntables = [3, 4]",
+    ] {
+        assert_eq!(of(vary), expected, "{vary}");
+    }
+}
+
+#[test]
+fn a_level_is_read_as_the_same_value_in_the_table() {
+    let values = [
+        "'10.6'",
+        "'InnoDB'",
+        "'/opt/x'",
+        "''",
+        "7",
+        "true",
+        "'25%'",
+        "'200%'",
+        "0.5",
+        "[1]",
+        "\"a\\nb\"",
+        "1979-05-27",
+    ];
+    for field in ["version", "engine", "programs", "settings.x"] {
+        for value in values {
+            let written = with_design("database = 'c'").replace(
+                "[workload",
+                &format!("[database.c]\nproduct = 'mariadb'\n{field} = {value}\n[workload"),
+            );
+            let varied = with_design(&format!(
+                "database = 'c'\nvary = {{ 'database.{field}' = [{value}] }}"
+            ))
+            .replace("[workload", "[database.c]\nproduct = 'mariadb'\n[workload");
+            let read = |source: &str| {
+                let study = parse(source, &vocabulary());
+                study.map(|study| study.variants[0].database.clone()).map_err(|diagnostics| {
+                    diagnostics.into_iter().map(|one| one.message).collect::<Vec<_>>()
+                })
+            };
+            assert_eq!(read(&written), read(&varied), "{field} = {value}");
+        }
+    }
+}
+
+#[test]
+fn baselines_name_fields_as_vary_does() {
+    let study = study(&with_design(
+        "database = 'a'\nbaseline = { 'database.engine' = 'InnoDB', workload = { tables = 4 } }\n\
+         vary = { 'database.engine' = ['RocksDB', 'InnoDB'], 'option.tables' = [3, 4] }",
+    ));
+    let baselines = study.variants.iter().filter(|one| one.baseline.is_none());
+    let names: Vec<&str> = baselines.map(|one| &*one.name).collect();
+    assert_eq!(names, ["engine=InnoDB · tables=4"]);
+}
+
+#[test]
+fn unknown_paths_are_refused_with_the_nearest_one() {
+    check_refused(
+        "database = 'a'\nvary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], \
+         'workload.tabels' = [1], 'volume.size' = [1] }",
+        expect![[r#"
+            error: unknown key `databse.engine` in `vary`
+              --> study.toml:11:10
+               |
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+               |          ^^^^^^^^^^^^^^^^ unknown key
+               |
+               = help: did you mean `database.engine`?
+
+            error: `[database.NAME]` has no field `enigne`
+              --> study.toml:11:41
+               |
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+               |                                         ^^^^^^^^^^^^^^^^^ unknown field
+               |
+               = help: did you mean `engine`?
+
+            error: workload `oltp_read_only` has no option `tabels`
+              --> study.toml:11:73
+               |
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+               |                                                                         ^^^^^^^^^^^^^^^^^ unknown option
+               |
+               = help: did you mean `tables`?
+
+            error: unknown key `volume.size` in `vary`
+              --> study.toml:11:98
+               |
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+               |                                                                                                  ^^^^^^^^^^^^^ unknown key
+               |
+               = help: choose one of `database`, `workload`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.version`, `database.engine`, `database.programs`
+        "#]],
+    );
+}
+
+#[test]
+fn what_cannot_be_varied_is_refused_with_the_reason() {
+    check_refused(
+        "database = 'a'\nvary = { 'database.like' = ['b'], 'database.keep_tables' = [true], \
+         'database.url' = ['mysql://h/d'], 'probe.every' = ['1s'], 'design.clients' = [1], \
+         'design.retries' = [1], 'database.settings' = [1], 'setting.x' = [1], \
+         'database.settings.x' = [2] }",
+        expect![[r#"
+            error: `database.like` cannot be varied
+              --> study.toml:11:10
+               |
+            11 | vary = { 'database.like' = ['b'], 'database.keep_tables' = [true], 'database.url' = ['mysql://h/d'], 'probe.every' = ['1s'], 'design...
+               |          ^^^^^^^^^^^^^^^ `like` is resolved before anything is varied
+
+            error: `database.keep_tables` cannot be varied
+              --> study.toml:11:35
+               |
+            11 | vary = { 'database.like' = ['b'], 'database.keep_tables' = [true], 'database.url' = ['mysql://h/d'], 'probe.every' = ['1s'], 'design...
+               |                                   ^^^^^^^^^^^^^^^^^^^^^^ it changes nothing that is measured
+
+            error: `database.url` cannot be varied
+              --> study.toml:11:68
+               |
+            11 | vary = { 'database.like' = ['b'], 'database.keep_tables' = [true], 'database.url' = ['mysql://h/d'], 'probe.every' = ['1s'], 'design...
+               |                                                                    ^^^^^^^^^^^^^^ give each server a table and vary `database`
+
+            error: `probe.every` cannot be varied
+              --> study.toml:11:102
+               |
+            11 | ...ue], 'database.url' = ['mysql://h/d'], 'probe.every' = ['1s'], 'design.clients' = [1], 'design.retries' = [1], 'database.settings...
+               |                                           ^^^^^^^^^^^^^ a probe is the same for all variants
+
+            error: `design.clients` cannot be varied
+              --> study.toml:11:126
+               |
+            11 | ...= ['mysql://h/d'], 'probe.every' = ['1s'], 'design.clients' = [1], 'design.retries' = [1], 'database.settings' = [1], 'setting.x'...
+               |                                               ^^^^^^^^^^^^^^^^ the same for all variants
+               |
+               = help: write it without the table: clients = [1, 2]
+
+            error: `design.retries` cannot be varied
+              --> study.toml:11:150
+               |
+            11 | ...e.every' = ['1s'], 'design.clients' = [1], 'design.retries' = [1], 'database.settings' = [1], 'setting.x' = [1], 'database.settin...
+               |                                               ^^^^^^^^^^^^^^^^ the same for all variants
+               |
+               = help: vary fields of tables, `clients` or `rate`
+
+            error: expected a table, found array
+              --> study.toml:11:196
+               |
+            11 | ...1], 'design.retries' = [1], 'database.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
+               |                                                      ^^^ wrong type for `settings`
+
+            error: `setting.x` is varied twice
+              --> study.toml:11:220
+               |
+            11 | ...'database.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
+               |                                                  ^^^^^^^^^^^^^^^^^^^^^ one of the two
+        "#]],
+    );
+}
+
+#[test]
+fn a_level_that_its_table_cannot_have_is_refused_at_its_place() {
+    check_refused(
+        "vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], \
+         'database.engine' = ['Aria', 'Arai'] }",
+        expect![[r#"
+            error: product `postgresql` has just one storage engine
+              --> study.toml:10:81
+               |
+            10 | vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], 'database.engine' = ['Aria', 'Arai'] }
+               |                                                                                 ^^^^^^^^^^^^^^^^^ nothing to choose
+               |
+               = help: leave this key out
+
+            error: product `mariadb` has no storage engine `Arai`
+              --> study.toml:10:110
+               |
+            10 | vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], 'database.engine' = ['Aria', 'Arai'] }
+               |                                                                                                              ^^^^^^ unknown storage engine
+               |
+               = help: did you mean `Aria`?
+        "#]],
+    );
+    let of_url =
+        with_design("database = 'c'\nvary = { 'setting.x' = [1], 'database.engine' = ['InnoDB'] }")
+            .replace("[workload", "[database.c]\nurl = 'mysql://me@h/d'\n[workload");
+    let diagnostics = parse(&of_url, &vocabulary()).expect_err("it is refused");
+    expect![[r#"
+        error: setting `x` cannot be changed on database `c`, given by `url`
+          --> study.toml:13:10
+           |
+        13 | vary = { 'setting.x' = [1], 'database.engine' = ['InnoDB'] }
+           |          ^^^^^^^^^^^ Dyno does not change a server that it did not start
+           |
+           = help: set it on the server yourself, or use `product` instead of `url`
+
+        error: `engine` cannot be combined with `url`
+          --> study.toml:13:29
+           |
+        13 | vary = { 'setting.x' = [1], 'database.engine' = ['InnoDB'] }
+           |                             ^^^^^^^^^^^^^^^^^ only for servers that Dyno starts
+           |
+           = help: use `product` instead of `url`, or leave this key out
+    "#]]
+    .assert_eq(&render("study.toml", &of_url, &diagnostics));
+}

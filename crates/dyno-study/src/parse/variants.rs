@@ -1,0 +1,251 @@
+//! Makes the variants: every combination of levels, each with its tables.
+//!
+//! A level is applied by putting it into the table and reading the table: what could not be written in a
+//! table cannot be a level of its field, and is refused with the same words at its place in `vary`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::choice::{Choice, Chosen};
+use super::database;
+use super::design::TRIALS_MAX;
+use super::problems::Problems;
+use super::vary::ReadFactor;
+use crate::{Database, Level, Table, Variant, Vocabulary, WorkloadChoice};
+
+/// In place of a database: each product has a baseline of its own, the first of its databases.
+pub(super) const OWN_BASELINE: &str = "own";
+
+/// A level of each factor, as an index.
+type Cell = Vec<usize>;
+
+/// Every combination of levels; the first factor changes last.
+fn cells(factors: &[ReadFactor<'_>]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = vec![Vec::new()];
+    for factor in factors {
+        let n_levels = factor.factor.levels.len();
+        cells = cells
+            .iter()
+            .flat_map(|cell| {
+                (0..n_levels).map(move |level| cell.iter().copied().chain([level]).collect())
+            })
+            .collect();
+    }
+    cells
+}
+
+/// All variants; none if something about one is wrong, or if they are too many.
+pub(super) fn make(
+    problems: &mut Problems,
+    factors: &[ReadFactor<'_>],
+    baseline: &BTreeMap<String, String>,
+    chosen: &[Chosen<'_, '_>],
+    vocabulary: &Vocabulary,
+) -> Option<Vec<Variant>> {
+    let n = factors.iter().try_fold(1_usize, |n, one| n.checked_mul(one.factor.levels.len()));
+    if chosen.iter().any(|one| matches!(one.choice, Choice::Unknown)) || n? > TRIALS_MAX {
+        return None;
+    }
+    let fixed = baseline_levels(factors, baseline, chosen);
+    let mut names = Names::default();
+    let mut tables = Tables { factors, chosen, vocabulary, known: HashMap::new() };
+    // All problems are reported, not only those of the first variant.
+    let made: Vec<Option<Variant>> = cells(factors)
+        .iter()
+        .enumerate()
+        .map(|(index, cell)| {
+            let tables = tables.at(problems, cell)?;
+            let levels: Vec<Level> = factors.iter().zip(cell).map(level).collect();
+            let baseline = baseline_index(cell, &fixed, factors);
+            let find = |made: fn(&Made) -> bool| tables.iter().find(|table| made(table));
+            Some(Variant {
+                name: names.unique(name(factors, cell, &tables)),
+                levels,
+                baseline: (baseline != index).then_some(baseline),
+                database: find(|made| made.database.is_some())?.database.clone()?,
+                workload: find(|made| made.workload.is_some())?.workload.clone()?,
+                tables: tables.iter().map(|made| Arc::clone(&made.table)).collect(),
+            })
+        })
+        .collect();
+    made.into_iter().collect()
+}
+
+fn level((factor, at): (&ReadFactor<'_>, &usize)) -> Level {
+    Level { factor: factor.factor.name.clone(), level: factor.factor.levels[*at].clone() }
+}
+
+/// A table with the levels of some variants, and what it stands for.
+#[derive(Clone)]
+struct Made {
+    table: Arc<Table>,
+    database: Option<Arc<Database>>,
+    workload: Option<Arc<WorkloadChoice>>,
+}
+
+/// Which table it is: its kind, its name, and for each factor that it takes a level of, which one.
+type Key = (usize, String, Vec<(usize, usize)>);
+
+/// The tables of the variants, shared by all that have the same one.
+struct Tables<'r, 'a> {
+    factors: &'r [ReadFactor<'r>],
+    chosen: &'r [Chosen<'r, 'a>],
+    vocabulary: &'r Vocabulary,
+    /// None for a table that is wrong, which has been reported.
+    known: HashMap<Key, Option<Made>>,
+}
+
+impl Tables<'_, '_> {
+    /// The tables of the variant at `cell`; none if one is wrong, which has been reported.
+    fn at(&mut self, problems: &mut Problems, cell: &[usize]) -> Option<Vec<Made>> {
+        let mut all = Vec::new();
+        for (kind, chosen) in self.chosen.iter().enumerate() {
+            let of_kind =
+                |(at, _): &(usize, &usize)| self.factors[*at].path.kind == chosen.tables.kind;
+            let levels = cell.iter().enumerate().filter(of_kind);
+            let (fields, names): (Vec<_>, Vec<_>) = levels
+                .map(|(factor, level)| (factor, *level))
+                .partition(|(factor, _)| self.factors[*factor].path.field.is_some());
+            let name = match (&chosen.choice, names.first()) {
+                (_, Some((factor, level))) => self.factors[*factor].factor.levels[*level].clone(),
+                (Choice::Fixed(name), None) => name.clone(),
+                (Choice::Without, None) if fields.is_empty() => continue,
+                _ => return None,
+            };
+            let key = (kind, name, fields);
+            let made = match self.known.get(&key) {
+                Some(made) => made.clone(),
+                None => {
+                    let made = self.make(problems, &key);
+                    self.known.insert(key, made.clone());
+                    made
+                }
+            };
+            all.push(made);
+        }
+        all.into_iter().collect()
+    }
+
+    fn make(&self, problems: &mut Problems, (kind, name, fields): &Key) -> Option<Made> {
+        let tables = self.chosen[*kind].tables;
+        let named = tables.tables.iter().find(|table| table.name == *name)?;
+        let table = if fields.is_empty() {
+            named.table.clone()?
+        } else {
+            let mut raw = named.raw.clone()?;
+            for (factor, level) in fields {
+                let ReadFactor { path, entries, .. } = &self.factors[*factor];
+                raw.set(path.field.as_deref()?, entries[*level].clone());
+            }
+            (tables.kind.read)(problems, &raw, self.vocabulary)?
+        };
+        Some(Made {
+            database: Database::of(&table).map(Arc::new),
+            workload: WorkloadChoice::of(&table).map(Arc::new),
+            table: Arc::new(table),
+        })
+    }
+}
+
+/// Which level of a factor the baseline of a variant has.
+enum BaselineLevel {
+    /// That of the variant itself.
+    Same,
+    /// This one, as an index.
+    Of(usize),
+    /// One for each level of the variant.
+    ByLevel(Vec<usize>),
+}
+
+/// The baseline's level of each factor.
+fn baseline_levels(
+    factors: &[ReadFactor<'_>],
+    baseline: &BTreeMap<String, String>,
+    chosen: &[Chosen<'_, '_>],
+) -> Vec<BaselineLevel> {
+    let level = |read: &ReadFactor<'_>| {
+        if baseline.is_empty() {
+            return BaselineLevel::Of(0);
+        }
+        let factor = &read.factor;
+        let Some(level) = baseline.get(&factor.name) else { return BaselineLevel::Same };
+        let is_own = factor.name == database::KIND.name && level == OWN_BASELINE;
+        match factor.levels.iter().position(|other| other == level) {
+            Some(level) => BaselineLevel::Of(level),
+            None if is_own => BaselineLevel::ByLevel(first_of_product(chosen, &factor.levels)),
+            None => BaselineLevel::Same,
+        }
+    };
+    factors.iter().map(level).collect()
+}
+
+/// For each database the first one of the same product.
+fn first_of_product(chosen: &[Chosen<'_, '_>], names: &[String]) -> Vec<usize> {
+    let databases = chosen.iter().filter(|chosen| chosen.tables.kind == &database::KIND);
+    let tables: Vec<&Table> = databases
+        .flat_map(|chosen| &chosen.tables.tables)
+        .filter_map(|table| table.table.as_ref())
+        .collect();
+    let product = |name: &String| {
+        let table = tables.iter().find(|table| table.name == *name)?;
+        Some((table.text("product"), table.text("url")))
+    };
+    let first = |(at, name): (usize, &String)| {
+        names.iter().position(|other| product(other) == product(name)).unwrap_or(at)
+    };
+    names.iter().enumerate().map(first).collect()
+}
+
+/// The index of the variant that the one at `cell` is compared with: cells are numbered as the
+/// digits of a number whose bases are the numbers of levels.
+fn baseline_index(cell: &[usize], fixed: &[BaselineLevel], factors: &[ReadFactor<'_>]) -> usize {
+    let digits = cell.iter().zip(fixed).map(|(own, fixed)| match fixed {
+        BaselineLevel::Same => *own,
+        BaselineLevel::Of(level) => *level,
+        BaselineLevel::ByLevel(of) => of.get(*own).copied().unwrap_or(*own),
+    });
+    let bases = factors.iter().map(|factor| factor.factor.levels.len());
+    digits.zip(bases).fold(0, |index, (digit, base)| index * base + digit)
+}
+
+/// The name of a variant: its levels, or its database if nothing is varied.
+fn name(factors: &[ReadFactor<'_>], cell: &[usize], tables: &[Made]) -> String {
+    let part = |(read, at): (&ReadFactor<'_>, &usize)| {
+        let level = &read.factor.levels[*at];
+        match &read.factor.label {
+            None => level.clone(),
+            Some(label) => format!("{label}={level}"),
+        }
+    };
+    let parts: Vec<String> = factors.iter().zip(cell).map(part).collect();
+    match (parts.is_empty(), tables.first()) {
+        (true, Some(first)) => first.table.name.clone(),
+        _ => parts.join(" · "),
+    }
+}
+
+/// Names that are taken.
+#[derive(Default)]
+struct Names {
+    taken: BTreeSet<String>,
+    /// The last number that was put behind a name.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// The name, with a number behind it where another variant has it already: texts of settings
+    /// may contain what separates levels.
+    fn unique(&mut self, name: String) -> String {
+        if self.taken.insert(name.clone()) {
+            return name;
+        }
+        let number = self.numbers.entry(name.clone()).or_insert(1);
+        loop {
+            *number += 1;
+            let candidate = format!("{name} ({number})");
+            if self.taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The study that a bench is: its options as keys.
+
+use anyhow::{Context, bail};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use dyno_model::{OptionKind, OptionSpec};
+use dyno_study::{LoadLevel, Study};
+use dyno_workload::catalog::Catalog;
+use toml::Value;
+
+use super::text;
+use crate::hints;
+use crate::written::{Written, scalar};
+
+/// Options that are numbers, or texts such as `2k`.
+const NUMBERS: [&str; 5] = ["clients", "rate", "workers", "retries", "seed"];
+/// Options that are texts: times, limits, words, folders.
+const TEXTS: [&str; 9] = [
+    "find_rate",
+    "find_clients",
+    "find_precision",
+    "arrivals",
+    "duration",
+    "until_steady",
+    "run_off",
+    "statement_timeout",
+    "data_folder",
+];
+
+/// Reads the study, and returns it with its text.
+///
+/// # Errors
+///
+/// What is wrong with the options.
+pub(super) fn read(workload: &str, matches: &ArgMatches) -> anyhow::Result<(Study, String)> {
+    let mut written = written(workload, matches, true)?;
+    let mut study = written.read()?;
+    // Steps that the workload defines itself have no warm-up, unless one is asked for.
+    let has_own_steps = matches!(study.design.loads[..], [LoadLevel::Own(_), ..]);
+    if has_own_steps && !is_given(matches, "warm-up") {
+        written = self::written(workload, matches, false)?;
+        study = written.read()?;
+    }
+    Ok((study, written.text().to_owned()))
+}
+
+/// The text of a study for whoever wants to run it from a file.
+pub(super) fn printed(study: &str) -> String {
+    let hidden = crate::secrets::variables(study);
+    let hidden = hidden.iter().filter(|name| name.starts_with("DYNO_SECRET"));
+    let notes =
+        hidden.map(|name| format!("# Set the environment variable {name} to the password.\n"));
+    format!("# For `dyno run`.\n{}{study}", notes.collect::<String>())
+}
+
+fn is_given(matches: &ArgMatches, option: &str) -> bool {
+    matches.value_source(option) == Some(ValueSource::CommandLine)
+}
+
+fn written(workload: &str, matches: &ArgMatches, has_warm_up: bool) -> anyhow::Result<Written> {
+    let on = text(matches, "on").map_or("", String::as_str);
+    let mut study = Written::new(&format!("{workload} on {}", dyno_units::redact_secrets(on)));
+    database(&mut study, on, matches)?;
+    study.table(&["workload", workload]);
+    let catalog = Catalog::built_in();
+    let spec = catalog.find(workload).context("there is no such workload")?;
+    for option in &spec.options {
+        let name = format!("option:{}", option.name);
+        if let Some(value) = text(matches, &name).filter(|_| is_given(matches, &name)) {
+            study.line(&option.name, option_value(option, value));
+        }
+    }
+    study.table(&["design"]);
+    study.fixed("repetitions", 1);
+    study.fixed("rest", "0s");
+    design(&mut study, matches);
+    if has_warm_up {
+        study.line("warm_up", text(matches, "warm-up").map_or("0s", String::as_str));
+    }
+    Ok(study)
+}
+
+fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Result<()> {
+    let scheme = on.split_once("://").map(|(scheme, _)| scheme);
+    let products = dyno_lab::products();
+    if scheme.is_none() && products.find(on).is_none() {
+        let hint = hints::for_product(on, &products);
+        bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(on));
+    }
+    // A table's name holds no slash.
+    let name = scheme.unwrap_or(on);
+    study.table(&["database", name]);
+    study.line_of("--on", if scheme.is_some() { "url" } else { "product" }, on);
+    for key in ["engine", "programs"] {
+        if let Some(value) = text(matches, key) {
+            study.line(key, &**value);
+        }
+    }
+    for key in ["allow_existing_tables", "keep_tables"] {
+        if matches.get_flag(&key.replace('_', "-")) {
+            study.line(key, true);
+        }
+    }
+    let settings = matches.get_many::<String>("setting").unwrap_or_default();
+    if settings.len() > 0 {
+        study.table(&["database", name, "settings"]);
+        study.pairs("--setting", settings)?;
+    }
+    Ok(())
+}
+
+/// The value of an option of the workload: a number as such, where a study takes one.
+fn option_value(option: &OptionSpec, text: &str) -> Value {
+    match option.kind {
+        OptionKind::Word(_) => text.into(),
+        OptionKind::Count | OptionKind::Real | OptionKind::Switch => scalar(text),
+    }
+}
+
+fn design(study: &mut Written, matches: &ArgMatches) {
+    let given = |key: &str| text(matches, &key.replace('_', "-"));
+    for key in NUMBERS {
+        match (given(key), key) {
+            (Some(value), _) => study.line(key, scalar(value)),
+            (None, "seed") => study.fixed("seed", 1),
+            (None, _) => {}
+        }
+    }
+    for key in TEXTS {
+        if let Some(value) = given(key) {
+            study.line(key, &**value);
+        }
+    }
+    // On a server that runs already, tables are always populated.
+    let is_url = text(matches, "on").is_some_and(|on| on.contains("://"));
+    if matches.get_flag("no-reuse") && !is_url {
+        study.line_of("--no-reuse", "reuse", false);
+    }
+    for (option, key) in [("require", "require"), ("probes-off", "probes_off")] {
+        let values = matches.get_many::<String>(option).unwrap_or_default();
+        if values.len() > 0 {
+            study.line(key, values.cloned().collect::<Vec<String>>());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::{Nanoseconds, Seed, SettingValue};
+
+    use super::*;
+
+    fn read_words(words: &[&str]) -> anyhow::Result<(Study, String)> {
+        let words = ["dyno", "bench"].iter().chain(words);
+        let matches = crate::cli::command().try_get_matches_from(words).expect("clap takes it");
+        let (_, matches) = matches.subcommand().expect("it is a bench");
+        let (workload, matches) = matches.subcommand().expect("it names a workload");
+        read(workload, matches)
+    }
+
+    const LINES: [&[&str]; 6] = [
+        &["oltp_read_only", "--on", "mariadb", "--setting", "x=true", "--setting", "a.b=8GiB"],
+        &["oltp_insert", "--on=sqlite", "--rate=2k", "--arrivals", "constant", "--clients", "1k"],
+        &["tpcb", "--on", "postgresql", "--find-rate", "p99 <= 20ms", "--find-precision", "2%"],
+        &["insert-benchmark", "--on", "mariadb", "--engine", "RocksDB", "--clients", "4"],
+        &["tpcc", "--on", "mysql://me:${PW}@h/d", "--keep-tables", "--warehouses", "10"],
+        &[
+            "oltp_read_only",
+            "--on=mariadb",
+            "--rate",
+            "5 for 1s, 10 for 1s",
+            "--seed=7",
+            "--run-off=2min",
+            "--require",
+            "p99 <= 20ms",
+            "--probes-off",
+            "innodb",
+            "--statement-timeout=0",
+            "--no-reuse",
+            "--table-size=10k",
+        ],
+    ];
+
+    #[test]
+    fn the_printed_study_gives_the_same_plan() {
+        for words in LINES {
+            let (study, source) =
+                read_words(words).unwrap_or_else(|error| panic!("{words:?} {error}"));
+            let printed = printed(&source);
+            let file = dyno_study::parse(&printed, &crate::vocabulary::vocabulary());
+            let file = file.unwrap_or_else(|wrong| panic!("{printed}{wrong:#?}"));
+            assert_eq!(file, study, "{printed}");
+            assert_eq!(dyno_study::plan(&file, Seed(9)), dyno_study::plan(&study, Seed(1)));
+        }
+    }
+
+    #[test]
+    fn an_option_means_what_the_same_line_of_a_file_means() {
+        let (study, _) = read_words(LINES[0]).expect("it is right");
+        let settings = &study.variants[0].database.settings;
+        assert_eq!(settings["x"], SettingValue::Switch(true));
+        assert_eq!(settings["a.b"].to_string(), "8 GiB");
+        let (study, _) = read_words(LINES[3]).expect("it is right");
+        assert_eq!(study.design.warm_up, Nanoseconds::ZERO);
+        let (study, _) = read_words(LINES[1]).expect("it is right");
+        assert_eq!(study.design.warm_up, Nanoseconds::SECOND);
+        assert_eq!(study.design.loads[0].clients(), 1000);
+    }
+
+    #[test]
+    fn a_password_is_not_printed() {
+        let (_, source) = read_words(&["tpcb", "--on", "mysql://me:${DYNO_SECRET_0}@h/d"]).unwrap();
+        let printed = printed(&source);
+        assert!(printed.contains("# Set the environment variable DYNO_SECRET_0"), "{printed}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_option() {
+        let check = |words: &[&str], expected: &str| {
+            let error = read_words(words).expect_err("it is refused").to_string();
+            assert!(error.contains(expected), "{words:?}: {error}");
+        };
+        let on = |option: &'static str| ["oltp_read_only", "--on", "mariadb", option];
+        check(&on("--clients=0"), "--clients: `clients` must be at least 1");
+        check(&on("--setting=x=200%"), "--setting: ");
+        check(&on("--setting=bind_address=::"), "--setting: ");
+        check(&on("--duration=soon"), "--duration: ");
+        check(&on("--table-size=many"), "--table-size: ");
+        check(&on("--engine=InoDB"), "did you mean `InnoDB`?");
+    }
+}

@@ -1,0 +1,201 @@
+//! Studies that are written from the options of a command line.
+//!
+//! They are read and checked by the parser of study files, so that an option means what the same key of a
+//! file means. What is wrong is said of the option.
+
+use std::ops::Range;
+
+use anyhow::{Context, anyhow, bail};
+use dyno_study::{Diagnostic, Study};
+use toml::Value;
+
+use crate::vocabulary;
+
+/// A study as a text, and which options its lines come from.
+#[derive(Default)]
+pub(crate) struct Written {
+    text: String,
+    lines: Vec<Line>,
+}
+
+/// A line that comes from an option.
+struct Line {
+    span: Range<usize>,
+    key: String,
+    option: String,
+}
+
+impl Written {
+    /// A study with this title, and nothing else yet.
+    pub(crate) fn new(title: &str) -> Written {
+        let mut written = Written::default();
+        written.push("", "title", &title.into());
+        written
+    }
+
+    /// Begins a table: `["database", "a"]`.
+    pub(crate) fn table(&mut self, path: &[&str]) {
+        let path: Vec<String> = path.iter().map(|part| key(part)).collect();
+        self.text += &format!("\n[{}]\n", path.join("."));
+    }
+
+    /// A line of the study itself.
+    pub(crate) fn fixed(&mut self, key: &str, value: impl Into<Value>) {
+        self.push("", key, &value.into());
+    }
+
+    /// A line that the option of the same name stands for: `warm_up` for `--warm-up`.
+    pub(crate) fn line(&mut self, key: &str, value: impl Into<Value>) {
+        self.push(&option_of(key), key, &value.into());
+    }
+
+    /// A line that another option stands for.
+    pub(crate) fn line_of(&mut self, option: &str, key: &str, value: impl Into<Value>) {
+        self.push(option, key, &value.into());
+    }
+
+    /// Lines from options `NAME=VALUE`, with the values as a study has them.
+    ///
+    /// # Errors
+    ///
+    /// When one is not written so.
+    pub(crate) fn pairs<'a>(
+        &mut self,
+        option: &str,
+        pairs: impl IntoIterator<Item = &'a String>,
+    ) -> anyhow::Result<()> {
+        for pair in pairs {
+            let (name, value) = pair
+                .split_once('=')
+                .with_context(|| format!("{option}: write NAME=VALUE, not `{pair}`"))?;
+            // Names are quoted or bare as a file has them; the same one twice would be no TOML.
+            let last_table = self.text.rfind("\n[").unwrap_or_default();
+            let mut of_table = self.lines.iter().filter(|line| line.span.start > last_table);
+            if of_table.any(|line| line.key == name) {
+                bail!("{option}: `{name}` is given twice");
+            }
+            self.push(option, name, &scalar(value));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, option: &str, name: &str, value: &Value) {
+        let start = self.text.len();
+        self.text += &format!("{} = {value}\n", key(name));
+        let span = start..self.text.len();
+        let (key, option) = (name.to_owned(), option.to_owned());
+        self.lines.extend((!option.is_empty()).then_some(Line { span, key, option }));
+    }
+
+    /// The study as a file would have it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Reads the study.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with the options, a line each.
+    pub(crate) fn read(&self) -> anyhow::Result<Study> {
+        dyno_study::parse(&self.text, &vocabulary::vocabulary()).map_err(|diagnostics| {
+            let lines: Vec<String> = diagnostics.iter().map(|one| self.message(one)).collect();
+            anyhow!(lines.join("\n"))
+        })
+    }
+
+    fn message(&self, diagnostic: &Diagnostic) -> String {
+        let Diagnostic { span, message, label, help } = diagnostic;
+        // Some labels only name the key once more.
+        let is_name = ["not accepted for", "wrong type for"].iter().any(|it| label.starts_with(it));
+        let label = Some(label).filter(|label| !label.is_empty() && !is_name);
+        let parts = [Some(message), label, help.as_ref()];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        let mut text = parts.join("; ").replace("this key", "this option");
+        let mut lines = self.lines.iter();
+        let found = lines.find(|line| line.span.start <= span.start && span.end <= line.span.end);
+        // Keys are called as the options are.
+        for line in &self.lines {
+            let is_found = found.is_some_and(|found| found.key == line.key);
+            if !is_found && line.option == option_of(&line.key) {
+                text = text.replace(&format!("`{}`", line.key), &line.option);
+            }
+        }
+        match found {
+            Some(line) => format!("{}: {text}", line.option),
+            None => text,
+        }
+    }
+}
+
+/// The option that is called as a key is.
+fn option_of(key: &str) -> String {
+    format!("--{}", key.replace('_', "-"))
+}
+
+/// A key, quoted if it has to be.
+fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => Value::from(name).to_string(),
+    }
+}
+
+/// The value that a study would have for a text on the command line: a boolean, a number or a quoted text
+/// is taken as it is, everything else is a text without its quotes.
+pub(crate) fn scalar(text: &str) -> Value {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '-' | '.');
+    let is_quoted = |quote: char| {
+        text.len() >= 2 && text.starts_with(quote) && text.ends_with(quote) && !text.contains('\n')
+    };
+    if !text.chars().all(is_word) && !is_quoted('"') && !is_quoted('\'') {
+        return text.into();
+    }
+    let table: Option<toml::Table> = format!("x = {text}").parse().ok();
+    match table.and_then(|mut table| table.remove("x")) {
+        Some(value @ (Value::Boolean(_) | Value::Integer(_) | Value::String(_))) => value,
+        Some(Value::Float(number)) if number.is_finite() => number.into(),
+        _ => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_the_command_line_is_a_value_as_a_file_has_it() {
+        let check = |text: &str, expected: &str| assert_eq!(scalar(text).to_string(), expected);
+        check("true", "true");
+        check("42", "42");
+        check("0.9", "0.9");
+        check("25%", "\"25%\"");
+        check("8GiB", "\"8GiB\"");
+        check("\"true\"", "\"true\"");
+        check("inf", "\"inf\"");
+        check("1 # x", "\"1 # x\"");
+        check("1\ny = 2", "\"\"\"\n1\ny = 2\"\"\"");
+        check("2024-01-01", "\"2024-01-01\"");
+        check("", "\"\"");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_option() {
+        let mut written = Written::new("x");
+        written.table(&["database", "a"]);
+        written.fixed("product", "mariadb");
+        written.line("engine", "InoDB");
+        written.table(&["database", "a", "settings"]);
+        written.pairs("--setting", &["x=200%".to_owned()]).expect("it is a pair");
+        written.table(&["workload", "oltp_read_only"]);
+        written.table(&["design"]);
+        written.line("warm_up", "soon");
+        let error = written.read().expect_err("it is refused").to_string();
+        for part in ["--engine: ", "did you mean `InnoDB`?", "--setting: ", "--warm-up: "] {
+            assert!(error.contains(part), "{error}");
+        }
+        let pair = Written::new("x").pairs("--setting", &["x".to_owned()]);
+        assert!(pair.expect_err("it is none").to_string().contains("NAME=VALUE"));
+    }
+}
