@@ -14,9 +14,8 @@ use crate::debt::{debt, run_off};
 use crate::detect::caveats;
 use crate::gate::judge;
 use crate::insert_benchmark::insert_benchmark;
-use crate::join::{Joined, JoinedTrial, Kinship};
+use crate::join::{Joined, JoinedTrial, Matching};
 use crate::kinds::{kind_comparisons, kinds};
-use crate::main_metric::main_metric;
 use crate::requirements::requirements;
 use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
@@ -58,7 +57,7 @@ impl Default for Options {
 /// (`machine`, `version`, `filesystem` …, or `run`), and a baseline among them is compared with its
 /// namesake in the first run that has one, unless their workloads are not alike.
 pub fn analyse(runs: &[Run], options: &Options) -> Findings {
-    analyse_joined(runs, options, Kinship::Join)
+    analyse_joined(runs, options, Matching::Join)
 }
 
 /// Analyses `candidate` against `baseline`: every variant of the one is compared with the variant
@@ -66,11 +65,11 @@ pub fn analyse(runs: &[Run], options: &Options) -> Findings {
 /// baseline run are compared as its own study says.
 pub fn analyse_against(baseline: &Run, candidate: &Run, options: &Options) -> Findings {
     let runs = [baseline.clone(), candidate.clone()];
-    analyse_joined(&runs, options, Kinship::Against)
+    analyse_joined(&runs, options, Matching::Against)
 }
 
-fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings {
-    let joined = Joined::new(runs, kinship);
+fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findings {
+    let joined = Joined::new(runs, matching);
     let first = runs.first().map(|run| &run.manifest);
     let rule = Rule {
         threshold: options.threshold.or(first.map(|m| m.threshold)).unwrap_or(0.0),
@@ -89,6 +88,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         answer: Answer::default(),
         threshold: rule.threshold,
         confidence: rule.confidence,
+        metrics: joined.metrics.clone(),
         cells: cells(&joined, &measured, &levels),
         other_effects: other_effects(&joined, &measured, &levels),
         concurrency: concurrency(&joined, &steps, (&measured, &comparisons), &levels),
@@ -114,7 +114,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
         steps,
         ..Findings::default()
     };
-    findings.requirements = requirements(runs, &findings.cells);
+    findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
     findings.cost = cost(&joined, &findings.cells, &measured, &levels);
     tell_unneeded(&mut findings, &joined, runs);
@@ -126,7 +126,7 @@ fn analyse_joined(runs: &[Run], options: &Options, kinship: Kinship) -> Findings
     }
     let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
     findings.answer = answer(&findings, &ranker);
-    if kinship == Kinship::Against || options.gate {
+    if matching == Matching::Against || options.gate {
         tell_gate(&mut findings, (&joined, &measured, &levels));
     }
     findings
@@ -154,12 +154,12 @@ fn tell_gate(
 
 fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
     let is_low = |clients: u64| clients <= u64::from(cpus);
-    let facts = |step: &dyno_record::StepRecord| StepFacts {
+    let facts = |(idx, step): (usize, &dyno_record::StepRecord)| StepFacts {
         name: step.name.clone(),
         clients: step.clients,
         rate: step.rate,
         search: step_search(step),
-        main_metric: main_metric(step, &joined.variants),
+        main_metric: joined.main[idx],
         own: step.own.clone(),
         concurrency: if is_low(step.clients) {
             ConcurrencyGroup::Low
@@ -167,7 +167,7 @@ fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
             ConcurrencyGroup::High
         },
     };
-    joined.steps.iter().map(facts).collect()
+    joined.steps.iter().enumerate().map(facts).collect()
 }
 
 fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {

@@ -22,8 +22,12 @@ mod watched;
 pub(crate) use ranking::Ranker;
 pub use watched::is_watched;
 
-use crate::words::{ci_of, count, list, quantity, share};
-use crate::{Answer, CaveatKind, Cell, Comparison, Findings, Metric, StepSearch};
+use crate::numbers::value;
+use crate::words::{ci_of, count, list, rate, share};
+use crate::{
+    Answer, CaveatKind, Cell, Comparison, Findings, Metric, MetricId, MetricRole, StepSearch,
+    metrics,
+};
 
 /// Most lines below the headline.
 const LINES_MOST: usize = 5;
@@ -152,17 +156,32 @@ impl AnswerWriter<'_> {
         self.findings.caveats.iter().any(|caveat| mismatched.contains(&caveat.kind))
     }
 
+    /// A metric's name in a sentence.
+    fn title(&self, metric: MetricId) -> &str {
+        &self.findings.metrics.get(metric).title
+    }
+
+    /// The metrics that are always said, those that steps are judged by first of all.
+    fn always_said(&self) -> impl Iterator<Item = MetricId> {
+        let steps = &self.findings.steps;
+        let is_said = move |metric: &&Metric| {
+            metric.role == MetricRole::Main
+                || steps.iter().any(|step| step.main_metric == metric.id)
+        };
+        self.findings.metrics.iter().filter(is_said).map(|metric| metric.id)
+    }
+
     /// What a step is judged by.
-    fn main_metric(&self, step: usize) -> Metric {
+    fn main_metric(&self, step: usize) -> MetricId {
         self.findings.steps[step].main_metric
     }
 
     /// The metric of the answer, with the steps that are judged by it.
-    fn main_metric_and_steps(&self) -> (Metric, Vec<usize>) {
-        let mains: Vec<Metric> =
+    fn main_metric_and_steps(&self) -> (MetricId, Vec<usize>) {
+        let mains: Vec<MetricId> =
             (0..self.findings.steps.len()).map(|step| self.main_metric(step)).collect();
-        let metric = compared::ALWAYS_SAID.into_iter().find(|metric| mains.contains(metric));
-        let metric = metric.unwrap_or(Metric::Throughput);
+        let metric = self.always_said().find(|metric| mains.contains(metric));
+        let metric = metric.unwrap_or(metrics::THROUGHPUT);
         let steps = (0..mains.len()).filter(|&step| mains[step] == metric).collect();
         (metric, steps)
     }
@@ -180,7 +199,7 @@ impl AnswerWriter<'_> {
         (0..self.findings.variants.len()).filter(has_one).collect()
     }
 
-    fn comparisons_of(&self, variant: usize, metric: Metric) -> Vec<&Comparison> {
+    fn comparisons_of(&self, variant: usize, metric: MetricId) -> Vec<&Comparison> {
         let is_it = |c: &&Comparison| c.variant == variant && c.metric == metric;
         self.findings.comparisons.iter().filter(is_it).collect()
     }
@@ -240,7 +259,7 @@ impl AnswerWriter<'_> {
         let cells: Vec<&Cell> =
             self.findings.cells.iter().filter(|cell| cell.variant == variant).collect();
         let throughput =
-            |cell: &Cell| cell.metrics.get(&Metric::Throughput).map_or(0.0, |e| e.value);
+            |cell: &Cell| cell.metrics.get(&metrics::THROUGHPUT).map_or(0.0, |e| e.value);
         let closed = cells.iter().filter(|cell| self.findings.steps[cell.step].rate.is_none());
         let n_closed = closed.clone().count();
         let peak = closed.max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
@@ -248,7 +267,7 @@ impl AnswerWriter<'_> {
         match (cells.as_slice(), peak) {
             ([only], _) => self.cell_sentence(only),
             (_, Some(peak)) if n_closed > 1 && throughput(peak) > 0.0 => {
-                let value = quantity(Metric::Throughput, throughput(peak));
+                let value = rate(throughput(peak));
                 format!("{name} peaks {} with {value}{}.", self.at(peak.step), self.p95_of(peak))
             }
             (_, Some(peak)) => self.cell_sentence(peak),
@@ -260,11 +279,11 @@ impl AnswerWriter<'_> {
         let name = self.name(variant);
         let with_p95: Vec<&Cell> = cells
             .iter()
-            .filter(|cell| cell.metrics.contains_key(&Metric::ResponseP95))
+            .filter(|cell| cell.metrics.contains_key(&metrics::RESPONSE_P95))
             .copied()
             .collect();
         let p95 = |cell: &Cell| {
-            let value = quantity(Metric::ResponseP95, cell.metrics[&Metric::ResponseP95].value);
+            let value = value(&cell.metrics[&metrics::RESPONSE_P95]);
             format!("{value} {}", self.at(cell.step))
         };
         match with_p95.as_slice() {
@@ -278,9 +297,9 @@ impl AnswerWriter<'_> {
 
     /// `, p95 1.25 ms`; empty where nothing is known of it.
     fn p95_of(&self, cell: &Cell) -> String {
-        cell.metrics.get(&Metric::ResponseP95).map_or(String::new(), |p95| {
-            format!(", p95 {}", quantity(Metric::ResponseP95, p95.value))
-        })
+        cell.metrics
+            .get(&metrics::RESPONSE_P95)
+            .map_or(String::new(), |p95| format!(", p95 {}", value(p95)))
     }
 
     fn cell_sentence(&self, cell: &Cell) -> String {
@@ -289,9 +308,9 @@ impl AnswerWriter<'_> {
             return self.search_sentence(cell, search);
         }
         let at = self.at(cell.step);
-        match cell.metrics.get(&Metric::Throughput) {
+        match cell.metrics.get(&metrics::THROUGHPUT) {
             Some(rate) if rate.max > 0.0 => {
-                let value = quantity(Metric::Throughput, rate.value);
+                let value = value(rate);
                 format!("{name} does {value} {at}{}.", self.p95_of(cell))
             }
             _ => format!("{name} committed no transaction {at}."),
@@ -304,7 +323,7 @@ impl AnswerWriter<'_> {
             None => format!("{name} met {limit} at no load that was tried."),
             Some(found) => {
                 let precision = share(search.precision);
-                let value = quantity(search.metric, found.value);
+                let value = value(found);
                 format!("{name} sustains {value} within {limit} (searched to {precision}).")
             }
         }
@@ -314,14 +333,14 @@ impl AnswerWriter<'_> {
     fn values_of(&self, variant: usize) -> Vec<String> {
         let confidence = self.findings.confidence;
         let line = |cell: &Cell| {
-            let parts: Vec<String> = [self.main_metric(cell.step), Metric::ResponseP95]
+            let parts: Vec<String> = [self.main_metric(cell.step), metrics::RESPONSE_P95]
                 .into_iter()
                 .enumerate()
                 .filter(|(i, metric)| *i == 0 || *metric != self.main_metric(cell.step))
                 .filter_map(|(_, metric)| {
                     let estimate = cell.metrics.get(&metric).filter(|e| e.max > 0.0)?;
-                    let value = quantity(metric, estimate.value);
-                    Some(format!("{} {value} ({})", metric.name(), ci_of(estimate, confidence)))
+                    let (title, value) = (self.title(metric), value(estimate));
+                    Some(format!("{title} {value} ({})", ci_of(estimate, confidence)))
                 })
                 .collect();
             let step = crate::words::capital(&self.at(cell.step));

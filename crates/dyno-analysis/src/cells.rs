@@ -2,40 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{
-    EncodedHistogram, NO_WORKLOAD, OwnStepRecord, ProductFacts, SearchRecord, StepSummary,
-    new_histogram,
-};
-use dyno_units::reading::known;
-use hdrhistogram::Histogram;
+use dyno_record::StepSummary;
+use dyno_units::{Metric, MetricId, Unit};
 
-use crate::attribution::readings::mean_rate;
 use crate::compare::{Levels, resolution};
 use crate::findings::{Mean, NoBounds, WIDEST_BOUNDS};
-use crate::join::{Joined, JoinedTrial};
-use crate::searches;
+use crate::join::Joined;
+use crate::metrics::{self, Statistic, committed, committed_of, merged, response_statistics};
+use crate::numbers::unit_of;
 use crate::statistics::{Rule, bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean};
 use crate::time;
-use crate::{Cell, Estimate, Metric};
-
-/// All metrics, in the order in which they are estimated.
-pub(crate) const METRICS: [Metric; 15] = [
-    Metric::RateAtLimit,
-    Metric::ClientsAtLimit,
-    Metric::StepTime,
-    Metric::Throughput,
-    Metric::ResponseMean,
-    Metric::ResponseP50,
-    Metric::ResponseP95,
-    Metric::ResponseP99,
-    Metric::ResponseP999,
-    Metric::ResponseMax,
-    Metric::ServiceP95,
-    Metric::ServerCpuPerTransaction,
-    Metric::GeneratorCpuPerStatement,
-    Metric::DiskReadPerTransaction,
-    Metric::DiskWrittenPerTransaction,
-];
+use crate::{Cell, Estimate};
 
 /// What one trial measured at one step, in numbers.
 pub(crate) struct Measured {
@@ -46,7 +23,7 @@ pub(crate) struct Measured {
     /// The block.
     pub(crate) block: u32,
     /// Values by metric, or why there is none.
-    pub(crate) values: BTreeMap<Metric, Result<f64, String>>,
+    pub(crate) values: BTreeMap<MetricId, Result<f64, String>>,
     /// Committed transactions.
     pub(crate) committed: u64,
     /// Each kind of transaction by itself, in the order of the workload.
@@ -58,63 +35,12 @@ pub(crate) struct KindMeasured {
     /// Its name.
     pub(crate) name: String,
     /// Throughput, and response times where it committed.
-    pub(crate) values: BTreeMap<Metric, f64>,
+    pub(crate) values: BTreeMap<MetricId, f64>,
 }
 
-/// What is told of a kind beside its throughput.
-pub(crate) const KIND_METRICS: [Metric; 6] = [
-    Metric::ResponseMean,
-    Metric::ResponseP50,
-    Metric::ResponseP95,
-    Metric::ResponseP99,
-    Metric::ResponseP999,
-    Metric::ResponseMax,
-];
-
 impl Measured {
-    /// Adds what a search found.
-    fn add_found(&mut self, asked: Option<&SearchRecord>, summary: &StepSummary) {
-        let (Some(asked), Some(search)) = (asked, &summary.search) else { return };
-        let metric = searches::metric(asked);
-        let why = || searches::why_absent(metric, search.lowest_broken);
-        self.values.insert(metric, search.found.ok_or_else(why));
-    }
-
-    /// Adds how long a step took that ends by quota.
-    fn add_step_time(&mut self, own: Option<&OwnStepRecord>, summary: &StepSummary) {
-        if !own.is_some_and(|own| own.ends_by_quota) {
-            return;
-        }
-        let unfinished = || "its quotas were not finished within its time limit".to_owned();
-        let is_done = summary.ended_by.as_deref() == Some("quota");
-        let value = is_done.then_some(summary.measured_s * 1e6).ok_or_else(unfinished);
-        self.values.insert(Metric::StepTime, value);
-    }
-
-    /// Leaves only what can be known without load: nobody waited for a response. Where the server
-    /// counts statements and not transactions, there is no throughput, and nothing is per transaction.
-    fn keep_watched(&mut self, summary: &StepSummary) {
-        let counts_transactions = !summary.kinds.is_empty();
-        self.values.retain(|metric, value| match metric {
-            Metric::Throughput => true,
-            Metric::ServerCpuPerTransaction
-            | Metric::DiskReadPerTransaction
-            | Metric::DiskWrittenPerTransaction => counts_transactions && value.is_ok(),
-            _ => false,
-        });
-        if counts_transactions {
-            return;
-        }
-        if crate::attribution::uses::statements(summary) == 0 {
-            self.values.remove(&Metric::Throughput);
-        } else {
-            let why = "this server counts statements, not transactions".to_owned();
-            self.values.insert(Metric::Throughput, Err(why));
-        }
-    }
-
     /// The value of a metric, if it was measured.
-    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+    pub(crate) fn value(&self, metric: MetricId) -> Option<f64> {
         self.values.get(&metric)?.as_ref().ok().copied()
     }
 }
@@ -124,171 +50,34 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
     let mut all = Vec::new();
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
-            if let Some(summary) = trial.step(step) {
-                let variant = &joined.variants[trial.variant];
-                let mut measured = measure(trial, step, summary);
-                if variant.workload == NO_WORKLOAD {
-                    measured.keep_watched(summary);
-                }
-                measured.add_found(joined.steps[step].search.as_ref(), summary);
-                measured.add_step_time(joined.steps[step].own_of(variant), summary);
-                all.push(measured);
-            }
+            let Some(source) = joined.source(trial, step) else { continue };
+            all.push(Measured {
+                variant: trial.variant,
+                step,
+                block: trial.block,
+                values: source.values().collect(),
+                committed: committed(source.summary),
+                kinds: by_kind(source.summary),
+            });
         }
     }
     all
 }
 
-fn measure(trial: &JoinedTrial<'_>, step: usize, summary: &StepSummary) -> Measured {
-    let committed = committed(summary);
-    let (kinds, response) = by_kind(summary);
-    let service = merged(summary.kinds.iter().map(|kind| &kind.service));
-    let server = trial.summary.map(|summary| summary.server.product_facts()).unwrap_or_default();
-    let mut values = BTreeMap::new();
-    values.insert(Metric::Throughput, Ok(committed as f64 / summary.measured_s));
-    let is_apart = |metric: &Metric| {
-        matches!(
-            metric,
-            Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit | Metric::StepTime
-        )
-    };
-    for metric in METRICS.into_iter().filter(|metric| !is_apart(metric)) {
-        let value = match metric {
-            Metric::ServerCpuPerTransaction => server_cpu(summary, &server, committed),
-            Metric::GeneratorCpuPerStatement => generator_cpu(summary, &server),
-            Metric::DiskReadPerTransaction => {
-                disk_bytes(summary, known::DISK_READ_BYTES, committed)
-            }
-            Metric::DiskWrittenPerTransaction => {
-                disk_bytes(summary, known::DISK_WRITE_BYTES, committed)
-            }
-            Metric::ServiceP95 => time(&service, metric),
-            _ => time(&response, metric),
-        };
-        values.insert(metric, value);
-    }
-    Measured { variant: trial.variant, step, block: trial.block, values, committed, kinds }
-}
-
-/// Each kind by itself, and the response times of all together.
-fn by_kind(summary: &StepSummary) -> (Vec<KindMeasured>, Result<Histogram<u64>, String>) {
+/// Each kind by itself, as far as its times can be read.
+fn by_kind(summary: &StepSummary) -> Vec<KindMeasured> {
     let mut kinds = Vec::new();
-    let mut total = new_histogram();
-    total.auto(true);
     for kind in &summary.kinds {
-        let Some(response) = kind.response.decode() else { return (kinds, Err(unreadable())) };
-        if total.add(&response).is_err() {
-            return (kinds, Err(unreadable()));
-        }
-        let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
-        let rate = committed as f64 / summary.measured_s;
-        let mut values = BTreeMap::from([(Metric::Throughput, rate)]);
-        if !response.is_empty() {
-            let is_known =
-                |metric: &Metric| without_observation_beyond(response.len(), *metric).is_none();
-            let known = KIND_METRICS.into_iter().filter(is_known);
-            values.extend(known.map(|metric| (metric, statistic_us(&response, metric))));
-        }
+        let Some(response) = kind.response.decode() else { break };
+        let rate = committed_of(kind) as f64 / summary.measured_s;
+        let of = |(metric, statistic): (MetricId, Statistic)| {
+            Some((metric, statistic.of(&response).ok()?))
+        };
+        let mut values = BTreeMap::from([(metrics::THROUGHPUT, rate)]);
+        values.extend(response_statistics().filter_map(of));
         kinds.push(KindMeasured { name: kind.name.clone(), values });
     }
-    (kinds, Ok(total))
-}
-
-/// A statistic of the response times of all kinds together, in µs; none where nothing committed.
-pub(crate) fn response_us(summary: &StepSummary, metric: Metric) -> Option<f64> {
-    let response = merged(summary.kinds.iter().map(|kind| &kind.response));
-    time(&response, metric).ok()
-}
-
-fn unreadable() -> String {
-    "the record's histogram cannot be decoded".to_owned()
-}
-
-/// Committed transactions of all kinds.
-pub(crate) fn committed(summary: &StepSummary) -> u64 {
-    let of_kind = |kind: &dyno_record::KindSummary| kind.outcomes.get("committed").copied();
-    summary.kinds.iter().filter_map(of_kind).sum()
-}
-
-fn merged<'a>(
-    encoded: impl Iterator<Item = &'a EncodedHistogram>,
-) -> Result<Histogram<u64>, String> {
-    let mut total = new_histogram();
-    total.auto(true);
-    for one in encoded {
-        let one = one.decode().ok_or_else(unreadable)?;
-        total.add(&one).map_err(|_| unreadable())?;
-    }
-    Ok(total)
-}
-
-/// A statistic of a histogram, in µs.
-fn time(histogram: &Result<Histogram<u64>, String>, metric: Metric) -> Result<f64, String> {
-    let histogram = histogram.as_ref().map_err(Clone::clone)?;
-    if histogram.is_empty() {
-        return Err("no transaction committed".to_owned());
-    }
-    if let Some(why) = without_observation_beyond(histogram.len(), metric) {
-        return Err(why);
-    }
-    Ok(statistic_us(histogram, metric))
-}
-
-/// Why a quantile of so many observations is none: no observation lies beyond it, so that it would be
-/// the largest of them under another name.
-fn without_observation_beyond(n: u64, metric: Metric) -> Option<String> {
-    let quantile = metric.quantile()?;
-    let least = (1.0 / (1.0 - quantile)).round();
-    ((n as f64) < least).then(|| {
-        format!("it needs at least {least} transactions in every trial, and one had only {n}")
-    })
-}
-
-fn statistic_us(histogram: &Histogram<u64>, metric: Metric) -> f64 {
-    let ns = match (metric.quantile(), metric) {
-        (Some(quantile), _) => histogram.value_at_quantile(quantile) as f64,
-        (None, Metric::ResponseMax) => histogram.max() as f64,
-        (None, _) => histogram.mean(),
-    };
-    ns / 1e3
-}
-
-fn server_cpu(summary: &StepSummary, server: &ProductFacts, committed: u64) -> Result<f64, String> {
-    let Some(cpu_s) = summary.server_cpu_s else {
-        return Err(match (server.in_process, server.simulated) {
-            (true, _) => "the database runs inside the load generator's own process",
-            (_, true) => "there was no server: it was a simulation",
-            _ => "the server's processes could not be watched from this machine",
-        }
-        .to_owned());
-    };
-    if committed == 0 {
-        return Err("no transaction committed".to_owned());
-    }
-    Ok(cpu_s * 1e6 / committed as f64)
-}
-
-fn generator_cpu(summary: &StepSummary, server: &ProductFacts) -> Result<f64, String> {
-    let statements = summary.reads + summary.writes + summary.others;
-    let generator = &summary.generator;
-    match (server.in_process, server.simulated) {
-        (true, _) => {
-            Err("the database does its work on the load generator's own threads".to_owned())
-        }
-        (_, true) => Err("there was no load generator: it was a simulation".to_owned()),
-        _ if statements == 0 => Err("no statement was answered".to_owned()),
-        _ => Ok((generator.cpu_user_s + generator.cpu_system_s) * 1e6 / statements as f64),
-    }
-}
-
-/// The mean of a reading over the measured intervals, weighted by their length, times the measured
-/// time, by transaction: as in the attribution.
-fn disk_bytes(summary: &StepSummary, reading: &str, committed: u64) -> Result<f64, String> {
-    let rate = mean_rate(summary, reading)?;
-    if committed == 0 {
-        return Err("no transaction committed".to_owned());
-    }
-    Ok(rate * summary.measured_s / committed as f64)
+    kinds
 }
 
 /// An estimate from these values: their geometric mean with bounds on the scale of logarithms, so
@@ -331,6 +120,26 @@ pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -
     match unit.trim_end_matches("/s").ends_with('B') {
         true => estimate_arithmetic(values, unit, confidence),
         false => estimate(values, unit, confidence),
+    }
+}
+
+/// An estimate of a metric, by what suits its unit. `resolution` is as in [`estimate_resolved`].
+pub(crate) fn estimate_metric(
+    metric: &Metric,
+    values: Vec<f64>,
+    confidence: f64,
+    resolution: f64,
+) -> Estimate {
+    let unit = unit_of(metric);
+    if metric.id == metrics::RESPONSE_MAX {
+        return largest(values, unit);
+    }
+    if values.iter().any(|value| *value < 0.0) {
+        return estimate_signed(values, unit, confidence);
+    }
+    match metric.unit {
+        Unit::Bytes | Unit::BytesPerSecond => estimate_arithmetic(values, unit, confidence),
+        _ => estimate_resolved(values, unit, confidence, resolution),
     }
 }
 
@@ -399,24 +208,16 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
         ended_by: BTreeMap::new(),
         settled: Vec::new(),
     };
-    let is_sought = |metric: &Metric| here.iter().any(|m| m.values.contains_key(metric));
-    for metric in METRICS.into_iter().filter(is_sought) {
-        let values: Vec<f64> = here.iter().filter_map(|m| m.value(metric)).collect();
+    for metric in joined.metrics.iter() {
+        let id = metric.id;
+        let values: Vec<f64> = here.iter().filter_map(|m| m.value(id)).collect();
         if values.is_empty() {
-            let reason = here.iter().find_map(|m| m.values.get(&metric)?.as_ref().err());
-            cell.absent.insert(metric, reason.cloned().unwrap_or_default());
+            let reason = here.iter().find_map(|m| m.values.get(&id)?.as_ref().err());
+            cell.absent.extend(reason.map(|reason| (id, reason.clone())));
         } else {
             let typical = geometric_mean(&values).unwrap_or(0.0);
-            let resolution = resolution(metric, &joined.steps[step], typical);
-            let unit = metric.unit();
-            let estimate = match metric {
-                Metric::ResponseMax => largest(values, unit),
-                Metric::DiskReadPerTransaction | Metric::DiskWrittenPerTransaction => {
-                    estimate_arithmetic(values, unit, rule.confidence)
-                }
-                _ => estimate_resolved(values, unit, rule.confidence, resolution),
-            };
-            cell.metrics.insert(metric, estimate);
+            let resolution = resolution(id, &joined.steps[step], typical);
+            cell.metrics.insert(id, estimate_metric(metric, values, rule.confidence, resolution));
         }
     }
     let trials = joined.trials.iter().filter(|trial| trial.variant == variant);
@@ -441,8 +242,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
             for (outcome, n) in &kind.outcomes {
                 *cell.outcomes.entry(outcome.clone()).or_default() += n;
             }
-            let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
-            *cell.kinds.entry(kind.name.clone()).or_default() += committed;
+            *cell.kinds.entry(kind.name.clone()).or_default() += committed_of(kind);
         }
     }
     cell.spectrum = spectrum(&summaries);

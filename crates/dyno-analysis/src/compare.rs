@@ -5,36 +5,24 @@ mod concurrency;
 mod others;
 
 use dyno_record::{StepRecord, new_histogram};
-use dyno_units::Seed;
+use dyno_units::{Direction, Metric, MetricId, Seed};
 
 use crate::cells::Measured;
 use crate::findings::WIDEST_BOUNDS;
 use crate::join::Joined;
-use crate::main_metric::main_metric;
+use crate::metrics::{self, quantile};
+use crate::numbers::unit_of;
 use crate::searches;
 use crate::statistics::{
     Call, Decision, Effect, PooledError, Rule, decide_at, geometric_mean, holm, mean, sign_flip_p,
     two_sample_p,
 };
 use crate::stopping::RepeatedLooks;
-use crate::{Comparison, Estimate, Mean, Metric, NoBounds, Pooled, Verdict};
+use crate::{Comparison, Estimate, Mean, NoBounds, Pooled, Verdict};
 
 pub(crate) use common_error::{CommonError, pool};
 pub(crate) use concurrency::concurrency;
 pub(crate) use others::other_effects;
-
-/// The metrics that are compared; each is a family of its own.
-pub(crate) const COMPARED: [Metric; 9] = [
-    Metric::Throughput,
-    Metric::ResponseMean,
-    Metric::ResponseP50,
-    Metric::ResponseP95,
-    Metric::ResponseP99,
-    Metric::ServerCpuPerTransaction,
-    Metric::RateAtLimit,
-    Metric::ClientsAtLimit,
-    Metric::StepTime,
-];
 
 /// Two samples of one metric, ours against theirs.
 pub(crate) struct Samples {
@@ -213,16 +201,16 @@ fn without_logs(samples: &Samples) -> Option<Estimate> {
 
 /// The standard deviation that the instrument alone gives to the logarithm of a value of this size:
 /// that of a value anywhere in a class of the histogram, or between the ends of a search, width / √12.
-pub(crate) fn resolution(metric: Metric, step: &StepRecord, typical: f64) -> f64 {
+pub(crate) fn resolution(metric: MetricId, step: &StepRecord, typical: f64) -> f64 {
     match metric {
-        Metric::RateAtLimit | Metric::ClientsAtLimit => searches::resolution(step, typical),
+        metrics::RATE_AT_LIMIT | metrics::CLIENTS_AT_LIMIT => searches::resolution(step, typical),
         _ => resolution_of_class(metric, typical),
     }
 }
 
 /// That of a quantile of this size in µs: the width of its class.
-pub(crate) fn resolution_of_class(metric: Metric, typical_us: f64) -> f64 {
-    let is_exact = metric.quantile().is_none();
+pub(crate) fn resolution_of_class(metric: MetricId, typical_us: f64) -> f64 {
+    let is_exact = quantile(metric).is_none();
     let ns = (typical_us * 1e3) as u64;
     if is_exact || ns == 0 {
         return 0.0;
@@ -269,6 +257,8 @@ pub(crate) struct Draft {
     pub(crate) is_total_loss: bool,
     /// The logarithms and what the instrument resolves of them; none where a value is zero.
     logs: Option<(Samples, f64)>,
+    /// Whether more of the metric is better.
+    is_more_better: bool,
 }
 
 impl Draft {
@@ -286,7 +276,8 @@ impl Draft {
         comparison.relative =
             in_percent(difference_estimate(logs, Some(effect), rule.confidence, ""));
         if let Some(base) = geometric_mean(&logs.plain_theirs()) {
-            comparison.absolute = in_units(&comparison.relative, base, comparison.metric.unit());
+            let unit = &comparison.absolute.unit;
+            comparison.absolute = in_units(&comparison.relative, base, unit);
         }
         self.effect = Some(effect);
     }
@@ -300,8 +291,8 @@ pub(crate) fn comparisons(
     seed: Seed,
 ) -> Vec<Comparison> {
     let mut all = Vec::new();
-    for (family, metric) in COMPARED.into_iter().enumerate() {
-        let seed = seed.derive("permutation", family as u64);
+    for metric in joined.metrics.compared() {
+        let seed = seed.derive(metric.id.as_str(), 0);
         let drafts = drafts(joined, measured, (metric, levels), seed);
         // What the first of two runs compared among itself is another question.
         let (of_first, others): (Vec<Draft>, Vec<Draft>) =
@@ -316,15 +307,15 @@ pub(crate) fn comparisons(
 pub(crate) fn drafts(
     joined: &Joined<'_>,
     measured: &[Measured],
-    (metric, levels): (Metric, &Levels<'_>),
+    (metric, levels): (&Metric, &Levels<'_>),
     seed: Seed,
 ) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for (variant, record) in joined.variants.iter().enumerate() {
         let Some(baseline) = record.baseline else { continue };
-        let is_compared = |step: &usize| searches::is_compared(metric, &joined.steps[*step]);
+        let is_compared = |step: &usize| searches::is_compared(metric.id, &joined.steps[*step]);
         for step in (0..joined.steps.len()).filter(is_compared) {
-            let values = |variant| values_of(measured, variant, step, metric);
+            let values = |variant| values_of(measured, variant, step, metric.id);
             let (ours, theirs) = (values(variant), values(baseline));
             let samples = Samples::new(&ours, &theirs, joined.interleaved);
             let seed = seed.derive("comparison", drafts.len() as u64);
@@ -334,13 +325,13 @@ pub(crate) fn drafts(
                 let comparison = &mut draft.comparison;
                 (comparison.variant, comparison.baseline) = (variant, baseline);
                 comparison.step = step;
-                comparison.is_main = main_metric(&joined.steps[step], &joined.variants) == metric;
+                comparison.is_main = joined.main[step] == metric.id;
                 draft
             }));
         }
     }
     let places: Vec<usize> = drafts.iter().map(|draft| draft.comparison.step).collect();
-    let errors = common_error(joined, measured, (metric, levels));
+    let errors = common_error(joined, measured, (metric.id, levels));
     pool(&mut drafts, &places, errors.as_ref(), levels);
     drafts
 }
@@ -349,7 +340,7 @@ pub(crate) fn drafts(
 pub(crate) fn common_error(
     joined: &Joined<'_>,
     measured: &[Measured],
-    (metric, levels): (Metric, &Levels<'_>),
+    (metric, levels): (MetricId, &Levels<'_>),
 ) -> Option<CommonError> {
     CommonError::new(
         joined,
@@ -367,7 +358,7 @@ fn values_of(
     measured: &[Measured],
     variant: usize,
     step: usize,
-    metric: Metric,
+    metric: MetricId,
 ) -> Vec<(u32, f64)> {
     let is_here = |m: &&Measured| (m.variant, m.step) == (variant, step);
     let value = |m: &Measured| m.value(metric).map(|value| (m.block, value));
@@ -377,7 +368,7 @@ fn values_of(
 /// One comparison without its place and its verdict; none where nothing can be compared.
 pub(crate) fn draft(
     samples: &Samples,
-    (metric, step): (Metric, &StepRecord),
+    (metric, step): (&Metric, &StepRecord),
     rule: &Rule,
     seed: Seed,
 ) -> Option<Draft> {
@@ -386,7 +377,7 @@ pub(crate) fn draft(
         return None;
     }
     let center = geometric_mean(&[&ours[..], &theirs[..]].concat());
-    let resolution = center.map_or(0.0, |center| resolution(metric, step, center));
+    let resolution = center.map_or(0.0, |center| resolution(metric.id, step, center));
     let logs = samples.logs();
     let effect = logs.as_ref().and_then(|logs| logs.effect(resolution));
     let relative = match &logs {
@@ -394,11 +385,11 @@ pub(crate) fn draft(
         None => without_logs(samples)?,
     };
     let absolute = match (&logs, geometric_mean(&theirs)) {
-        (Some(_), Some(base)) => in_units(&relative, base, metric.unit()),
-        _ => difference_estimate(samples, samples.effect(0.0), rule.confidence, metric.unit()),
+        (Some(_), Some(base)) => in_units(&relative, base, unit_of(metric)),
+        _ => difference_estimate(samples, samples.effect(0.0), rule.confidence, unit_of(metric)),
     };
     // Of what is better if it is less (CPU by ticks) a zero is no loss.
-    let is_total_loss = metric.more_is_better()
+    let is_total_loss = metric.better == Direction::Higher
         && ours.iter().all(|&value| value == 0.0)
         && theirs.iter().all(|&value| value > 0.0)
         && samples.n() >= 3;
@@ -406,7 +397,7 @@ pub(crate) fn draft(
         variant: 0,
         baseline: 0,
         step: 0,
-        metric,
+        metric: metric.id,
         relative,
         absolute,
         p_value: logs.as_ref().and_then(|logs| logs.permutation_p(seed)),
@@ -419,7 +410,8 @@ pub(crate) fn draft(
         pooled: None,
     };
     let logs = logs.map(|logs| (logs, resolution));
-    Some(Draft { comparison, effect, is_total_loss, logs })
+    let is_more_better = metric.better == Direction::Higher;
+    Some(Draft { comparison, effect, is_total_loss, logs, is_more_better })
 }
 
 /// Decides the comparisons of one metric together.
@@ -433,7 +425,7 @@ pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comp
     for (draft, decision) in drafts.into_iter().zip(decide_at(&effects, levels.rule)) {
         let mut comparison = draft.comparison;
         comparison.p_value_corrected = comparison.p_value.and_then(|_| corrected.next());
-        comparison.verdict = verdict(comparison.metric, decision);
+        comparison.verdict = verdict(draft.is_more_better, decision);
         comparison.p_value_of_verdict = decision.p_value;
         comparison.repetitions_needed = decision.repetitions_needed;
         if draft.is_total_loss {
@@ -444,8 +436,8 @@ pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comp
     decided
 }
 
-fn verdict(metric: Metric, decision: Decision) -> Verdict {
-    match (decision.call, metric.more_is_better()) {
+fn verdict(is_more_better: bool, decision: Decision) -> Verdict {
+    match (decision.call, is_more_better) {
         (Call::Higher, true) | (Call::Lower, false) => Verdict::Better,
         (Call::Lower, true) | (Call::Higher, false) => Verdict::Worse,
         (Call::Inside, _) => Verdict::NoDifference,
@@ -462,15 +454,15 @@ mod tests {
         let width = |metric, us: f64| resolution_of_class(metric, us) * 12_f64.sqrt() * us * 1e3;
         // Classes of 1 ns up to 2.048 µs; above, of 1/1024 of their power of two.
         for us in [0.5, 1.0, 2.0] {
-            assert!((width(Metric::ResponseP50, us) - 1.0).abs() < 1e-6);
+            assert!((width(metrics::RESPONSE_P50, us) - 1.0).abs() < 1e-6);
         }
-        assert!((width(Metric::ResponseP99, 140.0) - 128.0).abs() < 1e-6);
+        assert!((width(metrics::RESPONSE_P99, 140.0) - 128.0).abs() < 1e-6);
         for us in [140.0, 1e3, 1e6, 1e9] {
-            assert!(width(Metric::ResponseP99, us) / us / 1e3 < 0.001);
+            assert!(width(metrics::RESPONSE_P99, us) / us / 1e3 < 0.001);
         }
-        assert_eq!(resolution_of_class(Metric::Throughput, 1000.0), 0.0);
-        assert_eq!(resolution_of_class(Metric::ResponseMean, 1000.0), 0.0);
-        assert_eq!(resolution_of_class(Metric::ResponseP50, 0.0), 0.0);
+        assert_eq!(resolution_of_class(metrics::THROUGHPUT, 1000.0), 0.0);
+        assert_eq!(resolution_of_class(metrics::RESPONSE_MEAN, 1000.0), 0.0);
+        assert_eq!(resolution_of_class(metrics::RESPONSE_P50, 0.0), 0.0);
     }
 
     #[track_caller]

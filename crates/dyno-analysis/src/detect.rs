@@ -8,7 +8,7 @@ mod joined;
 mod law;
 mod missed;
 
-pub(crate) use alike::is_cached_unlike;
+pub(crate) use alike::is_cached_on_one_side;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,9 @@ use dyno_record::{StepSummary, TrialSummary};
 
 use crate::cells::Measured;
 use crate::join::Joined;
-use crate::words::{count, list, quantity, share};
-use crate::{Caveat, CaveatKind, Findings, Metric, TrialFacts};
+use crate::metrics::quantile;
+use crate::words::{count, list, rate, share};
+use crate::{Caveat, CaveatKind, Findings, MetricId, TrialFacts, metrics};
 
 /// Fewest repetitions that are thought enough.
 const REPETITIONS_ENOUGH: u32 = 3;
@@ -406,7 +407,7 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
 /// One caveat for each reported quantile that too few observations lie beyond, in some trial.
 /// A quantile that rests on few observations in some trial.
 struct Short<'a> {
-    metric: Metric,
+    metric: MetricId,
     /// The trials' steps that are too short for it.
     places: Vec<&'a Measured>,
     /// The shortest of them.
@@ -416,12 +417,12 @@ struct Short<'a> {
 }
 
 impl Short<'_> {
-    fn of(measured: &[Measured], metric: Metric) -> Option<Short<'_>> {
-        let beyond = 1.0 - metric.quantile()?;
+    fn of(measured: &[Measured], metric: MetricId) -> Option<Short<'_>> {
+        let beyond = 1.0 - quantile(metric)?;
         // Half an observation of room, for 1 − 0.95 is not quite 0.05.
         let is_few = |n: u64| n > 0 && (n as f64) * beyond < BEYOND_LEAST - 0.5;
         // A step that ends by quota has as many transactions as that, however long it takes.
-        let ends_by_quota = |m: &Measured| m.values.contains_key(&Metric::StepTime);
+        let ends_by_quota = |m: &Measured| m.values.contains_key(&metrics::STEP_TIME);
         let is_short = |m: &&Measured| is_few(m.committed) && !ends_by_quota(m);
         let places: Vec<&Measured> = measured.iter().filter(is_short).collect();
         let least = places.iter().copied().min_by_key(|m| m.committed)?;
@@ -429,24 +430,28 @@ impl Short<'_> {
     }
 
     fn beyond(&self) -> f64 {
-        let share = 1.0 - self.metric.quantile().unwrap_or(1.0);
+        let share = 1.0 - quantile(self.metric).unwrap_or(1.0);
         (self.least.committed as f64 * share).floor()
     }
 
     /// Throughput is transactions over measured time, so this is the time that would do.
     fn seconds(&self) -> f64 {
-        (self.needed / self.least.value(Metric::Throughput).unwrap_or(0.0)).ceil()
+        (self.needed / self.least.value(metrics::THROUGHPUT).unwrap_or(0.0)).ceil()
     }
 
     fn name(&self) -> &'static str {
-        self.metric.name().trim_end_matches(" response time")
+        match self.metric {
+            metrics::RESPONSE_P95 => "p95",
+            metrics::RESPONSE_P99 => "p99",
+            _ => "p99.9",
+        }
     }
 
     /// The quantiles below it, which have observations enough if it is the first that has not.
     fn nearer(&self) -> &'static str {
         match self.metric {
-            Metric::ResponseP95 => "the mean and p50",
-            Metric::ResponseP99 => "p50 and p95",
+            metrics::RESPONSE_P95 => "the mean and p50",
+            metrics::RESPONSE_P99 => "p50 and p95",
             _ => "p50, p95 and p99",
         }
     }
@@ -455,7 +460,7 @@ impl Short<'_> {
 /// One caveat for all quantiles that are told on too few observations: whoever has too few for p95 has
 /// too few for what is beyond it.
 fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
-    let quantiles = [Metric::ResponseP95, Metric::ResponseP99, Metric::ResponseP999];
+    let quantiles = [metrics::RESPONSE_P95, metrics::RESPONSE_P99, metrics::RESPONSE_P999];
     let short: Vec<Short<'_>> =
         quantiles.into_iter().filter_map(|metric| Short::of(measured, metric)).collect();
     // The furthest quantile is short wherever a nearer one is.
@@ -471,7 +476,7 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     let needed = told(&|one| {
         format!("{:.0} transactions for {} (about {:.0} s)", one.needed, one.name(), one.seconds())
     });
-    let throughput = last.least.value(Metric::Throughput).unwrap_or(0.0);
+    let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
@@ -482,7 +487,7 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
         advice: format!(
             "Lengthen `duration` so that each trial has, at each step, {needed}, at {}. Until then, \
              rely on {} only.",
-            quantity(Metric::Throughput, throughput),
+            rate(throughput),
             short.first().map_or("p50", Short::nearer),
         ),
         variants: sorted(last.places.iter().map(|m| m.variant)),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::{AuditRow, CommitSafety, OwnStepRecord, Price, Settled};
+use dyno_units::MetricId;
 use serde::{Deserialize, Serialize};
 
 use crate::Caveat;
@@ -12,6 +13,7 @@ use crate::debt::{DebtFacts, RunOffFacts};
 use crate::gate::{Gate, GateRow};
 use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
+use crate::metrics::{Metrics, THROUGHPUT};
 use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::StallFacts;
 use crate::stopping::{RepeatedLooks, StoppingFacts};
@@ -30,6 +32,9 @@ pub struct Findings {
     pub threshold: f64,
     /// Confidence of all bounds, as a fraction (0.95).
     pub confidence: f64,
+    /// What the metrics are, in the order in which they are shown.
+    #[serde(default)]
+    pub metrics: Metrics,
     /// The variants, in plan order.
     pub variants: Vec<VariantFacts>,
     /// The steps, in plan order.
@@ -118,7 +123,7 @@ pub struct OtherEffect {
     /// Index of the step.
     pub step: usize,
     /// The metric.
-    pub metric: Metric,
+    pub metric: MetricId,
     /// The difference in percent.
     pub percent: f64,
     /// Lower end of its interval, not corrected for the number of comparisons; none without
@@ -184,7 +189,7 @@ pub struct VariantFacts {
 }
 
 /// A step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepFacts {
     /// Its name.
     pub name: String,
@@ -199,19 +204,37 @@ pub struct StepFacts {
     pub search: Option<StepSearch>,
     /// What the step is judged by first: by the answer, the verdict shown first, sequential stopping
     /// and the gate. Every other metric describes.
-    #[serde(default)]
-    pub main_metric: Metric,
+    #[serde(default = "throughput")]
+    pub main_metric: MetricId,
     /// What the workload says of the step, if the workload defines it. Such a step is no load level:
     /// it takes no part in scaling and in low against high concurrency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnStepRecord>,
 }
 
+impl Default for StepFacts {
+    fn default() -> StepFacts {
+        StepFacts {
+            name: String::new(),
+            clients: 0,
+            rate: None,
+            concurrency: ConcurrencyGroup::Low,
+            search: None,
+            main_metric: THROUGHPUT,
+            own: None,
+        }
+    }
+}
+
+fn throughput() -> MetricId {
+    THROUGHPUT
+}
+
 /// What a step searches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSearch {
-    /// The metric that tells what is found: [`Metric::RateAtLimit`] or [`Metric::ClientsAtLimit`].
-    pub metric: Metric,
+    /// The metric that tells what is found: [`crate::metrics::RATE_AT_LIMIT`] or [`crate::metrics::CLIENTS_AT_LIMIT`].
+    pub metric: MetricId,
     /// The limit: `p99 ≤ 20 ms`.
     pub limit: String,
     /// How near the load that holds and the one that breaks shall come, as a fraction.
@@ -261,46 +284,6 @@ pub enum ConcurrencyGroup {
     Low,
     /// Clients > CPUs.
     High,
-}
-
-/// Something that is estimated in each cell.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Committed transactions per second.
-    #[default]
-    Throughput,
-    /// Mean response time, µs.
-    ResponseMean,
-    /// Median response time, µs.
-    ResponseP50,
-    /// p95 response time, µs.
-    ResponseP95,
-    /// p99 response time, µs.
-    ResponseP99,
-    /// p99.9 response time, µs.
-    ResponseP999,
-    /// Longest response time, µs.
-    ResponseMax,
-    /// p95 service time, µs.
-    ServiceP95,
-    /// CPU of the server per transaction, µs.
-    ServerCpuPerTransaction,
-    /// CPU of the load generator per statement, µs.
-    GeneratorCpuPerStatement,
-    /// Bytes read from disk devices per transaction.
-    DiskReadPerTransaction,
-    /// Bytes written to disk devices per transaction.
-    DiskWrittenPerTransaction,
-    /// Highest offered rate that kept the limit of a search, per second.
-    RateAtLimit,
-    /// Most clients that kept the limit of a search.
-    ClientsAtLimit,
-    /// How long the step took until its quotas were done, µs; only at steps that end by quota, and
-    /// only of trials that were done in time.
-    StepTime,
 }
 
 /// A value with its bounds and the number of repetitions behind it.
@@ -376,9 +359,9 @@ pub struct Cell {
     /// Index of the step.
     pub step: usize,
     /// Estimates by metric; a metric that could not be measured is absent, see `absent`.
-    pub metrics: BTreeMap<Metric, Estimate>,
+    pub metrics: BTreeMap<MetricId, Estimate>,
     /// Why a metric is absent.
-    pub absent: BTreeMap<Metric, String>,
+    pub absent: BTreeMap<MetricId, String>,
     /// Attempts by outcome, all repetitions and kinds together.
     pub outcomes: BTreeMap<String, u64>,
     /// Arrivals never sent, all repetitions together.
@@ -412,7 +395,7 @@ pub struct Comparison {
     /// Index of the step.
     pub step: usize,
     /// What is compared.
-    pub metric: Metric,
+    pub metric: MetricId,
     /// Relative effect in percent of the baseline, with bounds.
     pub relative: Estimate,
     /// The same effect in the metric's unit: the relative one of the baseline's geometric mean, with

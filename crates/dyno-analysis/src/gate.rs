@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Measured;
 use crate::compare::{Levels, drafts};
-use crate::detect::{DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_unlike, limited_share};
+use crate::detect::{DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_on_one_side, limited_share};
 use crate::join::Joined;
 use crate::statistics::Effect;
 use crate::words::percent;
-use crate::{Cell, Findings, Metric, TrialFacts};
+use crate::{Cell, Direction, Findings, MetricId, MetricRole, TrialFacts, metrics};
 
 pub use decide::{GateCall, GateDecision, GateInput, decide_gate, gate_calls};
 
@@ -29,8 +29,8 @@ const REASONS_NAMED: usize = 4;
 
 /// Harm, a difference of logarithms, in percent of the baseline: half the throughput and half as much
 /// response time again are both 50 %.
-fn in_percent(metric: Metric, harm: f64) -> f64 {
-    100.0 * if metric.more_is_better() { -(-harm).exp_m1() } else { harm.exp_m1() }
+fn in_percent(is_more_better: bool, harm: f64) -> f64 {
+    100.0 * if is_more_better { -(-harm).exp_m1() } else { harm.exp_m1() }
 }
 
 /// `7.9 %`, without a sign.
@@ -47,7 +47,8 @@ pub enum Gate {
     /// These are worse, and their comparisons are sound.
     Worse(Vec<String>),
     /// Nothing is known to be worse, and these are not known or not sound.
-    CannotSay(Vec<String>),
+    #[serde(alias = "cannot_say")]
+    Inconclusive(Vec<String>),
 }
 
 impl Gate {
@@ -55,7 +56,7 @@ impl Gate {
     pub(crate) fn reasons(&self) -> Vec<String> {
         match self {
             Gate::NoWorse => Vec::new(),
-            Gate::Worse(reasons) | Gate::CannotSay(reasons) => {
+            Gate::Worse(reasons) | Gate::Inconclusive(reasons) => {
                 reasons.iter().take(REASONS_NAMED).cloned().collect()
             }
         }
@@ -67,7 +68,7 @@ impl std::fmt::Display for Gate {
         match self {
             Gate::NoWorse => write!(f, "no worse"),
             Gate::Worse(reasons) => write!(f, "worse: {}", first_of(reasons)),
-            Gate::CannotSay(reasons) => write!(f, "inconclusive: {}", first_of(reasons)),
+            Gate::Inconclusive(reasons) => write!(f, "inconclusive: {}", first_of(reasons)),
         }
     }
 }
@@ -91,7 +92,7 @@ pub struct GateRow {
     /// Index of the step.
     pub step: usize,
     /// What is compared.
-    pub metric: Metric,
+    pub metric: MetricId,
     /// Whether it must be shown to be no worse: the main metric of the step. Others may only say that
     /// it is worse.
     pub is_required: bool,
@@ -143,7 +144,7 @@ pub(crate) fn judge(
     }
     let gate = match (worse.is_empty(), unknown.is_empty()) {
         (false, _) => Gate::Worse(worse),
-        (true, false) => Gate::CannotSay(unknown),
+        (true, false) => Gate::Inconclusive(unknown),
         (true, true) => Gate::NoWorse,
     };
     (gate, rows)
@@ -167,63 +168,67 @@ impl Judged<'_> {
     fn without_namesake(&self, n_first: usize) -> Vec<String> {
         let variants = &self.findings.variants;
         let second = n_first..variants.len();
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         if second.is_empty() {
-            told.push("the second run has no variants".to_owned());
+            reasons.push("the second run has no variants".to_owned());
         }
-        let unlike = |variant: usize| {
-            let is_it = |u: &&crate::join::Unlike| u.variant == variant && u.is_namesake;
-            self.joined.unlike.iter().find(is_it)
+        let mismatch = |variant: usize| {
+            let is_it = |u: &&crate::join::Mismatch| u.variant == variant && u.is_namesake;
+            self.joined.mismatches.iter().find(is_it)
         };
         for first in 0..n_first {
             let is_compared = second.clone().any(|v| variants[v].baseline == Some(first));
-            let is_unlike = second.clone().filter_map(unlike).any(|u| u.other == first);
-            if !is_compared && !is_unlike {
-                told.push(format!("{} is in the first run only", self.name(first)));
+            let is_mismatched = second.clone().filter_map(mismatch).any(|u| u.other == first);
+            if !is_compared && !is_mismatched {
+                reasons.push(format!("{} is in the first run only", self.name(first)));
             }
         }
         for variant in second.filter(|&v| variants[v].baseline.is_none()) {
-            told.push(match unlike(variant) {
-                Some(unlike) => format!(
+            reasons.push(match mismatch(variant) {
+                Some(mismatch) => format!(
                     "{} and {} do different work ({})",
-                    self.name(unlike.other),
+                    self.name(mismatch.other),
                     self.name(variant),
-                    crate::words::list(&unlike.what),
+                    crate::words::list(&mismatch.what),
                 ),
                 None => format!("{} is in the second run only", self.name(variant)),
             });
         }
-        told
+        reasons
     }
 
     /// The metrics that are judged at a step, and whether it must be shown that they are no worse: the
     /// main one. Where that is throughput, response times may say that it is worse, and the other way
-    /// round.
-    fn metrics(&self, step: usize) -> Vec<(Metric, bool)> {
+    /// round; and so may what activities of the step declare.
+    fn metrics(&self, step: usize) -> Vec<(MetricId, bool)> {
         let main = self.findings.steps[step].main_metric;
         let watched = match main {
-            Metric::Throughput | Metric::StepTime => Some(Metric::ResponseP95),
-            Metric::ResponseP95 => Some(Metric::Throughput),
+            metrics::THROUGHPUT | metrics::STEP_TIME => Some(metrics::RESPONSE_P95),
+            metrics::RESPONSE_P95 => Some(metrics::THROUGHPUT),
             _ => None,
         };
-        std::iter::once((main, true)).chain(watched.map(|metric| (metric, false))).collect()
+        let declared = self.findings.metrics.declared().filter(|m| m.role == MetricRole::Main);
+        let watched = watched.into_iter().chain(declared.map(|metric| metric.id));
+        let watched = watched.filter(|metric| *metric != main).map(|metric| (metric, false));
+        std::iter::once((main, true)).chain(watched).collect()
     }
 
     /// All comparisons of the gate, decided together.
     fn rows(&self, measured: &[Measured], levels: &Levels<'_>) -> Vec<GateRow> {
         let steps = 0..self.findings.steps.len();
-        let metrics: std::collections::BTreeSet<Metric> =
+        let judged: Vec<MetricId> =
             steps.flat_map(|step| self.metrics(step)).map(|(metric, _)| metric).collect();
         let (mut rows, mut inputs) = (Vec::new(), Vec::new());
-        for metric in metrics {
+        for metric in self.findings.metrics.iter().filter(|m| judged.contains(&m.id)) {
+            let is_more_better = metric.better == Direction::Higher;
             for draft in drafts(self.joined, measured, (metric, levels), dyno_units::Seed(1)) {
                 let c = &draft.comparison;
-                let judged = self.metrics(c.step).into_iter().find(|(own, _)| *own == metric);
+                let judged = self.metrics(c.step).into_iter().find(|(own, _)| *own == metric.id);
                 let Some((_, is_required)) = judged.filter(|_| c.variant >= self.joined.n_first)
                 else {
                     continue;
                 };
-                let sign = if metric.more_is_better() { -1.0 } else { 1.0 };
+                let sign = if is_more_better { -1.0 } else { 1.0 };
                 let harm = draft.effect.map(|e| Effect { value: sign * e.value, ..e });
                 let level = 1.0 - levels.of(c.variant).confidence;
                 let is_total_loss = draft.is_total_loss;
@@ -232,11 +237,11 @@ impl Judged<'_> {
                     variant: c.variant,
                     baseline: c.baseline,
                     step: c.step,
-                    metric,
+                    metric: metric.id,
                     is_required,
                     paired: c.paired,
                     n: c.relative.n,
-                    harm_percent: harm.map(|harm| in_percent(metric, harm.value)),
+                    harm_percent: harm.map(|harm| in_percent(is_more_better, harm.value)),
                     limit_percent: None,
                     call: GateCall::Open,
                     repetitions_needed: None,
@@ -245,7 +250,8 @@ impl Judged<'_> {
         }
         for (row, decision) in rows.iter_mut().zip(decide_gate(&inputs, levels.rule)) {
             row.call = decision.call;
-            row.limit_percent = decision.limit.map(|limit| in_percent(row.metric, limit));
+            let is_more_better = self.findings.metrics.get(row.metric).better == Direction::Higher;
+            row.limit_percent = decision.limit.map(|limit| in_percent(is_more_better, limit));
             row.repetitions_needed = decision.repetitions_needed;
         }
         rows
@@ -262,7 +268,11 @@ impl Judged<'_> {
         for (metric, is_required) in self.metrics(step) {
             let is_it =
                 |row: &&GateRow| (row.variant, row.step, row.metric) == (variant, step, metric);
-            let place = format!("{} of {}", metric.name(), self.place(variant, step));
+            let place = format!(
+                "{} of {}",
+                self.findings.metrics.get(metric).title,
+                self.place(variant, step)
+            );
             match rows.iter().find(is_it) {
                 Some(row) if row.call == GateCall::Worse => worse.push(match row.harm_percent {
                     Some(harm) => format!("{place} ({} worse)", unsigned(harm)),
@@ -293,14 +303,14 @@ impl Judged<'_> {
 
     /// Why the comparison of a variant with its baseline at a step is invalid, whatever its verdict.
     fn doubts(&self, (variant, baseline): (usize, usize), step: usize) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         for side in [variant, baseline] {
-            told.extend(self.doubts_of_trials(side));
-            told.extend(self.doubts_of_attempts(side, step));
+            reasons.extend(self.doubts_of_trials(side));
+            reasons.extend(self.doubts_of_attempts(side, step));
         }
-        told.extend(self.one_sided((variant, baseline), step));
-        if self.is_durability_unlike(variant, baseline) {
-            told.push(format!(
+        reasons.extend(self.one_sided((variant, baseline), step));
+        if self.is_durability_different(variant, baseline) {
+            reasons.push(format!(
                 "commits of {} and {} are not equally durable",
                 self.name(variant),
                 self.name(baseline)
@@ -308,28 +318,28 @@ impl Judged<'_> {
         }
         // In one run both sides had the same data, cache and place: what differs is what is judged.
         if self.joined.n_first > 0
-            && is_cached_unlike(self.joined, self.findings, (variant, baseline), step)
+            && is_cached_on_one_side(self.joined, self.findings, (variant, baseline), step)
         {
-            told.push(format!(
+            reasons.push(format!(
                 "the data are cached on one side only: {}",
                 self.place(variant, step)
             ));
         }
-        told
+        reasons
     }
 
     fn doubts_of_trials(&self, variant: usize) -> Vec<String> {
         let has = |is_such: &dyn Fn(&TrialFacts) -> bool| {
             self.findings.trials.iter().any(|trial| trial.variant == variant && is_such(trial))
         };
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         if has(&|trial| trial.audit.iter().any(|row| !row.pass)) {
-            told.push(format!("the audit of {} failed", self.name(variant)));
+            reasons.push(format!("the audit of {} failed", self.name(variant)));
         }
         if has(&|trial| matches!(trial.state.as_str(), "failed" | "missing")) {
-            told.push(format!("trials of {} failed or are missing", self.name(variant)));
+            reasons.push(format!("trials of {} failed or are missing", self.name(variant)));
         }
-        told
+        reasons
     }
 
     fn cell(&self, variant: usize, step: usize) -> Option<&Cell> {
@@ -338,16 +348,16 @@ impl Judged<'_> {
 
     fn doubts_of_attempts(&self, variant: usize, step: usize) -> Vec<String> {
         let Some(cell) = self.cell(variant, step) else { return Vec::new() };
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         let is_hard = |name: &str| !DESIGNED.contains(&name) && !TRANSIENT.contains(&name);
         if cell.outcomes.iter().any(|(name, n)| *n > 0 && is_hard(name)) {
-            told.push(format!("attempts of {} failed", self.place(variant, step)));
+            reasons.push(format!("attempts of {} failed", self.place(variant, step)));
         }
         let due = cell.outcomes.values().sum::<u64>() + cell.missed;
         if cell.missed as f64 >= MISSED_LEAST * due.max(1) as f64 {
-            told.push(format!("arrivals of {} were never sent", self.place(variant, step)));
+            reasons.push(format!("arrivals of {} were never sent", self.place(variant, step)));
         }
-        told
+        reasons
     }
 
     /// What is in order where both sides have it, and not where one has: conflicts of transactions,
@@ -362,23 +372,23 @@ impl Judged<'_> {
             })
         };
         let limited = |variant: usize| limited_share(self.joined, variant, step);
-        let mut told = Vec::new();
+        let mut reasons = Vec::new();
         for (side, other) in [(variant, baseline), (baseline, variant)] {
             let place = self.place(side, step);
             if conflicts(side) && !conflicts(other) {
-                told.push(format!("attempts of {place} ended in conflicts, on that side only"));
+                reasons.push(format!("attempts of {place} ended in conflicts, on that side only"));
             }
             if limited(side) >= LIMITED_LEAST && limited(other) == 0.0 {
-                told.push(format!(
+                reasons.push(format!(
                     "the load generator may have been the bottleneck at {place}, and only there"
                 ));
             }
         }
-        told
+        reasons
     }
 
     /// Whether commits promise other things by accident: a study that varies it asks just that.
-    fn is_durability_unlike(&self, a: usize, b: usize) -> bool {
+    fn is_durability_different(&self, a: usize, b: usize) -> bool {
         let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
         let (ours, theirs) = (&self.joined.variants[a].settings, &self.joined.variants[b].settings);
         let names = [a, b].map(|idx| self.joined.product_facts(idx).durability_settings);

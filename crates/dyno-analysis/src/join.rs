@@ -15,9 +15,12 @@ use dyno_record::{
     Manifest, OwnStepRecord, ProductFacts, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
     TrialSummary, VariantRecord,
 };
-use dyno_units::Reading;
+use dyno_units::{MetricId, Reading};
 
-use kin::{Difference, Kin, level, telling_levels};
+use crate::main_metric::main_metric;
+use crate::metrics::{self, Metrics};
+
+use kin::{Difference, Matched, level, telling_levels};
 
 /// All runs together.
 pub(crate) struct Joined<'a> {
@@ -35,7 +38,11 @@ pub(crate) struct Joined<'a> {
     /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
     /// Variants of later runs whose workload no earlier run has.
-    pub(crate) unlike: Vec<Unlike>,
+    pub(crate) mismatches: Vec<Mismatch>,
+    /// What the metrics are, those that its trials declare included.
+    pub(crate) metrics: Metrics,
+    /// The main metric of each step.
+    pub(crate) main: Vec<MetricId>,
     /// How many runs there are.
     pub(crate) n_runs: usize,
     /// Of each run, the joined index of each of its own variants.
@@ -46,7 +53,7 @@ pub(crate) struct Joined<'a> {
 }
 
 /// A variant whose workload is not that of an earlier run.
-pub(crate) struct Unlike {
+pub(crate) struct Mismatch {
     /// Index of the variant.
     pub(crate) variant: usize,
     /// Index of its namesake in an earlier run, or of any variant there if it has none.
@@ -93,7 +100,7 @@ impl<'a> JoinedTrial<'a> {
 
 /// How variants of the same name in different runs are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kinship {
+pub(crate) enum Matching {
     /// The same thing is the same variant.
     Join,
     /// Each run's variants are its own, compared with those of the first run.
@@ -109,7 +116,7 @@ impl<'a> Joined<'a> {
     }
 
     /// Joins the runs of a finished plan or of several, in their order.
-    pub(crate) fn new(runs: &'a [Run], kinship: Kinship) -> Joined<'a> {
+    pub(crate) fn new(runs: &'a [Run], matching: Matching) -> Joined<'a> {
         let mut joined = Joined {
             variants: Vec::new(),
             steps: Vec::new(),
@@ -117,25 +124,47 @@ impl<'a> Joined<'a> {
             machines: Vec::new(),
             cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
-            unlike: Vec::new(),
+            mismatches: Vec::new(),
+            metrics: Metrics::default(),
+            main: Vec::new(),
             n_runs: runs.len(),
             of_runs: Vec::new(),
             n_first: 0,
         };
         let mut sources: Vec<Source> = Vec::new();
         for (run_idx, run) in runs.iter().enumerate() {
-            let variants = joined.take_variants(runs, run_idx, kinship, &mut sources);
+            let variants = joined.take_variants(runs, run_idx, matching, &mut sources);
             let steps = joined.take_steps(&run.manifest);
             joined.take_trials(run, &variants, &steps);
             joined.of_runs.push(variants);
-            if run_idx == 0 && kinship == Kinship::Against {
+            if run_idx == 0 && matching == Matching::Against {
                 joined.n_first = joined.variants.len();
             }
         }
         if runs.first().is_some_and(|first| first.manifest.steps.len() < joined.steps.len()) {
             joined.order_steps();
         }
+        let trials = joined.trials.iter().filter_map(|trial| trial.summary);
+        joined.metrics.extend(trials.flat_map(|summary| &summary.metrics));
+        joined.main = (0..joined.steps.len()).map(|step| main_metric(&joined, step)).collect();
         joined
+    }
+
+    /// What a trial measured at a step, for metrics to be derived from; none as in
+    /// [`JoinedTrial::step`].
+    pub(crate) fn source(
+        &self,
+        trial: &JoinedTrial<'a>,
+        step: usize,
+    ) -> Option<metrics::Source<'_>> {
+        let summary = trial.step(step)?;
+        let server = trial.summary?.server.product_facts();
+        Some(metrics::Source::new(
+            summary,
+            &self.steps[step],
+            &self.variants[trial.variant],
+            server,
+        ))
     }
 
     /// What the finished trials of a variant measured at a step, in the order of the trials.
@@ -156,29 +185,29 @@ impl<'a> Joined<'a> {
         &mut self,
         runs: &[Run],
         run_idx: usize,
-        kinship: Kinship,
+        matching: Matching,
         sources: &mut Vec<Source>,
     ) -> Vec<usize> {
         let manifest = &runs[run_idx].manifest;
         let mut indexes = Vec::new();
         for own_idx in 0..manifest.variants.len() {
-            let ours = Kin { run: &runs[run_idx], own_idx };
+            let ours = Matched { run: &runs[run_idx], own_idx };
             let earlier = sources.iter().enumerate().filter(|(_, source)| source.0 < run_idx);
-            let earlier: Vec<(usize, Kin<'_>)> = earlier
-                .map(|(idx, &(run, own_idx))| (idx, Kin { run: &runs[run], own_idx }))
+            let earlier: Vec<(usize, Matched<'_>)> = earlier
+                .map(|(idx, &(run, own_idx))| (idx, Matched { run: &runs[run], own_idx }))
                 .collect();
             let same = earlier.iter().find(|(_, kin)| ours.is_same_thing(*kin));
-            if let (Some((same, _)), Kinship::Join) = (same, kinship) {
+            if let (Some((same, _)), Matching::Join) = (same, matching) {
                 indexes.push(*same);
                 continue;
             }
             sources.push((run_idx, own_idx));
-            indexes.push(self.take_variant(ours, &earlier, kinship));
+            indexes.push(self.take_variant(ours, &earlier, matching));
         }
         for (own_idx, variant) in manifest.variants.iter().enumerate() {
             let is_new = sources[indexes[own_idx]] == (run_idx, own_idx);
             let taken = &mut self.variants[indexes[own_idx]];
-            if is_new && taken.baseline.is_none() && (kinship == Kinship::Join || run_idx == 0) {
+            if is_new && taken.baseline.is_none() && (matching == Matching::Join || run_idx == 0) {
                 taken.baseline =
                     variant.baseline.and_then(|baseline| indexes.get(baseline).copied());
             }
@@ -189,31 +218,33 @@ impl<'a> Joined<'a> {
     /// Takes over one variant that is not the same thing as any of `earlier` runs; returns its index.
     fn take_variant(
         &mut self,
-        ours: Kin<'_>,
-        earlier: &[(usize, Kin<'_>)],
-        kinship: Kinship,
+        ours: Matched<'_>,
+        earlier: &[(usize, Matched<'_>)],
+        matching: Matching,
     ) -> usize {
-        let is_namesake = |(_, kin): &&(usize, Kin<'_>)| kin.variant().name == ours.variant().name;
-        let is_alike = |(_, kin): &&(usize, Kin<'_>)| ours.workload_unlike(*kin).is_empty();
+        let is_namesake =
+            |(_, kin): &&(usize, Matched<'_>)| kin.variant().name == ours.variant().name;
+        let is_alike =
+            |(_, kin): &&(usize, Matched<'_>)| ours.workload_differences(*kin).is_empty();
         let namesakes = || earlier.iter().filter(is_namesake);
         let namesake = namesakes().find(is_alike).or_else(|| namesakes().next());
         let nearest = namesake.or_else(|| earlier.iter().find(is_alike)).or(earlier.first());
         let index = self.variants.len();
         if let Some((other, theirs)) = nearest {
-            let what = ours.workload_unlike(*theirs).iter().map(Difference::of_both).collect();
+            let what = ours.workload_differences(*theirs).iter().map(Difference::of_both).collect();
             let is_namesake = namesake.is_some();
-            self.unlike.push(Unlike { variant: index, other: *other, what, is_namesake });
-            self.unlike.retain(|unlike| !unlike.what.is_empty());
+            self.mismatches.push(Mismatch { variant: index, other: *other, what, is_namesake });
+            self.mismatches.retain(|mismatch| !mismatch.what.is_empty());
         }
         let mut taken = ours.variant().clone();
         // Its own baseline is set when all of the run's variants have an index.
-        let is_compared = kinship == Kinship::Against || taken.baseline.is_none();
+        let is_compared = matching == Matching::Against || taken.baseline.is_none();
         taken.baseline = namesake.filter(|it| is_compared && is_alike(it)).map(|(idx, _)| *idx);
         if let Some((namesake, theirs)) = namesake {
-            let (differences, words) = telling_levels(ours, *theirs, kinship);
+            let (differences, words) = telling_levels(ours, *theirs, matching);
             // Where two runs are compared, both sides say which run they are.
             let is_run = differences.first().is_some_and(|d| d.factor == "run");
-            if kinship == Kinship::Against && is_run {
+            if matching == Matching::Against && is_run {
                 let name = format!("{} ({})", theirs.variant().name, kin::run_name(theirs.run));
                 if self.variants[*namesake].name == theirs.variant().name {
                     self.variants[*namesake].name = self.free_name(&name);

@@ -21,6 +21,7 @@ pub mod insert_benchmark;
 mod join;
 pub mod kinds;
 mod main_metric;
+pub mod metrics;
 pub mod numbers;
 pub mod requirements;
 pub mod scaling;
@@ -38,12 +39,14 @@ pub use analyse::{Options, analyse, analyse_against};
 pub use answer::is_watched;
 pub use caveat::{Caveat, CaveatKind};
 pub use dyno_record::CommitSafety;
+pub use dyno_units::{Direction, Metric, MetricId, MetricRole};
 pub use findings::{
-    Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean, Metric,
+    Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean,
     NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,
     TrialFacts, TrialSearch, VariantFacts, Verdict,
 };
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
 pub use join::same_runs;
+pub use metrics::Metrics;
 pub use requirements::{RequirementFacts, RequirementOutcome};
 pub use stalls::{Moved, StallFacts};

@@ -1,25 +1,41 @@
 //! The main metric of a step: the one number that the answer, the verdict shown first, sequential
 //! stopping and the gate all go by. Every other metric describes.
 
-use dyno_record::{StepRecord, VariantRecord};
+use dyno_units::{MetricId, MetricRole};
 
-use crate::Metric;
+use crate::join::Joined;
+use crate::{metrics, searches};
 
-/// The main metric of a step that these variants run.
+/// The main metric of a step.
 ///
 /// * a search: what it found, the sustained rate or number of clients;
 /// * a step that all variants end by quota: the time it took;
+/// * no load: what its activities declare to be their main metric, the first if there are several;
 /// * open load: p95 response time, because throughput there is the offered rate;
 /// * closed load: throughput.
-pub(crate) fn main_metric(step: &StepRecord, variants: &[VariantRecord]) -> Metric {
-    let ends_by_quota =
-        |variant: &VariantRecord| step.own_of(variant).is_some_and(|own| own.ends_by_quota);
-    match (&step.search, step.rate) {
-        (Some(search), _) => crate::searches::metric(search),
-        _ if variants.iter().all(ends_by_quota) => Metric::StepTime,
-        (None, Some(_)) => Metric::ResponseP95,
-        (None, None) => Metric::Throughput,
+pub(crate) fn main_metric(joined: &Joined<'_>, step: usize) -> MetricId {
+    let record = &joined.steps[step];
+    let ends_by_quota = |variant| {
+        record.own_of(variant).is_some_and(|own: &dyno_record::OwnStepRecord| own.ends_by_quota)
+    };
+    match (&record.search, record.rate) {
+        (Some(search), _) => searches::metric(search),
+        _ if joined.variants.iter().all(ends_by_quota) => metrics::STEP_TIME,
+        (None, Some(_)) => metrics::RESPONSE_P95,
+        (None, None) if metrics::has_load(record) => metrics::THROUGHPUT,
+        (None, None) => declared(joined, step).unwrap_or(metrics::THROUGHPUT),
     }
+}
+
+/// The first figure of a step without load that is declared to be main; if none is, the first.
+fn declared(joined: &Joined<'_>, step: usize) -> Option<MetricId> {
+    let is_measured = |id: MetricId| {
+        let mut steps = joined.trials.iter().filter_map(|trial| trial.step(step));
+        steps.any(|summary| summary.figures.contains_key(&id))
+    };
+    let measured: Vec<_> = joined.metrics.iter().filter(|m| is_measured(m.id)).collect();
+    let main = measured.iter().find(|metric| metric.role == MetricRole::Main);
+    main.or(measured.first()).map(|metric| metric.id)
 }
 
 #[cfg(test)]
@@ -30,12 +46,9 @@ mod tests {
     use crate::fixtures::{make_open, run};
 
     #[track_caller]
-    fn check(change: impl Fn(&mut dyno_record::Run), expected: Metric) {
+    fn check(change: impl Fn(&mut dyno_record::Run), expected: MetricId) {
         let mut run = run(&["a", "b"], &[4], 3, |_, _, _| 100.0);
         change(&mut run);
-        let found = main_metric(&run.manifest.steps[0], &run.manifest.variants);
-        assert_eq!(found, expected);
-        // What findings carry to every reader is the same.
         let findings = crate::analyse(&[run], &crate::Options::default());
         assert_eq!(findings.steps[0].main_metric, expected);
     }
@@ -50,22 +63,25 @@ mod tests {
 
     #[test]
     fn each_kind_of_load_has_its_own() {
-        check(|_| (), Metric::Throughput);
-        check(make_open, Metric::ResponseP95);
-        check(|run| run.manifest.steps[0].search = Some(search("rate")), Metric::RateAtLimit);
-        check(|run| run.manifest.steps[0].search = Some(search("clients")), Metric::ClientsAtLimit);
+        check(|_| (), metrics::THROUGHPUT);
+        check(make_open, metrics::RESPONSE_P95);
+        check(|run| run.manifest.steps[0].search = Some(search("rate")), metrics::RATE_AT_LIMIT);
+        check(
+            |run| run.manifest.steps[0].search = Some(search("clients")),
+            metrics::CLIENTS_AT_LIMIT,
+        );
     }
 
     #[test]
     fn a_quota_counts_where_all_variants_have_it() {
         let own =
             |ends_by_quota: bool| OwnStepRecord { roles: Vec::new(), ends_by_quota, settle_s: 0.0 };
-        check(|run| run.manifest.steps[0].own = Some(own(true)), Metric::StepTime);
+        check(|run| run.manifest.steps[0].own = Some(own(true)), metrics::STEP_TIME);
         let mixed = |run: &mut dyno_record::Run| {
             let name = run.manifest.steps[0].name.clone();
             run.manifest.steps[0].own = Some(own(true));
             run.manifest.variants[1].own_steps.insert(name, own(false));
         };
-        check(mixed, Metric::Throughput);
+        check(mixed, metrics::THROUGHPUT);
     }
 }

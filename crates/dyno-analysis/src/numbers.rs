@@ -2,13 +2,17 @@
 //!
 //! The style, which holds wherever Dyno shows a number:
 //!
-//! - Three significant digits: more than that no benchmark repeats. Uncertainties have two.
+//! - Three significant digits: more than that no benchmark repeats. Where a confidence interval is so narrow
+//!   that its ends would look the same, value and ends have as many as it takes to tell them apart, up to
+//!   six. Uncertainty is always written as an interval (`41,200/s (40,800–41,700)`), never as `±`.
 //! - Rates and counts are written out up to 99,999, with commas between thousands (`12,300/s`); from
 //!   there on they take k, M, G (`123k/s`), for nobody compares six digits at a glance.
 //! - Times and sizes take the unit that leaves at least 1: `1.25 ms`, `4.10 kB`.
 //! - Effects are percentages with a sign while they lie between half and twice the baseline (`−12.3 %`),
 //!   and factors beyond (`2.31×`). One column, one sentence or one chart uses one of the two.
 //! - What was measured keeps its trailing zeros (`4.00 ms`), what was given has none (`4 ms`).
+
+use dyno_units::{self as units, Metric};
 
 use crate::Estimate;
 use crate::findings::{NoBounds, WIDEST_BOUNDS};
@@ -20,6 +24,10 @@ pub enum Unit {
     PerSecond,
     /// Microseconds.
     Micros,
+    /// Milliseconds.
+    Millis,
+    /// Seconds.
+    Seconds,
     /// Bytes.
     Bytes,
     /// Bytes per second.
@@ -30,7 +38,7 @@ pub enum Unit {
     Ratio,
     /// A share in percent.
     Percent,
-    /// Seconds, e.g. CPU seconds per second.
+    /// CPU seconds per second.
     Cpus,
     /// A plain count.
     Count,
@@ -41,30 +49,57 @@ pub enum Unit {
 /// The unit of an estimate that is a level in percent, and not an effect: it has no sign.
 pub const PERCENT_LEVEL: &str = "percent";
 
+impl From<&units::Unit> for Unit {
+    fn from(unit: &units::Unit) -> Unit {
+        match unit {
+            units::Unit::Number | units::Unit::Count => Unit::Count,
+            units::Unit::PerSecond => Unit::PerSecond,
+            units::Unit::Bytes => Unit::Bytes,
+            units::Unit::BytesPerSecond => Unit::BytesPerSecond,
+            units::Unit::Percent => Unit::Percent,
+            units::Unit::Seconds => Unit::Seconds,
+            units::Unit::Milliseconds => Unit::Millis,
+            units::Unit::Microseconds => Unit::Micros,
+            units::Unit::Cpus => Unit::Cpus,
+            other => Unit::Other(other.symbol().to_owned()),
+        }
+    }
+}
+
+/// The unit of estimates of a metric, as findings have it.
+pub(crate) fn unit_of(metric: &Metric) -> &str {
+    match &metric.unit {
+        units::Unit::Percent => PERCENT_LEVEL,
+        units::Unit::Bytes => "B",
+        units::Unit::BytesPerSecond => "B/s",
+        unit => unit.symbol(),
+    }
+}
+
 impl Unit {
     /// The unit of an estimate, from its text.
     pub fn of(estimate: &Estimate) -> Unit {
         match estimate.unit.as_str() {
-            "1/s" => Unit::PerSecond,
-            "µs" => Unit::Micros,
-            "B" => Unit::Bytes,
-            "B/s" => Unit::BytesPerSecond,
             "%" => Unit::Effect,
             PERCENT_LEVEL => Unit::Percent,
             "×" => Unit::Ratio,
-            "" => Unit::Count,
-            other => Unit::Other(other.to_owned()),
+            code => Unit::from(&units::Unit::from(code)),
         }
+    }
+
+    /// The unit of a metric.
+    pub fn of_metric(metric: &Metric) -> Unit {
+        Unit::from(&metric.unit)
     }
 
     /// Writes a measured value with three significant digits.
     pub fn show(&self, value: f64) -> String {
-        self.write(value, false)
+        self.write(value, DIGITS, false)
     }
 
     /// Writes a given value, or one beside an axis: without trailing zeros.
     pub fn tick(&self, value: f64) -> String {
-        self.write(value, true)
+        self.write(value, DIGITS, true)
     }
 
     /// Writes a value beside an axis, where there is room for a few letters: a longer unit is named by
@@ -84,37 +119,34 @@ impl Unit {
         }
     }
 
-    fn write(&self, value: f64, trim: bool) -> String {
+    /// Writes a measured value with so many significant digits.
+    fn show_digits(&self, value: f64, digits: i32) -> String {
+        self.write(value, digits, false)
+    }
+
+    fn write(&self, value: f64, digits: i32, trim: bool) -> String {
         if !value.is_finite() {
             return "–".to_owned();
         }
         match self {
-            Unit::PerSecond => format!("{}/s", counted(value, trim)),
-            Unit::Micros => scaled(value, &TIMES, trim),
-            Unit::Bytes => scaled(value, &SIZES, trim),
-            Unit::BytesPerSecond => format!("{}/s", scaled(value, &SIZES, trim)),
-            Unit::Effect => percent(value, trim),
-            Unit::Ratio => ratio(value, trim),
-            Unit::Percent => format!("{} %", significant(value, 3, trim)),
-            Unit::Cpus => format!("{} CPU", significant(value, 3, trim)),
-            Unit::Count => counted(value, trim),
+            Unit::PerSecond => format!("{}/s", counted(value, digits, trim)),
+            Unit::Micros => scaled(value, &TIMES, digits, trim),
+            Unit::Millis => scaled(value * 1e3, &TIMES, digits, trim),
+            Unit::Seconds => scaled(value * 1e6, &TIMES, digits, trim),
+            Unit::Bytes => scaled(value, &SIZES, digits, trim),
+            Unit::BytesPerSecond => format!("{}/s", scaled(value, &SIZES, digits, trim)),
+            Unit::Effect => percent(value, digits, trim),
+            Unit::Ratio => ratio(value, digits, trim),
+            Unit::Percent => format!("{} %", significant(value, digits, trim)),
+            Unit::Cpus => format!("{} CPU", significant(value, digits, trim)),
+            Unit::Count => counted(value, digits, trim),
             Unit::Other(unit) => {
-                let number = counted(value, trim);
+                let number = counted(value, digits, trim);
                 match unit.strip_prefix("1/") {
                     Some(per) => format!("{number} per {per}"),
                     None => format!("{number} {unit}"),
                 }
             }
-        }
-    }
-
-    /// Writes an uncertainty with two significant digits, without the unit of rates.
-    fn reach(&self, reach: f64) -> String {
-        match self {
-            Unit::Micros => scaled(round_significant(reach, 2), &TIMES, true),
-            Unit::Bytes | Unit::BytesPerSecond => scaled(round_significant(reach, 2), &SIZES, true),
-            Unit::Effect | Unit::Percent => format!("{reach:.1}"),
-            _ => counted(round_significant(reach, 2), true),
         }
     }
 }
@@ -133,21 +165,28 @@ const SIZES: [(f64, &str); 5] =
 const SCALED_FROM: f64 = 100_000.0;
 
 /// A rate or a count: written out below [`SCALED_FROM`], with a scale from there on.
-fn counted(value: f64, trim: bool) -> String {
-    let rounded = round_significant(value, 3);
+fn counted(value: f64, digits: i32, trim: bool) -> String {
+    let rounded = round_significant(value, digits);
     if rounded.abs() >= SCALED_FROM {
-        return scaled(value, &COUNTS, trim);
-    }
-    if rounded.abs() >= 1000.0 {
-        let sign = if rounded < 0.0 { "−" } else { "" };
-        return format!("{sign}{}", grouped(rounded.abs().round() as u64));
+        return scaled(value, &COUNTS, digits, trim);
     }
     // A whole number below a thousand is exact: 7, not 7.00.
-    significant(value, 3, trim || value.fract() == 0.0)
+    let is_exact = value.abs() < 1000.0 && value.fract() == 0.0;
+    with_commas(&significant(value, digits, trim || is_exact))
+}
+
+/// A number with commas between the thousands before its point.
+fn with_commas(text: &str) -> String {
+    let (whole, rest) =
+        text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let (sign, whole) = whole.strip_prefix('−').map_or(("", whole), |whole| ("−", whole));
+    let Ok(whole) = whole.parse() else { return text.to_owned() };
+    let point = if rest.is_some() { "." } else { "" };
+    format!("{sign}{}{point}{}", grouped(whole), rest.unwrap_or_default())
 }
 
 /// Writes with the largest scale that leaves at least 1, judged after rounding: 999.7 µs is `1.00 ms`.
-fn scaled(value: f64, scales: &Scales, trim: bool) -> String {
+fn scaled(value: f64, scales: &Scales, digits: i32, trim: bool) -> String {
     let size = value.abs();
     if size == 0.0 {
         let unit = scales.iter().find(|(factor, _)| *factor == 1.0).map_or("", |(_, unit)| unit);
@@ -156,7 +195,7 @@ fn scaled(value: f64, scales: &Scales, trim: bool) -> String {
     let fits = |factor: f64| round_significant(size / factor, 3) >= 1.0;
     let (factor, unit) =
         scales.iter().rev().find(|(factor, _)| fits(*factor)).unwrap_or(&scales[0]);
-    format!("{}{unit}", significant(value / factor, 3, trim))
+    format!("{}{unit}", with_commas(&significant(value / factor, digits, trim)))
 }
 
 /// Rounds to a number of significant digits.
@@ -186,8 +225,9 @@ pub fn significant(value: f64, digits: i32, trim: bool) -> String {
 }
 
 /// Writes a difference in percent: sign always, one decimal, none from 100 % on.
-fn percent(value: f64, trim: bool) -> String {
-    let decimals = if value.abs() >= 99.95 || (trim && value.fract() == 0.0) { 0 } else { 1 };
+fn percent(value: f64, digits: i32, trim: bool) -> String {
+    let is_short = value.abs() >= 99.95 || (trim && value.fract() == 0.0);
+    let decimals = (digits - if is_short { 3 } else { 2 }) as usize;
     let text = format!("{:.decimals$}", value.abs());
     let is_zero = text.trim_matches(|c| c == '0' || c == '.').is_empty();
     match (is_zero, value > 0.0) {
@@ -197,14 +237,10 @@ fn percent(value: f64, trim: bool) -> String {
     }
 }
 
-/// Writes a ratio: three digits, no scale words.
-fn ratio(value: f64, trim: bool) -> String {
-    let text = if value >= 1000.0 {
-        grouped(round_significant(value, 3) as u64)
-    } else {
-        significant(value, if trim { 2 } else { 3 }, trim)
-    };
-    format!("{text}×")
+/// Writes a ratio, without scale words.
+fn ratio(value: f64, digits: i32, trim: bool) -> String {
+    let digits = if trim { digits - 1 } else { digits };
+    format!("{}×", with_commas(&significant(value, digits, trim)))
 }
 
 /// A whole number with groups of three digits: `1,250,000`.
@@ -228,7 +264,7 @@ pub fn as_ratio(percent: f64) -> f64 {
 impl Estimate {
     /// Whether this relative effect is shown as a ratio (`2.31×`) and not in percent: from twice, or
     /// half, the baseline on, or where a bound is ten times, or a tenth, of it.
-    pub fn is_told_as_ratio(&self) -> bool {
+    pub fn shows_as_ratio(&self) -> bool {
         let is_far = self.value >= 100.0 || self.value <= -50.0;
         let is_wide =
             self.high.is_some_and(|high| high >= 900.0) || self.low.is_some_and(|low| low <= -90.0);
@@ -249,7 +285,7 @@ pub enum EffectStyle {
 impl EffectStyle {
     /// The style that suits all of these relative effects: ratios where one of them is shown as one.
     pub fn of<'a>(effects: impl IntoIterator<Item = &'a Estimate>) -> EffectStyle {
-        match effects.into_iter().any(Estimate::is_told_as_ratio) {
+        match effects.into_iter().any(Estimate::shows_as_ratio) {
             true => EffectStyle::Ratio,
             false => EffectStyle::Percent,
         }
@@ -257,13 +293,19 @@ impl EffectStyle {
 
     /// Writes an effect that is given in percent of the baseline.
     pub fn show(self, percent: f64) -> String {
+        self.show_digits(percent, DIGITS)
+    }
+
+    fn show_digits(self, percent: f64, digits: i32) -> String {
         match self {
-            EffectStyle::Ratio if percent.is_finite() => Unit::Ratio.show(as_ratio(percent)),
-            _ => Unit::Effect.show(percent),
+            EffectStyle::Ratio if percent.is_finite() => {
+                Unit::Ratio.show_digits(as_ratio(percent), digits)
+            }
+            _ => Unit::Effect.show_digits(percent, digits),
         }
     }
 
-    /// Value and uncertainty of an effect: `−12.3 % ± 1.1`, `2.31× (2.23–2.39)`.
+    /// Value and interval of an effect: `−12.3 % (−13.4 to −11.2)`, `2.31× (2.23–2.39)`.
     pub fn with_ci(self, relative: &Estimate) -> String {
         let (value, spread) = self.value_and_spread(relative);
         if spread.is_empty() { value } else { format!("{value} {spread}") }
@@ -271,15 +313,24 @@ impl EffectStyle {
 
     /// The two parts of [`EffectStyle::with_ci`].
     pub fn value_and_spread(self, relative: &Estimate) -> (String, String) {
-        let reach = |reach: f64| (self == EffectStyle::Percent).then(|| Unit::Effect.reach(reach));
-        (self.show(relative.value), spread(relative, &|value| self.show(value), &reach))
+        let written = Written::new(relative, &|value, digits| self.show_digits(value, digits));
+        (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
     }
 
     /// The confidence interval of an effect, or what stands in its place; see [`interval`].
     pub fn interval(self, relative: &Estimate) -> Option<String> {
-        interval_with(relative, &|value| self.show(value))
+        Written::new(relative, &|value, digits| self.show_digits(value, digits)).interval
     }
 }
+
+/// Significant digits of what was measured.
+const DIGITS: i32 = 3;
+
+/// The most of them, where an interval is so narrow that its ends would look the same with fewer.
+const DIGITS_MOST: i32 = 6;
+
+/// What is said of an interval whose ends are the same with [`DIGITS_MOST`] digits.
+pub(crate) const NO_SPREAD: &str = "no spread";
 
 /// What is said of an interval that spans more than [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";
@@ -300,27 +351,51 @@ fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
     }
 }
 
-/// The confidence interval of an estimate: `40,800–41,700/s`. Of two repetitions their values, and
-/// none where there is no interval; one that spans more than [`WIDEST_BOUNDS`] is said to be that wide.
-pub fn interval(estimate: &Estimate) -> Option<String> {
-    match Unit::of(estimate) {
-        Unit::Effect => EffectStyle::of([estimate]).interval(estimate),
-        unit => interval_with(estimate, &|value| unit.show(value)),
+/// An estimate as text. Its value and the ends of its interval have as many digits as it takes to tell
+/// the ends apart.
+struct Written {
+    value: String,
+    interval: Option<String>,
+}
+
+impl Written {
+    fn new(estimate: &Estimate, show: &dyn Fn(f64, i32) -> String) -> Written {
+        let pair = pair(estimate);
+        let is_finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite();
+        let ends = pair.or(estimate.low.zip(estimate.high)).filter(is_finite);
+        let is_wide = pair.is_none()
+            && (estimate.no_bounds == Some(NoBounds::TooWide)
+                || ends.is_some_and(|(low, high)| is_too_wide(estimate, low, high)));
+        let differ = |digits: &i32| ends.is_some_and(|(a, b)| show(a, *digits) != show(b, *digits));
+        let digits = (DIGITS..=DIGITS_MOST).find(differ);
+        let value = show(estimate.value, digits.filter(|_| !is_wide).unwrap_or(DIGITS));
+        let interval = match (ends, digits) {
+            _ if is_wide => Some(TOO_WIDE.to_owned()),
+            (None, _) => None,
+            (Some(_), None) => Some(NO_SPREAD.to_owned()),
+            (Some((low, high)), Some(digits)) => {
+                let (low, high) = (show(low, digits), show(high, digits));
+                Some(if pair.is_some() { format!("{low} and {high}") } else { range(&low, &high) })
+            }
+        };
+        Written { value, interval }
+    }
+
+    fn of(estimate: &Estimate) -> Written {
+        match Unit::of(estimate) {
+            Unit::Effect => {
+                let style = EffectStyle::of([estimate]);
+                Written::new(estimate, &|value, digits| style.show_digits(value, digits))
+            }
+            unit => Written::new(estimate, &|value, digits| unit.show_digits(value, digits)),
+        }
     }
 }
 
-fn interval_with(estimate: &Estimate, show: &dyn Fn(f64) -> String) -> Option<String> {
-    if let Some((a, b)) = pair(estimate) {
-        return Some(format!("{} and {}", show(a), show(b)));
-    }
-    if estimate.no_bounds == Some(NoBounds::TooWide) {
-        return Some(TOO_WIDE.to_owned());
-    }
-    let (low, high) = estimate.low.zip(estimate.high)?;
-    if is_too_wide(estimate, low, high) {
-        return Some(TOO_WIDE.to_owned());
-    }
-    Some(range(&show(low), &show(high)))
+/// The confidence interval of an estimate: `40,800–41,700/s`. Of two repetitions their values, and
+/// none where there is no interval; one that spans more than [`WIDEST_BOUNDS`] is said to be that wide.
+pub fn interval(estimate: &Estimate) -> Option<String> {
+    Written::of(estimate).interval
 }
 
 /// A range whose unit is said once if both ends have the same: `1.20–1.30 ms`, `−4.0 to −2.0 %`.
@@ -337,69 +412,30 @@ pub fn range(low: &str, high: &str) -> String {
 
 /// An estimate's value; relative effects as ratios if they are large.
 pub fn value(estimate: &Estimate) -> String {
-    match Unit::of(estimate) {
-        Unit::Effect => EffectStyle::of([estimate]).show(estimate.value),
-        unit => unit.show(estimate.value),
-    }
+    Written::of(estimate).value
 }
 
-/// A value and its uncertainty: `41,200/s ± 420` if the interval reaches as far above as below it, up
-/// to a tenth; else `392/s (20–7,600)`. Of two repetitions `392/s (380 and 404)`.
+/// A value and its interval: `41,200/s (40,800–41,700)`. Of two repetitions `392/s (380 and 404)`.
 pub fn with_ci(estimate: &Estimate) -> String {
     let (value, spread) = value_and_spread(estimate);
     if spread.is_empty() { value } else { format!("{value} {spread}") }
 }
 
-/// The two parts of [`with_ci`]; no uncertainty where there is none.
+/// The two parts of [`with_ci`]; no interval where there is none.
 pub fn value_and_spread(estimate: &Estimate) -> (String, String) {
-    match Unit::of(estimate) {
-        Unit::Effect => EffectStyle::of([estimate]).value_and_spread(estimate),
-        unit => {
-            let reach = |reach: f64| Some(unit.reach(reach));
-            (unit.show(estimate.value), spread(estimate, &|value| unit.show(value), &reach))
-        }
-    }
+    let written = Written::of(estimate);
+    (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
 }
 
-/// Intervals are written as `±` if their distances to the value differ by no more than this share.
-const SYMMETRIC_WITHIN: f64 = 0.1;
-
-fn spread(
-    estimate: &Estimate,
-    show: &dyn Fn(f64) -> String,
-    reach_text: &dyn Fn(f64) -> Option<String>,
-) -> String {
-    let without_unit = |text: String| {
-        // Rates, effects and ratios are not written twice; times and sizes may change their unit.
-        for unit in ["/s", " %", "×"] {
-            if let Some(bare) = text.strip_suffix(unit) {
-                return bare.to_owned();
-            }
+/// An interval behind its value: the unit of rates, effects and ratios is not written twice; times and
+/// sizes may change theirs.
+fn in_brackets(interval: &str) -> String {
+    for unit in ["/s", " %", "×"] {
+        if let Some(bare) = interval.strip_suffix(unit) {
+            return format!("({})", bare.replace(unit, ""));
         }
-        text
-    };
-    if let Some((a, b)) = pair(estimate) {
-        return format!("({} and {})", without_unit(show(a)), without_unit(show(b)));
     }
-    if estimate.no_bounds == Some(NoBounds::TooWide) {
-        return format!("({TOO_WIDE})");
-    }
-    let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return String::new() };
-    let (below, above) = ((estimate.value - low).max(0.0), (high - estimate.value).max(0.0));
-    if !(below.is_finite() && above.is_finite()) {
-        return String::new();
-    }
-    if is_too_wide(estimate, low, high) {
-        return format!("({TOO_WIDE})");
-    }
-    let reach = below.max(above);
-    let is_symmetric = (above - below).abs() <= SYMMETRIC_WITHIN * reach;
-    // Bounds that look the same are no range: `20–20` says nothing.
-    let is_narrow = show(low) == show(high);
-    match reach_text(reach) {
-        Some(text) if is_symmetric || is_narrow => format!("± {text}"),
-        _ => format!("({})", without_unit(range(&show(low), &show(high)))),
-    }
+    format!("({interval})")
 }
 
 /// A p-value: `p = 0.012`, `p < 0.001`, `p = 1`.

@@ -4,9 +4,10 @@
 //! does, else not decided. A single repetition has no bounds, and is judged by its value.
 
 use dyno_record::{RequirementRecord, Run};
+use dyno_units::Unit;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Metric};
+use crate::{Cell, Direction, Metrics};
 
 /// One demand at one place.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub struct RequirementFacts {
     pub variant: usize,
     /// Index of the step.
     pub step: usize,
-    /// What was measured, in transactions per second or microseconds; none where nothing was.
+    /// What was measured, in the unit of the metric; none where nothing was.
     pub value: Option<f64>,
     /// Its bounds; none with a single repetition.
     pub bounds: Option<(f64, f64)>,
@@ -38,34 +39,30 @@ pub enum RequirementOutcome {
     Inconclusive,
 }
 
-/// The metric of a demand; none for a word that this version does not know.
-fn metric(requirement: &RequirementRecord) -> Option<Metric> {
-    Some(match requirement.measure.as_str() {
-        "throughput" => Metric::Throughput,
-        "mean" => Metric::ResponseMean,
-        "p50" => Metric::ResponseP50,
-        "p95" => Metric::ResponseP95,
-        "p99" => Metric::ResponseP99,
-        "p99.9" => Metric::ResponseP999,
-        "max" => Metric::ResponseMax,
-        _ => return None,
-    })
-}
-
 /// All demands of the first of these runs at all places.
-pub(crate) fn requirements(runs: &[Run], cells: &[Cell]) -> Vec<RequirementFacts> {
+pub(crate) fn requirements(
+    runs: &[Run],
+    metrics: &Metrics,
+    cells: &[Cell],
+) -> Vec<RequirementFacts> {
     let Some(run) = runs.first() else { return Vec::new() };
     let all = run.manifest.requirements.iter();
-    all.flat_map(|one| cells.iter().map(move |cell| judge(one, cell))).collect()
+    all.flat_map(|one| cells.iter().map(move |cell| judge(one, metrics, cell))).collect()
 }
 
-fn judge(requirement: &RequirementRecord, cell: &Cell) -> RequirementFacts {
-    let metric = metric(requirement);
-    let estimate = metric.and_then(|metric| cell.metrics.get(&metric));
-    let keeps = |value: f64| match metric {
-        Some(Metric::Throughput) => value >= requirement.bound,
-        _ => value <= requirement.bound,
-    };
+fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> RequirementFacts {
+    let metric = metrics.required(&requirement.measure);
+    let estimate = metric.and_then(|metric| cell.metrics.get(&metric.id));
+    // Bounds on times are in microseconds.
+    let bound = requirement.bound
+        * match metric.map(|metric| &metric.unit) {
+            Some(Unit::Seconds) => 1e-6,
+            Some(Unit::Milliseconds) => 1e-3,
+            _ => 1.0,
+        };
+    let follows = || metric.is_some_and(|metric| metric.better == Direction::Higher);
+    let is_least = requirement.is_least.unwrap_or_else(follows);
+    let keeps = |value: f64| if is_least { value >= bound } else { value <= bound };
     let bounds = estimate.and_then(|one| one.low.zip(one.high));
     let outcome = match (metric, estimate, bounds) {
         (None, ..) => RequirementOutcome::Inconclusive,
@@ -109,6 +106,7 @@ mod tests {
             text: "as demanded".to_owned(),
             measure: measure.to_owned(),
             bound,
+            is_least: None,
         }];
         let findings = analyse(&[run], &Options::default());
         let [found] = &findings.requirements[..] else { panic!("{:?}", findings.requirements) };
@@ -142,7 +140,11 @@ mod tests {
             text: "p95 ≤ 1 ms".to_owned(),
             measure: "p95".to_owned(),
             bound: 1_000.0,
+            is_least: None,
         };
-        assert_eq!(judge(&requirement, &cell).outcome, RequirementOutcome::NotMet);
+        assert_eq!(
+            judge(&requirement, &Metrics::default(), &cell).outcome,
+            RequirementOutcome::NotMet
+        );
     }
 }

@@ -3,8 +3,9 @@
 use dyno_record::{SearchRecord, StepRecord};
 
 use crate::join::Joined;
-use crate::words::{count, list, quantity};
-use crate::{Caveat, CaveatKind, Findings, Metric, ProbeFacts, StepSearch, TrialSearch};
+use crate::numbers::Unit as NumberUnit;
+use crate::words::{count, list};
+use crate::{Caveat, CaveatKind, Findings, MetricId, ProbeFacts, StepSearch, TrialSearch, metrics};
 
 /// What a step searches.
 pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
@@ -16,22 +17,22 @@ pub(crate) fn step_search(step: &StepRecord) -> Option<StepSearch> {
 }
 
 /// The metric that tells what a search found.
-pub(crate) fn metric(search: &SearchRecord) -> Metric {
-    if search.sought == "clients" { Metric::ClientsAtLimit } else { Metric::RateAtLimit }
+pub(crate) fn metric(search: &SearchRecord) -> MetricId {
+    if search.sought == "clients" { metrics::CLIENTS_AT_LIMIT } else { metrics::RATE_AT_LIMIT }
 }
 
 /// Whether a metric is compared at a step. Where the load was searched, each variant has its own:
 /// response times at different loads say nothing of the variants, and the throughput of an open load
 /// is the rate that was found.
-pub(crate) fn is_compared(metric: Metric, step: &StepRecord) -> bool {
+pub(crate) fn is_compared(metric: MetricId, step: &StepRecord) -> bool {
     let sought = step.search.as_ref().map(self::metric);
     match (metric, sought) {
         // Which variants end it by quota is a matter of each of them: others have no such value.
-        (Metric::StepTime, _) => step.own.is_some(),
-        (Metric::RateAtLimit | Metric::ClientsAtLimit, sought) => sought == Some(metric),
+        (metrics::STEP_TIME, _) => step.own.is_some(),
+        (metrics::RATE_AT_LIMIT | metrics::CLIENTS_AT_LIMIT, sought) => sought == Some(metric),
         (_, None) => true,
-        (Metric::Throughput, Some(sought)) => sought == Metric::ClientsAtLimit,
-        (metric, Some(_)) => metric == Metric::ServerCpuPerTransaction,
+        (metrics::THROUGHPUT, Some(sought)) => sought == metrics::CLIENTS_AT_LIMIT,
+        (metric, Some(_)) => metric == metrics::SERVER_CPU,
     }
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn resolution(step: &StepRecord, typical: f64) -> f64 {
     let narrowest = search.precision.ln_1p();
     let width = match metric(search) {
         // From one client to the next it is a large step while there are few.
-        Metric::ClientsAtLimit => narrowest.max((1.0 / typical).ln_1p()),
+        metrics::CLIENTS_AT_LIMIT => narrowest.max((1.0 / typical).ln_1p()),
         _ => narrowest,
     };
     width / 12_f64.sqrt()
@@ -120,10 +121,14 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
 }
 
 /// The lowest load that broke, in words, for a search that found none that held.
-pub(crate) fn why_absent(metric: Metric, lowest_broken: Option<f64>) -> String {
+pub(crate) fn why_absent(sought: &SearchRecord, lowest_broken: Option<f64>) -> String {
     match lowest_broken {
         Some(level) => {
-            format!("no load met the limit twice; the lowest tried was {}", quantity(metric, level))
+            let level = match metric(sought) {
+                metrics::CLIENTS_AT_LIMIT => count(level as u64, "client"),
+                _ => NumberUnit::PerSecond.show(level),
+            };
+            format!("no load met the limit twice; the lowest tried was {level}")
         }
         None => "no load was tried to completion".to_owned(),
     }

@@ -1,56 +1,7 @@
 //! Words and numbers of sentences. How numbers look is decided in [`crate::numbers`].
 
-use crate::numbers::{Unit, interval, significant};
-use crate::{Estimate, Metric};
-
-impl Metric {
-    /// The unit of its values.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Metric::Throughput | Metric::RateAtLimit => "1/s",
-            Metric::ClientsAtLimit => "clients",
-            Metric::DiskReadPerTransaction | Metric::DiskWrittenPerTransaction => "B",
-            _ => "µs",
-        }
-    }
-
-    /// Its name in a sentence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Throughput => "throughput",
-            Metric::ResponseMean => "mean response time",
-            Metric::ResponseP50 => "median response time",
-            Metric::ResponseP95 => "p95 response time",
-            Metric::ResponseP99 => "p99 response time",
-            Metric::ResponseP999 => "p99.9 response time",
-            Metric::ResponseMax => "longest response time",
-            Metric::ServiceP95 => "p95 service time",
-            Metric::ServerCpuPerTransaction => "server CPU per transaction",
-            Metric::GeneratorCpuPerStatement => "generator CPU per statement",
-            Metric::DiskReadPerTransaction => "disk read per transaction",
-            Metric::DiskWrittenPerTransaction => "disk written per transaction",
-            Metric::RateAtLimit => "sustained rate",
-            Metric::ClientsAtLimit => "sustained clients",
-            Metric::StepTime => "step time",
-        }
-    }
-
-    /// Whether more of it is better; of all others less is.
-    pub fn more_is_better(self) -> bool {
-        matches!(self, Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit)
-    }
-
-    /// The quantile, for metrics that are quantiles of response or service times.
-    pub fn quantile(self) -> Option<f64> {
-        match self {
-            Metric::ResponseP50 => Some(0.5),
-            Metric::ResponseP95 | Metric::ServiceP95 => Some(0.95),
-            Metric::ResponseP99 => Some(0.99),
-            Metric::ResponseP999 => Some(0.999),
-            _ => None,
-        }
-    }
-}
+use crate::Estimate;
+use crate::numbers::{NO_SPREAD, Unit, interval, significant};
 
 /// A number with `digits` significant digits, commas between thousands, no trailing zeros behind
 /// the point.
@@ -64,14 +15,9 @@ fn trimmed(value: f64, digits: i32) -> String {
     significant(value, digits, true)
 }
 
-/// A measured value of a metric with its unit: `12,300/s`, `1.25 ms`, `4.10 kB`.
-pub(crate) fn quantity(metric: Metric, value: f64) -> String {
-    match metric.unit() {
-        "clients" => format!("{} clients", trimmed(value, 3)),
-        "1/s" => Unit::PerSecond.show(value),
-        "B" => Unit::Bytes.show(value),
-        _ => Unit::Micros.show(value),
-    }
+/// A measured rate: `12,300/s`.
+pub(crate) fn rate(value: f64) -> String {
+    Unit::PerSecond.show(value)
 }
 
 /// A number of anything: `0.42`, `12,300`.
@@ -113,6 +59,7 @@ pub(crate) fn size(percent: f64) -> String {
 /// of one only that it is one.
 pub(crate) fn ci(estimate: &Estimate, confidence: f64, interval: Option<String>) -> String {
     match (interval, estimate.n) {
+        (Some(interval), n) if interval == NO_SPREAD => format!("{interval}, n = {n}"),
         (Some(values), 2) => format!("two repetitions: {values}"),
         (Some(interval), n) => match interval.strip_prefix("CI ") {
             Some(rest) => format!("{} CI {rest}, n = {n}", share(confidence)),
@@ -175,13 +122,12 @@ mod tests {
 
     #[test]
     fn quantities_have_a_readable_unit() {
-        check(quantity(Metric::Throughput, 12_345.6), "12,300/s");
-        check(quantity(Metric::Throughput, 0.0123), "0.0123/s");
-        check(quantity(Metric::ResponseP95, 850.0), "850 µs");
-        check(quantity(Metric::ResponseP95, 1_250.0), "1.25 ms");
-        check(quantity(Metric::ResponseP50, 0.9), "900 ns");
-        check(quantity(Metric::DiskReadPerTransaction, 4_096.0), "4.10 kB");
-        check(quantity(Metric::ClientsAtLimit, 12.0), "12 clients");
+        check(rate(12_345.6), "12,300/s");
+        check(rate(0.0123), "0.0123/s");
+        check(Unit::Micros.show(850.0), "850 µs");
+        check(Unit::Micros.show(1_250.0), "1.25 ms");
+        check(Unit::Micros.show(0.9), "900 ns");
+        check(bytes(4_096.0), "4.10 kB");
         check(number(0.42), "0.42");
         check(seconds(0.25) + &seconds(1_800.0), "250 ms1,800 s");
     }

@@ -127,6 +127,7 @@ fn requirement_record(requirement: &Requirement) -> RequirementRecord {
     RequirementRecord {
         text: requirement.to_string(),
         measure: requirement.measure().to_owned(),
+        is_least: Some(requirement.is_least()),
         bound: requirement.bound(),
     }
 }

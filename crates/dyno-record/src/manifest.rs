@@ -127,11 +127,15 @@ pub struct Price {
 pub struct RequirementRecord {
     /// What is demanded, in words: `p99 ≤ 20 ms`, `throughput ≥ 1000/s`.
     pub text: String,
-    /// Of what: `throughput` (which must not be less), or a statistic of response times (which must
-    /// not be longer): `mean`, `p50`, `p95`, `p99`, `p99.9`, `max`.
+    /// Of what: `throughput`, a statistic of response times (`mean`, `p50`, `p95`, `p99`, `p99.9`,
+    /// `max`), or any metric by its id.
     pub measure: String,
-    /// Transactions per second, or microseconds.
+    /// Transactions per second; times in microseconds, whatever the metric's unit; others in that unit.
     pub bound: f64,
+    /// Whether the measure must not be less than the bound; if not it must not be more. None in records
+    /// of before this was kept: then it follows from the measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_least: Option<bool>,
 }
 
 /// When a block is void because the host was disturbed, as planned: how much worse than at the

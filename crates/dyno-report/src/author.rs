@@ -3,6 +3,7 @@
 
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, COLUMNS, InsertBenchmarkCell};
 
+use crate::document::{Block, Table};
 use crate::format::Unit;
 use crate::view::View;
 
@@ -174,9 +175,8 @@ fn table_by_step(
     (!steps.is_empty()).then(|| TextTable { title: title.to_owned(), head, rows })
 }
 
-/// All tables as Markdown, folded; empty where nobody ran the Insert Benchmark. `escape` makes a text
-/// safe in a cell.
-pub(crate) fn markdown(view: &View<'_>, escape: fn(&str) -> String) -> String {
+/// All tables, folded; none where nobody ran the Insert Benchmark.
+pub(crate) fn blocks(view: &View<'_>) -> Option<Block> {
     let steps = 0..view.findings.steps.len();
     let mut all: Vec<TextTable> = steps.clone().filter_map(|step| columns(view, step)).collect();
     all.extend(insert_rates(view));
@@ -185,23 +185,16 @@ pub(crate) fn markdown(view: &View<'_>, escape: fn(&str) -> String) -> String {
         let table = buckets(view, step)?;
         Some(TextTable { title: format!("{}: response times, percent", table.title), ..table })
     }));
-    if all.is_empty() {
-        return String::new();
-    }
-    let mut out =
-        "<details><summary>Insert Benchmark, in its author's columns</summary>\n\n".to_owned();
-    for table in &all {
-        out += &format!("{}:\n\n", escape(&table.title));
-        let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
-            format!("| {} |\n", cells.join(" | "))
-        };
-        out += &line(&table.head);
-        out += &format!("|{}\n", "---:|".repeat(table.head.len()));
-        table.rows.iter().for_each(|(_, cells)| out += &line(cells));
-        out.push('\n');
-    }
-    out + "</details>\n\n"
+    let table = |text: TextTable| {
+        let mut table = Table::new(&text.title, &text.head, 0);
+        text.rows.into_iter().for_each(|(_, cells)| table.row(cells));
+        Block::Table(table)
+    };
+    (!all.is_empty()).then(|| Block::Fold {
+        summary: "Insert Benchmark, in its author's columns".to_owned(),
+        is_open: false,
+        blocks: all.into_iter().map(table).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -2,23 +2,13 @@
 //! the cost of the work. The same for the terminal and for Markdown.
 
 use dyno_analysis::insert_benchmark::InsertBenchmarkCell;
-use dyno_analysis::{Metric, tpcc};
+use dyno_analysis::{MetricId, metrics, tpcc};
 
+use crate::document::Table;
 use crate::format::{self, Unit};
 use crate::view::View;
-use crate::words;
 
-/// A table as text: its first two columns are variant and step, the others numbers.
-pub(crate) struct Table {
-    /// What it is about.
-    pub(crate) title: String,
-    /// Heads of the columns.
-    pub(crate) head: Vec<String>,
-    /// The rows; in each as many cells as there are heads.
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
-/// All such tables that the findings have something for.
+/// All such tables that the findings have something for; their first two columns are variant and step.
 pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
     let tables = [new_orders(view), insert_benchmark(view), cost(view)];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
@@ -38,15 +28,20 @@ pub(crate) fn mode(view: &View<'_>, (variant, step): (usize, usize)) -> String {
 
 /// What is written over the main column: of the Insert Benchmark, throughput is that of unlike kinds
 /// together.
-pub(crate) fn main_head(view: &View<'_>, metric: Metric) -> &'static str {
+pub(crate) fn main_head<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
     match metric {
-        Metric::Throughput if !view.findings.insert_benchmark.is_empty() => "throughput, all kinds",
-        metric => words::metric(metric),
+        metrics::THROUGHPUT if !view.findings.insert_benchmark.is_empty() => {
+            "throughput, all kinds"
+        }
+        metric => &view.metric(metric).title,
     }
 }
 
-fn heads(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| (*text).to_owned()).collect()
+/// A table with these heads and rows.
+fn table(title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new(title, heads, 2);
+    rows.for_each(|row| table.row(row));
+    table
 }
 
 fn place(view: &View<'_>, (variant, step): (usize, usize)) -> [String; 2] {
@@ -62,7 +57,7 @@ fn new_orders(view: &View<'_>) -> Table {
     };
     let row = |kind: &dyno_analysis::kinds::KindCell| {
         let (variant, step) = (&findings.variants[kind.variant], &findings.steps[kind.step]);
-        let throughput = kind.metrics.get(&Metric::Throughput)?;
+        let throughput = kind.metrics.get(&metrics::THROUGHPUT)?;
         let is_open = step.rate.is_some();
         let mut a_minute = throughput.clone();
         a_minute.value *= 60.0;
@@ -70,18 +65,18 @@ fn new_orders(view: &View<'_>) -> Table {
         a_minute.high = a_minute.high.map(|high| 60.0 * high);
         "".clone_into(&mut a_minute.unit);
         let numbers = [
-            format::told(&a_minute),
+            format::estimate(&a_minute),
             throughput.n.to_string(),
             tpcc::new_orders_name(&variant.options, step.clients, is_open).to_owned(),
             tpcc::mode(&variant.options, is_open).to_owned(),
         ];
         Some([&place(view, (kind.variant, kind.step))[..], &numbers].concat())
     };
-    Table {
-        title: "TPC-C, new-orders per minute (tpmC not audited by the TPC)".to_owned(),
-        head: heads(&["variant", "step", "new-orders", "n", "name", "mode"]),
-        rows: findings.kinds.iter().filter(is_it).filter_map(row).collect(),
-    }
+    table(
+        "TPC-C, new-orders per minute (tpmC not audited by the TPC)",
+        &["variant", "step", "new-orders", "n", "name", "mode"],
+        findings.kinds.iter().filter(is_it).filter_map(row),
+    )
 }
 
 fn insert_benchmark(view: &View<'_>) -> Table {
@@ -90,27 +85,28 @@ fn insert_benchmark(view: &View<'_>) -> Table {
         cell.variant < findings.variants.len() && cell.step < findings.steps.len()
     };
     let row = |cell: &InsertBenchmarkCell| {
-        let told = |rate: Option<&dyno_analysis::Estimate>| {
-            rate.map_or_else(|| "–".to_owned(), format::told)
+        let shown = |rate: Option<&dyno_analysis::Estimate>| {
+            rate.map_or_else(|| "–".to_owned(), format::estimate)
         };
-        let indexed = cell.indexed.as_ref().map(|rate| format!("indexed {}", format::told(rate)));
+        let indexed =
+            cell.indexed.as_ref().map(|rate| format!("indexed {}", format::estimate(rate)));
         let n = [&cell.inserts, &cell.indexed, &cell.queries].into_iter().flatten().next();
         let kept = cell.sla.as_ref().map(|sla| {
             format!("{} in {} of {}", Unit::PerSecond.tick(sla.target), sla.met, sla.trials)
         });
         let numbers = [
-            indexed.unwrap_or_else(|| told(cell.inserts.as_ref())),
-            told(cell.queries.as_ref()),
+            indexed.unwrap_or_else(|| shown(cell.inserts.as_ref())),
+            shown(cell.queries.as_ref()),
             n.map_or_else(|| "–".to_owned(), |rate| rate.n.to_string()),
             kept.unwrap_or_else(|| "–".to_owned()),
         ];
         [&place(view, (cell.variant, cell.step))[..], &numbers].concat()
     };
-    Table {
-        title: "Insert Benchmark: rows and queries separately".to_owned(),
-        head: heads(&["variant", "step", "rows inserted", "queries", "n", "insert rate kept"]),
-        rows: findings.insert_benchmark.iter().filter(is_known).map(row).collect(),
-    }
+    table(
+        "Insert Benchmark: rows and queries separately",
+        &["variant", "step", "rows inserted", "queries", "n", "insert rate kept"],
+        findings.insert_benchmark.iter().filter(is_known).map(row),
+    )
 }
 
 fn cost(view: &View<'_>) -> Table {
@@ -119,19 +115,20 @@ fn cost(view: &View<'_>) -> Table {
         let price = facts.price_per_hour.as_ref()?;
         let money = facts.money_per_million.as_ref()?;
         let amount = Unit::Other(price.currency.clone()).tick(price.amount);
-        let numbers = [amount, format::told(money), money.n.to_string()];
+        let numbers = [amount, format::estimate(money), money.n.to_string()];
         Some([&place(view, (facts.variant, facts.step))[..], &numbers].concat())
     };
-    Table {
-        title: "Cost of the work".to_owned(),
-        head: heads(&["variant", "step", "an hour", "a million transactions", "n"]),
-        rows: findings.cost.iter().filter_map(row).collect(),
-    }
+    table(
+        "Cost of the work",
+        &["variant", "step", "an hour", "a million transactions", "n"],
+        findings.cost.iter().filter_map(row),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Cell;
     use crate::fixture;
 
     #[test]
@@ -162,8 +159,8 @@ mod tests {
         }];
         let tables = tables(&View::new(&findings));
         assert_eq!(
-            tables[0].rows[0][2..],
-            ["0.5 EUR", "0.0250 EUR, no CI", "1"].map(str::to_owned)
+            tables[0].rows[0][2..].iter().map(Cell::text).collect::<Vec<_>>(),
+            ["0.5 EUR", "0.0250 EUR, no CI", "1"]
         );
     }
 }

@@ -5,8 +5,8 @@
 //! and in a pull request.
 
 pub(crate) use dyno_analysis::numbers::{
-    EffectStyle, Unit, as_ratio, grouped, interval as bounds, p_value, range, value,
-    value_and_spread, with_ci as with_bounds,
+    EffectStyle, Unit, as_ratio, grouped, interval, p_value, range, value, value_and_spread,
+    with_ci as with_bounds,
 };
 
 use dyno_analysis::Estimate;
@@ -18,7 +18,7 @@ pub(crate) fn effect_of(relative: &Estimate) -> String {
 }
 
 /// As [`with_bounds`], and that there is no interval: `41,200/s, no CI`.
-pub(crate) fn told(estimate: &Estimate) -> String {
+pub(crate) fn estimate(estimate: &Estimate) -> String {
     let (value, spread) = value_and_spread(estimate);
     if spread.is_empty() { format!("{value}, no CI") } else { format!("{value} {spread}") }
 }

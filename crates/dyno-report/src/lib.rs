@@ -5,19 +5,22 @@
 
 mod author;
 mod chart;
+mod document;
 pub mod export;
 mod field;
+mod findings_index;
 mod format;
 pub mod html;
 pub mod json;
 pub mod markdown;
 mod markup;
-mod places;
 pub mod terminal;
 pub mod times;
 mod view;
 mod words;
 
+#[cfg(test)]
+mod figures_tests;
 #[cfg(test)]
 #[path = "../fixture/mod.rs"]
 mod fixture;

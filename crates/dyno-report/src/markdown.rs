@@ -1,9 +1,10 @@
 //! Findings → Markdown for a pull request: the answer, tables, caveats, and the rest folded.
 
-use dyno_analysis::{Findings, Metric};
-use dyno_units::is_unsafe_char;
+use dyno_analysis::{Findings, MetricId, metrics};
 
 use crate::author;
+use crate::document::markdown::blocks;
+use crate::document::{Block, Cell, Table};
 use crate::field;
 use crate::format::{self, Unit};
 use crate::view::View;
@@ -15,293 +16,184 @@ mod tests;
 /// Renders findings as GitHub-flavoured Markdown. Text from outside is escaped: it can neither
 /// break a table nor become markup.
 pub fn render(findings: &Findings) -> String {
-    let view = View::new(findings);
     let mut out = String::new();
-    out += &format!("## {}\n\n", escape(&findings.title));
-    out += &format!("**{}**\n\n", prose(&findings.answer.headline));
-    for line in &findings.answer.lines {
-        out += &format!("- {}\n", prose(line));
-    }
-    if !findings.answer.lines.is_empty() {
-        out.push('\n');
-    }
-    caveats(&mut out, &view);
-    comparisons(&mut out, &view);
-    field_tables(&mut out, &view);
-    out += &author::markdown(&view, escape);
-    for metric in
-        [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95]
-    {
-        numbers(&mut out, &view, metric);
-    }
-    failures(&mut out, &view);
-    details(&mut out, &view);
-    settings(&mut out, &view);
-    environment(&mut out, &view);
+    blocks(&mut out, &document(&View::new(findings)));
+    // One line break ends the text.
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     out
 }
 
 /// A text as it is safe in Markdown: it can become no markup, and be no part of a table.
 pub fn escaped(text: &str) -> String {
-    escape(text)
+    crate::document::markdown::escape(text)
 }
 
-/// Makes a text harmless: Markdown signs are escaped, HTML too, and line breaks become spaces.
-fn escape(text: &str) -> String {
-    escape_keeping_ends(text).trim().to_owned()
-}
-
-/// The same, with blanks at both ends as they are.
-fn escape_keeping_ends(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            // A name behind an @ would be told about the pull request.
-            '@' => out.push_str("@\u{200b}"),
-            // Behind these, GitHub makes a link of what follows.
-            ':' | '.' if begins_link(&out, c) => {
-                out.push(c);
-                out.push('\u{200b}');
-            }
-            c if is_unsafe_char(c) => out.push(' '),
-            c => out.push(c),
-        }
+/// What the text has, in its order.
+fn document(view: &View<'_>) -> Vec<Block> {
+    let findings = view.findings;
+    let mut all = vec![
+        Block::Title(findings.title.clone()),
+        Block::Headline(findings.answer.headline.clone()),
+    ];
+    if !findings.answer.lines.is_empty() {
+        all.push(Block::List(findings.answer.lines.clone()));
     }
-    out
-}
-
-/// A sentence of Dyno's own, in which `backticks` mark code: they stay code. Everything else in it is
-/// made harmless; within code only a backtick could end it, and there is none.
-fn prose(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    // A backtick without its partner is no mark of code.
-    if parts.len() % 2 == 0 {
-        return escape(text);
+    if !findings.caveats.is_empty() {
+        all.push(Block::Caveats(findings.caveats.clone()));
     }
-    let mut out = String::new();
-    for (i, part) in parts.iter().enumerate() {
-        if i % 2 == 1 {
-            let code: String = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            out += &format!("`{code}`");
-        } else {
-            out += &escape_keeping_ends(part);
-        }
+    all.extend(comparisons(view));
+    let confidence = Unit::Percent.tick(findings.confidence * 100.0);
+    for mut table in field::tables(view) {
+        table.title = format!("{}, with {confidence} CIs", table.title);
+        all.push(Block::Table(table));
     }
-    out.trim().to_owned()
-}
-
-/// Whether a text that ends so begins an address when this character follows.
-fn begins_link(before: &str, next: char) -> bool {
-    let words: &[&str] = if next == ':' { &["http", "https", "ftp"] } else { &["www"] };
-    let ends_with = |word: &&str| {
-        let start = before.len().checked_sub(word.len());
-        start
-            .and_then(|start| before.get(start..))
-            .is_some_and(|end| end.eq_ignore_ascii_case(word))
-    };
-    words.iter().any(ends_with)
-}
-
-/// A row of a table.
-fn row(out: &mut String, cells: &[String]) {
-    *out += &format!("| {} |\n", cells.join(" | "));
-}
-
-/// The head of a table; the first `n_left` columns are left-aligned, the others right.
-fn head(out: &mut String, titles: &[String], n_left: usize) {
-    row(out, titles);
-    let rule = |i: usize| if i < n_left { "---" } else { "---:" };
-    let rules: Vec<&str> = (0..titles.len()).map(rule).collect();
-    *out += &format!("|{}|\n", rules.join("|"));
-}
-
-fn titles(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|t| (*t).to_owned()).collect()
-}
-
-fn caveats(out: &mut String, view: &View<'_>) {
-    for caveat in &view.findings.caveats {
-        *out += &format!(
-            "> **Caveat: {}.** {} {}\n>\n",
-            words::caveat(caveat.kind),
-            prose(&caveat.message),
-            prose(&caveat.advice)
-        );
+    all.extend(author::blocks(view));
+    all.extend(with_declared(view).into_iter().map(|metric| numbers(view, metric)));
+    all.extend(failures(view));
+    if !findings.answer.details.is_empty() {
+        let details = Block::List(findings.answer.details.clone());
+        all.push(fold("Every comparison in words", vec![details]));
     }
-    if !view.findings.caveats.is_empty() {
-        // The last empty line of the quotation is the end of it.
-        out.truncate(out.len() - 2);
-        out.push('\n');
-    }
+    all.extend(settings(view));
+    all.push(environment(view));
+    all
 }
 
-fn comparisons(out: &mut String, view: &View<'_>) {
+fn fold(summary: &str, blocks: Vec<Block>) -> Block {
+    Block::Fold { summary: summary.to_owned(), is_open: false, blocks }
+}
+
+fn comparisons(view: &View<'_>) -> Vec<Block> {
     if view.findings.comparisons.is_empty() {
-        return;
+        return Vec::new();
     }
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
     let threshold = Unit::Percent.tick(view.findings.threshold * 100.0);
-    *out += &format!(
-        "Effects against the baseline with {confidence} CIs; less than {threshold} is too small to \
-         matter.\n\n"
+    let text = format!(
+        "Effects against the baseline with {confidence} CIs; less than {threshold} is too small to matter."
     );
-    let main = words::metric(view.main_metric());
-    let of_each = ["CI", "verdict", "n"];
-    let titles =
-        [&["variant", "step", main][..], &of_each, &["p95 response time"], &of_each].concat();
-    head(out, &self::titles(&titles), 2);
+    let main = view.main_metric();
+    let mut compared = vec![main];
+    compared.extend(view.beside_main().into_iter().filter(|metric| *metric != main));
+    let mut heads = vec!["variant", "step"];
+    for metric in &compared {
+        heads.extend([&view.metric(*metric).title, "CI", "verdict", "n"]);
+    }
+    let mut table = Table::new("", &heads, 2);
     for (variant, step) in view.places() {
-        let throughput = view.comparison(variant, step, view.main_metric());
-        let p95 = view.comparison(variant, step, Metric::ResponseP95);
-        if throughput.or(p95).is_none() {
+        let of = |metric: &MetricId| view.comparison(variant, step, *metric);
+        if compared.iter().all(|metric| of(metric).is_none()) {
             continue;
         }
-        let effect = |c: Option<&dyno_analysis::Comparison>| match c {
-            Some(c) => [
-                view.effect_style(c.metric).show(c.relative.value),
-                view.effect_style(c.metric)
-                    .interval(&c.relative)
-                    .unwrap_or_else(|| "no CI".to_owned()),
-                format!("{} {}", words::verdict_sign(c.verdict), words::verdict(c.verdict)),
-                c.relative.n.to_string(),
-            ],
-            None => ["–", "–", "–", "–"].map(str::to_owned),
+        let effect = |c: Option<&dyno_analysis::Comparison>| -> [Cell; 4] {
+            let Some(c) = c else { return ["–", "–", "–", "–"].map(Cell::from) };
+            let style = view.effect_style(c.metric);
+            let interval = style.interval(&c.relative).unwrap_or_else(|| "no CI".to_owned());
+            let effect = style.show(c.relative.value);
+            [
+                effect.into(),
+                interval.into(),
+                Cell::Verdict(c.verdict),
+                c.relative.n.to_string().into(),
+            ]
         };
-        let place = [escape(view.variant(variant)), escape(view.step(step))];
-        row(out, &[&place[..], &effect(throughput), &effect(p95)].concat());
+        let place = [Cell::from(view.variant(variant)), Cell::from(view.step(step))];
+        let effects = compared.iter().flat_map(|metric| effect(of(metric)));
+        table.row(place.into_iter().chain(effects));
     }
-    out.push('\n');
+    vec![Block::Paragraph(text), Block::Table(table)]
 }
 
-/// The figures that the field asks for, and what the work cost.
-fn field_tables(out: &mut String, view: &View<'_>) {
-    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    for table in field::tables(view) {
-        *out += &format!("{}, with {confidence} CIs:\n\n", escape(&table.title));
-        head(out, &table.head.iter().map(|text| escape(text)).collect::<Vec<_>>(), 2);
-        for cells in &table.rows {
-            row(out, &cells.iter().map(|text| escape(text)).collect::<Vec<_>>());
-        }
-        out.push('\n');
-    }
+/// The metrics that have a table each: the main ones, and what activities declare.
+fn with_declared(view: &View<'_>) -> Vec<MetricId> {
+    let mut shown = view.main_metrics();
+    let declared = view.findings.metrics.declared().map(|metric| metric.id);
+    shown.extend(declared.filter(|metric| !view.main_metrics().contains(metric)));
+    shown
 }
 
-fn numbers(out: &mut String, view: &View<'_>, metric: Metric) {
-    if !view.has(metric) {
-        return;
-    }
+/// A row for each variant, a column for each step.
+fn numbers(view: &View<'_>, metric: MetricId) -> Block {
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    let mut titles = vec![format!("{}, with {confidence} CIs", field::main_head(view, metric))];
-    titles.extend(view.findings.steps.iter().map(|s| escape(&s.name)));
-    head(out, &titles, 1);
+    let mut heads = vec![format!("{}, with {confidence} CIs", field::main_head(view, metric))];
+    heads.extend(view.findings.steps.iter().map(|step| step.name.clone()));
+    let mut table = Table::new("", &heads, 1);
+    let is_rate = matches!(metric, metrics::THROUGHPUT | metrics::RATE_AT_LIMIT);
     for variant in 0..view.findings.variants.len() {
-        let mut cells = vec![escape(view.variant(variant))];
-        let is_rate = matches!(metric, Metric::Throughput | Metric::RateAtLimit);
-        let told = |step: usize| {
+        let value = |step: usize| {
             let Some(estimate) = view.estimate(variant, step, metric) else {
                 return "–".to_owned();
             };
             let mode = if is_rate { field::mode(view, (variant, step)) } else { String::new() };
-            format!("{}{mode} (n = {})", format::told(estimate), estimate.n)
+            format!("{}{mode} (n = {})", format::estimate(estimate), estimate.n)
         };
-        cells.extend((0..view.findings.steps.len()).map(told));
-        row(out, &cells);
+        let values = (0..view.findings.steps.len()).map(value);
+        table.row(std::iter::once(view.variant(variant).to_owned()).chain(values));
     }
-    out.push('\n');
+    Block::Table(table)
 }
 
-fn failures(out: &mut String, view: &View<'_>) {
+fn failures(view: &View<'_>) -> Option<Block> {
     let is_lost = |state: &str| !matches!(state, "finished" | "not needed");
-    let failed: Vec<_> = view.findings.trials.iter().filter(|t| is_lost(&t.state)).collect();
-    for trial in &failed {
-        let why = trial.message.as_deref().map_or_else(String::new, |m| format!(": {}", escape(m)));
-        *out += &format!(
-            "- Trial {} ({}, repetition {}) {}{why}\n",
-            trial.number,
-            escape(view.variant(trial.variant)),
-            trial.repetition,
-            escape(&trial.state)
-        );
-    }
-    if !failed.is_empty() {
-        out.push('\n');
-    }
+    let failed = view.findings.trials.iter().filter(|trial| is_lost(&trial.state));
+    let item = |trial: &dyno_analysis::TrialFacts| {
+        let why =
+            trial.message.as_deref().map_or_else(String::new, |message| format!(": {message}"));
+        let (number, variant) = (trial.number, view.variant(trial.variant));
+        format!("Trial {number} ({variant}, repetition {}) {}{why}", trial.repetition, trial.state)
+    };
+    let items: Vec<String> = failed.map(item).collect();
+    (!items.is_empty()).then_some(Block::Messages(items))
 }
 
-/// Every comparison in words, folded.
-fn details(out: &mut String, view: &View<'_>) {
-    let details = &view.findings.answer.details;
-    if details.is_empty() {
-        return;
-    }
-    *out += "<details><summary>Every comparison in words</summary>\n\n";
-    for detail in details {
-        *out += &format!("- {}\n", prose(detail));
-    }
-    *out += "\n</details>\n\n";
-}
-
-fn settings(out: &mut String, view: &View<'_>) {
+fn settings(view: &View<'_>) -> Option<Block> {
     let differences = &view.findings.setting_differences;
-    if differences.is_empty() {
-        return;
-    }
-    *out += "<details><summary>Settings that differ</summary>\n\n";
-    let mut titles = titles(&["setting"]);
-    titles.extend(view.findings.variants.iter().map(|v| escape(&v.name)));
-    head(out, &titles, titles.len());
+    let mut heads = vec!["setting"];
+    heads.extend(view.findings.variants.iter().map(|variant| variant.name.as_str()));
+    let mut table = Table::new("", &heads, heads.len());
     for difference in differences {
-        let mut cells = vec![escape(&difference.name)];
-        let value = |v: &Option<String>| v.as_deref().map_or("not set".to_owned(), escape);
-        cells.extend(difference.values.iter().map(value));
-        row(out, &cells);
+        let values = difference.values.iter().map(|value| value.as_deref().unwrap_or("not set"));
+        table.row(std::iter::once(difference.name.as_str()).chain(values));
     }
-    *out += "\n</details>\n\n";
+    (!differences.is_empty()).then(|| fold("Settings that differ", vec![Block::Table(table)]))
 }
 
 /// The machine in one line; of its facts only those that differ between runs or machines, the rest
 /// by their number. What servers are and promise is a row each, if they are not all the same.
-fn environment(out: &mut String, view: &View<'_>) {
+fn environment(view: &View<'_>) -> Block {
     let findings = view.findings;
-    *out += "<details><summary>Environment</summary>\n\n";
-    head(out, &titles(&["fact", "value"]), 2);
-    row(out, &titles(&["CPUs", &findings.cpus.to_string()]));
+    let mut table = Table::new("", &["fact", "value"], 2);
+    table.row(["CPUs".to_owned(), findings.cpus.to_string()]);
     let is_shown = |name: &str, value: &str| SHOWN.contains(&name) || value.contains("; ");
     let mut n_more = 0;
     for (name, value) in &findings.environment {
         if is_shown(name, value) {
-            row(out, &[escape(name), escape(value)]);
+            table.row([name.as_str(), value]);
         } else {
             n_more += 1;
         }
     }
-    let servers: Vec<String> = findings
-        .variants
-        .iter()
-        .map(|v| format!("{}; {}", escape(&v.server), escape(&v.durability)))
-        .collect();
+    let variants = &findings.variants;
+    let servers: Vec<String> =
+        variants.iter().map(|v| format!("{}; {}", v.server, v.durability)).collect();
     match servers.first() {
         Some(first) if servers.iter().all(|server| server == first) => {
-            row(out, &["all servers".to_owned(), first.clone()]);
+            table.row(["all servers", first]);
         }
         _ => {
-            for (variant, server) in findings.variants.iter().zip(servers) {
-                row(out, &[escape(&variant.name), server]);
-            }
+            variants
+                .iter()
+                .zip(&servers)
+                .for_each(|(v, server)| table.row([v.name.as_str(), server]));
         }
     }
+    let mut blocks = vec![Block::Table(table)];
     if n_more > 0 {
         let facts = words::counted(n_more, "more fact", "more facts");
-        *out += &format!("\n{facts} of the machine in the report.\n");
+        blocks.push(Block::Paragraph(format!("{facts} of the machine in the report.")));
     }
-    *out += "\n</details>\n";
+    fold("Environment", blocks)
 }
 
 /// Facts of the machine that are always shown.

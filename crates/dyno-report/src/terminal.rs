@@ -1,7 +1,8 @@
 //! Findings → plain text for a terminal: the answer, one table, the caveats.
 
-use dyno_analysis::{Findings, Metric, Verdict, is_watched};
+use dyno_analysis::{Findings, MetricId, Verdict, is_watched, metrics};
 
+use crate::document::{Cell, Table};
 use crate::field;
 use crate::format::{self, Unit};
 use crate::view::View;
@@ -116,169 +117,168 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A row of a table: its cells as text, and the verdict that the last tells, if it is one.
-struct Row {
-    cells: Vec<String>,
-    verdict: Option<Verdict>,
-}
-
-impl Row {
-    fn plain(cells: Vec<String>) -> Row {
-        Row { cells: cells.iter().map(|cell| clean(cell)).collect(), verdict: None }
-    }
-}
-
 /// The table of estimates and effects, with p95 beside them where there is room, else below.
 fn tables(out: &mut String, view: &View<'_>, page: &Page) {
     if is_watched(view.findings) && !view.has(view.main_metric()) {
         return;
     }
-    let wide = rows(view, view.has(Metric::ResponseP95));
-    if wide.len() == 1 {
+    let declared = view.findings.metrics.declared().map(|metric| metric.id);
+    let beside: Vec<MetricId> = std::iter::once(metrics::RESPONSE_P95)
+        .chain(declared)
+        .filter(|metric| view.has(*metric) && *metric != view.main_metric())
+        .collect();
+    let wide = estimates(view, &beside);
+    if wide.rows.is_empty() {
         page.paragraph(out, "Nothing was measured.", "", Ink::Plain);
         return;
     }
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    let legend = format!("n: repetitions; ± or (low–high): {confidence} CI");
+    let legend = format!("n: repetitions; (low–high): {confidence} CI");
     page.paragraph(out, &legend, "", Ink::Quiet);
-    if width_of(&wide) <= page.width {
-        table(out, &wide, page);
-    } else {
-        table(out, &rows(view, false), page);
-        out.push('\n');
-        table(out, &p95_rows(view), page);
+    let mut shown = vec![wide];
+    if !fits(&shown[0], page) {
+        let main = estimates(view, &[]);
+        shown = match fits(&main, page) || main.columns.len() <= PLACE_AND_VALUE {
+            true => vec![main],
+            // Effects below the values, so that the names of variants stay whole.
+            false => vec![main.with_columns(&[0, 1, 2, 3]), main.with_columns(&[0, 1, 4, 5])],
+        };
+        shown.extend(beside.into_iter().map(|metric| estimates_of(view, metric)));
+    }
+    for (idx, one) in shown.iter().enumerate() {
+        out.push_str(if idx > 0 { "\n" } else { "" });
+        table(out, one, page);
     }
     for field in field::tables(view) {
         out.push('\n');
         page.paragraph(out, &field.title, "", Ink::Plain);
-        let rows = [field.head].into_iter().chain(field.rows).map(Row::plain).collect();
-        table(out, &without_repeated(rows), page);
+        table(out, &field, page);
     }
 }
 
-fn table(out: &mut String, rows: &[Row], page: &Page) {
-    let widths = widths(rows, page.width);
-    for (i, row) in rows.iter().enumerate() {
-        let ink = if i == 0 { Ink::Quiet } else { Ink::Plain };
-        line(out, page, row, &widths, ink);
-    }
+/// Columns of estimates before their effects: variant, step, n, value.
+const PLACE_AND_VALUE: usize = 4;
+
+fn fits(table: &Table, page: &Page) -> bool {
+    let widths = needed(&texts(table));
+    widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= page.width
 }
 
-/// A variant's name is told in the first of its rows alone.
-fn without_repeated(mut rows: Vec<Row>) -> Vec<Row> {
-    for idx in (1..rows.len()).rev() {
-        if rows[idx].cells[0] == rows[idx - 1].cells[0] {
-            rows[idx].cells[0].clear();
+/// Writes a table. A variant is named in the first of its rows alone.
+fn table(out: &mut String, table: &Table, page: &Page) {
+    let texts = texts(table);
+    let widths = widths(&texts, page.width);
+    for (idx, row) in texts.iter().enumerate() {
+        let before = idx.checked_sub(1).filter(|before| *before > 0);
+        let is_repeated = before.is_some_and(|before| texts[before][0] == row[0]);
+        let mut text = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let cell = if column == 0 && is_repeated { "" } else { cell };
+            let cell = shorten(cell, *width);
+            let padding = " ".repeat(width - cell.chars().count());
+            let ink = match idx.checked_sub(1).map(|idx| &table.rows[idx][column]) {
+                None => Ink::Quiet,
+                Some(Cell::Verdict(verdict)) => verdict_ink(*verdict),
+                Some(_) => Ink::Plain,
+            };
+            let shown = page.paint(&cell, ink);
+            text += if column > 0 { "  " } else { "" };
+            let is_number = table.columns[column].is_number;
+            text += &if is_number { padding + &shown } else { shown + &padding };
         }
+        out.push_str(text.trim_end());
+        out.push('\n');
     }
-    rows
 }
 
-fn rows(view: &View<'_>, with_p95: bool) -> Vec<Row> {
+/// The head and the rows of a table as text that steers no terminal.
+fn texts(table: &Table) -> Vec<Vec<String>> {
+    let head = table.columns.iter().map(|column| clean(&column.head)).collect();
+    let rows = table.rows.iter();
+    let rows = rows.map(|row| row.iter().map(|cell| clean(&cell.text())).collect());
+    std::iter::once(head).chain(rows).collect()
+}
+
+fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
     let is_compared = !view.findings.comparisons.is_empty();
-    let mut head = vec!["variant", "step", "n", field::main_head(view, view.main_metric())];
-    if with_p95 {
-        head.push("p95");
-    }
+    let mut heads = vec!["variant", "step", "n", field::main_head(view, view.main_metric())];
+    let short = |metric: &MetricId| match *metric {
+        metrics::RESPONSE_P95 => "p95",
+        other => &view.metric(other).title,
+    };
+    heads.extend(beside.iter().map(short));
     if is_compared {
-        head.extend([effect_head(view), "verdict"]);
+        heads.extend([effect_head(view), "verdict"]);
     }
-    let mut rows = vec![Row::plain(head.into_iter().map(str::to_owned).collect())];
-    let own = view.places().filter_map(|place| row(view, place, (is_compared, with_p95)));
-    rows.extend(own);
-    without_repeated(rows)
+    let mut table = Table::new("", &heads, 2);
+    if is_compared {
+        table = table.with_text(&[heads.len() - 1]);
+    }
+    let rows = view.places().filter_map(|place| row(view, place, (is_compared, beside)));
+    rows.for_each(|row| table.row(row));
+    table
 }
 
 /// What the effect is of, where that is not the value beside it.
 fn effect_head(view: &View<'_>) -> &'static str {
-    let is_of_p95 = |step: &dyno_analysis::StepFacts| step.main_metric == Metric::ResponseP95;
+    let is_of_p95 = |step: &dyno_analysis::StepFacts| step.main_metric == metrics::RESPONSE_P95;
     let steps = &view.findings.steps;
     if !steps.is_empty() && steps.iter().all(is_of_p95) { "effect on p95" } else { "effect" }
 }
 
-fn row(view: &View<'_>, at: (usize, usize), (is_compared, with_p95): (bool, bool)) -> Option<Row> {
+fn row(
+    view: &View<'_>,
+    at: (usize, usize),
+    (is_compared, beside): (bool, &[MetricId]),
+) -> Option<Vec<Cell>> {
     let (variant, step) = at;
     view.cell(variant, step)?;
     let main = view.estimate(variant, step, view.main_metric());
     let absent = || "–".to_owned();
-    let mut cells = vec![
-        clean(view.variant(variant)),
-        clean(view.step(step)),
+    let mut texts = vec![
+        view.variant(variant).to_owned(),
+        view.step(step).to_owned(),
         main.map_or_else(absent, |estimate| estimate.n.to_string()),
-        main.map_or_else(absent, |e| format!("{}{}", format::told(e), field::mode(view, at))),
+        main.map_or_else(absent, |e| format!("{}{}", format::estimate(e), field::mode(view, at))),
     ];
-    if with_p95 {
-        let p95 = view.estimate(variant, step, Metric::ResponseP95);
-        cells.push(p95.map_or_else(absent, format::told));
-    }
-    let comparison = view.main_comparison(variant, step);
+    let value = |metric: &MetricId| view.estimate(variant, step, *metric);
+    texts.extend(beside.iter().map(|metric| value(metric).map_or_else(absent, format::estimate)));
+    let mut cells: Vec<Cell> = texts.into_iter().map(Cell::from).collect();
     if is_compared {
-        match comparison {
+        match view.main_comparison(variant, step) {
             Some(c) => {
-                cells.push(view.effect_style(c.metric).with_ci(&c.relative));
-                let sign = words::verdict_sign(c.verdict);
-                cells.push(format!("{sign} {}", words::verdict(c.verdict)));
+                cells.push(view.effect_style(c.metric).with_ci(&c.relative).into());
+                cells.push(Cell::Verdict(c.verdict));
             }
-            None => cells.extend([String::new(), String::new()]),
+            None => cells.extend([Cell::from(""), Cell::from("")]),
         }
     }
-    Some(Row { cells, verdict: comparison.map(|c| c.verdict) })
+    Some(cells)
 }
 
-fn p95_rows(view: &View<'_>) -> Vec<Row> {
-    let head = ["variant", "step", "n", words::metric(Metric::ResponseP95)];
-    let row = |(variant, step): (usize, usize)| {
-        let p95 = view.estimate(variant, step, Metric::ResponseP95)?;
+/// The estimates of one metric.
+fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
+    let mut table = Table::new("", &["variant", "step", "n", &view.metric(metric).title], 2);
+    for (variant, step) in view.places() {
+        let Some(estimate) = view.estimate(variant, step, metric) else { continue };
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);
-        let numbers = [p95.n.to_string(), format::told(p95)];
-        Some(Row::plain([place, numbers].concat()))
-    };
-    let head = Row::plain(head.map(str::to_owned).to_vec());
-    without_repeated([head].into_iter().chain(view.places().filter_map(row)).collect())
+        table.row([place, [estimate.n.to_string(), format::estimate(estimate)]].concat());
+    }
+    table
 }
 
 /// Widths of the columns as they need them.
-fn needed(rows: &[Row]) -> Vec<usize> {
-    let of = |i: usize| rows.iter().map(|r| r.cells[i].chars().count()).max().unwrap_or(0);
-    (0..rows[0].cells.len()).map(of).collect()
-}
-
-/// The width of the whole table.
-fn width_of(rows: &[Row]) -> usize {
-    let widths = needed(rows);
-    widths.iter().sum::<usize>() + 2 * (widths.len() - 1)
+fn needed(rows: &[Vec<String>]) -> Vec<usize> {
+    let of = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+    (0..rows[0].len()).map(of).collect()
 }
 
 /// Widths of the columns: what they need, the first one shortened until the table fits.
-fn widths(rows: &[Row], width: usize) -> Vec<usize> {
-    let (mut widths, total) = (needed(rows), width_of(rows));
-    if total > width {
-        widths[0] = widths[0].saturating_sub(total - width).max(8);
-    }
+fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
+    let mut widths = needed(rows);
+    let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+    widths[0] = widths[0].saturating_sub(total.saturating_sub(width)).max(widths[0].min(8));
     widths
-}
-
-fn line(out: &mut String, page: &Page, row: &Row, widths: &[usize], ink: Ink) {
-    let mut text = String::new();
-    let last = row.cells.len() - 1;
-    for (i, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
-        let cell = shorten(cell, *width);
-        let padding = " ".repeat(width - cell.chars().count());
-        let is_verdict = i == last && row.verdict.is_some();
-        let is_number = i >= 2 && !is_verdict && !is_head_of_verdicts(&cell);
-        let shown = match row.verdict {
-            Some(verdict) if is_verdict => page.paint(&cell, verdict_ink(verdict)),
-            _ => page.paint(&cell, ink),
-        };
-        text += if i > 0 { "  " } else { "" };
-        text += &if is_number { padding + &shown } else { shown + &padding };
-    }
-    out.push_str(text.trim_end());
-    out.push('\n');
-}
-
-fn is_head_of_verdicts(cell: &str) -> bool {
-    cell == "verdict"
 }
 
 fn verdict_ink(verdict: Verdict) -> Ink {

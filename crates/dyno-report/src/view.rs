@@ -5,10 +5,14 @@ use std::collections::HashMap;
 use dyno_analysis::kinds::KindCell;
 use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::stalls::StallFacts;
-use dyno_analysis::{Cell, Comparison, Estimate, Findings, Metric, Verdict};
+use dyno_analysis::{
+    Cell, Comparison, Direction, Estimate, Findings, Metric, MetricId, MetricRole, StepFacts,
+    Verdict, metrics,
+};
 
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::variant_class;
+use crate::words::sentence;
 
 /// What each client does at most so often in a trial is one-off: three indexes of its table.
 const ONE_OFF_MOST: u64 = 3;
@@ -18,7 +22,7 @@ pub(crate) struct View<'a> {
     /// The findings.
     pub(crate) findings: &'a Findings,
     cells: HashMap<(usize, usize), &'a Cell>,
-    comparisons: HashMap<(usize, usize, Metric), &'a Comparison>,
+    comparisons: HashMap<(usize, usize, MetricId), &'a Comparison>,
 }
 
 impl<'a> View<'a> {
@@ -55,7 +59,7 @@ impl<'a> View<'a> {
         &self,
         variant: usize,
         step: usize,
-        metric: Metric,
+        metric: MetricId,
     ) -> Option<&'a Estimate> {
         self.cell(variant, step)?.metrics.get(&metric)
     }
@@ -65,13 +69,13 @@ impl<'a> View<'a> {
         &self,
         variant: usize,
         step: usize,
-        metric: Metric,
+        metric: MetricId,
     ) -> Option<&'a Comparison> {
         self.comparisons.get(&(variant, step, metric)).copied()
     }
 
     /// How effects in a metric are written, wherever on the page.
-    pub(crate) fn effect_style(&self, metric: Metric) -> EffectStyle {
+    pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
         let all = self.findings.comparisons.iter().filter(|c| c.metric == metric);
         EffectStyle::of(all.map(|c| &c.relative))
     }
@@ -87,15 +91,50 @@ impl<'a> View<'a> {
     }
 
     /// Whether a metric was measured anywhere.
-    pub(crate) fn has(&self, metric: Metric) -> bool {
+    pub(crate) fn has(&self, metric: MetricId) -> bool {
         self.findings.cells.iter().any(|c| c.metrics.contains_key(&metric))
     }
 
-    /// What is shown first: what a search found, else throughput.
-    pub(crate) fn main_metric(&self) -> Metric {
-        let found =
-            [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().find(|m| self.has(*m));
-        found.unwrap_or(Metric::Throughput)
+    /// The metrics that are shown first, as far as they were measured: those that steps are judged by, or
+    /// may be.
+    pub(crate) fn main_metrics(&self) -> Vec<MetricId> {
+        let is_main = |metric: &&Metric| {
+            let is_judged = |step: &StepFacts| step.main_metric == metric.id;
+            metric.role == MetricRole::Main || self.findings.steps.iter().any(is_judged)
+        };
+        let main = self.findings.metrics.iter().filter(is_main).map(|metric| metric.id);
+        main.filter(|metric| self.has(*metric)).collect()
+    }
+
+    /// What is shown first of all.
+    pub(crate) fn main_metric(&self) -> MetricId {
+        self.main_metrics().first().copied().unwrap_or(metrics::THROUGHPUT)
+    }
+
+    /// What has verdicts beside the main metric: p95 response time, and what activities declare.
+    pub(crate) fn beside_main(&self) -> Vec<MetricId> {
+        let declared = self.findings.metrics.declared().map(|metric| metric.id);
+        let is_compared =
+            |metric: &MetricId| self.findings.comparisons.iter().any(|c| c.metric == *metric);
+        std::iter::once(metrics::RESPONSE_P95).chain(declared).filter(is_compared).collect()
+    }
+
+    /// What a metric is.
+    pub(crate) fn metric(&self, metric: MetricId) -> &'a Metric {
+        self.findings.metrics.get(metric)
+    }
+
+    /// A metric's name with a capital; percentiles are written small: p95, not P95.
+    pub(crate) fn heading(&self, metric: MetricId) -> String {
+        let name = &self.metric(metric).title;
+        let is_percentile =
+            name.starts_with('p') && name[1..].starts_with(|c: char| c.is_ascii_digit());
+        if is_percentile { name.to_string() } else { sentence(name) }
+    }
+
+    /// Whether more of a metric is better.
+    pub(crate) fn is_more_better(&self, metric: MetricId) -> bool {
+        self.metric(metric).better == Direction::Higher
     }
 
     /// The comparison in the main metric of its step, which the verdict shown first is of.
@@ -146,7 +185,7 @@ impl<'a> View<'a> {
         }
         let best = |step: &usize| {
             self.cells_of(*step)
-                .filter_map(|cell| cell.metrics.get(&Metric::Throughput))
+                .filter_map(|cell| cell.metrics.get(&metrics::THROUGHPUT))
                 .map(|estimate| estimate.value)
                 .fold(0.0, f64::max)
         };

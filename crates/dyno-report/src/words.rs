@@ -1,16 +1,6 @@
 //! The words for metrics, verdicts, outcomes and caveats: the same in every renderer.
 
-use dyno_analysis::{CaveatKind, ConcurrencyGroup, Metric, Verdict};
-
-/// A metric's name.
-pub(crate) fn metric(metric: Metric) -> &'static str {
-    metric.name()
-}
-
-/// Whether more of a metric is better.
-pub(crate) fn is_more_better(metric: Metric) -> bool {
-    metric.more_is_better()
-}
+use dyno_analysis::{CaveatKind, ConcurrencyGroup, MetricId, Verdict};
 
 /// A verdict in words.
 pub(crate) fn verdict(verdict: Verdict) -> &'static str {
@@ -92,4 +82,15 @@ pub(crate) fn group(group: ConcurrencyGroup) -> &'static str {
 /// `1 trial`, `2 trials`.
 pub(crate) fn counted(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// A metric as the page's scripts and classes name it.
+pub(crate) fn slug(metric: MetricId) -> String {
+    metric.as_str().replace(['.', '_'], "-")
+}
+
+/// A word or phrase with a capital.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }

@@ -24,7 +24,7 @@ pub use nearest::nearest_words;
 pub use parse::{parse, parse_setting};
 #[doc(inline)]
 pub use plan::{BlockOrder, Plan, PlannedStep, PlannedTrial, plan, plan_in};
-pub use requirement::Requirement;
+pub use requirement::{Bound, Requirement};
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use dyno_units::{Nanoseconds, parse_count};
+use dyno_units::{ByteCount, MetricId, Nanoseconds, parse_count, parse_duration};
 
 use crate::search::{Limit, ParseLimitError, Statistic};
 
@@ -14,6 +14,26 @@ pub enum Requirement {
     Response(Limit),
     /// Committed transactions per second that must not be fewer.
     Throughput(f64),
+    /// Any other metric, by its id: `job.time <= 15s`.
+    Metric {
+        /// Its id.
+        id: MetricId,
+        /// Whether it must not be less; otherwise it must not be more.
+        is_least: bool,
+        /// The bound: microseconds, bytes, or a number.
+        bound: Bound,
+    },
+}
+
+/// The bound of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A time.
+    Time(Nanoseconds),
+    /// A size.
+    Size(ByteCount),
+    /// A number in the metric's own unit.
+    Number(f64),
 }
 
 impl fmt::Display for Requirement {
@@ -22,6 +42,14 @@ impl fmt::Display for Requirement {
         match self {
             Requirement::Response(limit) => limit.fmt(out),
             Requirement::Throughput(rate) => write!(out, "throughput ≥ {rate}/s"),
+            Requirement::Metric { id, is_least, bound } => {
+                let sign = if *is_least { "≥" } else { "≤" };
+                match bound {
+                    Bound::Time(time) => write!(out, "{id} {sign} {time}"),
+                    Bound::Size(size) => write!(out, "{id} {sign} {size}"),
+                    Bound::Number(number) => write!(out, "{id} {sign} {number}"),
+                }
+            }
         }
     }
 }
@@ -32,10 +60,20 @@ impl Requirement {
         match self {
             Requirement::Response(limit) => limit.statistic.word(),
             Requirement::Throughput(_) => "throughput",
+            Requirement::Metric { id, .. } => id.as_str(),
         }
     }
 
-    /// Its bound: microseconds, or transactions per second.
+    /// Whether the measure must not be less than the bound; otherwise it must not be more.
+    pub fn is_least(&self) -> bool {
+        match self {
+            Requirement::Response(_) => false,
+            Requirement::Throughput(_) => true,
+            Requirement::Metric { is_least, .. } => *is_least,
+        }
+    }
+
+    /// Its bound: microseconds, bytes, transactions per second, or a number.
     pub fn bound(&self) -> f64 {
         match self {
             Requirement::Response(limit) => {
@@ -43,6 +81,9 @@ impl Requirement {
                 bound as f64 / 1e3
             }
             Requirement::Throughput(rate) => *rate,
+            Requirement::Metric { bound: Bound::Time(time), .. } => time.0 as f64 / 1e3,
+            Requirement::Metric { bound: Bound::Size(size), .. } => size.0 as f64,
+            Requirement::Metric { bound: Bound::Number(number), .. } => *number,
         }
     }
 }
@@ -50,10 +91,13 @@ impl Requirement {
 impl FromStr for Requirement {
     type Err = ParseLimitError;
 
-    /// Reads `p99 <= 20ms`, `throughput >= 1000`, `throughput >= 2k`; `<` and `>` are taken as `<=` and
+    /// Reads `p99 <= 20ms`, `throughput >= 1000`, `throughput >= 2k`, `job.time <= 15s`; `<` and `>` are taken as `<=` and
     /// `>=`, and blanks do not matter.
     fn from_str(text: &str) -> Result<Requirement, ParseLimitError> {
         let refuse = |why: String| Err(ParseLimitError::new(why));
+        if let Some(metric) = of_metric(text) {
+            return metric;
+        }
         let sign = [">=", "≥", ">"].into_iter().find(|sign| text.contains(sign));
         let Some((word, bound)) = sign.and_then(|sign| text.split_once(sign)) else {
             let limit: Limit = text.parse().map_err(|error: ParseLimitError| {
@@ -85,6 +129,28 @@ impl FromStr for Requirement {
     }
 }
 
+/// A requirement on a metric by its id; none if no id of two parts (`job.time`, `step_time`) comes first.
+fn of_metric(text: &str) -> Option<Result<Requirement, ParseLimitError>> {
+    let (at, sign) = [">=", "≥", "<=", "≤", ">", "<"]
+        .into_iter()
+        .find_map(|sign| Some((text.find(sign)?, sign)))?;
+    let word = text[..at].trim();
+    let is_statistic = Statistic::WORDS.iter().any(|(statistic, _)| *statistic == word);
+    let id = MetricId::parse(word).filter(|_| word.contains(['.', '_']) && !is_statistic)?;
+    let is_least = sign.starts_with(['>', '≥']);
+    let bound = text[at + sign.len()..].trim();
+    let number = || bound.parse::<f64>().ok().filter(|number| number.is_finite());
+    let time = || parse_duration(bound).ok().map(Bound::Time);
+    let size = || bound.parse::<ByteCount>().ok().map(Bound::Size);
+    let read = number().map(Bound::Number).or_else(time).or_else(size);
+    let why =
+        || format!("`{bound}` is no bound of {id}; write a number, a time (15s) or a size (2GiB)");
+    Some(match read {
+        Some(bound) => Ok(Requirement::Metric { id, is_least, bound }),
+        None => Err(ParseLimitError::new(why())),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,5 +177,10 @@ mod tests {
         check("p99 >= 20ms", Err("cannot have a minimum"));
         check("p90 <= 20ms", Err("use p95"));
         check("fast", Err("throughput >= 1000"));
+        check("job.time <= 15s", Ok(("job.time ≤ 15 s", 15e6)));
+        check("job.rss_peak<2GiB", Ok(("job.rss_peak ≤ 2GiB", 2_147_483_648.0)));
+        check("vol.ratio ≥ 1.5", Ok(("vol.ratio ≥ 1.5", 1.5)));
+        check("job.time <= soon", Err("is no bound of job.time"));
+        check("p99.9 <= 1s", Ok(("p99.9 ≤ 1 s", 1e6)));
     }
 }

@@ -123,7 +123,7 @@ pub enum Statistic {
 
 impl Statistic {
     /// All of them, with their words.
-    const WORDS: [(&'static str, Statistic); 8] = [
+    pub(crate) const WORDS: [(&'static str, Statistic); 8] = [
         ("mean", Statistic::Mean),
         ("p50", Statistic::P50),
         ("p90", Statistic::P90),

@@ -31,7 +31,7 @@ pub(crate) enum End {
     /// The input is wrong, and a message said so.
     Misused,
     /// The data do not decide a gate.
-    CannotSay,
+    Inconclusive,
     /// The user stopped it.
     Interrupted,
 }
@@ -58,7 +58,7 @@ fn exit_code(end: &End, is_printed: bool) -> ExitCode {
     match end {
         End::Good if is_printed => ExitCode::SUCCESS,
         End::Good | End::Bad => ExitCode::from(1),
-        End::Misused | End::CannotSay => ExitCode::from(2),
+        End::Misused | End::Inconclusive => ExitCode::from(2),
         End::Interrupted => ExitCode::from(130),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         check(End::Good, false, 1);
         check(End::Bad, true, 1);
         check(End::Misused, true, 2);
-        check(End::CannotSay, false, 2);
+        check(End::Inconclusive, false, 2);
         check(End::Interrupted, true, 130);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use dyno_analysis::statistics::incomplete_beta;
-use dyno_analysis::{Findings, Gate, Metric, Options, Verdict, analyse};
+use dyno_analysis::{Findings, Gate, MetricId, Metrics, Options, Verdict, analyse};
 
 /// Something that happened so often of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,9 +54,9 @@ impl Share {
 #[derive(Default)]
 struct Counts {
     /// Comparisons called better or worse, by metric and step.
-    comparisons: BTreeMap<(Metric, String), Share>,
+    comparisons: BTreeMap<(MetricId, String), Share>,
     /// Studies in which any comparison of a metric is.
-    families: BTreeMap<Metric, Share>,
+    families: BTreeMap<MetricId, Share>,
     /// Studies in which any of a main metric is: the rate that is stated.
     main: Share,
     /// Comparisons of main metrics called no difference.
@@ -86,7 +86,7 @@ pub(super) fn count(folders: &[PathBuf]) -> anyhow::Result<String> {
 impl Counts {
     fn add(&mut self, findings: &Findings) {
         let is_alarm = |verdict: Verdict| matches!(verdict, Verdict::Better | Verdict::Worse);
-        let mut families: BTreeMap<Metric, bool> = BTreeMap::new();
+        let mut families: BTreeMap<MetricId, bool> = BTreeMap::new();
         let mut main = false;
         for c in &findings.comparisons {
             let step = findings.steps[c.step].name.clone();
@@ -125,10 +125,13 @@ impl Counts {
         row("gate: no worse", self.passed);
         row("gate: worse", self.stopped);
         for (metric, share) in &self.families {
-            row(&format!("studies: {} better or worse", metric.name()), *share);
+            row(
+                &format!("studies: {} better or worse", Metrics::default().get(*metric).title),
+                *share,
+            );
         }
         for ((metric, step), share) in &self.comparisons {
-            row(&format!("comparisons: {}, {step}", metric.name()), *share);
+            row(&format!("comparisons: {}, {step}", Metrics::default().get(*metric).title), *share);
         }
         text
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixtures::{fail, make_open, run, wobble};
-use crate::{Metric, Verdict};
+use crate::{Verdict, metrics};
 
 fn findings(run: Run) -> Findings {
     analyse(&[run], &Options::default())
@@ -24,7 +24,7 @@ fn a_cell_holds_the_value_of_each_repetition() {
     let rates = [100.0, 120.0, 140.0];
     let found = findings(run(&["a"], &[4], 3, |_, _, repetition| rates[repetition as usize]));
     let cell = &found.cells[0];
-    let throughput = &cell.metrics[&Metric::Throughput];
+    let throughput = &cell.metrics[&metrics::THROUGHPUT];
     assert_eq!(throughput.values, rates);
     assert_eq!((throughput.min, throughput.max), (100.0, 140.0));
     // Logarithms 4.6052, 4.7875, 4.9416: mean 4.7781, s = 0.16843, t = 4.3027.
@@ -33,12 +33,12 @@ fn a_cell_holds_the_value_of_each_repetition() {
     assert!((throughput.high.expect("three values") - 180.63).abs() < 0.02, "{throughput:?}");
     // Of 1000, 1200, 1400 transactions, 8 s of server CPU and 2 s of generator CPU; two
     // statements a transaction.
-    let cpu = &cell.metrics[&Metric::ServerCpuPerTransaction];
+    let cpu = &cell.metrics[&metrics::SERVER_CPU];
     near(cpu.values[0], 8000.0);
-    near(cell.metrics[&Metric::GeneratorCpuPerStatement].values[0], 1000.0);
+    near(cell.metrics[&metrics::GENERATOR_CPU].values[0], 1000.0);
     // 5000 bytes a second for ten seconds; the warm-up's gigabytes do not count.
-    near(cell.metrics[&Metric::DiskWrittenPerTransaction].values[0], 50.0);
-    assert!(cell.absent[&Metric::DiskReadPerTransaction].contains("disk.read_bytes_per_s"));
+    near(cell.metrics[&metrics::DISK_WRITTEN].values[0], 50.0);
+    assert!(cell.absent[&metrics::DISK_READ].contains("disk.read_bytes_per_s"));
     assert_eq!(cell.outcomes["committed"], 3600);
     assert_eq!(cell.kinds["point_select"], 3600);
 }
@@ -57,9 +57,9 @@ fn kinds_are_merged_into_one_histogram_before_a_quantile_is_taken() {
     kinds[1].response = of(50_000_000, 100);
     let metrics = &findings(run).cells[0].metrics;
     // The mean of the two p95 would be 25.5 ms.
-    assert!((metrics[&Metric::ResponseP95].value - 50_000.0).abs() < 50.0);
-    assert!((metrics[&Metric::ResponseP50].value - 1_000.0).abs() < 1.0);
-    assert!((metrics[&Metric::ResponseMean].value - 5_900.0).abs() < 10.0);
+    assert!((metrics[&metrics::RESPONSE_P95].value - 50_000.0).abs() < 50.0);
+    assert!((metrics[&metrics::RESPONSE_P50].value - 1_000.0).abs() < 1.0);
+    assert!((metrics[&metrics::RESPONSE_MEAN].value - 5_900.0).abs() < 10.0);
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_metric_that_is_absent_says_why() {
     run.trials[0].steps[0].server_cpu_s = None;
     run.trials[0].steps[0].kinds[0].service = EncodedHistogram("!".to_owned());
     let absent = &findings(run).cells[0].absent;
-    assert!(absent[&Metric::ServerCpuPerTransaction].contains("own process"));
-    assert!(absent[&Metric::GeneratorCpuPerStatement].contains("own threads"));
-    assert!(absent[&Metric::ServiceP95].contains("cannot be decoded"));
+    assert!(absent[&metrics::SERVER_CPU].contains("own process"));
+    assert!(absent[&metrics::GENERATOR_CPU].contains("own threads"));
+    assert!(absent[&metrics::SERVICE_P95].contains("cannot be decoded"));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn pairing_by_block_takes_out_what_blocks_share() {
     sequential.manifest.order = "sequential".to_owned();
     let of = |run: Run| {
         let found = findings(run);
-        found.comparisons.into_iter().find(|c| c.metric == Metric::Throughput).expect("compared")
+        found.comparisons.into_iter().find(|c| c.metric == metrics::THROUGHPUT).expect("compared")
     };
     let (paired, apart) = (of(interleaved), of(sequential));
     assert!(paired.paired && !apart.paired);
@@ -130,7 +130,7 @@ fn less_response_time_is_better() {
         assert_eq!(comparison.verdict, Verdict::Better, "{:?}", comparison.metric);
     }
     // All but the two that only a search gives, and the one that only a quota does.
-    assert_eq!(found.comparisons.len(), crate::compare::COMPARED.len() - 3);
+    assert_eq!(found.comparisons.len(), found.metrics.compared().count() - 3);
     let corrected = found.comparisons[0].p_value_corrected.expect("five repetitions");
     assert_eq!(found.comparisons[0].p_value, Some(corrected));
 }
@@ -166,7 +166,8 @@ fn the_resolution_of_a_histogram_is_not_taken_for_an_effect() {
         trial.steps[0].kinds[0].response = EncodedHistogram::encode(&histogram);
     }
     let found = findings(run);
-    let p50 = found.comparisons.iter().find(|c| c.metric == Metric::ResponseP50).expect("compared");
+    let p50 =
+        found.comparisons.iter().find(|c| c.metric == metrics::RESPONSE_P50).expect("compared");
     assert_eq!(p50.verdict, Verdict::Inconclusive, "{p50:?}");
 }
 
@@ -198,7 +199,7 @@ fn a_variant_that_commits_nothing_is_worse_and_has_no_ratio() {
     let throughput = &found.comparisons[0];
     assert_eq!(throughput.verdict, Verdict::Worse);
     assert_eq!((throughput.relative.value, throughput.relative.low), (-100.0, None));
-    assert!(found.cells[1].absent[&Metric::ResponseP95].contains("no transaction"));
+    assert!(found.cells[1].absent[&metrics::RESPONSE_P95].contains("no transaction"));
     // The other way round there is nothing that a ratio could be taken of.
     let found = findings(run(&["a", "b"], &[4], 3, |variant, _, _| variant as f64 * 1000.0));
     assert!(found.comparisons.is_empty());
@@ -230,7 +231,7 @@ fn a_group_of_one_load_says_what_the_load_says() {
     let [low, high] = &found.concurrency[..2] else { panic!("{:?}", found.concurrency) };
     let own = |step: usize| {
         let is_it = |c: &&crate::Comparison| {
-            (c.variant, c.step, c.metric) == (low.variant, step, Metric::Throughput)
+            (c.variant, c.step, c.metric) == (low.variant, step, metrics::THROUGHPUT)
         };
         found.comparisons.iter().find(is_it).expect("it is compared")
     };
@@ -252,7 +253,7 @@ fn runs_of_the_same_thing_add_repetitions() {
     second.folder = PathBuf::from("runs/second");
     let found = analyse(&[first, second], &Options::default());
     assert_eq!(found.variants.len(), 2);
-    assert_eq!(found.cells[0].metrics[&Metric::Throughput].n, 5);
+    assert_eq!(found.cells[0].metrics[&metrics::THROUGHPUT].n, 5);
     assert_eq!((found.comparisons[0].relative.n, found.comparisons[0].paired), (5, true));
     let mut repetitions: Vec<u32> =
         found.trials.iter().filter(|t| t.variant == 1).map(|t| t.repetition).collect();
@@ -289,7 +290,8 @@ fn a_run_can_be_compared_with_another_of_the_same_thing() {
     let baselines: Vec<Option<usize>> = found.variants.iter().map(|v| v.baseline).collect();
     assert_eq!(baselines, [None, Some(0), Some(0), Some(1)]);
     let verdict = |variant: usize| {
-        let is_it = |c: &&crate::Comparison| c.variant == variant && c.metric == Metric::Throughput;
+        let is_it =
+            |c: &&crate::Comparison| c.variant == variant && c.metric == metrics::THROUGHPUT;
         found.comparisons.iter().find(is_it).expect("compared").verdict
     };
     assert_eq!((verdict(2), verdict(3)), (Verdict::Worse, Verdict::Worse));
@@ -331,7 +333,7 @@ fn studies_without_an_effect_rarely_see_one() {
         };
         let found = findings(run(&["a", "b", "c"], &[1, 8], 3, noise));
         let is_false = |c: &crate::Comparison| {
-            c.metric == Metric::Throughput && matches!(c.verdict, Verdict::Better | Verdict::Worse)
+            c.metric == metrics::THROUGHPUT && matches!(c.verdict, Verdict::Better | Verdict::Worse)
         };
         false_calls += u64::from(found.comparisons.iter().any(is_false));
     }

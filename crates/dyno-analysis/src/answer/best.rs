@@ -4,12 +4,14 @@
 //! better than its baseline at every step. Else it is said which are tied with it. One repetition ranks
 //! nothing, and is no tie.
 
+use dyno_units::Unit;
+
 use super::AnswerWriter;
 use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
-use crate::numbers::EffectStyle;
-use crate::words::{list, quantity, share, size};
-use crate::{Metric, Verdict};
+use crate::numbers::{EffectStyle, value};
+use crate::words::{list, share, size};
+use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
 /// As many tied variants are named; of more, their number is said.
 const NAMED_MOST: usize = 3;
@@ -29,7 +31,7 @@ impl AnswerWriter<'_> {
             _ => format!("on average over {}", self.all_steps(steps.len())),
         };
         let name = self.name(best.variant);
-        let value = quantity(metric, best.mean.value);
+        let value = value(&best.mean);
         let others = &ranked[1..];
         let of = |standings: &[Standing]| -> Vec<&Ranked> {
             others.iter().filter(|ranked| standings.contains(&ranked.standing)).collect()
@@ -39,7 +41,7 @@ impl AnswerWriter<'_> {
         if tied.is_empty() && single.is_empty() {
             return self.winner(best, &ranked, (metric, &steps, &place));
         }
-        let had = format!("{name} measured {} ({value})", extreme(metric));
+        let had = format!("{name} measured {} ({value})", self.extreme(metric));
         let behind = match n_behind {
             0 => String::new(),
             1 => "; the other one is behind".to_owned(),
@@ -66,7 +68,7 @@ impl AnswerWriter<'_> {
         match n_behind {
             0 => format!("No clear winner {place}: {had}, statistically tied with {tied}."),
             _ => {
-                let best = is_best(metric);
+                let best = self.is_best(metric);
                 format!("{name} {best} {place} ({value}), statistically tied with {tied}{behind}.")
             }
         }
@@ -77,14 +79,14 @@ impl AnswerWriter<'_> {
         &self,
         best: &Ranked,
         ranked: &[Ranked],
-        (metric, steps, place): (Metric, &[usize], &str),
+        (metric, steps, place): (MetricId, &[usize], &str),
     ) -> String {
         let name = self.name(best.variant);
-        let value = quantity(metric, best.mean.value);
+        let value = value(&best.mean);
         let is_best = if self.is_better_at_every_step(best.variant) {
-            is_best(metric)
+            self.is_best(metric)
         } else {
-            format!("has the {} mean {}", extreme(metric), metric.name())
+            format!("has the {} mean {}", self.extreme(metric), self.title(metric))
         };
         // Against its baseline; the baseline itself against the next.
         let baseline = self.findings.variants[best.variant].baseline;
@@ -123,21 +125,29 @@ impl AnswerWriter<'_> {
         own.iter().all(|c| c.verdict == Verdict::Better)
             && of_rivals.filter(|c| c.baseline == best).all(|c| c.verdict == Verdict::Worse)
     }
-}
 
-/// How it is said of a metric that a variant is the best.
-fn is_best(metric: Metric) -> String {
-    match metric {
-        Metric::Throughput => "is fastest".to_owned(),
-        Metric::RateAtLimit => "sustains the highest rate".to_owned(),
-        Metric::ClientsAtLimit => "sustains the most clients".to_owned(),
-        other => format!("has the {} {}", extreme(other), other.name()),
+    /// How it is said of a metric that a variant is the best.
+    fn is_best(&self, metric: MetricId) -> String {
+        match metric {
+            metrics::THROUGHPUT => "is fastest".to_owned(),
+            metrics::RATE_AT_LIMIT => "sustains the highest rate".to_owned(),
+            metrics::CLIENTS_AT_LIMIT => "sustains the most clients".to_owned(),
+            other => format!("has the {} {}", self.extreme(other), self.title(other)),
+        }
+    }
+
+    fn extreme(&self, metric: MetricId) -> &'static str {
+        let metric = self.findings.metrics.get(metric);
+        match (metric.better, is_duration(metric)) {
+            (Direction::Higher, _) => "highest",
+            (_, true) => "shortest",
+            (_, false) => "lowest",
+        }
     }
 }
 
-fn extreme(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Throughput | Metric::RateAtLimit | Metric::ClientsAtLimit => "highest",
-        _ => "shortest",
-    }
+/// Whether less of a metric is called shorter: a time that somebody waited, and not CPU time.
+pub(super) fn is_duration(metric: &Metric) -> bool {
+    let is_time = matches!(metric.unit, Unit::Microseconds | Unit::Milliseconds | Unit::Seconds);
+    is_time && ![metrics::SERVER_CPU, metrics::GENERATOR_CPU].contains(&metric.id)
 }

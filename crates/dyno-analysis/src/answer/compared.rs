@@ -5,17 +5,7 @@ use super::{AnswerWriter, shorten};
 use crate::numbers::EffectStyle;
 use crate::statistics::REPETITIONS_CAP;
 use crate::words::{ci, list, share};
-use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
-
-/// The metrics that are always said, and those said if something was decided.
-pub(super) const ALWAYS_SAID: [Metric; 5] = [
-    Metric::RateAtLimit,
-    Metric::ClientsAtLimit,
-    Metric::Throughput,
-    Metric::StepTime,
-    Metric::ResponseP95,
-];
-const SAID_IF_DECIDED: [Metric; 1] = [Metric::ServerCpuPerTransaction];
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, metrics};
 
 /// As many steps of one verdict are said one by one; of more their extremes.
 const STEPS_NAMED: usize = 3;
@@ -54,9 +44,14 @@ impl AnswerWriter<'_> {
         let mut parts = Vec::new();
         let mut place: Option<&Comparison> = None;
         let is_decided = |c: &&Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
-        for metric in ALWAYS_SAID.into_iter().chain(SAID_IF_DECIDED) {
+        let declared = self.findings.metrics.declared().map(|metric| metric.id);
+        let if_decided: Vec<MetricId> =
+            std::iter::once(metrics::SERVER_CPU).chain(declared).collect();
+        let always: Vec<MetricId> = self.always_said().collect();
+        let others = if_decided.into_iter().filter(|metric| !always.contains(metric));
+        for metric in always.iter().copied().chain(others) {
             let mut comparisons = self.comparisons_of(variant, metric);
-            if SAID_IF_DECIDED.contains(&metric) {
+            if !always.contains(&metric) {
                 comparisons.retain(is_decided);
             }
             let Some(&first) = comparisons.first() else { continue };
@@ -68,7 +63,7 @@ impl AnswerWriter<'_> {
                 }
             };
             place = place.or(Some(first));
-            parts.push(format!("{} {text}", metric.name()));
+            parts.push(format!("{} {text}", self.title(metric)));
         }
         let first = place?;
         let at = match self.findings.steps.len() {
@@ -136,7 +131,7 @@ impl AnswerWriter<'_> {
         }
     }
 
-    fn family_size(&self, metric: Metric) -> usize {
+    fn family_size(&self, metric: MetricId) -> usize {
         self.findings.comparisons.iter().filter(|c| c.metric == metric).count()
     }
 
@@ -261,7 +256,7 @@ impl AnswerWriter<'_> {
 
 /// Whether a variant committed nothing at all where its baseline always did.
 pub(super) fn is_nothing(c: &Comparison) -> bool {
-    c.metric == Metric::Throughput && c.verdict == Verdict::Worse && c.relative.max <= -100.0
+    c.metric == metrics::THROUGHPUT && c.verdict == Verdict::Worse && c.relative.max <= -100.0
 }
 
 fn excludes_zero(c: &Comparison) -> bool {

@@ -6,9 +6,9 @@ use dyno_record::CommitSafety;
 
 use super::AnswerWriter;
 use super::ranking::Ranked;
-use crate::numbers::EffectStyle;
-use crate::words::{ci, list, quantity, size};
-use crate::{Estimate, Metric, Verdict};
+use crate::numbers::{self, EffectStyle};
+use crate::words::{ci, list, size};
+use crate::{Estimate, Verdict, metrics};
 
 /// As many groups are said in one headline.
 const GROUPS_MOST: usize = 3;
@@ -42,7 +42,7 @@ impl AnswerWriter<'_> {
         };
         if let [only] = groups.as_slice() {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-            let value = |ranked: &Ranked| quantity(Metric::Throughput, ranked.mean.value);
+            let value = |ranked: &Ranked| numbers::value(&ranked.mean);
             return Some(match (decided(only), only.effect.1) {
                 (Some(cost), _) => format!(
                     "Syncing every commit costs {cost}{at}: {} ({safe}) against {} ({fast}).",
@@ -79,7 +79,7 @@ impl AnswerWriter<'_> {
     fn safety_groups(&self) -> Option<(Vec<Group>, String)> {
         let (metric, steps) = self.main_metric_and_steps();
         let is_own = self.findings.steps.iter().any(|step| step.own.is_some());
-        if metric != Metric::Throughput || is_own || self.is_mismatched() {
+        if metric != metrics::THROUGHPUT || is_own || self.is_mismatched() {
             return None;
         }
         let records = &self.ranker.joined.variants;
@@ -112,7 +112,7 @@ impl AnswerWriter<'_> {
         };
         let is_asked_for = own.iter().any(|variant| asked(*variant) != asked(own[0]));
         let of_group = |ranked: &Ranked| own.contains(&ranked.variant);
-        let mut ranked = self.ranker.rank(Metric::Throughput, steps);
+        let mut ranked = self.ranker.rank(metrics::THROUGHPUT, steps);
         ranked.retain(of_group);
         let is_safe = |r: &Ranked| self.safety(r.variant) == Some(CommitSafety::EveryCommit);
         let is_unsafe = |r: &Ranked| {
@@ -125,7 +125,7 @@ impl AnswerWriter<'_> {
             return None;
         }
         let pair = (ranked[safe].variant, ranked[fast].variant);
-        let effect = self.ranker.against(pair, Metric::Throughput, steps)?;
+        let effect = self.ranker.against(pair, metrics::THROUGHPUT, steps)?;
         let fast = ranked.remove(fast);
         let safe = ranked.into_iter().find(is_safe)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
@@ -161,7 +161,7 @@ impl AnswerWriter<'_> {
         let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
             let name = self.name(ranked.variant);
             let safety = self.safety(ranked.variant)?.words();
-            let value = quantity(metric, ranked.mean.value);
+            let value = numbers::value(&ranked.mean);
             let against = match effect {
                 _ if ranked.variant == safe => {
                     let confidence = self.findings.confidence;
@@ -195,7 +195,7 @@ impl AnswerWriter<'_> {
 
     /// The fastest safe and the fastest other variant of a group.
     fn group_line(&self, group: &Group) -> String {
-        let value = |ranked: &Ranked| quantity(Metric::Throughput, ranked.mean.value);
+        let value = |ranked: &Ranked| numbers::value(&ranked.mean);
         let style = EffectStyle::of([&group.effect.0]);
         let interval =
             ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));

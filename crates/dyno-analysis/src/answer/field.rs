@@ -7,7 +7,7 @@ use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::numbers::{EffectStyle, Unit, interval};
 use crate::tpcc;
 use crate::words::{ci, list, number};
-use crate::{Estimate, Metric, VariantFacts};
+use crate::{Estimate, VariantFacts, metrics};
 
 /// As many steps of TPC-C are said for each variant.
 const STEPS_SAID: usize = 2;
@@ -49,7 +49,7 @@ impl AnswerWriter<'_> {
             }
             let is_it = |k: &&crate::kinds::KindCell| k.variant == variant && k.kind == "new_order";
             for cell in self.findings.kinds.iter().filter(is_it).take(STEPS_SAID) {
-                let Some(rate) = cell.metrics.get(&Metric::Throughput) else { continue };
+                let Some(rate) = cell.metrics.get(&metrics::THROUGHPUT) else { continue };
                 let step = &self.findings.steps[cell.step];
                 let is_open = step.rate.is_some();
                 names.push(tpcc::new_orders_name(&facts.options, step.clients, is_open));
@@ -77,7 +77,7 @@ impl AnswerWriter<'_> {
             queries.or(indexed).or(inserts)
         });
         found.or_else(|| {
-            let rate = self.cell(variant, step)?.metrics.get(&Metric::Throughput)?;
+            let rate = self.cell(variant, step)?.metrics.get(&metrics::THROUGHPUT)?;
             Some((rate, "transactions/s"))
         })
     }

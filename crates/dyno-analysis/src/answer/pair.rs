@@ -1,10 +1,11 @@
 //! The headline of two variants: one against its baseline.
 
 use super::AnswerWriter;
-use super::compared::{ALWAYS_SAID, VERDICTS, is_nothing};
-use crate::numbers::EffectStyle;
-use crate::words::{capital, list, quantity, share, size};
-use crate::{Comparison, Metric, Verdict};
+use super::best::is_duration;
+use super::compared::{VERDICTS, is_nothing};
+use crate::numbers::{EffectStyle, value};
+use crate::words::{capital, list, share, size};
+use crate::{Comparison, Verdict, metrics};
 
 /// As many steps of one verdict are named; of more their number is said.
 const STEPS_NAMED: usize = 2;
@@ -21,7 +22,7 @@ impl AnswerWriter<'_> {
 
     /// The comparisons of a variant in the first main metric that it has any of.
     pub(super) fn main_comparisons(&self, variant: usize) -> Vec<&Comparison> {
-        for metric in ALWAYS_SAID {
+        for metric in self.always_said() {
             let mut comparisons = self.comparisons_of(variant, metric);
             comparisons.retain(|c| self.main_metric(c.step) == metric);
             if !comparisons.is_empty() {
@@ -39,8 +40,8 @@ impl AnswerWriter<'_> {
         }
         let effect = EffectStyle::of([&c.relative]).show(c.relative.value);
         let in_metric = match c.metric {
-            Metric::Throughput => String::new(),
-            other => format!(" in {}", other.name()),
+            metrics::THROUGHPUT => String::new(),
+            other => format!(" in {}", self.title(other)),
         };
         match c.verdict {
             Verdict::Better | Verdict::Worse => {
@@ -66,44 +67,44 @@ impl AnswerWriter<'_> {
         let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
         let style = EffectStyle::of([&c.relative]);
         let (effect, size) = (style.show(c.relative.value), size(c.relative.value));
-        let name = c.metric.name();
+        let name = self.title(c.metric);
         let more = if c.relative.value > 0.0 { "more" } else { "less" };
         let many = if c.relative.value > 0.0 { "more" } else { "fewer" };
         match (c.metric, style) {
-            (Metric::Throughput, EffectStyle::Ratio) => {
+            (metrics::THROUGHPUT, EffectStyle::Ratio) => {
                 format!("{ours} is {effect} as fast as {theirs}")
             }
-            (Metric::Throughput, EffectStyle::Percent) => {
-                format!("{ours} is {size} {} than {theirs}", word_of(c))
+            (metrics::THROUGHPUT, EffectStyle::Percent) => {
+                format!("{ours} is {size} {} than {theirs}", self.word_of(c))
             }
-            (Metric::RateAtLimit, EffectStyle::Ratio) => {
+            (metrics::RATE_AT_LIMIT, EffectStyle::Ratio) => {
                 format!("{ours} sustains {effect} the load of {theirs}")
             }
-            (Metric::RateAtLimit, EffectStyle::Percent) => {
+            (metrics::RATE_AT_LIMIT, EffectStyle::Percent) => {
                 format!("{ours} sustains {size} {more} load than {theirs}")
             }
-            (Metric::ClientsAtLimit, EffectStyle::Ratio) => {
+            (metrics::CLIENTS_AT_LIMIT, EffectStyle::Ratio) => {
                 format!("{ours} sustains {effect} as many clients as {theirs}")
             }
-            (Metric::ClientsAtLimit, EffectStyle::Percent) => {
+            (metrics::CLIENTS_AT_LIMIT, EffectStyle::Percent) => {
                 format!("{ours} sustains {size} {many} clients than {theirs}")
             }
             (_, EffectStyle::Ratio) => format!("The {name} of {ours} is {effect} that of {theirs}"),
             (_, EffectStyle::Percent) => {
-                format!("The {name} of {ours} is {size} {} than that of {theirs}", word_of(c))
+                format!("The {name} of {ours} is {size} {} than that of {theirs}", self.word_of(c))
             }
         }
     }
 
     /// `1,500/s against 1,000/s`.
     fn both_values(&self, c: &Comparison) -> String {
-        let value = |variant: usize| {
+        let of = |variant: usize| {
             let estimate = self.cell(variant, c.step)?.metrics.get(&c.metric)?;
-            Some(quantity(c.metric, estimate.value))
+            Some(value(estimate))
         };
-        match (value(c.variant), value(c.baseline)) {
+        match (of(c.variant), of(c.baseline)) {
             (Some(ours), Some(theirs)) => format!("{ours} against {theirs}"),
-            _ => c.metric.name().to_owned(),
+            _ => self.title(c.metric).to_owned(),
         }
     }
 
@@ -144,15 +145,15 @@ impl AnswerWriter<'_> {
             };
         }
         if all(Verdict::Better) || all(Verdict::Worse) {
-            let text = format!("{} {}", word_of(first), self.reach(comparisons));
+            let text = format!("{} {}", self.word_of(first), self.reach(comparisons));
             return match (is_named, first.metric) {
                 (false, _) => text,
-                (true, Metric::Throughput) => {
+                (true, metrics::THROUGHPUT) => {
                     let text = text.replacen(" at ", &format!(" than {theirs} at "), 1);
                     format!("{ours} is {text}.")
                 }
                 (true, metric) => {
-                    let name = capital(metric.name());
+                    let name = capital(self.title(metric));
                     format!("{name} of {ours} against {theirs}: {text}.")
                 }
             };
@@ -160,9 +161,9 @@ impl AnswerWriter<'_> {
         let text = self.mixed(comparisons);
         match (is_named, first.metric) {
             (false, _) => text,
-            (true, Metric::Throughput) => format!("Compared with {theirs}, {ours} is {text}."),
+            (true, metrics::THROUGHPUT) => format!("Compared with {theirs}, {ours} is {text}."),
             (true, metric) => {
-                format!("{} of {ours} against {theirs}: {text}.", capital(metric.name()))
+                format!("{} of {ours} against {theirs}: {text}.", capital(self.title(metric)))
             }
         }
     }
@@ -202,7 +203,7 @@ impl AnswerWriter<'_> {
             let Some(first) = group.first() else { continue };
             let is_decided = matches!(verdict, Verdict::Better | Verdict::Worse);
             let word = match verdict {
-                Verdict::Better | Verdict::Worse => word_of(first),
+                Verdict::Better | Verdict::Worse => self.word_of(first),
                 Verdict::NoDifference => "no different",
                 Verdict::Inconclusive => "not clearly different",
             };
@@ -225,45 +226,21 @@ impl AnswerWriter<'_> {
         }
         list(&parts)
     }
+
+    /// The word for an effect of this direction.
+    fn word_of(&self, c: &Comparison) -> &'static str {
+        let metric = self.findings.metrics.get(c.metric);
+        let [more, less] = match metric.id {
+            metrics::THROUGHPUT => ["faster", "slower"],
+            _ if is_duration(metric) => ["longer", "shorter"],
+            _ => ["higher", "lower"],
+        };
+        if c.relative.value > 0.0 { more } else { less }
+    }
 }
 
 /// How far an effect is from none, on the scale of ratios.
 fn distance(c: &Comparison) -> f64 {
     let ratio = crate::numbers::as_ratio(c.relative.value);
     if ratio > 0.0 { ratio.ln().abs() } else { f64::INFINITY }
-}
-
-/// The word for an effect of this direction.
-pub(super) fn word_of(c: &Comparison) -> &'static str {
-    let is_more = c.relative.value > 0.0;
-    match (c.metric, c.metric.more_is_better()) {
-        (Metric::Throughput, _) => {
-            if is_more {
-                "faster"
-            } else {
-                "slower"
-            }
-        }
-        (_, true) => {
-            if is_more {
-                "higher"
-            } else {
-                "lower"
-            }
-        }
-        (Metric::ServerCpuPerTransaction, _) => {
-            if is_more {
-                "higher"
-            } else {
-                "lower"
-            }
-        }
-        (_, false) => {
-            if is_more {
-                "longer"
-            } else {
-                "shorter"
-            }
-        }
-    }
 }

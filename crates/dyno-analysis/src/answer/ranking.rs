@@ -2,13 +2,13 @@
 
 use dyno_units::Seed;
 
-use crate::cells::{Measured, estimate_resolved};
+use crate::cells::{Measured, estimate_metric};
 use crate::compare::{
     CommonError, Levels, Samples, common_error, decide_family, draft, pool, resolution,
 };
 use crate::join::Joined;
 use crate::statistics::geometric_mean;
-use crate::{Estimate, Metric, Verdict};
+use crate::{Direction, Estimate, MetricId, Verdict};
 
 /// What is needed to rank variants.
 pub(crate) struct Ranker<'a> {
@@ -43,7 +43,7 @@ pub(super) enum Standing {
 
 impl Ranker<'_> {
     /// Variants with a value at all of these steps in some trial, the best mean first.
-    pub(super) fn rank(&self, metric: Metric, steps: &[usize]) -> Vec<Ranked> {
+    pub(super) fn rank(&self, metric: MetricId, steps: &[usize]) -> Vec<Ranked> {
         let Some(&first) = steps.first() else { return Vec::new() };
         let of = |variant: usize| {
             let by_block = self.means(metric, variant, steps);
@@ -55,7 +55,11 @@ impl Ranker<'_> {
         all.retain(|(ranked, _)| ranked.mean.value > 0.0);
         all.sort_by(|(a, _), (b, _)| {
             let order = a.mean.value.total_cmp(&b.mean.value);
-            if metric.more_is_better() { order.reverse() } else { order }
+            if self.joined.metrics.get(metric).better == Direction::Higher {
+                order.reverse()
+            } else {
+                order
+            }
         });
         let Some((best, values)) = all.first() else { return Vec::new() };
         let errors = self.errors(metric, steps);
@@ -81,7 +85,7 @@ impl Ranker<'_> {
     pub(super) fn against(
         &self,
         (ours, theirs): (usize, usize),
-        metric: Metric,
+        metric: MetricId,
         steps: &[usize],
     ) -> Option<(Estimate, Verdict)> {
         let first = *steps.first()?;
@@ -93,7 +97,7 @@ impl Ranker<'_> {
 
     /// The common error of differences over these steps, and the place at which it has them: at one step
     /// that of the comparisons, at several that of the means over them.
-    fn errors(&self, metric: Metric, steps: &[usize]) -> (Option<CommonError>, usize) {
+    fn errors(&self, metric: MetricId, steps: &[usize]) -> (Option<CommonError>, usize) {
         match steps {
             [only] => (common_error(self.joined, self.measured, (metric, self.levels)), *only),
             several => {
@@ -105,7 +109,7 @@ impl Ranker<'_> {
 
     /// The geometric mean over these steps of each trial that has a value at all of them, by block;
     /// zero where one of them is.
-    fn means(&self, metric: Metric, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
+    fn means(&self, metric: MetricId, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
         let own: Vec<&Measured> = self.measured.iter().filter(|m| m.variant == variant).collect();
         let mut blocks: Vec<u32> = own.iter().map(|m| m.block).collect();
         blocks.sort_unstable();
@@ -123,7 +127,7 @@ impl Ranker<'_> {
     fn estimate(
         &self,
         values: Vec<f64>,
-        metric: Metric,
+        metric: MetricId,
         (variant, step): (usize, usize),
     ) -> Option<Estimate> {
         if values.is_empty() {
@@ -133,7 +137,8 @@ impl Ranker<'_> {
         // A mean over several steps is told finer than that of one: this is on the safe side.
         let resolution = resolution(metric, &self.joined.steps[step], typical);
         let confidence = self.levels.of_cells(variant).confidence;
-        Some(estimate_resolved(values, metric.unit(), confidence, resolution))
+        let metric = self.joined.metrics.get(metric);
+        Some(estimate_metric(metric, values, confidence, resolution))
     }
 
     /// The effect of the first of a pair against the second, by the rule and with the common error of
@@ -144,13 +149,13 @@ impl Ranker<'_> {
         &self,
         (one, other): (usize, usize),
         (ours, theirs): (&[(u32, f64)], &[(u32, f64)]),
-        (metric, step): (Metric, usize),
+        (metric, step): (MetricId, usize),
         (errors, at): &(Option<CommonError>, usize),
     ) -> Option<(Estimate, Verdict)> {
         let samples = Samples::new(ours, theirs, self.joined.interleaved);
         let confidence = |variant: usize| self.levels.of(variant).confidence;
         let strict = if confidence(other) > confidence(one) { other } else { one };
-        let place = (metric, &self.joined.steps[step]);
+        let place = (self.joined.metrics.get(metric), &self.joined.steps[step]);
         let draft = draft(&samples, place, &self.levels.of(strict), Seed(1))?;
         let mut drafts = vec![draft];
         (drafts[0].comparison.variant, drafts[0].comparison.baseline) = (one, other);

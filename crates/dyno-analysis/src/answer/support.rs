@@ -4,7 +4,7 @@ use super::AnswerWriter;
 use super::compared::{is_nothing, repetitions_needed};
 use crate::numbers::EffectStyle;
 use crate::words::{capital, ci, count, share};
-use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, Verdict};
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
 
 impl AnswerWriter<'_> {
     /// At most so many lines.
@@ -34,13 +34,13 @@ impl AnswerWriter<'_> {
         let main = self.main_comparisons(variant);
         let mut lines = Vec::new();
         let Some(first) = main.first() else { return lines };
-        let metrics = [first.metric, Metric::ResponseP95, Metric::ServerCpuPerTransaction];
+        let metrics = [first.metric, metrics::RESPONSE_P95, metrics::SERVER_CPU];
         for (i, metric) in metrics.into_iter().enumerate() {
             if i > 0 && metric == first.metric {
                 continue;
             }
             let mut all = self.comparisons_of(variant, metric);
-            if metric == Metric::ServerCpuPerTransaction {
+            if metric == metrics::SERVER_CPU {
                 all.retain(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse));
             }
             let text = match all.as_slice() {
@@ -49,7 +49,7 @@ impl AnswerWriter<'_> {
                 several if i == 0 => self.ends_with_ci(several),
                 several => self.over_steps(several, false),
             };
-            lines.push(capital(&format!("{}: {text}.", metric.name())));
+            lines.push(capital(&format!("{}: {text}.", self.title(metric))));
         }
         lines.extend(self.significance(&main));
         lines.extend(repetitions_needed(&main).map(|text| capital(&text) + "."));
@@ -112,7 +112,7 @@ impl AnswerWriter<'_> {
         let all: Vec<&Comparison> =
             variants.iter().flat_map(|variant| self.main_comparisons(*variant)).collect();
         let style = EffectStyle::of(all.iter().map(|c| &c.relative));
-        let p95s = variants.iter().flat_map(|v| self.comparisons_of(*v, Metric::ResponseP95));
+        let p95s = variants.iter().flat_map(|v| self.comparisons_of(*v, metrics::RESPONSE_P95));
         let p95_style = EffectStyle::of(p95s.map(|c| &c.relative));
         let mut lines: Vec<String> =
             variants.iter().filter_map(|v| self.of_several_one(*v, style, p95_style)).collect();
@@ -134,12 +134,12 @@ impl AnswerWriter<'_> {
         let names = format!("{} against {}", self.name(variant), self.name(first.baseline));
         let text = match main.as_slice() {
             [only] => {
-                let p95 = self.comparisons_of(variant, Metric::ResponseP95);
+                let p95 = self.comparisons_of(variant, metrics::RESPONSE_P95);
                 let p95 = p95.iter().find(|c| c.step == only.step && only.metric != c.metric);
                 let p95 = p95.map_or(String::new(), |c| {
                     format!("; p95 {}", p95_style.show(c.relative.value))
                 });
-                format!("{} {}{p95}", first.metric.name(), self.effect_and_ci(only, style))
+                format!("{} {}{p95}", self.title(first.metric), self.effect_and_ci(only, style))
             }
             several => self.over_steps(several, false),
         };

@@ -628,8 +628,8 @@ fn a_variant_that_commits_nothing() {
         &expect![[r#"
             Not enough evidence to rank b against a at 4 clients; measured: −33.3 %.
             - Throughput: −33.3 % (n = 3, no CI), inconclusive.
-            - p95 response time: 0.0 % (two repetitions: 0.0 % and 0.0 %), no difference.
-            * b against a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive; p95 response time 0.0 % (two repetitions: 0.0 % and 0.0 %), no difference."#]],
+            - p95 response time: 0.0 % (no spread, n = 2), no difference.
+            * b against a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive; p95 response time 0.0 % (no spread, n = 2), no difference."#]],
     );
 }
 

@@ -6,7 +6,7 @@ use dyno_units::Unit;
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
 use crate::words::{bytes, list, number};
-use crate::{Answer, Findings, Metric};
+use crate::{Answer, Findings, metrics};
 
 /// Other processes that take at least this share of all CPUs, and more than the server, are told
 /// first.
@@ -43,7 +43,7 @@ fn told(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     // Without its processes, what is known of CPUs is of this machine and not of the server.
     let it = if cpus("cpu.server").is_some() { "it" } else { "the server" };
     let transactions = cell
-        .and_then(|cell| cell.metrics.get(&Metric::Throughput))
+        .and_then(|cell| cell.metrics.get(&metrics::THROUGHPUT))
         .filter(|rate| rate.value > 0.0)
         .map(|rate| format!("{it} committed {} transactions/s", number(rate.value)));
     let statements =

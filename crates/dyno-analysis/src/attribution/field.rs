@@ -4,8 +4,8 @@
 use dyno_record::StepSummary;
 use dyno_units::reading::known;
 
-use crate::Metric;
-use crate::cells::{estimate_resource, largest, response_us};
+use crate::cells::{estimate_resource, largest};
+use crate::metrics::longest_response_us;
 use crate::statistics::Rule;
 
 use super::FieldName;
@@ -52,7 +52,7 @@ fn tables(summary: &StepSummary) -> Option<f64> {
 
 /// The longest response time, in seconds.
 fn longest(summary: &StepSummary) -> Option<f64> {
-    response_us(summary, Metric::ResponseMax).map(|us| us / 1e6)
+    longest_response_us(summary).map(|us| us / 1e6)
 }
 
 /// Q is the rate of operations: queries where there are any, else inserted rows; in workloads without

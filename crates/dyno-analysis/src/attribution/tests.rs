@@ -6,7 +6,7 @@ use dyno_record::{Run, StepSummary};
 
 use super::{AttributionFacts, Use};
 use crate::fixtures::{MEASURED_S, run};
-use crate::{Metric, Options, analyse};
+use crate::{Options, analyse, metrics};
 
 /// Readings that are the same in every measured interval, and another in the warm-up.
 fn set(step: &mut StepSummary, readings: &[(&str, f64)]) {
@@ -181,6 +181,6 @@ fn one_quantity_has_one_value_under_either_name() {
     };
     check(value("wmbps") * 1024.0 * 1024.0, written.per_second.as_ref().unwrap().value);
     check(value("wkbpq") * 1024.0, written.per_transaction.as_ref().unwrap().value);
-    check(value("wkbpq") * 1024.0, cell.metrics[&Metric::DiskWrittenPerTransaction].value);
-    check(value("maxop") * 1e6, cell.metrics[&Metric::ResponseMax].value);
+    check(value("wkbpq") * 1024.0, cell.metrics[&metrics::DISK_WRITTEN].value);
+    check(value("maxop") * 1e6, cell.metrics[&metrics::RESPONSE_MAX].value);
 }

@@ -5,7 +5,7 @@ use dyno_units::Seed;
 use crate::cells::Measured;
 use crate::join::Joined;
 use crate::statistics::geometric_mean;
-use crate::{Comparison, ConcurrencyGroup, GroupComparison, Metric, StepFacts};
+use crate::{Comparison, ConcurrencyGroup, GroupComparison, StepFacts, metrics};
 
 use super::{CommonError, Levels, Samples, decide_family, draft, pool};
 
@@ -38,7 +38,8 @@ pub(crate) fn concurrency(
             if samples.n() == 0 {
                 continue;
             }
-            let at = (Metric::Throughput, &joined.steps[steps[0]]);
+            let throughput = joined.metrics.get(metrics::THROUGHPUT);
+            let at = (throughput, &joined.steps[steps[0]]);
             let Some(mut one) = draft(&samples, at, &levels.of(variant), Seed(1)) else { continue };
             (one.comparison.variant, one.comparison.baseline) = pair;
             drafts.push(one);
@@ -57,7 +58,7 @@ pub(crate) fn concurrency(
         let same = match groups.steps_of(group, pair)[..] {
             [only] => comparisons.iter().find(|of_step| {
                 let place = (of_step.variant, of_step.baseline, of_step.step, of_step.metric);
-                place == (c.variant, c.baseline, only, Metric::Throughput)
+                place == (c.variant, c.baseline, only, metrics::THROUGHPUT)
             }),
             _ => None,
         };
@@ -99,7 +100,7 @@ impl Groups<'_> {
         for block in blocks {
             let values: Vec<f64> = own()
                 .filter(|m| m.block == block && steps.contains(&m.step))
-                .filter_map(|m| m.value(Metric::Throughput))
+                .filter_map(|m| m.value(metrics::THROUGHPUT))
                 .collect();
             if values.len() == steps.len() {
                 means.extend(geometric_mean(&values).map(|value| (block, value)));

@@ -4,11 +4,11 @@
 use crate::cells::Measured;
 use crate::join::Joined;
 use crate::statistics::geometric_mean;
-use crate::{Metric, OtherEffect, searches};
+use crate::{MetricId, OtherEffect, searches};
 
 use super::{
-    COMPARED, CommonError, Levels, Samples, common_error, difference_estimate, in_percent,
-    resolution, values_of,
+    CommonError, Levels, Samples, common_error, difference_estimate, in_percent, resolution,
+    values_of,
 };
 
 /// With more variants than this, pairs are too many to be kept.
@@ -28,7 +28,7 @@ pub(crate) fn other_effects(
     if !(3..=VARIANTS_MOST).contains(&n) {
         return all;
     }
-    for metric in COMPARED.into_iter().filter(|metric| is_shown(*metric)) {
+    for metric in joined.metrics.main() {
         let errors = common_error(joined, measured, (metric, levels));
         for step in 0..joined.steps.len() {
             if !searches::is_compared(metric, &joined.steps[step]) {
@@ -52,11 +52,6 @@ pub(crate) fn other_effects(
     all
 }
 
-fn is_shown(metric: Metric) -> bool {
-    let main = [Metric::Throughput, Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::StepTime];
-    main.contains(&metric) || metric == Metric::ResponseP95
-}
-
 /// That of a comparison the other way round; of two others the stricter one of both.
 fn confidence(joined: &Joined<'_>, (one, other): (usize, usize), levels: &Levels<'_>) -> f64 {
     match joined.variants[other].baseline == Some(one) {
@@ -70,7 +65,7 @@ struct Pair {
     variant: usize,
     baseline: usize,
     step: usize,
-    metric: Metric,
+    metric: MetricId,
 }
 
 impl Pair {
@@ -104,7 +99,7 @@ impl Pair {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Metric, Options, analyse, fixtures};
+    use crate::{Options, analyse, fixtures, metrics};
 
     #[test]
     fn every_pair_that_is_not_compared_has_an_effect_of_the_same_trials() {
@@ -116,7 +111,7 @@ mod tests {
         let of = |variant: usize, baseline: usize| {
             let is_it = |e: &&crate::OtherEffect| {
                 (e.variant, e.baseline, e.step, e.metric)
-                    == (variant, baseline, 1, Metric::Throughput)
+                    == (variant, baseline, 1, metrics::THROUGHPUT)
             };
             findings.other_effects.iter().find(is_it)
         };

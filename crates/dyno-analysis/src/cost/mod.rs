@@ -7,7 +7,7 @@ use crate::cells::{Measured, estimate};
 use crate::compare::Levels;
 use crate::join::Joined;
 use crate::statistics::mean;
-use crate::{Cell, Estimate, Metric, NoBounds};
+use crate::{Cell, Estimate, NoBounds, metrics};
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +57,7 @@ pub(crate) fn cost(
         let price = price.filter(|price| price.amount > 0.0);
         let is_here = |m: &&Measured| (m.variant, m.step) == (cell.variant, cell.step);
         let here: Vec<&Measured> = measured.iter().filter(is_here).collect();
-        let rates: Vec<f64> = here.iter().filter_map(|m| m.value(Metric::Throughput)).collect();
+        let rates: Vec<f64> = here.iter().filter_map(|m| m.value(metrics::THROUGHPUT)).collect();
         // A trial that committed nothing costs as much as any other. Money for a million has no value
         // in it, so that all trials together give it, without bounds.
         let is_idle = rates.contains(&0.0);
@@ -76,7 +76,7 @@ pub(crate) fn cost(
         let currency = price.as_ref().map_or("", |price| price.currency.as_str());
         let per_cpu: Vec<f64> = here
             .iter()
-            .filter_map(|m| m.value(Metric::ServerCpuPerTransaction))
+            .filter_map(|m| m.value(metrics::SERVER_CPU))
             .filter(|us| *us > 0.0)
             .map(|us| 1e6 / us)
             .collect();
@@ -133,7 +133,7 @@ fn draw_frontier(all: &mut [CostFacts], cells: &[Cell]) {
     for idx in 0..all.len() {
         let point = |facts: &CostFacts| {
             let is_it = |c: &&Cell| (c.variant, c.step) == (facts.variant, facts.step);
-            let throughput = cells.iter().find(is_it)?.metrics.get(&Metric::Throughput)?;
+            let throughput = cells.iter().find(is_it)?.metrics.get(&metrics::THROUGHPUT)?;
             let price = facts.price_per_hour.as_ref()?.amount;
             Some(Point { variant: facts.variant, price, throughput })
         };

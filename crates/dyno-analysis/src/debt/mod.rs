@@ -83,7 +83,8 @@ pub struct RunOffFacts {
     /// Why it could not.
     pub why_unseen: Option<String>,
     /// All of it in a sentence.
-    pub told: String,
+    #[serde(alias = "told")]
+    pub summary: String,
 }
 
 /// The debt of every cell that tells of any.
@@ -194,14 +195,14 @@ fn of_variant(joined: &Joined<'_>, variant: usize, levels: &Levels<'_>) -> Optio
         unpaid: numbers(&|off| off.paid_after_s.is_none() && off.unseen.is_none()),
         unseen: numbers(&|off| off.unseen.is_some()),
         why_unseen: run_offs.iter().find_map(|(_, off)| off.unseen.clone()),
-        told: String::new(),
+        summary: String::new(),
     };
-    facts.told = told(&facts, &joined.variants[variant].name, levels.rule.confidence);
+    facts.summary = summary(&facts, &joined.variants[variant].name, levels.rule.confidence);
     Some(facts)
 }
 
 /// The sentence on a run-off.
-fn told(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
+fn summary(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
     let mut parts = Vec::new();
     if let Some(paid) = &facts.paid_after_s {
         let interval = crate::words::ci_of(paid, confidence);

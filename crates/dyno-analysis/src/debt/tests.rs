@@ -63,7 +63,7 @@ fn debt_is_paid_after_a_while() {
     });
     let [facts] = findings.run_off.as_slice() else { panic!("{:?}", findings.run_off) };
     assert!((facts.paid_after_s.as_ref().unwrap().value - 22.0).abs() < 0.1);
-    assert!(facts.told.starts_with("a had caught up 22 s after the load ended (95 % CI "));
+    assert!(facts.summary.starts_with("a had caught up 22 s after the load ended (95 % CI "));
     assert!(facts.unpaid.is_empty());
 }
 
@@ -80,11 +80,11 @@ fn debt_that_is_never_paid_or_seen_is_said() {
         }
     });
     assert_eq!(findings.run_off[0].paid_after_s, None);
-    assert_eq!(findings.run_off[0].told, "a had not caught up within 60 s in 3 trials.");
+    assert_eq!(findings.run_off[0].summary, "a had not caught up within 60 s in 3 trials.");
     let mixed = &findings.run_off[1];
     assert_eq!((mixed.unpaid.as_slice(), mixed.unseen.as_slice()), (&[4][..], &[6][..]));
     assert_eq!(
-        mixed.told,
+        mixed.summary,
         "b had caught up 10 s after the load ended (n = 1, no CI), had not caught up within 60 s in \
          1 trial and could not be watched in 1 trial (the server does not tell)."
     );

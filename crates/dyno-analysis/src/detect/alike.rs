@@ -235,7 +235,7 @@ fn cached_unlike(
 
 /// Whether the data are cached on one side only: and no setting of memory that the study varies
 /// makes it so.
-pub(crate) fn is_cached_unlike(
+pub(crate) fn is_cached_on_one_side(
     joined: &Joined<'_>,
     findings: &Findings,
     pair: (usize, usize),

@@ -9,7 +9,7 @@ use crate::cells::Measured;
 use crate::join::Joined;
 use crate::statistics::{mean, median, t_two_sided_p};
 use crate::words::{count, list, percent, seconds, share};
-use crate::{Caveat, CaveatKind, Findings, Metric};
+use crate::{Caveat, CaveatKind, Findings, metrics};
 
 use super::{Place, caveat_at, place_name, places, sorted};
 
@@ -69,7 +69,7 @@ fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
 /// Throughput that rises or falls from block to block, all variants and steps together: the slope of
 /// each block's mean distance (of logarithms) from the cells' means, by its t value.
 fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
-    let log = |m: &Measured| m.value(Metric::Throughput).filter(|v| *v > 0.0).map(f64::ln);
+    let log = |m: &Measured| m.value(metrics::THROUGHPUT).filter(|v| *v > 0.0).map(f64::ln);
     let cell_mean = |variant: usize, step: usize| {
         let here = measured.iter().filter(|m| (m.variant, m.step) == (variant, step));
         let logs: Vec<f64> = here.filter_map(log).collect();
@@ -288,7 +288,7 @@ fn not_caught_up(findings: &Findings) -> Option<Caveat> {
         }
     }
     for run_off in findings.run_off.iter().filter(|run_off| !run_off.unpaid.is_empty()) {
-        told.push(run_off.told.trim_end_matches('.').to_owned());
+        told.push(run_off.summary.trim_end_matches('.').to_owned());
         variants.push(run_off.variant);
     }
     (!told.is_empty()).then(|| Caveat {

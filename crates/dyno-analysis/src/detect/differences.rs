@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use crate::cells::Measured;
 use crate::join::Joined;
-use crate::main_metric::main_metric;
 use crate::statistics::t_two_sided_p;
 use crate::words::{count, list, percent};
 use crate::{Caveat, CaveatKind, Findings};
@@ -47,8 +46,7 @@ fn differences(joined: &Joined<'_>, measured: &[Measured]) -> Vec<Differences> {
     let mut all = Vec::new();
     for (variant, record) in joined.variants.iter().enumerate() {
         let Some(baseline) = record.baseline else { continue };
-        for (step, asked) in joined.steps.iter().enumerate() {
-            let metric = main_metric(asked, &joined.variants);
+        for (step, &metric) in joined.main.iter().enumerate() {
             let log = |variant: usize, block: u32| {
                 let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, step, block);
                 let value = measured.iter().find(is_it)?.value(metric)?;

@@ -16,11 +16,11 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
 
 fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let name = |idx: usize| &findings.variants[idx].name;
-    let told = joined.unlike.iter().map(|unlike| {
+    let told = joined.mismatches.iter().map(|unlike| {
         format!("{} and {}: {}", name(unlike.other), name(unlike.variant), list(&unlike.what))
     });
     let told: Vec<String> = told.collect();
-    let both = joined.unlike.iter().flat_map(|unlike| [unlike.other, unlike.variant]);
+    let both = joined.mismatches.iter().flat_map(|unlike| [unlike.other, unlike.variant]);
     (!told.is_empty()).then(|| Caveat {
         kind: CaveatKind::DifferentWorkload,
         message: format!(

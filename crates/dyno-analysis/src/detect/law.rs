@@ -1,8 +1,8 @@
 //! Where the Universal Scalability Law does not tell what was measured.
 
 use crate::scaling::LawMiss;
-use crate::words::{ci_of, count, quantity};
-use crate::{Caveat, CaveatKind, Findings, Metric};
+use crate::words::{ci_of, count, rate};
+use crate::{Caveat, CaveatKind, Findings};
 
 use super::sorted;
 
@@ -10,7 +10,6 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
     let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for scaling in &findings.scaling {
         let Some(law) = &scaling.law else { continue };
-        let rate = |value: f64| quantity(Metric::Throughput, value);
         let off = |miss: &LawMiss| (miss.law / miss.measured.value).ln().abs();
         let Some(worst) = law.misses.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else {
             continue;

@@ -23,7 +23,7 @@ fn gate(ratio: f64, change: impl Fn(&mut Run, &mut Run)) -> Gate {
 fn check_invalid(change: fn(&mut Run), reason: &str) {
     for ratio in [1.0, 0.5] {
         for gate in [gate(ratio, |run, _| change(run)), gate(ratio, |_, run| change(run))] {
-            let Gate::CannotSay(reasons) = &gate else { panic!("{gate}") };
+            let Gate::Inconclusive(reasons) = &gate else { panic!("{gate}") };
             assert!(reasons.iter().any(|told| told.contains(reason)), "{gate}");
         }
     }

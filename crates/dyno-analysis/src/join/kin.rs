@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use dyno_record::{LevelRecord, Run, StepRecord, VariantRecord};
 
-use super::{Kinship, is_same_step};
+use super::{Matching, is_same_step};
 use crate::words::seconds;
 
 /// A variant of a run.
 #[derive(Clone, Copy)]
-pub(super) struct Kin<'a> {
+pub(super) struct Matched<'a> {
     pub(super) run: &'a Run,
     /// Its index in its own run.
     pub(super) own_idx: usize,
@@ -46,15 +46,15 @@ impl Difference {
     }
 }
 
-impl<'a> Kin<'a> {
+impl<'a> Matched<'a> {
     pub(super) fn variant(self) -> &'a VariantRecord {
         &self.run.manifest.variants[self.own_idx]
     }
 
     /// Whether it is the same thing as a variant of another run: asked for alike, and measured
     /// under the same conditions.
-    pub(super) fn is_same_thing(self, other: Kin<'_>) -> bool {
-        let asked = |kin: Kin<'_>| {
+    pub(super) fn is_same_thing(self, other: Matched<'_>) -> bool {
+        let asked = |kin: Matched<'_>| {
             let variant = kin.variant().clone();
             (
                 (variant.name, variant.levels, variant.product),
@@ -68,7 +68,7 @@ impl<'a> Kin<'a> {
 
     /// In what the workload differs: its name, or options that both runs tell and neither study
     /// varies. Variants of unlike workloads are not compared.
-    pub(super) fn workload_unlike(self, other: Kin<'_>) -> Vec<Difference> {
+    pub(super) fn workload_differences(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (self.variant(), other.variant());
         if ours.workload != theirs.workload {
             return vec![Difference::new("workload", &theirs.workload, &ours.workload)];
@@ -84,7 +84,7 @@ impl<'a> Kin<'a> {
 
     /// In which conditions both were measured that are not the same: machine, version, storage, what
     /// the design gives to all trials, and times. What one of both does not tell is no difference.
-    pub(super) fn conditions_unlike(self, other: Kin<'_>) -> Vec<Difference> {
+    pub(super) fn conditions_unlike(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (&self.run.manifest, &other.run.manifest);
         let mut found = Vec::new();
         let (here, there) = (&ours.environment.machine, &theirs.environment.machine);
@@ -150,22 +150,22 @@ fn times_unlike(ours: &[StepRecord], theirs: &[StepRecord]) -> Vec<Difference> {
 
 /// The levels that tell a variant from its namesake in an earlier run, and what its name gets.
 pub(super) fn telling_levels(
-    ours: Kin<'_>,
-    theirs: Kin<'_>,
-    kinship: Kinship,
+    ours: Matched<'_>,
+    theirs: Matched<'_>,
+    matching: Matching,
 ) -> (Vec<Difference>, String) {
-    let mut found = ours.workload_unlike(theirs);
+    let mut found = ours.workload_differences(theirs);
     found.extend(ours.conditions_unlike(theirs));
-    if found.is_empty() || (kinship == Kinship::Against && !ours.is_elsewhere(theirs)) {
+    if found.is_empty() || (matching == Matching::Against && !ours.is_elsewhere(theirs)) {
         found.insert(0, Difference::new("run", run_name(theirs.run), run_name(ours.run)));
     }
     let words: Vec<String> = found.iter().map(Difference::word).collect();
     (found, words.join(", "))
 }
 
-impl Kin<'_> {
+impl Matched<'_> {
     /// Whether machine or version tell the runs apart as well as the names of their folders do.
-    fn is_elsewhere(self, other: Kin<'_>) -> bool {
+    fn is_elsewhere(self, other: Matched<'_>) -> bool {
         let telling = |d: &Difference| ["machine", "version"].contains(&d.factor.as_str());
         self.conditions_unlike(other).iter().any(telling)
     }

@@ -6,7 +6,7 @@ use dyno_record::Run;
 
 use super::same_runs;
 use crate::fixtures::run;
-use crate::{Findings, Metric, Options, analyse, analyse_against};
+use crate::{Findings, Options, analyse, analyse_against, metrics};
 
 fn storage(run: &mut Run, filesystem: &str, device: &str) {
     let facts = &mut run.manifest.environment.facts;
@@ -34,7 +34,7 @@ fn names(found: &Findings) -> Vec<&str> {
 fn check(change: impl Fn(&mut Run), expected: &[&str], level: Option<(&str, &str, &str)>) {
     let found = analyse(&two(change), &Options::default());
     assert_eq!(names(&found), expected);
-    let n = found.cells[0].metrics[&Metric::Throughput].n;
+    let n = found.cells[0].metrics[&metrics::THROUGHPUT].n;
     assert_eq!(n, if expected.len() == 1 { 6 } else { 3 }, "repetitions");
     let last = |idx: usize| {
         let (factor, level) = found.variants[idx].levels.last().expect("it has levels");
@@ -131,7 +131,7 @@ fn joined_steps_are_in_the_order_of_their_load() {
     let mut cells = found.cells.clone();
     cells.sort_by_key(|cell| cell.step);
     let rates: Vec<f64> =
-        cells.iter().map(|cell| cell.metrics[&Metric::Throughput].value.round()).collect();
+        cells.iter().map(|cell| cell.metrics[&metrics::THROUGHPUT].value.round()).collect();
     assert_eq!(rates, [100.0, 200.0, 400.0, 800.0]);
 }
 

@@ -6,20 +6,20 @@ use dyno_record::{OwnStepRecord, RoleRecord, StepRecord, StepSummary};
 use dyno_units::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{KIND_METRICS, Measured, estimate, estimate_resolved, largest};
+use crate::cells::{Measured, estimate, estimate_metric};
 use crate::compare::{
     CommonError, Draft, Levels, Samples, decide_family, draft, pool, resolution_of_class,
 };
 use crate::join::Joined;
 use crate::statistics::{Rule, geometric_mean};
-use crate::{Comparison, Estimate, Metric};
+use crate::{Comparison, Estimate, MetricId, Metrics, metrics};
 
 #[cfg(test)]
 mod tests;
 
 /// What of a kind is compared; each is a family of its own over all kinds.
-const COMPARED: [Metric; 4] =
-    [Metric::Throughput, Metric::ResponseMean, Metric::ResponseP95, Metric::ResponseP99];
+const COMPARED: [MetricId; 4] =
+    [metrics::THROUGHPUT, metrics::RESPONSE_MEAN, metrics::RESPONSE_P95, metrics::RESPONSE_P99];
 
 /// The share of an offered rate that has to be committed for it to be kept: the rule of the Insert
 /// Benchmark's author.
@@ -37,7 +37,7 @@ pub struct KindCell {
     /// The role whose clients do it, where the workload has roles and tells.
     pub role: Option<String>,
     /// Estimates: throughput, and response times where it committed.
-    pub metrics: BTreeMap<Metric, Estimate>,
+    pub metrics: BTreeMap<MetricId, Estimate>,
     /// Attempts by outcome, all repetitions together.
     pub outcomes: BTreeMap<String, u64>,
     /// Whether it kept to the rate that its role offers; none where the role offers none.
@@ -72,7 +72,7 @@ pub struct KindComparison {
 
 /// Whether kinds are told apart at a step: it is one of the workload's own, or several kinds ran.
 fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
-    let ran = |kind: &crate::cells::KindMeasured| kind.values[&Metric::Throughput] > 0.0;
+    let ran = |kind: &crate::cells::KindMeasured| kind.values[&metrics::THROUGHPUT] > 0.0;
     let most = here.iter().map(|m| m.kinds.iter().filter(|kind| ran(kind)).count()).max();
     step.search.is_none() && (most > Some(1) || (step.own.is_some() && most > Some(0)))
 }
@@ -81,14 +81,14 @@ fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
 fn names(here: &[&Measured]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for kind in here.iter().flat_map(|m| &m.kinds) {
-        if kind.values[&Metric::Throughput] > 0.0 && !names.contains(&kind.name) {
+        if kind.values[&metrics::THROUGHPUT] > 0.0 && !names.contains(&kind.name) {
             names.push(kind.name.clone());
         }
     }
     names
 }
 
-fn value(measured: &Measured, kind: &str, metric: Metric) -> Option<f64> {
+fn value(measured: &Measured, kind: &str, metric: MetricId) -> Option<f64> {
     measured.kinds.iter().find(|own| own.name == kind)?.values.get(&metric).copied()
 }
 
@@ -126,16 +126,13 @@ fn of_kind(
     (here, summaries): (&[&Measured], &[&StepSummary]),
     rule: &Rule,
 ) -> KindCell {
-    for metric in [Metric::Throughput].into_iter().chain(KIND_METRICS) {
-        let values: Vec<f64> = here.iter().filter_map(|m| value(m, &cell.kind, metric)).collect();
+    for metric in Metrics::default().iter() {
+        let id = metric.id;
+        let values: Vec<f64> = here.iter().filter_map(|m| value(m, &cell.kind, id)).collect();
         if !values.is_empty() {
-            let resolution = resolution_of_class(metric, geometric_mean(&values).unwrap_or(0.0));
-            let unit = metric.unit();
-            let found = match metric {
-                Metric::ResponseMax => largest(values, unit),
-                _ => estimate_resolved(values, unit, rule.confidence, resolution),
-            };
-            cell.metrics.insert(metric, found);
+            let resolution = resolution_of_class(id, geometric_mean(&values).unwrap_or(0.0));
+            let found = estimate_metric(metric, values, rule.confidence, resolution);
+            cell.metrics.insert(id, found);
         }
     }
     for kind in summaries.iter().flat_map(|s| &s.kinds).filter(|kind| kind.name == cell.kind) {
@@ -176,7 +173,7 @@ fn offered(
         false => role.kinds.iter().map(String::as_str).collect(),
     };
     let done = |m: &&Measured| -> Option<f64> {
-        let rates = own.iter().filter_map(|kind| value(m, kind, Metric::Throughput));
+        let rates = own.iter().filter_map(|kind| value(m, kind, metrics::THROUGHPUT));
         rates.reduce(|a, b| a + b)
     };
     let kept: Vec<f64> = here.iter().filter_map(done).map(|done| done / rate).collect();
@@ -211,6 +208,7 @@ pub(crate) fn kind_comparisons(
 ) -> Vec<KindComparison> {
     let mut all = Vec::new();
     for (family, metric) in COMPARED.into_iter().enumerate() {
+        let facts = joined.metrics.get(metric);
         let seed = seed.derive("kinds", family as u64);
         let (mut drafts, mut of) = (Vec::new(), Vec::new());
         for (variant, record) in joined.variants.iter().enumerate() {
@@ -228,7 +226,7 @@ pub(crate) fn kind_comparisons(
                     };
                     let samples =
                         Samples::new(&values(&ours), &values(&theirs), joined.interleaved);
-                    let place = (metric, &joined.steps[step]);
+                    let place = (facts, &joined.steps[step]);
                     let Some(mut one) = draft(&samples, place, &levels.of(variant), seed) else {
                         continue;
                     };
@@ -250,7 +248,7 @@ fn pool_kinds(
     drafts: &mut [Draft],
     of: &[(usize, String)],
     (joined, measured): (&Joined<'_>, &[Measured]),
-    (metric, levels): (Metric, &Levels<'_>),
+    (metric, levels): (MetricId, &Levels<'_>),
 ) {
     let mut all: Vec<&(usize, String)> = of.iter().collect();
     all.sort();

@@ -6,7 +6,7 @@ use dyno_record::{EncodedCounts, KindSummary, OwnStepRecord, RoleRecord, Run};
 
 use super::KindCell;
 use crate::fixtures::{MEASURED_S, run, step_summary, wobble};
-use crate::{Findings, Metric, Options, Verdict, analyse};
+use crate::{Findings, Options, Verdict, analyse, metrics};
 
 fn role(name: &str, rate: Option<f64>, quota: Option<u64>) -> RoleRecord {
     RoleRecord {
@@ -80,12 +80,12 @@ fn each_kind_has_its_own_estimates_and_verdicts() {
     // Two kinds ran, of two variants at three steps.
     assert_eq!(findings.kinds.len(), 12);
     let queries = cell(&findings, 1, "market");
-    assert!((queries.metrics[&Metric::Throughput].value / 4_000.0 - 1.0).abs() < 0.02);
-    assert!(queries.metrics.contains_key(&Metric::ResponseP99));
+    assert!((queries.metrics[&metrics::THROUGHPUT].value / 4_000.0 - 1.0).abs() < 0.02);
+    assert!(queries.metrics.contains_key(&metrics::RESPONSE_P99));
     assert_eq!((queries.role.as_deref(), &queries.offered), (None, &None));
     let verdict = |kind: &str| {
         let is_it = |c: &&crate::kinds::KindComparison| {
-            c.kind == kind && c.comparison.step == 0 && c.comparison.metric == Metric::Throughput
+            c.kind == kind && c.comparison.step == 0 && c.comparison.metric == metrics::THROUGHPUT
         };
         findings.kind_comparisons.iter().find(is_it).expect("compared").comparison.verdict
     };
@@ -158,17 +158,17 @@ fn with_quota(ended_by: &str) -> Findings {
 #[test]
 fn a_step_that_ends_by_quota_compares_its_time() {
     let findings = with_quota("quota");
-    let time = &findings.cells[0].metrics[&Metric::StepTime];
+    let time = &findings.cells[0].metrics[&metrics::STEP_TIME];
     assert!((time.value / MEASURED_S / 1e6 - 1.0).abs() < 0.02, "{time:?}");
-    let is_time = |c: &&crate::Comparison| c.metric == Metric::StepTime;
+    let is_time = |c: &&crate::Comparison| c.metric == metrics::STEP_TIME;
     let compared = findings.comparisons.iter().find(is_time).expect("it is compared");
     assert_eq!(compared.verdict, Verdict::Worse);
     assert!((compared.relative.value - 30.0).abs() < 2.0, "{compared:?}");
     assert_eq!(findings.cells[0].ended_by, BTreeMap::from([("quota".to_owned(), 5)]));
     // What was not done in time has no time, and says why.
     let findings = with_quota("limit");
-    assert!(!findings.cells[1].metrics.contains_key(&Metric::StepTime));
-    assert!(findings.cells[1].absent[&Metric::StepTime].contains("not finished"));
+    assert!(!findings.cells[1].metrics.contains_key(&metrics::STEP_TIME));
+    assert!(findings.cells[1].absent[&metrics::STEP_TIME].contains("not finished"));
 }
 
 #[test]
@@ -187,10 +187,10 @@ fn each_variant_ends_a_step_in_its_own_way() {
         trial.steps[0].ended_by = Some(how.to_owned());
     }
     let findings = analyse(&[run], &Options::default());
-    let has_time = |v: usize| findings.cells[v].metrics.contains_key(&Metric::StepTime);
+    let has_time = |v: usize| findings.cells[v].metrics.contains_key(&metrics::STEP_TIME);
     assert_eq!((has_time(0), has_time(1)), (false, true));
-    assert!(!findings.cells[0].absent.contains_key(&Metric::StepTime));
+    assert!(!findings.cells[0].absent.contains_key(&metrics::STEP_TIME));
     // A step that only one of both ends by quota cannot be compared by its time.
-    assert!(findings.comparisons.iter().all(|c| c.metric != Metric::StepTime));
-    assert!(findings.comparisons.iter().any(|c| c.metric == Metric::Throughput));
+    assert!(findings.comparisons.iter().all(|c| c.metric != metrics::STEP_TIME));
+    assert!(findings.comparisons.iter().any(|c| c.metric == metrics::THROUGHPUT));
 }

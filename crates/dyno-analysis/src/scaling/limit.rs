@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Estimate, Metric, StepFacts};
+use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
 /// The limits that are tried: 1, 2 and 5 of each power of ten, in µs.
 const BOUNDS: std::ops::RangeInclusive<i32> = 1..=7;
@@ -12,8 +12,8 @@ const BOUNDS: std::ops::RangeInclusive<i32> = 1..=7;
 pub struct UnderLimit {
     /// Index of the variant.
     pub variant: usize,
-    /// What is limited: [`Metric::ResponseP95`] or [`Metric::ResponseP99`].
-    pub metric: Metric,
+    /// What is limited: [`metrics::RESPONSE_P95`] or [`metrics::RESPONSE_P99`].
+    pub metric: MetricId,
     /// To how many µs.
     pub bound_us: f64,
     /// Whether the loads are closed (clients) or open (offered rates).
@@ -45,7 +45,7 @@ pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit
     let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
     variants.dedup();
     let mut all = Vec::new();
-    for metric in [Metric::ResponseP95, Metric::ResponseP99] {
+    for metric in [metrics::RESPONSE_P95, metrics::RESPONSE_P99] {
         for closed in [true, false] {
             let levels: Vec<(usize, Vec<Level<'_>>)> = variants
                 .iter()
@@ -75,7 +75,7 @@ fn bounds() -> impl Iterator<Item = f64> {
 fn levels<'a>(
     steps: &[StepFacts],
     cells: &'a [Cell],
-    (variant, metric, closed): (usize, Metric, bool),
+    (variant, metric, closed): (usize, MetricId, bool),
 ) -> Vec<Level<'a>> {
     let level = |cell: &'a Cell| {
         let step = &steps[cell.step];
@@ -87,7 +87,7 @@ fn levels<'a>(
             step: cell.step,
             load: step.rate.unwrap_or(step.clients as f64),
             response: cell.metrics.get(&metric).filter(|_| is_level)?,
-            throughput: cell.metrics.get(&Metric::Throughput),
+            throughput: cell.metrics.get(&metrics::THROUGHPUT),
         })
     };
     let mut levels: Vec<Level<'_>> = cells.iter().filter_map(level).collect();
@@ -98,7 +98,7 @@ fn levels<'a>(
 /// The heaviest level before the first that breaks the limit.
 fn most(
     levels: &[Level<'_>],
-    (variant, metric, closed): (usize, Metric, bool),
+    (variant, metric, closed): (usize, MetricId, bool),
     bound_us: f64,
 ) -> UnderLimit {
     let kept = levels.iter().take_while(|level| level.response.value <= bound_us).count();
@@ -120,7 +120,7 @@ fn most(
 mod tests {
     use super::UnderLimit;
     use crate::fixtures::{run, wobble};
-    use crate::{Metric, Options, analyse};
+    use crate::{Options, analyse, metrics};
 
     #[test]
     fn most_threads_under_twenty_milliseconds() {
@@ -134,7 +134,7 @@ mod tests {
         let found = analyse(&[run(&["a", "b"], &clients, 3, rate)], &Options::default());
         let at = |variant: usize| -> &UnderLimit {
             let is_it = |u: &&UnderLimit| {
-                (u.variant, u.metric, u.bound_us) == (variant, Metric::ResponseP95, 20_000.0)
+                (u.variant, u.metric, u.bound_us) == (variant, metrics::RESPONSE_P95, 20_000.0)
             };
             found.under_limit.iter().find(is_it).expect("20 ms part the levels")
         };

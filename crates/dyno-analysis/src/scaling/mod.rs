@@ -14,7 +14,7 @@ pub use usl::Usl;
 use crate::cells::{Measured, estimate};
 use crate::compare::Levels;
 use crate::statistics::{Rule, mean};
-use crate::{Cell, Estimate, Metric, StepFacts};
+use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
 /// Fewest loads of which something is told.
 const LOADS_LEAST: usize = 3;
@@ -159,8 +159,8 @@ fn of_variant(
     };
     for cell in cells.iter().filter(|c| c.variant == variant && is_given(c.step)) {
         let value = |metric| cell.metrics.get(&metric).map(|e: &Estimate| e.value);
-        let throughput = value(Metric::Throughput).filter(|v| *v > 0.0);
-        if let (Some(throughput), Some(response)) = (throughput, value(Metric::ResponseMean)) {
+        let throughput = value(metrics::THROUGHPUT).filter(|v| *v > 0.0);
+        if let (Some(throughput), Some(response)) = (throughput, value(metrics::RESPONSE_MEAN)) {
             let clients = steps[cell.step].clients;
             by_clients.entry(clients).or_insert((cell.step, throughput, response));
         }
@@ -169,7 +169,7 @@ fn of_variant(
         return None;
     }
     let (first, least, quickest) = *by_clients.values().next()?;
-    let multiple = |step: usize, metric: Metric| {
+    let multiple = |step: usize, metric: MetricId| {
         let values = multiples(measured, (variant, step, first), metric);
         (!values.is_empty()).then(|| estimate(values, "×", rule.confidence))
     };
@@ -178,14 +178,14 @@ fn of_variant(
         clients: *clients,
         speed_up: throughput / least,
         saturation: response / quickest,
-        speed_up_estimate: multiple(*step, Metric::Throughput),
-        saturation_estimate: multiple(*step, Metric::ResponseMean),
+        speed_up_estimate: multiple(*step, metrics::THROUGHPUT),
+        saturation_estimate: multiple(*step, metrics::RESPONSE_MEAN),
     };
     let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
     let law = law(variant, &loads, measured, rule).map(|law| {
         let throughput = |step: usize| {
             let cell = cells.iter().find(|c| (c.variant, c.step) == (variant, step))?;
-            cell.metrics.get(&Metric::Throughput)
+            cell.metrics.get(&metrics::THROUGHPUT)
         };
         let told = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
         law.judged(&told.collect::<Vec<_>>(), rule)
@@ -197,7 +197,7 @@ fn of_variant(
 fn multiples(
     measured: &[Measured],
     (variant, step, first): (usize, usize, usize),
-    metric: Metric,
+    metric: MetricId,
 ) -> Vec<f64> {
     let at = |step: usize| measured.iter().filter(move |m| (m.variant, m.step) == (variant, step));
     let value = |m: &Measured| m.value(metric).filter(|value| *value > 0.0);
@@ -233,7 +233,7 @@ fn law(
     for block in blocks {
         let point = |load: &ScalingLoad| {
             let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, load.step, block);
-            let value = measured.iter().find(is_it)?.value(Metric::Throughput)?;
+            let value = measured.iter().find(is_it)?.value(metrics::THROUGHPUT)?;
             Some((load.clients as f64, value))
         };
         let points: Option<Vec<(f64, f64)>> = loads.iter().map(point).collect();

@@ -46,11 +46,11 @@ fn the_rate_that_was_found_is_estimated_compared_and_told() {
         Some(truth * wobble(variant, 0, repetition))
     };
     let found = findings(searched("rate", &["a", "b"], 5, rate));
-    let estimate = &found.cells[1].metrics[&Metric::RateAtLimit];
+    let estimate = &found.cells[1].metrics[&metrics::RATE_AT_LIMIT];
     assert!((estimate.value - 1500.0).abs() < 15.0 && estimate.unit == "1/s", "{estimate:?}");
-    let compared: Vec<Metric> = found.comparisons.iter().map(|c| c.metric).collect();
-    assert_eq!(compared, [Metric::ServerCpuPerTransaction, Metric::RateAtLimit]);
-    assert_eq!(found.comparisons[1].verdict, Verdict::Better);
+    let compared: Vec<MetricId> = found.comparisons.iter().map(|c| c.metric).collect();
+    assert_eq!(compared, [metrics::RATE_AT_LIMIT, metrics::SERVER_CPU]);
+    assert_eq!(found.comparisons[0].verdict, Verdict::Better);
     let headline = &found.answer.headline;
     assert!(headline.starts_with("b sustains "), "{headline}");
     assert!(headline.contains(" more load than a: 1,"), "{headline}");
@@ -63,10 +63,10 @@ fn the_rate_that_was_found_is_estimated_compared_and_told() {
 fn the_most_clients_are_compared_with_their_throughput() {
     let clients = |variant: usize, _| Some(if variant == 1 { 20.0 } else { 40.0 });
     let found = findings(searched("clients", &["a", "b"], 5, clients));
-    let compared: Vec<(Metric, Verdict)> =
+    let compared: Vec<(MetricId, Verdict)> =
         found.comparisons.iter().map(|c| (c.metric, c.verdict)).collect();
-    assert_eq!(compared[0].0, Metric::Throughput);
-    assert_eq!(compared[2], (Metric::ClientsAtLimit, Verdict::Worse));
+    assert_eq!(compared[0], (metrics::CLIENTS_AT_LIMIT, Verdict::Worse));
+    assert_eq!(compared[1].0, metrics::THROUGHPUT);
     let headline = &found.answer.headline;
     assert!(headline.contains(": 20 clients against 40 clients within p99 ≤ 20 ms"), "{headline}");
 }
@@ -89,7 +89,7 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
 #[test]
 fn a_cell_of_levels_on_the_same_grid_is_not_certain_either() {
     let found = findings(searched("rate", &["a"], 3, |_, _| Some(1396.0)));
-    let estimate = &found.cells[0].metrics[&Metric::RateAtLimit];
+    let estimate = &found.cells[0].metrics[&metrics::RATE_AT_LIMIT];
     // t(2) = 4.30 times ln 1.05 / √12 / √3: 3.6 %.
     let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
     assert!((high / 1396.0 - 1.036).abs() < 0.001, "{estimate:?}");
@@ -101,7 +101,7 @@ fn levels_on_the_same_grid_are_not_taken_for_certain() {
     // All repetitions of both ended at the same ends of neighbouring brackets.
     let rate = |variant: usize, _| Some(if variant == 1 { 1050.0 } else { 1000.0 });
     let found = findings(searched("rate", &["a", "b"], 3, rate));
-    let comparison = found.comparisons.iter().find(|c| c.metric == Metric::RateAtLimit);
+    let comparison = found.comparisons.iter().find(|c| c.metric == metrics::RATE_AT_LIMIT);
     assert_eq!(comparison.expect("it is compared").verdict, Verdict::Inconclusive);
 }
 
@@ -111,9 +111,9 @@ fn a_search_without_both_ends_is_a_caveat_and_gives_no_number() {
         (variant == 0).then(|| 1000.0 * wobble(0, 0, repetition))
     }));
     let cell = &found.cells[1];
-    assert!(!cell.metrics.contains_key(&Metric::RateAtLimit));
+    assert!(!cell.metrics.contains_key(&metrics::RATE_AT_LIMIT));
     assert!(
-        cell.absent[&Metric::RateAtLimit].contains("no load met the limit"),
+        cell.absent[&metrics::RATE_AT_LIMIT].contains("no load met the limit"),
         "{:?}",
         cell.absent
     );
@@ -131,7 +131,7 @@ fn a_search_without_both_ends_is_a_caveat_and_gives_no_number() {
 fn steps_that_search_nothing_know_nothing_of_it() {
     let found = findings(fixtures::run(&["a", "b"], &[4], 3, |_, _, _| 100.0));
     let is_sought =
-        |metric: &Metric| matches!(metric, Metric::RateAtLimit | Metric::ClientsAtLimit);
+        |metric: &MetricId| matches!(*metric, metrics::RATE_AT_LIMIT | metrics::CLIENTS_AT_LIMIT);
     assert!(!found.comparisons.iter().any(|c| is_sought(&c.metric)));
     for cell in &found.cells {
         assert!(!cell.metrics.keys().chain(cell.absent.keys()).any(is_sought));

@@ -9,7 +9,7 @@ mod tests;
 use dyno_record::{Run, StepSummary, TrialSummary};
 use serde::{Deserialize, Serialize};
 
-use crate::join::{Joined, Kinship};
+use crate::join::{Joined, Matching};
 
 use self::bins::Bins;
 use self::evidence::Evidence;
@@ -77,7 +77,7 @@ pub struct Moved {
 
 /// The stalls of all finished trials of a run, as [`crate::analyse`] finds them.
 pub fn stalls_of(run: &Run) -> Vec<StallFacts> {
-    stalls(&Joined::new(std::slice::from_ref(run), Kinship::Join))
+    stalls(&Joined::new(std::slice::from_ref(run), Matching::Join))
 }
 
 /// The stalls of all finished trials, in the order of trials, steps and time. A search has none, nor

@@ -5,13 +5,12 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
-use dyno_record::{Extension, Run, StepRecord, StepSummary, StoppingRecord};
+use dyno_record::{Extension, Run, StoppingRecord};
+use dyno_units::Direction;
 use serde::{Deserialize, Serialize};
 
-use crate::Metric;
 use crate::compare::Levels;
-use crate::join::{Joined, Kinship};
-use crate::main_metric::main_metric;
+use crate::join::{Joined, Matching};
 use crate::statistics::{Call, Rule};
 use crate::words::list;
 
@@ -76,7 +75,7 @@ pub struct StoppingDecision {
 pub fn decide(run: &Run) -> StoppingDecision {
     let Some(stopping) = &run.manifest.stopping else { return StoppingDecision::default() };
     let runs = std::slice::from_ref(run);
-    let joined = Joined::new(runs, Kinship::Join);
+    let joined = Joined::new(runs, Matching::Join);
     if !joined.interleaved {
         return StoppingDecision::default();
     }
@@ -89,39 +88,22 @@ pub fn decide(run: &Run) -> StoppingDecision {
     }
 }
 
-/// The main metric of a step.
-fn main_of(joined: &Joined<'_>, step: &StepRecord) -> Metric {
-    main_metric(step, &joined.variants)
-}
-
-/// The value of that metric; none where there is none, or it is not above zero.
-fn main_value(metric: Metric, summary: &StepSummary) -> Option<f64> {
-    let value = match metric {
-        Metric::Throughput => crate::cells::committed(summary) as f64 / summary.measured_s,
-        Metric::StepTime => {
-            summary.measured_s * f64::from(summary.ended_by.as_deref() == Some("quota"))
-        }
-        Metric::RateAtLimit | Metric::ClientsAtLimit => summary.search.as_ref()?.found?,
-        response => crate::cells::response_us(summary, response)?,
-    };
-    (value > 0.0).then_some(value)
-}
-
 /// The main metric of all finished trials.
 pub(crate) fn series(joined: &Joined<'_>) -> Series {
     let n_steps = joined.steps.len();
-    let metrics: Vec<Metric> = joined.steps.iter().map(|step| main_of(joined, step)).collect();
     let mut series = Series {
         baselines: joined.variants.iter().map(|variant| variant.baseline).collect(),
         logs: vec![vec![Vec::new(); n_steps]; joined.variants.len()],
-        more_is_better: metrics.iter().map(|metric| metric.more_is_better()).collect(),
+        more_is_better: (0..n_steps).map(|step| is_more_better(joined, step)).collect(),
         resolution: vec![0.0; n_steps],
         repetitions: vec![0; joined.variants.len()],
     };
     for trial in joined.trials.iter().filter(|trial| trial.finished().is_some()) {
         series.repetitions[trial.variant] += 1;
-        for (step, metric) in metrics.iter().enumerate() {
-            let value = trial.step(step).and_then(|summary| main_value(*metric, summary));
+        for step in 0..n_steps {
+            let source = joined.source(trial, step);
+            let value = source.and_then(|source| source.value(joined.main[step])?.ok());
+            let value = value.filter(|value| *value > 0.0);
             series.logs[trial.variant][step].extend(value.map(|v| (trial.block, v.ln())));
         }
     }
@@ -129,9 +111,14 @@ pub(crate) fn series(joined: &Joined<'_>) -> Series {
         let logs = series.logs.iter().flat_map(|steps| &steps[step]);
         let logs: Vec<f64> = logs.map(|(_, log)| *log).collect();
         let typical = crate::statistics::mean(&logs).exp();
-        series.resolution[step] = crate::compare::resolution(metrics[step], record, typical);
+        series.resolution[step] = crate::compare::resolution(joined.main[step], record, typical);
     }
     series
+}
+
+/// Whether more of the main metric of a step is better.
+fn is_more_better(joined: &Joined<'_>, step: usize) -> bool {
+    joined.metrics.get(joined.main[step]).better == Direction::Higher
 }
 
 /// Why a variant is settled, in words.
@@ -140,15 +127,15 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
     match why {
         Why::AllDone => "all its repetitions are done".to_owned(),
         Why::Decided(calls) => {
-            let word = |(call, step): (&Call, &StepRecord)| {
-                let verdict = match (call, main_of(joined, step).more_is_better()) {
+            let word = |(step, call): (usize, &Call)| {
+                let verdict = match (call, is_more_better(joined, step)) {
                     (Call::Inside | Call::Undecided, _) => "no difference",
                     (Call::Higher, true) | (Call::Lower, false) => "better",
                     _ => "worse",
                 };
-                format!("{verdict} at {}", step.name)
+                format!("{verdict} at {}", joined.steps[step].name)
             };
-            let words: Vec<String> = calls.iter().zip(&joined.steps).map(word).collect();
+            let words: Vec<String> = calls.iter().enumerate().map(word).collect();
             let baseline = joined.variants[variant].baseline.map_or("", name);
             format!("decided against {baseline}: {}", list(&words))
         }
@@ -229,7 +216,7 @@ pub(crate) fn levels_of<'a>(runs: &[Run], joined: &Joined<'_>, rule: &'a Rule) -
 /// analysis.
 fn levels_of_run(run: &Run, rule: &Rule) -> Option<(Vec<f64>, Vec<f64>)> {
     let stopping = run.manifest.stopping.as_ref()?;
-    let joined = Joined::new(std::slice::from_ref(run), Kinship::Join);
+    let joined = Joined::new(std::slice::from_ref(run), Matching::Join);
     if !joined.interleaved {
         let as_at_a_look = vec![level_of_a_look(stopping, rule); joined.variants.len()];
         return Some((as_at_a_look.clone(), as_at_a_look));

@@ -6,7 +6,7 @@ use dyno_units::{RandomStream, Seed};
 use super::*;
 use crate::fixtures::{run, wobble};
 use crate::statistics::{Effect, decide_at};
-use crate::{CaveatKind, Metric, Options, Verdict, analyse};
+use crate::{CaveatKind, MetricId, Options, Verdict, analyse, metrics};
 
 const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
@@ -146,7 +146,7 @@ fn findings_use_the_levels_of_the_looks() {
     assert!(width(&with, 2) > 1.1 * of_own_pairs(2));
     let own_width = |findings: &crate::Findings, variant: usize| {
         let cell = findings.cells.iter().find(|cell| cell.variant == variant).unwrap();
-        let estimate = &cell.metrics[&Metric::Throughput];
+        let estimate = &cell.metrics[&metrics::THROUGHPUT];
         estimate.high.unwrap() - estimate.low.unwrap()
     };
     assert!(own_width(&with, 1) > 2.0 * own_width(&without, 1));
@@ -177,7 +177,7 @@ fn levels_follow_from_the_threshold_of_the_run() {
 /// Half the width of the bounds of throughput on the scale of logarithms, as a level; of two variants.
 fn level_of_bounds(runs: &[Run]) -> f64 {
     let findings = analyse(runs, &Options::default());
-    let c = findings.comparisons.iter().find(|c| c.metric == Metric::Throughput).unwrap();
+    let c = findings.comparisons.iter().find(|c| c.metric == metrics::THROUGHPUT).unwrap();
     let logs: Vec<f64> = c.relative.values.iter().map(|v| (v / 100.0).ln_1p()).collect();
     let effect = Effect::paired(&logs, 0.0).unwrap();
     let log = |percent: Option<f64>| (percent.unwrap() / 100.0).ln_1p();
@@ -285,11 +285,11 @@ fn open_load_is_settled_by_response_time_and_not_by_the_offered_rate() {
     run.trials.retain(|trial| trial.repetition <= 3);
     assert_eq!(settled(&run), [] as [usize; 0], "the response times are open");
     let findings = analyse(&[run], &Options::default());
-    let of = |metric: Metric| {
+    let of = |metric: MetricId| {
         findings.comparisons.iter().find(|c| c.metric == metric).expect("compared").verdict
     };
-    assert_eq!(of(Metric::Throughput), Verdict::NoDifference);
-    assert_eq!(of(Metric::ResponseP95), Verdict::Inconclusive);
+    assert_eq!(of(metrics::THROUGHPUT), Verdict::NoDifference);
+    assert_eq!(of(metrics::RESPONSE_P95), Verdict::Inconclusive);
     assert!(findings.caveats.iter().any(|c| c.kind == CaveatKind::NotSettled));
 }
 

@@ -2,8 +2,8 @@
 //! told of only where at least half of its trials agree; stalls are told wherever they are.
 
 use super::{Steadiness, TimeFacts};
-use crate::words::{count, list, quantity, seconds, share};
-use crate::{Caveat, CaveatKind, Cell, Findings, Metric, StallFacts};
+use crate::words::{self, count, list, seconds, share};
+use crate::{Caveat, CaveatKind, Cell, Findings, StallFacts};
 
 /// Most places that are named.
 const PLACES_NAMED: usize = 3;
@@ -132,7 +132,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         let length: f64 = all.iter().map(|stall| stall.length_s).sum();
         let missing: f64 = all.iter().map(|stall| stall.missing).sum();
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
-        let rate = quantity(Metric::Throughput, missing);
+        let rate = words::rate(missing);
         let told = format!(
             "{}, {}{}; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),

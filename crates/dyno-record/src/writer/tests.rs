@@ -146,7 +146,7 @@ fn figures_of_activities_are_kept_and_explain_themselves() {
     let answer = query(&path, "SELECT title, value FROM figure JOIN metric USING(metric)").unwrap();
     assert_eq!(answer.rows, [[Some("title".to_owned()), Some("12.5".to_owned())]]);
     // A record of before has none, and one that does not say what a figure is is refused.
-    let file = path.join("trials/0001-only-x-1/summary.json");
+    let file = trial_folders(&path)[0].1.join("summary.json");
     let text = fs::read_to_string(&file).unwrap();
     assert!(!text.contains("job.size\":null") && text.contains("\"figures\":{\"job.time\":12.5}"));
     fs::remove_file(file.with_file_name("checksums.json")).unwrap();

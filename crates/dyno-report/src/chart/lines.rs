@@ -384,6 +384,8 @@ pub(crate) fn unit_code(unit: &Unit) -> String {
     match unit {
         Unit::PerSecond => "1/s".to_owned(),
         Unit::Micros => "us".to_owned(),
+        Unit::Millis => "ms".to_owned(),
+        Unit::Seconds => "s".to_owned(),
         Unit::Bytes => "B".to_owned(),
         Unit::BytesPerSecond => "B/s".to_owned(),
         Unit::Effect | Unit::Percent => "%".to_owned(),

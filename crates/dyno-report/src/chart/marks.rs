@@ -44,7 +44,7 @@ pub(crate) struct MarksChart {
     pub(crate) label: String,
     /// Labels of the steps.
     pub(crate) steps: Vec<String>,
-    /// Places of the steps on the x axis, in [0, 1]; for lines.
+    /// FindingsIndex of the steps on the x axis, in [0, 1]; for lines.
     pub(crate) places: Vec<f64>,
     /// The marks.
     pub(crate) marks: Vec<Mark>,
@@ -389,7 +389,7 @@ fn error_bar(out: &mut Markup, mark: &Mark, x: f64, y: &Scale, is_on_bar: bool) 
     ));
 }
 
-/// Places of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
+/// FindingsIndex of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
 /// of eight; evenly spaced where they do not rise.
 pub(crate) fn places(values: &[f64]) -> Vec<f64> {
     let n = values.len();

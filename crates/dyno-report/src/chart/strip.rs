@@ -27,7 +27,7 @@ impl Ruler {
         effects: impl Iterator<Item = &'a Estimate> + Clone,
         threshold: f64,
     ) -> Ruler {
-        let is_log = effects.clone().any(Estimate::is_told_as_ratio);
+        let is_log = effects.clone().any(Estimate::shows_as_ratio);
         let ruler = Ruler::of_kind(effects.clone(), threshold, is_log);
         if ruler.is_log || ruler.reach < 100.0 {
             return ruler;
@@ -86,7 +86,7 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
     };
     let x = Scale::linear(-reach, reach, frame.left, frame.right);
     let mut out = Markup::new();
-    let bounds = format::bounds(effect).map_or(String::new(), |bounds| format!(" ({bounds})"));
+    let bounds = format::interval(effect).map_or(String::new(), |bounds| format!(" ({bounds})"));
     let verdict = match class {
         "same" => "no difference",
         "open" => "inconclusive",

@@ -7,9 +7,9 @@ use dyno_record::{IntervalColumns, KindSummary, Run, StepSummary, TrialOutcome, 
 use serde::Serialize;
 
 use super::{Column, Table, Values};
+use crate::findings_index::FindingsIndex;
 use crate::html::Distribution;
 use crate::html::readings::meanings;
-use crate::places::Places;
 use crate::times::Times;
 
 /// A table that grows row by row.
@@ -262,7 +262,7 @@ fn each_step(
     runs: &[Run],
     hear: &mut dyn FnMut(&Place<'_>, &TrialSummary, &StepSummary),
 ) {
-    let places = Places::new(findings, runs);
+    let places = FindingsIndex::new(findings, runs);
     for (i, run) in runs.iter().enumerate() {
         for trial in &run.trials {
             let variant = places.variant(i, trial.number);

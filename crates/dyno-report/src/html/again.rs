@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use dyno_record::{Manifest, Run, StepRecord, VariantRecord};
 
 use super::parts;
+use crate::findings_index::FindingsIndex;
 use crate::markup::Markup;
-use crate::places::Places;
 use crate::view::View;
 
 /// Writes the command lines, folded; nothing where no cell can be told.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
-    let places = Places::new(view.findings, runs);
+    let places = FindingsIndex::new(view.findings, runs);
     let mut commands: BTreeMap<(usize, usize), String> = BTreeMap::new();
     for (i, run) in runs.iter().enumerate() {
         for trial in &run.trials {

@@ -3,10 +3,12 @@
 
 use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::statistics::REPETITIONS_CAP;
-use dyno_analysis::{Caveat, Comparison, Estimate, Metric, Verdict};
+use dyno_analysis::{Caveat, Comparison, Estimate, MetricId, Verdict, metrics};
 
+use super::Page;
 use super::{parts, picture, price};
 use crate::chart::strip::{self, Ruler};
+use crate::document::Section;
 use crate::format;
 use crate::markup::{Markup, escape, kept_together};
 use crate::view::View;
@@ -15,10 +17,12 @@ use crate::words;
 /// Letters of a headline that is set in the largest size.
 const HEADLINE_LARGE: usize = 130;
 
-/// Writes the section.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let answer = &view.findings.answer;
-    out.raw("<section id=\"answer\">");
+    let mut section = Section::new("answer", "Answer", "", "");
+    let out = section.drawn();
     out.classed("p", "eyebrow", summary(view));
     out.element("h1", &view.findings.title);
     let headline = kept_together(&answer.headline);
@@ -30,7 +34,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     verdicts(out, view);
     price::beneath(out, view);
     caveats(out, view);
-    out.raw("</section>");
+    Some(section)
 }
 
 /// A list of sentences.
@@ -65,30 +69,38 @@ fn summary(view: &View<'_>) -> String {
     .join(" · ")
 }
 
-/// The places where a variant was compared, with throughput and p95.
+/// A place where a variant was compared: the comparison in the main metric of the step, and others.
 struct Row<'a> {
     variant: usize,
     step: usize,
-    throughput: Option<&'a Comparison>,
-    p95: Option<&'a Comparison>,
+    main: Option<&'a Comparison>,
+    others: Vec<Option<&'a Comparison>>,
 }
 
-fn rows<'a>(view: &View<'a>) -> Vec<Row<'a>> {
-    view.places()
-        .map(|(variant, step)| Row {
-            variant,
-            step,
-            throughput: view.main_comparison(variant, step),
-            p95: view
-                .comparison(variant, step, Metric::ResponseP95)
-                .filter(|_| view.findings.steps[step].main_metric != Metric::ResponseP95),
-        })
-        .filter(|row| row.throughput.is_some() || row.p95.is_some())
-        .collect()
+impl<'a> Row<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a Comparison> {
+        std::iter::once(self.main).chain(self.others.iter().copied()).flatten()
+    }
+}
+
+/// The rows, with columns for these metrics beside the main one.
+fn rows<'a>(view: &View<'a>, beside: &[MetricId]) -> Vec<Row<'a>> {
+    let row = |(variant, step): (usize, usize)| {
+        let main = view.main_comparison(variant, step);
+        let other = |metric: &MetricId| {
+            let found = view.comparison(variant, step, *metric);
+            found.filter(|_| view.findings.steps[step].main_metric != *metric)
+        };
+        Row { variant, step, main, others: beside.iter().map(other).collect() }
+    };
+    view.places().map(row).filter(|row| row.all().next().is_some()).collect()
 }
 
 fn verdicts(out: &mut Markup, view: &View<'_>) {
-    let rows = rows(view);
+    let mut beside = view.beside_main();
+    let is_main = |metric: &MetricId| view.findings.steps.iter().all(|s| s.main_metric == *metric);
+    beside.retain(|metric| !is_main(metric));
+    let rows = rows(view, &beside);
     if rows.is_empty() {
         out.classed("p", "lead", "No comparison: no variant has a baseline that was measured.");
         sentences(out, &view.findings.answer.details);
@@ -96,12 +108,14 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     }
     let findings = view.findings;
     let threshold = findings.threshold * 100.0;
-    let has_p95 = rows.iter().any(|row| row.p95.is_some());
-    let throughput = rows.iter().filter_map(|r| r.throughput).map(|c| &c.relative);
-    let p95 = rows.iter().filter_map(|r| r.p95).map(|c| &c.relative);
-    let rulers = (Ruler::new(throughput, threshold), Ruler::new(p95, threshold));
-    let main = rows.iter().find_map(|row| row.throughput).map_or(Metric::Throughput, |c| c.metric);
-    let styles = (view.effect_style(main), view.effect_style(Metric::ResponseP95));
+    let main = rows.iter().find_map(|row| row.main).map_or(metrics::THROUGHPUT, |c| c.metric);
+    let column = |(idx, metric): (usize, &MetricId)| {
+        let of = rows.iter().filter_map(|r| if idx == 0 { r.main } else { r.others[idx - 1] });
+        let ruler = Ruler::new(of.map(|c| &c.relative), threshold);
+        (view.heading(*metric), ruler, view.effect_style(*metric))
+    };
+    let metrics = std::iter::once(&main).chain(&beside);
+    let columns: Vec<(String, Ruler, EffectStyle)> = metrics.enumerate().map(column).collect();
     out.raw("<details class=\"fold\">");
     let n = words::counted(rows.len(), "comparison", "comparisons");
     out.element("summary", format!("{n} with CIs and verdicts: {}", tally(&rows)));
@@ -109,11 +123,7 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     if findings.steps.len() > 1 {
         out.raw("<th>Step</th>");
     }
-    let main = super::tables::title(main);
-    head(out, &main, &rulers.0);
-    if has_p95 {
-        head(out, "p95 response time", &rulers.1);
-    }
+    columns.iter().for_each(|(name, ruler, _)| head(out, name, ruler));
     out.raw("</tr></thead><tbody>");
     let mut variant_before = None;
     for row in &rows {
@@ -122,9 +132,9 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         let first = if is_first { " first" } else { "" };
         out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
         verdict_row(out, view, row, is_first);
-        effect(out, (&main, row.throughput), (&rulers.0, styles.0), threshold);
-        if has_p95 {
-            effect(out, ("p95 response time", row.p95), (&rulers.1, styles.1), threshold);
+        let of_row = std::iter::once(row.main).chain(row.others.iter().copied());
+        for (comparison, (name, ruler, style)) in of_row.zip(&columns) {
+            effect(out, (name, comparison), (ruler, *style), threshold);
         }
         out.raw("</tr>");
     }
@@ -141,8 +151,9 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
 pub(crate) fn head(out: &mut Markup, name: &str, ruler: &Ruler) {
     let (low, high) = ruler.ends();
     out.raw(format_args!(
-        "<th class=\"n\">{name}</th><th class=\"strip\"><div class=\"ends\"><span>{low}</span>\
-         <span>{high}</span></div></th><th>Verdict</th>"
+        "<th class=\"n\">{}</th><th class=\"strip\"><div class=\"ends\"><span>{low}</span>\
+         <span>{high}</span></div></th><th>Verdict</th>",
+        escape(name)
     ));
 }
 
@@ -171,7 +182,7 @@ fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
          small to matter."
     );
     let has_p = |c: &Comparison| c.p_value_of_verdict.is_some();
-    if rows.iter().any(|r| r.throughput.is_some_and(has_p) || r.p95.is_some_and(has_p)) {
+    if rows.iter().flat_map(Row::all).any(has_p) {
         text += " p: how often noise alone would show an effect at least this large; corrected for \
                  the number of comparisons (Student's t of the logarithms, Holm).";
     }
@@ -184,7 +195,7 @@ fn tally(rows: &[Row<'_>]) -> String {
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive]
         .into_iter()
         .filter_map(|verdict| {
-            let has = |r: &&Row<'_>| r.throughput.is_some_and(|c| c.verdict == verdict);
+            let has = |r: &&Row<'_>| r.main.is_some_and(|c| c.verdict == verdict);
             let n = rows.iter().filter(has).count();
             (n > 0).then(|| format!("{n} {}", words::verdict(verdict)))
         })
@@ -257,13 +268,7 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
     out.element("summary", format!("{n}: {}", names.join(" · ")));
     out.raw("<ul class=\"caveats\">");
     for caveat in caveats {
-        out.raw("<li>").element("b", parts::sentence(words::caveat(caveat.kind)));
-        let scope = scope(view, caveat);
-        if !scope.is_empty() {
-            out.classed("span", "scope", scope);
-        }
-        out.raw("<p>").prose(&caveat.message).raw("</p><p class=\"advice\">");
-        out.prose(&caveat.advice).raw("</p></li>");
+        parts::caveat(out, caveat, &scope(view, caveat));
     }
     out.raw("</ul></details>");
 }

@@ -3,7 +3,7 @@
 //! Without a script they are those from the baseline of the study, with its verdicts. The others are
 //! effects with an interval each, as the findings hold them; no verdict was made on them.
 
-use dyno_analysis::{Comparison, Metric, OtherEffect};
+use dyno_analysis::{Comparison, MetricId, OtherEffect};
 
 use super::parts;
 use crate::format;
@@ -35,7 +35,7 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
         out.raw(format_args!("<p class=\"quiet base-note\" data-of=\"{of}\"{hidden}>"));
         out.text(text).raw("</p>");
     }
-    for metric in [view.main_metric(), Metric::ResponseP95] {
+    for metric in view.main_metrics() {
         table(out, view, metric);
     }
     data(out, view);
@@ -56,7 +56,7 @@ fn chooser(out: &mut Markup, view: &View<'_>) {
     out.raw("</select></label></p>");
 }
 
-fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn table(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let steps: Vec<usize> = (0..view.findings.steps.len())
         .filter(|step| {
             (0..view.findings.variants.len()).any(|v| view.comparison(v, *step, metric).is_some())
@@ -65,11 +65,11 @@ fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
     if steps.is_empty() {
         return;
     }
-    let name = word(metric);
+    let name = words::slug(metric);
     out.raw(format_args!(
         "<div class=\"scroll\"><table class=\"heat dense bases\" data-metric=\"{name}\"><caption>"
     ));
-    out.text(super::tables::title(metric));
+    out.text(view.heading(metric));
     out.raw("</caption><thead><tr><th scope=\"col\">Variant</th>");
     for step in &steps {
         out.raw("<th class=\"n\" scope=\"col\">").text(view.step(*step)).raw("</th>");
@@ -103,24 +103,19 @@ fn cell(out: &mut Markup, at: &str, comparison: &Comparison) {
         comparison.baseline
     ));
     out.element("b", format!("{sign} {}", format::effect_of(&comparison.relative)));
-    let bounds = format::bounds(&comparison.relative);
+    let bounds = format::interval(&comparison.relative);
     out.element("small", bounds.unwrap_or_else(|| "no interval".to_owned())).raw("</td>");
-}
-
-/// A metric as the data name it.
-fn word(metric: Metric) -> String {
-    metric.name().replace([' ', '.'], "-")
 }
 
 /// What the script shows: metric, variant, baseline, step, percent, low, high.
 fn data(out: &mut Markup, view: &View<'_>) {
-    let shown = [view.main_metric(), Metric::ResponseP95];
+    let shown = view.main_metrics();
     let number = |value: Option<f64>| match value {
         Some(value) if value.is_finite() => format!("{value:.1}"),
         _ => "-".to_owned(),
     };
     let entry = |e: &OtherEffect| {
-        let place = format!("{} {} {} {}", word(e.metric), e.variant, e.baseline, e.step);
+        let place = format!("{} {} {} {}", words::slug(e.metric), e.variant, e.baseline, e.step);
         let [percent, low, high] = [Some(e.percent), e.low, e.high].map(number);
         format!("{place} {percent} {low} {high}")
     };
@@ -132,6 +127,8 @@ fn data(out: &mut Markup, view: &View<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_analysis::metrics;
+
     use crate::fixture;
 
     #[test]
@@ -147,7 +144,7 @@ mod tests {
             variant: 2,
             baseline: 1,
             step: 3,
-            metric: Metric::Throughput,
+            metric: metrics::THROUGHPUT,
             percent: 12.34,
             low: Some(8.0),
             high: None,

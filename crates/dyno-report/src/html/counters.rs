@@ -3,20 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use dyno_record::Run;
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
+use super::Page;
 use super::panel::{Panel, Quantity, Source, TrialStep, small};
 use super::parts;
-use super::readings::{Meanings, group, meanings, unit_of};
+use super::readings::{Meanings, group, meanings};
 use crate::chart::lines::path_of;
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
 use crate::chart::sparse;
+use crate::document::Section;
 use crate::format::Unit;
 use crate::markup::{Markup, escape};
-use crate::view::View;
 use crate::words;
 
 /// Bytes that the readings which a script draws should stay below, all together.
@@ -35,19 +35,16 @@ struct Row<'a> {
     medians: Vec<(usize, Vec<Point>)>,
 }
 
-/// Writes the section.
-pub(crate) fn section(
-    out: &mut Markup,
-    view: &View<'_>,
-    steps: &[Vec<TrialStep<'_>>],
-    (runs, points): (&[Run], usize),
-) {
-    parts::open_section(
-        out,
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let Page { view, steps, runs, points, .. } = *page;
+    let mut section = Section::new(
         "counters",
+        "Server",
         "Server and machine",
         "What the probes read, on the time axis of the load.",
     );
+    let out = section.drawn();
     let meanings = meanings(runs);
     let drawn: Vec<usize> = (0..steps.len())
         .filter(|s| steps[*s].iter().any(|trial| !trial.readings.is_empty()))
@@ -65,7 +62,7 @@ pub(crate) fn section(
         table(out, &panel, &meanings, most);
         out.raw("</div>");
     }
-    out.raw("</section>");
+    Some(section)
 }
 
 /// The readings of a step without a chart of their own.
@@ -112,7 +109,7 @@ fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &R
         let quantity = Quantity {
             title: reading.title.to_string(),
             note: (*name).to_owned(),
-            unit: unit_of(&reading.unit),
+            unit: Unit::from(&reading.unit),
             source: Source::Reading((*name).to_owned()),
             is_marked: false,
         };
@@ -144,7 +141,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
             .raw("</th>");
     }
     out.raw("</tr></thead>");
-    let unit = |name: &str| meanings.get(name).map_or(Unit::Count, |one| unit_of(&one.unit));
+    let unit = |name: &str| meanings.get(name).map_or(Unit::Count, |one| Unit::from(&one.unit));
     for group_of in moving.chunk_by(|a, b| group(meanings, a) == group(meanings, b)) {
         let span = variants.len() + 1;
         out.raw(format_args!(

@@ -6,42 +6,41 @@ use dyno_record::{Run, RunOff, TrialOutcome};
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
-use super::panel::{Panel, Quantity, Source, TrialStep, small, with_unit};
+use super::Page;
+use super::panel::{Panel, Quantity, Source, small, with_unit};
 use super::parts;
-use super::readings::{Meanings, meanings, unit_of, unit_of_code};
+use super::readings::{Meanings, meanings, unit_of_code};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::variant_class;
+use crate::document::Section;
+use crate::findings_index::FindingsIndex;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
-use crate::places::Places;
 use crate::view::View;
 
 /// Most points of a line of the run-off.
 const POINTS: usize = 300;
 
-/// Writes the section; nothing where no debt was seen.
-pub(crate) fn section(
-    out: &mut Markup,
-    view: &View<'_>,
-    steps: &[Vec<TrialStep<'_>>],
-    (runs, points): (&[Run], usize),
-) {
+/// The section; none where no debt was seen.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let Page { view, steps, runs, points, .. } = *page;
     let n = view.findings.variants.len();
     let known = |d: &&DebtFacts| d.variant < n && d.step < view.findings.steps.len();
     let facts: Vec<&DebtFacts> = view.findings.debt.iter().filter(known).collect();
     let run_offs = run_offs(view, runs);
     if facts.is_empty() && run_offs.is_empty() && view.findings.run_off.is_empty() {
-        return;
+        return None;
     }
-    parts::open_section(
-        out,
+    let mut section = Section::new(
         "debt",
+        "Deferred work",
         "Deferred work",
         "Work that the engine deferred under load: history to purge, tombstones, dead rows, dirty \
          pages, log to be checkpointed. If the backlog keeps growing, the engine cannot sustain \
          the load.",
     );
+    let out = section.drawn();
     for (step, trials) in steps.iter().enumerate() {
         let own: Vec<&DebtFacts> = facts.iter().copied().filter(|d| d.step == step).collect();
         if own.is_empty() {
@@ -53,7 +52,7 @@ pub(crate) fn section(
         out.raw("</div>");
     }
     run_off(out, view, &run_offs, &meanings(runs));
-    out.raw("</section>");
+    Some(section)
 }
 
 fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
@@ -142,7 +141,7 @@ fn charts(out: &mut Markup, panel: &Panel<'_>, facts: &[&DebtFacts]) {
 
 /// The run-offs of finished trials, by variant.
 fn run_offs<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<(usize, &'a RunOff)> {
-    let places = Places::new(view.findings, runs);
+    let places = FindingsIndex::new(view.findings, runs);
     let mut found = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
@@ -180,7 +179,7 @@ fn run_off(
             let more = if facts.unpaid.is_empty() { "" } else { "more than " };
             let text =
                 paid.map_or("–".to_owned(), |e| format!("{more}{}", format::seconds(e.value)));
-            out.classed("td", "n", text).element("td", &facts.told).raw("</tr>");
+            out.classed("td", "n", text).element("td", &facts.summary).raw("</tr>");
         }
         out.raw("</tbody></table></div>");
     }
@@ -220,7 +219,7 @@ fn curve(
             shape: Shape::Line(points),
         });
     }
-    let unit = unit_of(&reading.unit);
+    let unit = Unit::from(&reading.unit);
     let note = with_unit("seconds since the load ended; one line per trial", &unit);
     let legend = view.legend(small().width);
     let chart = LinesChart {

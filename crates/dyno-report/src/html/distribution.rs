@@ -8,7 +8,7 @@ use dyno_record::{Run, TrialOutcome};
 
 use crate::chart::lines::nines;
 use crate::chart::reduce::Point;
-use crate::places::Places;
+use crate::findings_index::FindingsIndex;
 
 /// Times in nanoseconds and how often.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,7 +128,7 @@ impl Distributions {
 
 /// Merges the histograms of all finished trials.
 pub(crate) fn gather(findings: &Findings, runs: &[Run]) -> Distributions {
-    let places = Places::new(findings, runs);
+    let places = FindingsIndex::new(findings, runs);
     let mut found = Distributions::default();
     for (i, run) in runs.iter().enumerate() {
         for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {

@@ -4,8 +4,10 @@
 use dyno_analysis::Estimate;
 use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell, SLA_SHARE};
 
+use super::Page;
 use super::parts;
 use crate::author::{self, OPERATIONS, TextTable};
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
@@ -13,22 +15,25 @@ use crate::view::View;
 /// Half or twice the baseline's rate has the full colour.
 const FULL_COLOUR: f64 = std::f64::consts::LN_2;
 
-/// Writes the section; nothing where no variant runs the Insert Benchmark.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section; none where no variant runs the Insert Benchmark.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let cells = author::cells(view);
     if cells.is_empty() {
-        return;
+        return None;
     }
     let lead = "The steps of the Insert Benchmark in its author's figures. Averages hide variance: see \
                 the charts by second. Every table can be copied as text, Markdown or CSV.";
-    parts::open_section(out, "insert-benchmark", "Insert Benchmark", lead);
+    let mut section =
+        Section::new("insert-benchmark", "Insert Benchmark", "Insert Benchmark", lead);
+    let out = section.drawn();
     let table = Table { view, cells: &cells };
     rates(out, &table);
     kept(out, &table);
     smallest(out, &table);
     columns(out, &table);
     responses(out, &table);
-    out.raw("</section>");
+    Some(section)
 }
 
 /// Cells by variant and step.
@@ -336,9 +341,7 @@ mod tests {
     fn rendered_all(cells: Vec<InsertBenchmarkCell>) -> String {
         let (mut findings, _) = fixture::three_variants();
         findings.insert_benchmark = cells;
-        let mut out = Markup::new();
-        section(&mut out, &View::new(&findings));
-        out.finish()
+        super::super::written(&findings, section)
     }
 
     fn cell() -> InsertBenchmarkCell {
@@ -379,7 +382,7 @@ mod tests {
             "<section id=\"insert-benchmark\">",
             "<small>▼ 0.50</small>",
             "td class=\"n worse\"",
-            "± 430",
+            "(3,890–4,750)",
             "met in 0 of 3 trials",
             "99.9 % of seconds, longest miss 7 s",
             "4.20 s",
@@ -404,9 +407,7 @@ mod tests {
     #[test]
     fn nothing_is_written_without_cells_or_for_unknown_ones() {
         let (findings, _) = fixture::three_variants();
-        let mut out = Markup::new();
-        section(&mut out, &View::new(&findings));
-        assert_eq!(out.finish(), "");
+        assert_eq!(super::super::written(&findings, section), "");
         assert_eq!(rendered(InsertBenchmarkCell { variant: 99, ..cell() }), "");
     }
 

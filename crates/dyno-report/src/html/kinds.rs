@@ -1,7 +1,7 @@
 //! Kinds of transactions apart: a table for each step that has several, and charts by step.
 
 use dyno_analysis::kinds::KindCell;
-use dyno_analysis::{Comparison, Estimate, Metric, tpcc};
+use dyno_analysis::{Comparison, Estimate, MetricId, metrics, tpcc};
 
 use super::parts;
 use crate::format::{self, Unit};
@@ -10,13 +10,13 @@ use crate::view::View;
 use crate::words;
 
 /// What is told of a kind, in the order of the columns.
-const SHOWN: [Metric; 6] = [
-    Metric::Throughput,
-    Metric::ResponseMean,
-    Metric::ResponseP50,
-    Metric::ResponseP95,
-    Metric::ResponseP99,
-    Metric::ResponseMax,
+const SHOWN: [MetricId; 6] = [
+    metrics::THROUGHPUT,
+    metrics::RESPONSE_MEAN,
+    metrics::RESPONSE_P50,
+    metrics::RESPONSE_P95,
+    metrics::RESPONSE_P99,
+    metrics::RESPONSE_MAX,
 ];
 
 /// The same in few letters: times are response times.
@@ -106,7 +106,7 @@ fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
     if variant.workload != tpcc::WORKLOAD || kind.kind != "new_order" {
         return None;
     }
-    let throughput = kind.metrics.get(&Metric::Throughput)?;
+    let throughput = kind.metrics.get(&metrics::THROUGHPUT)?;
     let step = view.findings.steps.get(kind.step)?;
     let is_open = step.rate.is_some();
     let name = match tpcc::new_orders_name(&variant.options, step.clients, is_open) {
@@ -126,7 +126,7 @@ fn comparison<'a>(
     view: &View<'a>,
     kind: &KindCell,
     step: usize,
-    metric: Metric,
+    metric: MetricId,
 ) -> Option<&'a Comparison> {
     let is_it = |c: &&Comparison| (c.variant, c.step, c.metric) == (kind.variant, step, metric);
     let own = view.findings.kind_comparisons.iter().filter(|c| c.kind == kind.kind);

@@ -1,12 +1,16 @@
 //! Charts by load level: throughput, response times, effects, low and high concurrency.
 
-use dyno_analysis::{Comparison, Estimate, Metric};
+use dyno_analysis::{Comparison, Estimate, Metric, MetricId, MetricRole, metrics};
+
+use super::Page;
+use super::tables::is_cost;
 
 use super::{parts, scaling};
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
 use crate::chart::rows::RowsChart;
 use crate::chart::strip::{self, Ruler};
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
@@ -18,8 +22,9 @@ const BARS_MAX: usize = 30;
 /// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
 const LOG_FROM: f64 = 20.0;
 
-/// Writes the section.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let lead = format!(
         "Error bars are {} confidence intervals; an arrow marks one that extends beyond the chart. \
          Each dot is one repetition.{}",
@@ -31,51 +36,53 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         }
     );
     if view.findings.cells.len() <= 1 {
-        parts::open_section(out, "load", "By load level", "");
         let text = "One variant at one step was measured: there is nothing to draw side by side.";
-        out.classed("p", "absent", text).raw("</section>");
-        return;
+        let mut section = Section::new("load", "By load", "By load level", "");
+        section.drawn().classed("p", "absent", text);
+        return Some(section);
     }
     let has_own = (0..view.findings.steps.len()).any(|step| view.is_own(step));
     let title = if has_own { "By step" } else { "By load level" };
-    parts::open_section(out, "load", title, &lead);
+    let mut section = Section::new("load", "By load", title, &lead);
+    let out = section.drawn();
     chooser(out, view);
     out.raw("<div class=\"charts\">");
-    for metric in VALUES {
-        estimates(out, view, metric);
-    }
+    let (values, costs) = drawn(view);
+    values.into_iter().for_each(|metric| estimates(out, view, metric));
     by_kind(out, view);
     for effect in [Effect::Relative, Effect::Absolute] {
-        for metric in [view.main_metric(), Metric::ResponseP95] {
+        for metric in view.main_metrics() {
             effects(out, view, metric, effect);
         }
     }
-    estimates(out, view, Metric::ServerCpuPerTransaction);
-    estimates(out, view, Metric::DiskWrittenPerTransaction);
+    costs.into_iter().for_each(|metric| estimates(out, view, metric));
     out.raw("</div>");
     concurrency(out, view);
     super::bases::tables(out, view);
-    out.raw("</section>");
+    Some(section)
 }
 
-/// The metrics whose values are drawn first.
-const VALUES: [Metric; 7] = [
-    Metric::RateAtLimit,
-    Metric::ClientsAtLimit,
-    Metric::StepTime,
-    Metric::Throughput,
-    Metric::ResponseP95,
-    Metric::ResponseP50,
-    Metric::ResponseP99,
-];
+/// The metrics whose values are drawn, those that steps are judged by first and costs last: what is
+/// compared, and what is written to disks.
+fn drawn(view: &View<'_>) -> (Vec<MetricId>, Vec<MetricId>) {
+    let is_drawn = |metric: &&Metric| {
+        let is_context = metric.role == MetricRole::Context && metric.id != metrics::DISK_WRITTEN;
+        !is_context && metric.id != metrics::RESPONSE_MEAN && view.has(metric.id)
+    };
+    let main = view.main_metrics();
+    let others = view.findings.metrics.iter().filter(is_drawn).map(|metric| metric.id);
+    let others = others.filter(|metric| !main.contains(metric));
+    let (costs, others): (Vec<MetricId>, Vec<MetricId>) = others.partition(|m| is_cost(*m));
+    ([main.clone(), others].concat(), costs)
+}
 
 /// What a script offers: which metric, and values or differences. Without one all is shown.
 fn chooser(out: &mut Markup, view: &View<'_>) {
     out.raw("<div class=\"chooser\" hidden><label>Metric <select id=\"metric\">");
     out.raw("<option value=\"\">all</option>");
-    let costs = [Metric::ServerCpuPerTransaction, Metric::DiskWrittenPerTransaction];
-    for metric in VALUES.into_iter().chain(costs).filter(|m| view.has(*m)) {
-        let (code, name) = (metric.name().replace([' ', '.'], "-"), super::tables::title(metric));
+    let (values, costs) = drawn(view);
+    for metric in values.into_iter().chain(costs) {
+        let (code, name) = (words::slug(metric), view.heading(metric));
         out.raw(format_args!("<option value=\"{code}\">{}</option>", escape(&name)));
     }
     out.raw("</select></label><label>Show <select id=\"how\"><option value=\"\">all</option>");
@@ -94,7 +101,7 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
     }
     // What is done once a trial has no rate: its points would be noise.
     for kind in super::kinds::names(view).into_iter().filter(|kind| !view.is_one_off(kind)) {
-        for metric in [Metric::Throughput, Metric::ResponseP99] {
+        for metric in [metrics::THROUGHPUT, metrics::RESPONSE_P99] {
             let is_known = |k: &&dyno_analysis::kinds::KindCell| {
                 k.kind == kind
                     && k.variant < view.findings.variants.len()
@@ -109,8 +116,8 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
             let is_log = needs_log(&found, &unit);
             let is_bars = !is_log && found.len() <= BARS_MAX;
             Plot {
-                title: format!("{} of {kind} by step", super::tables::title(metric)),
-                note: note(metric, is_log),
+                title: format!("{} of {kind} by step", view.heading(metric)),
+                note: note(view, metric, is_log),
                 marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
                 unit,
                 style: if is_bars { Style::Bars } else { Style::Effects },
@@ -162,7 +169,7 @@ pub(crate) fn step_axis(view: &View<'_>) -> StepAxis {
     StepAxis { labels, places: places(&clients), name }
 }
 
-/// Places of steps that have no load to be placed by.
+/// FindingsIndex of steps that have no load to be placed by.
 fn evenly(n: usize) -> Vec<f64> {
     (0..n).map(|i| if n < 2 { 0.5 } else { i as f64 / (n - 1) as f64 }).collect()
 }
@@ -245,8 +252,8 @@ impl Plot {
 }
 
 /// The classes of a chart of a metric: absolute values, or effects.
-fn class_of(metric: Metric, how: &str) -> String {
-    format!("how-{how} of-{}", metric.name().replace([' ', '.'], "-"))
+fn class_of(metric: MetricId, how: &str) -> String {
+    format!("how-{how} of-{}", words::slug(metric))
 }
 
 /// Whether values that are read side by side differ so much that ratios must take equal space.
@@ -265,7 +272,7 @@ pub(crate) fn needs_log(found: &[((usize, usize), &Estimate)], unit: &Unit) -> b
 }
 
 /// A chart of a metric's estimates.
-fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn estimates(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let found: Vec<((usize, usize), &Estimate)> =
         view.places().filter_map(|(v, s)| Some(((v, s), view.estimate(v, s, metric)?))).collect();
     let Some((_, first)) = found.first() else { return };
@@ -273,7 +280,7 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let is_log = needs_log(&found, &unit);
     let n_steps = view.findings.steps.len();
     let is_few = n_steps <= 6 && found.len() <= BARS_MAX;
-    let curves = if metric == Metric::Throughput { scaling::curves(view) } else { Vec::new() };
+    let curves = if metric == metrics::THROUGHPUT { scaling::curves(view) } else { Vec::new() };
     // A bar from zero has no meaning on a logarithmic axis, and a fitted line none among bars.
     let is_line = is_log || !is_few || !curves.is_empty();
     // Between steps that the workload defines nothing lies, so no line joins them.
@@ -283,13 +290,13 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
         (true, false) => Style::Lines,
         (false, _) => Style::Bars,
     };
-    let name = super::tables::title(metric);
+    let name = view.heading(metric);
     let by = if n_steps == 1 { String::new() } else { format!(" by {}", step_axis(view).name) };
     Plot {
         title: format!("{name}{by}"),
         note: match curves.is_empty() {
-            true => note(metric, is_log),
-            false => format!("{} · dotted: the fitted scalability law", note(metric, is_log)),
+            true => note(view, metric, is_log),
+            false => format!("{} · dotted: the fitted scalability law", note(view, metric, is_log)),
         },
         marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
         unit,
@@ -302,28 +309,20 @@ fn estimates(out: &mut Markup, view: &View<'_>, metric: Metric) {
     .draw(out, view);
 }
 
-fn note(metric: Metric, is_log: bool) -> String {
-    let unit = match metric {
-        Metric::StepTime => "time until all quotas were done",
-        Metric::Throughput => "committed transactions per second",
-        Metric::RateAtLimit => "highest offered rate that met the limit twice",
-        Metric::ClientsAtLimit => "most clients that met the limit twice",
-        Metric::ServerCpuPerTransaction => "CPU time of the server's processes ÷ transactions",
-        Metric::DiskWrittenPerTransaction => "bytes written to disk devices ÷ transactions",
-        _ => "done − due, committed transactions",
-    };
-    if is_log { format!("{unit} · log scale") } else { unit.to_owned() }
+fn note(view: &View<'_>, metric: MetricId, is_log: bool) -> String {
+    let text = &view.metric(metric).text;
+    if is_log { format!("{text} · log scale") } else { text.to_string() }
 }
 
 /// A chart of effects against the baseline.
-fn effects(out: &mut Markup, view: &View<'_>, metric: Metric, effect: Effect) {
+fn effects(out: &mut Markup, view: &View<'_>, metric: MetricId, effect: Effect) {
     let found: Vec<&Comparison> =
         view.places().filter_map(|(v, s)| view.comparison(v, s, metric)).collect();
     if found.is_empty() {
         return;
     }
-    let name = super::tables::title(metric);
-    let is_more_better = words::is_more_better(metric);
+    let name = view.heading(metric);
+    let is_more_better = view.is_more_better(metric);
     let better = match (view.findings.steps.len(), is_more_better) {
         (1, true) => "right is better",
         (1, false) => "left is better",
@@ -362,7 +361,7 @@ fn relative(
 ) -> Plot {
     let threshold = view.findings.threshold * 100.0;
     let band = format!("band: ± {}", parts::threshold(view));
-    let is_log = found.iter().any(|c| c.relative.is_told_as_ratio());
+    let is_log = found.iter().any(|c| c.relative.shows_as_ratio());
     if !is_log {
         let (title, note) = words("relative difference", format!("in percent · {band}"));
         let band = Some((-threshold, threshold));
@@ -437,7 +436,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
             escape(view.variant(group.baseline))
         ));
         out.element("td", words::group(group.group));
-        let bounds = format::bounds(&group.relative).unwrap_or_else(|| "no CI".to_owned());
+        let bounds = format::interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
         out.raw(format_args!(
             "<td class=\"n\" data-of=\"Throughput\"><b>{}</b><small>{}, n = {}</small></td><td class=\"strip\">{}</td>\
              <td>{}</td></tr>",

@@ -6,15 +6,19 @@ use dyno_analysis::TrialFacts;
 use dyno_record::Run;
 use dyno_units::ByteCount;
 
+use super::Page;
 use super::{again, parts};
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
 
-/// Writes the section.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
-    parts::open_section(out, "method", "How it was done", "");
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let Page { view, runs, .. } = *page;
+    let mut section = Section::new("method", "Method", "How it was done", "");
+    let out = section.drawn();
     environment(out, view, runs);
     own_share(out, runs);
     variants(out, view);
@@ -28,7 +32,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     deeper(out, runs);
     again::section(out, view, runs);
     glossary(out, view);
-    out.raw("</section>");
+    Some(section)
 }
 
 /// Opens a table of names and values.

@@ -1,7 +1,7 @@
 //! Findings and runs → one HTML file that needs nothing else: no network, no script to be readable.
 //!
-//! The answer comes first, then the evidence, then how it was done. The order of the page is the
-//! order of the calls in [`render`].
+//! The answer comes first, then the evidence, then how it was done: the order of [`SECTIONS`], in which
+//! each section is a line.
 
 mod again;
 mod answer;
@@ -18,7 +18,7 @@ mod kinds;
 mod loads;
 mod method;
 mod panel;
-mod parts;
+pub(crate) mod parts;
 mod picture;
 mod price;
 pub(crate) mod readings;
@@ -36,6 +36,7 @@ pub(crate) use distribution::Distribution;
 use dyno_analysis::Findings;
 use dyno_record::Run;
 
+use crate::document::{self, Section};
 use crate::markup::{Markup, escape};
 use crate::times::Times;
 use crate::view::View;
@@ -59,31 +60,30 @@ const LARGE_BYTES: usize = 2_000_000;
 pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> String {
     let view = View::new(findings);
     let steps = panel::gather(&view, runs);
-    let points = panel::points_most(&view, &steps);
-    let distributions = distribution::gather(findings, runs);
-    let times = &*times.fitting();
+    let page = Page {
+        view: &view,
+        runs,
+        points: panel::points_most(&view, &steps),
+        steps: &steps,
+        times: &times.fitting(),
+        distributions: &distribution::gather(findings, runs),
+    };
+    let sections: Vec<Section> = SECTIONS.iter().filter_map(|section| section(&page)).collect();
     let mut out = Markup::new();
     head(&mut out, &findings.title);
+    out.raw("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>");
+    top(&mut out, made, &sections);
     let mut body = Markup::new();
+    legends(&mut body, &view);
+    for (idx, section) in sections.into_iter().enumerate() {
+        document::html::section(&mut body, section);
+        if idx == 0 {
+            parts::sticky_legend(&mut body, &view);
+        }
+    }
+    let body = body.finish();
     // Where many variants share a plot, what is behind their medians is drawn more faintly.
     let crowd = if findings.variants.len() > 8 { " crowd" } else { "" };
-    legends(&mut body, &view);
-    answer::section(&mut body, &view);
-    parts::sticky_legend(&mut body, &view);
-    tables::section(&mut body, &view);
-    insert_benchmark::section(&mut body, &view);
-    loads::section(&mut body, &view);
-    spectra::section(&mut body, &view, &distributions, times);
-    seconds::section(&mut body, &view, &steps, (times, points));
-    counters::section(&mut body, &view, &steps, (runs, points));
-    debt::section(&mut body, &view, &steps, (runs, points));
-    scaling::section(&mut body, &view);
-    price::section(&mut body, &view);
-    audit::section(&mut body, &view);
-    method::section(&mut body, &view, runs);
-    let body = body.finish();
-    out.raw("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>");
-    top(&mut out, made, &body);
     // A browser then lays out no more than what is in sight.
     let large = if body.len() > LARGE_BYTES { " large" } else { "" };
     out.raw(format_args!("<main class=\"wrap{crowd}{large}\">"));
@@ -91,6 +91,48 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     out.raw(format_args!("<script>{SCRIPT}</script></body></html>\n"));
     out.finish()
 }
+
+/// A section of findings without a record, as markup; empty if there is none.
+#[cfg(test)]
+fn written(findings: &Findings, section: fn(&Page<'_>) -> Option<Section>) -> String {
+    let view = View::new(findings);
+    let (steps, distributions) = (panel::gather(&view, &[]), distribution::gather(findings, &[]));
+    let times = &Times::default();
+    let (view, runs, steps, distributions) = (&view, &[][..], &steps[..], &distributions);
+    let mut out = Markup::new();
+    if let Some(made) = section(&Page { view, runs, steps, points: 100, times, distributions }) {
+        document::html::section(&mut out, made);
+    }
+    out.finish()
+}
+
+/// What sections are made from: the findings, and the series of the record.
+pub(crate) struct Page<'a> {
+    view: &'a View<'a>,
+    runs: &'a [Run],
+    /// The steps of finished trials, by the findings' steps.
+    steps: &'a [Vec<panel::TrialStep<'a>>],
+    /// Most points of a path.
+    points: usize,
+    times: &'a Times,
+    distributions: &'a distribution::Distributions,
+}
+
+/// All sections, in the order of the page. Each makes itself, or nothing if there is nothing to show.
+const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
+    answer::section,
+    tables::section,
+    insert_benchmark::section,
+    loads::section,
+    spectra::section,
+    seconds::section,
+    counters::section,
+    debt::section,
+    scaling::section,
+    price::section,
+    audit::section,
+    method::section,
+];
 
 /// The legends that charts refer to, one for each width of drawing.
 fn legends(out: &mut Markup, view: &View<'_>) {
@@ -126,28 +168,11 @@ fn head(out: &mut Markup, title: &str) {
     out.raw(format_args!("<script>{MARK}</script></head><body>"));
 }
 
-/// The line above everything: what this is, where to go, and the theme. Sections that the page does
-/// not have are left out.
-fn top(out: &mut Markup, made: &str, body: &str) {
+/// The line above everything: what this is, where to go, and the theme.
+fn top(out: &mut Markup, made: &str, sections: &[Section]) {
     out.raw("<header class=\"top\"><div class=\"wrap\"><b>Dyno</b><nav aria-label=\"Sections\">");
-    let sections = [
-        ("answer", "Answer"),
-        ("numbers", "Numbers"),
-        ("insert-benchmark", "Insert Benchmark"),
-        ("load", "By load"),
-        ("spectrum", "Response times"),
-        ("seconds", "By second"),
-        ("counters", "Server"),
-        ("debt", "Deferred work"),
-        ("scaling", "Scaling"),
-        ("price", "Price"),
-        ("audit", "Audit"),
-        ("method", "Method"),
-    ];
-    for (id, name) in sections {
-        if body.contains(&format!("<section id=\"{id}\">")) {
-            out.raw(format_args!("<a href=\"#{id}\">{name}</a>"));
-        }
+    for Section { id, nav, .. } in sections {
+        out.raw(format_args!("<a href=\"#{id}\">{nav}</a>"));
     }
     out.raw("</nav>").classed("span", "made", made);
     out.raw("<button type=\"button\" id=\"link\" hidden>Copy link</button>");

@@ -7,15 +7,14 @@ use dyno_record::{IntervalColumns, Run, StepSummary, TrialOutcome};
 use dyno_units::Reading;
 
 use super::parts;
-use super::readings::unit_of;
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
 use crate::chart::reduce::{Point, Together, together};
 use crate::chart::sparse;
 use crate::chart::{Frame, variant_class};
+use crate::findings_index::FindingsIndex;
 use crate::format::Unit;
 use crate::markup::Markup;
-use crate::places::Places;
 use crate::view::View;
 
 /// The most lines of single repetitions in a chart; from there on they become an area.
@@ -113,7 +112,7 @@ struct Strand<'a> {
 pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<'a>>> {
     let findings = view.findings;
     let mut steps: Vec<Vec<TrialStep<'a>>> = findings.steps.iter().map(|_| Vec::new()).collect();
-    let places = Places::new(findings, runs);
+    let places = FindingsIndex::new(findings, runs);
     for (i, run) in runs.iter().enumerate() {
         for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {
             let Some(variant) = places.variant(i, trial.number) else { continue };
@@ -306,7 +305,7 @@ impl Panel<'_> {
             let name = self.view.variant(variant);
             let label = format!("{title}, {name}");
             let place = (legend.clone(), small(), false);
-            let Some(svg) = self.chart(&label, unit_of(&first.unit), lines, place) else {
+            let Some(svg) = self.chart(&label, Unit::from(&first.unit), lines, place) else {
                 continue;
             };
             out.raw(format_args!("<figure class=\"chart of v{variant}\"><figcaption><b>"));

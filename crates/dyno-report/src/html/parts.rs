@@ -1,20 +1,12 @@
 //! Pieces that several sections use: legends, badges, figures, headings.
 
-use dyno_analysis::{Comparison, Estimate, Verdict};
+use dyno_analysis::{Caveat, Comparison, Estimate, Verdict};
 
 use crate::chart::variant_class;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
-
-/// Opens a section with its heading and a sentence on what it shows.
-pub(crate) fn open_section(out: &mut Markup, id: &str, title: &str, lead: &str) {
-    out.raw(format_args!("<section id=\"{id}\"><h2>{}</h2>", escape(title)));
-    if !lead.is_empty() {
-        out.classed("p", "lead", lead);
-    }
-}
 
 /// What stays in sight: each variant is a button that shows it alone, and each step one that shows
 /// the step, everywhere. Without a script all is shown.
@@ -81,13 +73,8 @@ pub(crate) fn swatch(variant: usize) -> String {
 
 /// A variant's name with its colour.
 pub(crate) fn name(view: &View<'_>, variant: usize) -> String {
-    let name = view.variant(variant);
-    let long = if name.chars().count() > NAME_LONG { " long" } else { "" };
-    format!("{}<span class=\"name{long}\">{}</span>", swatch(variant), escape(name))
+    crate::document::html::named(variant, view.variant(variant))
 }
-
-/// A name with more letters may wrap, between its words.
-const NAME_LONG: usize = 26;
 
 /// A verdict as a badge.
 pub(crate) fn badge(verdict: Verdict) -> String {
@@ -121,14 +108,14 @@ pub(crate) fn figure(out: &mut Markup, class: &str, title: &str, note: &str, svg
 /// A value with its bounds and its repetitions in one line of text, for tips.
 pub(crate) fn describe(name: &str, step: &str, estimate: &Estimate) -> String {
     let value = format::value(estimate);
-    let bounds = format::bounds(estimate).map_or(String::new(), |b| format!(" ({b})"));
+    let bounds = format::interval(estimate).map_or(String::new(), |b| format!(" ({b})"));
     format!("{name} · {step}: {value}{bounds}, n = {}", estimate.n)
 }
 
 /// A value as it stands alone in a text: with its bounds, or that there are none, and its
 /// repetitions.
-pub(crate) fn told(estimate: &Estimate) -> String {
-    format!("{}, n = {}", format::told(estimate), estimate.n)
+pub(crate) fn with_n(estimate: &Estimate) -> String {
+    format!("{}, n = {}", format::estimate(estimate), estimate.n)
 }
 
 /// What stands below a value in a table of estimates: its effect, and that it has no bounds; empty
@@ -177,10 +164,16 @@ pub(crate) fn repetitions(view: &View<'_>) -> String {
     }
 }
 
-/// A word or phrase with a capital.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+pub(crate) use crate::words::sentence;
+
+/// A caveat as an item of a list; `scope` is what it concerns, and may be empty.
+pub(crate) fn caveat(out: &mut Markup, caveat: &Caveat, scope: &str) {
+    out.raw("<li>").element("b", sentence(words::caveat(caveat.kind)));
+    if !scope.is_empty() {
+        out.classed("span", "scope", scope);
+    }
+    out.raw("<p>").prose(&caveat.message).raw("</p><p class=\"advice\">");
+    out.prose(&caveat.advice).raw("</p></li>");
 }
 
 #[cfg(test)]
@@ -192,14 +185,14 @@ mod tests {
     fn no_value_is_told_without_its_bounds_or_that_there_are_none() {
         let (findings, _) = fixture::three_variants();
         let metrics = &findings.cells[0].metrics;
-        let mut estimate = metrics[&dyno_analysis::Metric::Throughput].clone();
+        let mut estimate = metrics[&dyno_analysis::metrics::THROUGHPUT].clone();
         let comparison = &findings.comparisons[0];
         let effect = format::effect_of(&comparison.relative);
-        assert!(told(&estimate).ends_with(", n = 3") && !told(&estimate).contains("no CI"));
+        assert!(with_n(&estimate).ends_with(", n = 3") && !with_n(&estimate).contains("no CI"));
         assert_eq!(below(&estimate, Some(comparison)), effect);
         assert_eq!(below(&estimate, None), "");
         (estimate.low, estimate.high, estimate.n) = (None, None, 1);
-        assert!(told(&estimate).ends_with(", no CI, n = 1"));
+        assert!(with_n(&estimate).ends_with(", no CI, n = 1"));
         assert_eq!(below(&estimate, Some(comparison)), format!("{effect}, n = 1, no CI"));
         assert_eq!(below(&estimate, None), "n = 1, no CI");
     }

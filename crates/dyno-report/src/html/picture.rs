@@ -2,7 +2,7 @@
 //! where the answer sets them against another variant than the baseline.
 
 use dyno_analysis::numbers::EffectStyle;
-use dyno_analysis::{Comparison, Estimate, Metric};
+use dyno_analysis::{Comparison, Estimate, MetricId, metrics};
 
 use super::{loads, parts};
 use crate::chart::Frame;
@@ -23,7 +23,7 @@ const SPOKEN_MOST: usize = 40;
 pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
     let findings = view.findings;
     let is_load = |step: &dyno_analysis::StepFacts| step.own.is_none() && step.search.is_none();
-    let metric = findings.steps.first().map_or(Metric::Throughput, |step| step.main_metric);
+    let metric = findings.steps.first().map_or(metrics::THROUGHPUT, |step| step.main_metric);
     let is_by_load = findings.steps.len() > 1
         && findings.steps.iter().all(|step| is_load(step) && step.main_metric == metric);
     if is_by_load {
@@ -48,7 +48,7 @@ fn figure(out: &mut Markup, (title, note): (&str, &str), svg: &str) {
 }
 
 /// A line for each variant over the loads.
-fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let marks: Vec<Mark> = view
         .places()
         .filter_map(|at| Some(loads::mark(view, at, view.estimate(at.0, at.1, metric)?)))
@@ -57,7 +57,7 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: Metric) {
         return;
     };
     let axis = loads::step_axis(view);
-    let title = format!("{} by {}", super::tables::title(metric), axis.name);
+    let title = format!("{} by {}", view.heading(metric), axis.name);
     let note = format!("error bars: {} CI; dots: repetitions", parts::confidence(view));
     let spoken: Vec<String> = marks.iter().take(SPOKEN_MOST).map(|mark| mark.tip.clone()).collect();
     let frame = Frame::new(640.0, 270.0);
@@ -123,8 +123,8 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         String::new()
     };
     let baseline = loads::against(view);
-    let title = format!("{} {baseline}{at}", super::tables::title(first.metric));
-    let better = if first.metric.more_is_better() { "right" } else { "left" };
+    let title = format!("{} {baseline}{at}", view.heading(first.metric));
+    let better = if view.is_more_better(first.metric) { "right" } else { "left" };
     let scale = if is_log { ", log scale" } else { "" };
     let note = format!(
         "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: ± {}, too small to \
@@ -146,7 +146,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
 }
 
 /// The values of several variants at one step.
-fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let found: Vec<((usize, usize), &Estimate)> = view
         .places()
         .filter(|(_, step)| *step == view.first_step())
@@ -158,9 +158,9 @@ fn values(out: &mut Markup, view: &View<'_>, metric: Metric) {
     let rows: Vec<(String, Mark)> = found.iter().map(row).collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric));
     let Some(first) = first.filter(|_| rows.len() > 1) else { return };
-    let title = super::tables::title(metric);
+    let title = view.heading(metric);
     let is_log = loads::needs_log(&found, &Unit::of(first));
-    let better = if metric.more_is_better() { "right" } else { "left" };
+    let better = if view.is_more_better(metric) { "right" } else { "left" };
     let note = format!(
         "{better} is better{}; lines: {} CI; dots: repetitions",
         if is_log { ", log scale" } else { "" },

@@ -1,22 +1,25 @@
 //! Price: work for money, and which variants nobody beats in both price and performance.
 
 use dyno_analysis::cost::CostFacts;
-use dyno_analysis::{Estimate, Metric};
+use dyno_analysis::{Estimate, metrics};
 
+use super::Page;
 use super::parts;
 use crate::chart::Frame;
 use crate::chart::scatter::{Scatter, Spot};
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::view::View;
 
-/// Writes the section; nothing where no study gave a price and no CPU time is known.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section; none where no study gave a price and no CPU time is known.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let n = view.findings.variants.len();
     let known = |c: &&CostFacts| c.variant < n && c.step < view.findings.steps.len();
     let facts: Vec<&CostFacts> = view.findings.cost.iter().filter(known).collect();
     if facts.is_empty() {
-        return;
+        return None;
     }
     let has_price = facts.iter().any(|c| c.price_per_hour.is_some());
     let lead = match has_price {
@@ -29,7 +32,8 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
              second only."
         }
     };
-    parts::open_section(out, "price", "Price", &lead.replace('`', ""));
+    let mut section = Section::new("price", "Price", "Price", &lead.replace('`', ""));
+    let out = section.drawn();
     for step in 0..view.findings.steps.len() {
         let own: Vec<&CostFacts> = facts.iter().copied().filter(|c| c.step == step).collect();
         if own.is_empty() {
@@ -42,7 +46,7 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
         table(out, view, &own, has_price);
         out.raw("</div>");
     }
-    out.raw("</section>");
+    Some(section)
 }
 
 /// Writes what the work costs, folded, below the effects: money where the study gives prices, and
@@ -107,7 +111,7 @@ fn worth(out: &mut Markup, estimate: Option<&Estimate>) {
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }
-    let bounds = if format::bounds(estimate).is_some() { "" } else { ", no CI" };
+    let bounds = if format::interval(estimate).is_some() { "" } else { ", no CI" };
     out.element("small", format!("n = {}{bounds}", estimate.n)).raw("</td>");
 }
 
@@ -125,7 +129,7 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
             .iter()
             .filter_map(|cost| {
                 let price = cost.price_per_hour.as_ref().filter(|p| p.currency == currency)?;
-                let speed = view.estimate(cost.variant, step, Metric::Throughput)?;
+                let speed = view.estimate(cost.variant, step, metrics::THROUGHPUT)?;
                 Some(Spot {
                     variant: cost.variant,
                     x: price.amount,
@@ -170,7 +174,7 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool)
     for cost in own {
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", cost.variant));
         out.raw(parts::name(view, cost.variant)).raw("</th>");
-        let shown = |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), parts::told);
+        let shown = |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), parts::with_n);
         if has_price {
             let price = cost.price_per_hour.as_ref();
             let hour = price.map_or("–".to_owned(), |p| format!("{} {}", p.amount, p.currency));

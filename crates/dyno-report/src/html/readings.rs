@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::Run;
-use dyno_units::{Reading, Unit as ReadingUnit};
+use dyno_units::Reading;
 
 use crate::format::Unit;
 
@@ -17,23 +17,9 @@ pub(crate) fn meanings(runs: &[Run]) -> Meanings<'_> {
     all.map(|(name, reading)| (name.as_str(), reading)).collect()
 }
 
-/// How numbers in this unit are written.
-pub(crate) fn unit_of(unit: &ReadingUnit) -> Unit {
-    match unit {
-        ReadingUnit::Number | ReadingUnit::Count => Unit::Count,
-        ReadingUnit::PerSecond => Unit::PerSecond,
-        ReadingUnit::Bytes => Unit::Bytes,
-        ReadingUnit::BytesPerSecond => Unit::BytesPerSecond,
-        ReadingUnit::Percent => Unit::Percent,
-        ReadingUnit::Microseconds => Unit::Micros,
-        ReadingUnit::Cpus => Unit::Cpus,
-        other => Unit::Other(other.symbol().to_owned()),
-    }
-}
-
-/// The same of a unit as findings have it.
+/// How numbers in a unit are written that findings have as text.
 pub(crate) fn unit_of_code(code: &str) -> Unit {
-    unit_of(&ReadingUnit::from(code))
+    Unit::from(&dyno_units::Unit::from(code))
 }
 
 /// The group of a reading in the table of further readings.
@@ -54,7 +40,7 @@ mod tests {
         check("1", Unit::Count);
         check("", Unit::Count);
         check("bytes", Unit::Bytes);
-        check("ms", Unit::Other("ms".to_owned()));
+        check("ms", Unit::Millis);
         check("transactions", Unit::Other("transactions".to_owned()));
     }
 }

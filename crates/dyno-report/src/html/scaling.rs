@@ -1,10 +1,12 @@
 //! Scaling: what more clients bring, as a table and as lines through the throughput chart.
 
 use dyno_analysis::scaling::{LawMiss, ScalingFacts, ScalingLaw, ScalingLoad, UnderLimit};
-use dyno_analysis::{Estimate, Metric};
+use dyno_analysis::{Estimate, MetricId, metrics};
 
+use super::Page;
 use super::parts;
 use crate::chart::marks::places;
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
@@ -49,23 +51,25 @@ fn between(pair: &[f64], share: f64, clients: &[f64]) -> f64 {
     }
 }
 
-/// Writes the section; nothing where no variant was measured at several loads.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section; none where no variant was measured at several loads.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let known = |facts: &&ScalingFacts| {
         facts.variant < view.findings.variants.len() && facts.loads.len() > 1
     };
     let all: Vec<&ScalingFacts> = view.findings.scaling.iter().filter(known).collect();
     if all.is_empty() && view.findings.under_limit.is_empty() {
-        return;
+        return None;
     }
-    parts::open_section(out, "scaling", "Scaling", "");
+    let mut section = Section::new("scaling", "Scaling", "Scaling", "");
+    let out = section.drawn();
     if !all.is_empty() {
         table(out, view, &all);
         multiples(out, view, &all, ("Speed-up", speed_up));
         multiples(out, view, &all, ("Saturation", saturation));
     }
     under_limit(out, view);
-    out.raw("</section>");
+    Some(section)
 }
 
 fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
@@ -179,7 +183,7 @@ fn multiple(
 fn under_limit(out: &mut Markup, view: &View<'_>) {
     let n = view.findings.variants.len();
     let all = || view.findings.under_limit.iter().filter(move |limit| limit.variant < n);
-    let mut limits: Vec<(Metric, f64)> = all().map(|l| (l.metric, l.bound_us)).collect();
+    let mut limits: Vec<(MetricId, f64)> = all().map(|l| (l.metric, l.bound_us)).collect();
     limits.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     limits.dedup_by(|a, b| a.0 == b.0 && a.1.total_cmp(&b.1).is_eq());
     if limits.is_empty() {
@@ -194,7 +198,7 @@ fn under_limit(out: &mut Markup, view: &View<'_>) {
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for (metric, bound) in &limits {
-        let name = if *metric == Metric::ResponseP99 { "p99" } else { "p95" };
+        let name = if *metric == metrics::RESPONSE_P99 { "p99" } else { "p95" };
         out.classed("th", "n", format!("{name} ≤ {}", Unit::Micros.tick(*bound)));
     }
     out.raw("</tr></thead><tbody>");
@@ -224,7 +228,7 @@ fn limit_cell(out: &mut Markup, view: &View<'_>, limit: Option<&UnderLimit>) {
     let doubt = if limit.surely { "" } else { " ?" };
     out.raw("<td class=\"n\">").element("b", format!("{}{doubt}", view.step(step)));
     if let Some(throughput) = &limit.throughput {
-        out.element("small", parts::told(throughput));
+        out.element("small", parts::with_n(throughput));
     }
     out.raw("</td>");
 }
@@ -259,7 +263,7 @@ fn cells(facts: &ScalingFacts) -> Vec<String> {
         let told = match estimate {
             // What is a multiple of itself is one for sure.
             _ if load.clients == first.clients => Unit::Ratio.show(value),
-            Some(estimate) => parts::told(estimate),
+            Some(estimate) => parts::with_n(estimate),
             None => format!("{}, no CI", Unit::Ratio.show(value)),
         };
         format!("{told} at {}", load.clients)
@@ -298,7 +302,7 @@ mod tests {
         let law = facts.law.as_mut().expect("it has a law");
         (law.r_squared, law.misses) = (Some(0.9991), Vec::new());
         assert_eq!(told(&facts), "<td class=\"n\">R² = 0.999</td>");
-        let measured = findings.cells[0].metrics[&Metric::Throughput].clone();
+        let measured = findings.cells[0].metrics[&metrics::THROUGHPUT].clone();
         let miss = LawMiss { step: 0, clients: 1, law: measured.value * 1.4, measured };
         facts.law.as_mut().expect("it has a law").misses = vec![miss];
         let found = told(&facts);

@@ -3,11 +3,13 @@
 //!
 //! Variants share a chart. Repetitions are light, their median is bold.
 
-use dyno_analysis::Metric;
 use dyno_analysis::stalls::{Moved, StallFacts};
+use dyno_analysis::{Estimate, MetricId, metrics};
 
-use super::panel::{Panel, Quantity, Source, TrialStep, large};
+use super::Page;
+use super::panel::{Panel, Quantity, Source, large};
 use super::{kind_seconds, parts, steadiness};
+use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::times::{Grid, Times};
@@ -20,22 +22,19 @@ const STALLS_OPEN: usize = 12;
 /// Most stalls that are listed.
 const STALLS_MOST: usize = 200;
 
-/// Writes the section.
-pub(crate) fn section(
-    out: &mut Markup,
-    view: &View<'_>,
-    steps: &[Vec<TrialStep<'_>>],
-    (times, points): (&Times, usize),
-) {
-    parts::open_section(
-        out,
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let Page { view, steps, times, points, .. } = *page;
+    let mut section = Section::new(
         "seconds",
+        "By second",
         "Second by second",
         "Thin lines: single repetitions; thick line: their median. Warm-up is shaded and not part of any \
          estimate. Dotted lines mark stalls and changes of level. Drag over a chart, or hold shift and \
          use the arrow keys, to select a period and see its percentiles; double-click or Escape shows \
          all of it again.",
     );
+    let out = section.drawn();
     let drawn: Vec<usize> = (0..steps.len()).filter(|s| !steps[*s].is_empty()).collect();
     if drawn.is_empty() {
         out.classed("p", "absent", "No trial has one-second values.");
@@ -50,7 +49,7 @@ pub(crate) fn section(
         stalls(out, view, step);
         out.raw("</div>");
     }
-    out.raw("</section>");
+    Some(section)
 }
 
 /// Response times of all of the measure phase; a script shows those of a chosen stretch here.
@@ -90,19 +89,21 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         // One number for one quantity: what the report estimates is shown as estimated.
         let estimated = |metric| estimate_of(view, (variant, step, kind), metric);
         let rate = (window.seconds > 0.0).then(|| window.n as f64 / window.seconds);
-        let rate = estimated(Metric::Throughput).or(rate);
-        out.classed("td", "n", rate.map_or("–".to_owned(), |r| Unit::PerSecond.show(r)));
+        let shown = |estimate: Option<&Estimate>, unit: Unit, value: Option<f64>| {
+            let text = estimate.map(format::value).or_else(|| value.map(|value| unit.show(value)));
+            text.unwrap_or_else(|| "–".to_owned())
+        };
+        out.classed("td", "n", shown(estimated(metrics::THROUGHPUT), Unit::PerSecond, rate));
         let quantiles = [
-            (0.5, Metric::ResponseP50),
-            (0.95, Metric::ResponseP95),
-            (0.99, Metric::ResponseP99),
-            (0.999, Metric::ResponseP999),
+            (0.5, metrics::RESPONSE_P50),
+            (0.95, metrics::RESPONSE_P95),
+            (0.99, metrics::RESPONSE_P99),
+            (0.999, metrics::RESPONSE_P999),
         ]
-        .map(|(quantile, metric)| estimated(metric).or_else(|| window.quantile_us(quantile)));
-        let longest = (window.n > 0).then_some(window.max_us);
-        let longest = estimated(Metric::ResponseMax).or(longest);
-        for us in quantiles.into_iter().chain([longest]) {
-            out.classed("td", "n", us.map_or("–".to_owned(), |us| Unit::Micros.show(us)));
+        .map(|(quantile, metric)| (metric, window.quantile_us(quantile)));
+        let longest = (metrics::RESPONSE_MAX, (window.n > 0).then_some(window.max_us));
+        for (metric, us) in quantiles.into_iter().chain([longest]) {
+            out.classed("td", "n", shown(estimated(metric), Unit::Micros, us));
         }
         out.raw("</tr>");
     }
@@ -122,11 +123,11 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
 }
 
 /// What the report estimates of a kind of transaction, of all kinds if it is empty.
-fn estimate_of(
-    view: &View<'_>,
+fn estimate_of<'a>(
+    view: &View<'a>,
     (variant, step, kind): (usize, usize, &str),
-    metric: Metric,
-) -> Option<f64> {
+    metric: MetricId,
+) -> Option<&'a Estimate> {
     let estimate = match kind {
         "" => view.estimate(variant, step, metric)?,
         kind => {
@@ -136,7 +137,7 @@ fn estimate_of(
             view.findings.kinds.iter().find(is_it)?.metrics.get(&metric)?
         }
     };
-    Some(estimate.value).filter(|value| value.is_finite())
+    Some(estimate).filter(|estimate| estimate.value.is_finite())
 }
 
 /// Why the percentiles of a stretch of time are not known.
@@ -282,11 +283,12 @@ mod tests {
         let mut out = Markup::new();
         window(&mut out, &view, &times, 2);
         let html = out.finish();
-        for (metric, unit) in
-            [(Metric::Throughput, Unit::PerSecond), (Metric::ResponseP95, Unit::Micros)]
-        {
-            let told = unit.show(view.estimate(1, 2, metric).expect("it is estimated").value);
-            assert!(html.contains(&format!("<td class=\"n\">{told}</td>")), "no {told} in {html}");
+        for metric in [metrics::THROUGHPUT, metrics::RESPONSE_P95] {
+            let value = format::value(view.estimate(1, 2, metric).expect("it is estimated"));
+            assert!(
+                html.contains(&format!("<td class=\"n\">{value}</td>")),
+                "no {value} in {html}"
+            );
         }
     }
 
@@ -295,7 +297,7 @@ mod tests {
         let (mut findings, _) = fixture::three_variants();
         assert!(no_stretch(&View::new(&findings), 0).starts_with("The record keeps no histograms"));
         findings.steps[0].search = Some(dyno_analysis::StepSearch {
-            metric: dyno_analysis::Metric::RateAtLimit,
+            metric: dyno_analysis::metrics::RATE_AT_LIMIT,
             limit: "p99 ≤ 20 ms".to_owned(),
             precision: 0.05,
         });

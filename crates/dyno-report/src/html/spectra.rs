@@ -1,11 +1,13 @@
 //! Response times of each step: spectrum, histogram, and heat map over time; kinds of transactions
 //! apart where there are several.
 
+use super::Page;
 use super::distribution::{Distribution, Distributions, on_nines};
 use super::{heat, parts};
 use crate::chart::lines::{Across, LinesChart, Series, Shape};
 use crate::chart::reduce::Point;
 use crate::chart::{Frame, variant_class};
+use crate::document::Section;
 use crate::format::Unit;
 use crate::markup::Markup;
 use crate::times::Times;
@@ -24,21 +26,18 @@ type Curves = Vec<(usize, Vec<Point>)>;
 /// A lower and an upper line of a variant.
 type Bands = Vec<(usize, (Vec<Point>, Vec<Point>))>;
 
-/// Writes the section.
-pub(crate) fn section(
-    out: &mut Markup,
-    view: &View<'_>,
-    distributions: &Distributions,
-    times: &Times,
-) {
-    parts::open_section(
-        out,
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let Page { view, distributions, times, .. } = *page;
+    let mut section = Section::new(
         "spectrum",
+        "Response times",
         "Response times",
         "Percentiles of all committed transactions, repetitions merged; the band spans the lowest to the \
          highest repetition. Each further nine (90 %, 99 %, 99.9 %) has the same width, so the slowest \
          transactions are as visible as the rest.",
     );
+    let out = section.drawn();
     let steps: Vec<usize> = (0..view.findings.steps.len())
         .filter(|step| view.cells_of(*step).any(|c| !c.spectrum.is_empty()))
         .collect();
@@ -50,7 +49,7 @@ pub(crate) fn section(
         panel(out, view, (step, distributions, times));
         out.raw("</div>");
     }
-    out.raw("</section>");
+    Some(section)
 }
 
 fn panel(

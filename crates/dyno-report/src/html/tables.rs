@@ -1,22 +1,24 @@
 //! The numbers: throughput, p95 and cost for each variant and step, coloured by the effect.
 
-use dyno_analysis::{Comparison, Estimate, Metric};
+use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole};
 
-use super::{cost, kinds, parts, searches};
+use super::{Page, cost, kinds, parts, searches};
+use crate::document::{Block, Cell, Section, Table};
 use crate::markup::{Markup, escape};
 use crate::view::View;
-use crate::words;
 use crate::{field, format};
 
-/// Writes the section.
-pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
+/// The section.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
     let lead = format!(
-        "Geometric mean over {}; ± or (low–high) is its {} CI. The second line of a cell is the effect \
+        "Geometric mean over {}; (low–high) is its {} CI. The second line of a cell is the effect \
          against the baseline: ▲ better, ▼ worse, = no difference, ? inconclusive.",
         parts::repetitions(view),
         parts::confidence(view)
     );
-    parts::open_section(out, "numbers", "The numbers", &lead);
+    let mut section = Section::new("numbers", "Numbers", "The numbers", &lead);
+    let out = section.drawn();
     if view.findings.steps.len() == 1 {
         one_step(out, view);
     } else {
@@ -24,68 +26,85 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>) {
     }
     cost::tables(out, view);
     kinds::tables(out, view);
-    outcomes(out, view);
-    searches::section(out, view);
-    out.raw("</section>");
+    let outcomes = outcomes(view);
+    section.blocks.extend(outcomes.into_iter().chain(searches::probes(view)));
+    Some(section)
 }
 
 /// Steps beyond which tables are set more tightly.
 const DENSE_FROM: usize = 6;
 
-/// The metrics of cost, those of the server first.
-const COSTS: [Metric; 4] = [
-    Metric::ServerCpuPerTransaction,
-    Metric::DiskReadPerTransaction,
-    Metric::DiskWrittenPerTransaction,
-    Metric::GeneratorCpuPerStatement,
-];
+/// The metrics in groups: those that steps are judged by and what activities declare, costs, others.
+struct Groups {
+    main: Vec<MetricId>,
+    costs: Vec<MetricId>,
+    others: Vec<MetricId>,
+}
 
-/// Response times beside p95.
-const MORE_TIMES: [Metric; 6] = [
-    Metric::ResponseMean,
-    Metric::ResponseP50,
-    Metric::ResponseP99,
-    Metric::ResponseP999,
-    Metric::ResponseMax,
-    Metric::ServiceP95,
-];
+impl Groups {
+    /// Of main metrics and costs also those that have no value, for there is a reason to be told.
+    fn new(view: &View<'_>) -> Groups {
+        let (mut main, mut costs, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let is_known = |metric: &&Metric| {
+            let is_absent = |cell: &dyno_analysis::Cell| cell.absent.contains_key(&metric.id);
+            view.has(metric.id) || view.findings.cells.iter().any(is_absent)
+        };
+        let declared: Vec<MetricId> = view.findings.metrics.declared().map(|m| m.id).collect();
+        let first = view.main_metrics();
+        for metric in view.findings.metrics.iter().filter(is_known) {
+            let is_main = first.contains(&metric.id) || metric.role == MetricRole::Main;
+            let is_declared = declared.contains(&metric.id) && metric.role == MetricRole::Secondary;
+            match metric.id {
+                id if is_main || is_declared => main.push(id),
+                id if is_cost(id) => costs.push(id),
+                id if view.has(id) => others.push(id),
+                _ => {}
+            }
+        }
+        Groups { main, costs, others }
+    }
+}
+
+/// Whether a metric is what the work cost: `server_cpu_per_transaction`.
+pub(crate) fn is_cost(metric: MetricId) -> bool {
+    metric.as_str().contains("_per_")
+}
 
 /// A table for each metric: a row for each variant, a column for each step.
 fn by_step(out: &mut Markup, view: &View<'_>) {
-    let found = [Metric::RateAtLimit, Metric::ClientsAtLimit].into_iter().filter(|m| view.has(*m));
-    let found = found.chain([Metric::StepTime].into_iter().filter(|m| view.has(*m)));
-    for metric in found.chain([Metric::Throughput, Metric::ResponseP95]) {
+    let groups = Groups::new(view);
+    for metric in groups.main {
         table(out, view, metric);
     }
-    out.element("h3", "Cost of a transaction");
-    for metric in COSTS {
-        table(out, view, metric);
+    if !groups.costs.is_empty() {
+        out.element("h3", "Cost of a transaction");
+        groups.costs.into_iter().for_each(|metric| table(out, view, metric));
     }
-    if MORE_TIMES.iter().any(|m| view.has(*m)) {
-        out.raw("<details class=\"fold\"><summary>More response times</summary>");
-        MORE_TIMES.iter().filter(|m| view.has(**m)).for_each(|m| table(out, view, *m));
+    if !groups.others.is_empty() {
+        let is_time =
+            |metric: &MetricId| view.metric(*metric).unit == dyno_units::Unit::Microseconds;
+        let what = if groups.others.iter().all(is_time) { "response times" } else { "metrics" };
+        out.raw(format_args!("<details class=\"fold\"><summary>More {what}</summary>"));
+        groups.others.into_iter().for_each(|metric| table(out, view, metric));
         out.raw("</details>");
     }
 }
 
 /// With one step there is room for all metrics side by side.
 fn one_step(out: &mut Markup, view: &View<'_>) {
-    let main =
-        [Metric::RateAtLimit, Metric::ClientsAtLimit, Metric::Throughput, Metric::ResponseP95];
-    for metrics in [[main.as_slice(), &COSTS].concat(), MORE_TIMES.to_vec()] {
-        let shown: Vec<Metric> = metrics.iter().copied().filter(|m| view.has(*m)).collect();
-        if !shown.is_empty() {
-            metrics_table(out, view, &shown);
-        }
+    let Groups { main, costs, others } = Groups::new(view);
+    let (shown, missing): (Vec<MetricId>, Vec<MetricId>) =
+        [main, costs].concat().into_iter().partition(|metric| view.has(*metric));
+    for metrics in [shown, others].iter().filter(|metrics| !metrics.is_empty()) {
+        metrics_table(out, view, metrics);
     }
-    let missing = main[2..].iter().chain(&COSTS).filter(|m| !view.has(**m));
-    missing.for_each(|m| absent(out, view, *m));
+    missing.into_iter().for_each(|metric| absent(out, view, metric));
 }
 
-fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[Metric]) {
+fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[MetricId]) {
     out.raw("<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Variant</th>");
     for metric in metrics {
-        out.raw("<th class=\"n\" scope=\"col\">").text(title(*metric)).raw("</th>");
+        out.raw("<th class=\"n\" scope=\"col\">").text(view.heading(*metric)).raw("</th>");
     }
     out.raw("</tr></thead><tbody>");
     for variant in 0..view.findings.variants.len() {
@@ -127,18 +146,7 @@ fn mode(view: &View<'_>, variant: usize) -> Option<String> {
     (!modes.is_empty()).then(|| modes.join(" and "))
 }
 
-/// A metric's name with a capital.
-pub(crate) fn title(metric: Metric) -> String {
-    let name = words::metric(metric);
-    // Percentiles are written small: p95, not P95.
-    if name.starts_with('p') && name[1..].starts_with(|c: char| c.is_ascii_digit()) {
-        return name.to_owned();
-    }
-    let mut chars = name.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
-}
-
-fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn table(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let findings = view.findings;
     if !view.has(metric) {
         absent(out, view, metric);
@@ -147,9 +155,12 @@ fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
     // Many steps fit beside each other when bounds are below their values.
     let dense = if findings.steps.len() > DENSE_FROM { " dense" } else { "" };
     out.raw(format_args!("<div class=\"scroll\"><table class=\"heat{dense}\"><caption>"));
-    out.text(title(metric));
-    let direction =
-        if words::is_more_better(metric) { "higher is better" } else { "lower is better" };
+    out.text(view.heading(metric));
+    let direction = match view.metric(metric).better {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "",
+    };
     out.raw(format_args!(" <span>{direction}</span></caption><thead><tr><th>Variant</th>"));
     for step in &findings.steps {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{}</th>", escape(&step.name)));
@@ -165,7 +176,7 @@ fn table(out: &mut Markup, view: &View<'_>, metric: Metric) {
     out.raw("</tbody></table></div>");
 }
 
-fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metric: Metric) {
+fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metric: MetricId) {
     let Some(cell) = view.cell(variant, step) else {
         out.raw("<td class=\"n none\">not measured</td>");
         return;
@@ -211,7 +222,7 @@ fn estimate_text(
 }
 
 /// Says why a metric is nowhere, each reason once.
-fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
+fn absent(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let mut reasons: Vec<&str> = view
         .findings
         .cells
@@ -226,46 +237,40 @@ fn absent(out: &mut Markup, view: &View<'_>, metric: Metric) {
     }
     let reason =
         if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
-    out.raw("<p class=\"absent\">").element("b", title(metric)).raw(": not available. ");
+    out.raw("<p class=\"absent\">").element("b", view.heading(metric)).raw(": not available. ");
     out.prose(&parts::sentence(&reason)).raw("</p>");
 }
 
 /// Attempts by outcome, where any did not commit.
-fn outcomes(out: &mut Markup, view: &View<'_>) {
-    let mut names: Vec<&str> = view
-        .findings
-        .cells
-        .iter()
-        .flat_map(|c| c.outcomes.iter().filter(|(_, n)| **n > 0).map(|(name, _)| name.as_str()))
-        .collect();
+fn outcomes(view: &View<'_>) -> Option<Block> {
+    let cells = &view.findings.cells;
+    let counted = |cell: &'_ dyno_analysis::Cell| -> Vec<String> {
+        cell.outcomes.iter().filter(|(_, n)| **n > 0).map(|(name, _)| name.clone()).collect()
+    };
+    let mut names: Vec<String> = cells.iter().flat_map(counted).collect();
     names.sort_unstable();
     names.dedup();
-    let is_clean = names.iter().all(|n| *n == "committed")
-        && view.findings.cells.iter().all(|c| c.missed == 0 && c.retries == 0);
-    if is_clean {
-        if !names.is_empty() {
-            let text = "Every attempt committed: no retries, no missed arrivals.";
-            out.classed("p", "lead", text);
-        }
-        return;
+    if names.iter().all(|name| name == "committed")
+        && cells.iter().all(|cell| cell.missed == 0 && cell.retries == 0)
+    {
+        let text = "Every attempt committed: no retries, no missed arrivals.";
+        return (!names.is_empty()).then(|| Block::Paragraph(text.to_owned()));
     }
-    out.raw(
-        "<details class=\"fold\"><summary>Attempts by outcome, retries, missed arrivals</summary>",
-    );
-    out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th><th>Step</th>");
-    for name in &names {
-        out.raw(format_args!("<th class=\"n\">{}</th>", escape(&name.replace('_', " "))));
-    }
-    out.raw("<th class=\"n\">retries</th><th class=\"n\">missed</th></tr></thead><tbody>");
+    let heads = ["Variant", "Step"].map(str::to_owned).into_iter();
+    let heads = heads.chain(names.iter().map(|name| name.replace('_', " ")));
+    let heads: Vec<String> = heads.chain(["retries", "missed"].map(str::to_owned)).collect();
+    let mut table = Table::new("", &heads, 2);
     for (variant, step) in view.places() {
         let Some(cell) = view.cell(variant, step) else { continue };
-        out.raw(format_args!("<tr class=\"v{variant}\"><th scope=\"row\">"));
-        out.raw(parts::name(view, variant)).raw("</th>").element("td", view.step(step));
-        let counts = names.iter().map(|n| cell.outcomes.get(*n).copied().unwrap_or(0));
-        for count in counts.chain([cell.retries, cell.missed]) {
-            out.classed("td", "n", format::grouped(count));
-        }
-        out.raw("</tr>");
+        let counts = names.iter().map(|name| cell.outcomes.get(name).copied().unwrap_or(0));
+        let counts = counts.chain([cell.retries, cell.missed]).map(format::grouped);
+        let place =
+            [Cell::Variant(variant, view.variant(variant).to_owned()), view.step(step).into()];
+        table.row(place.into_iter().chain(counts.map(Cell::from)));
     }
-    out.raw("</tbody></table></div></details>");
+    Some(Block::Fold {
+        summary: "Attempts by outcome, retries, missed arrivals".to_owned(),
+        is_open: false,
+        blocks: vec![Block::Table(table)],
+    })
 }

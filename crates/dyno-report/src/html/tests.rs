@@ -293,11 +293,11 @@ fn two_runs_of_the_same_names_keep_their_seconds_apart() {
     let mut trial = findings.trials[0].clone();
     trial.variant = 1;
     findings.trials.push(trial);
-    let planned = crate::places::planned(&findings, &runs);
+    let planned = crate::findings_index::planned(&findings, &runs);
     assert_eq!((planned[0][&1], planned[1][&1]), (0, 1));
     // Where the findings list other trials, names must tell.
     findings.trials.truncate(1);
-    let planned = crate::places::planned(&findings, &runs);
+    let planned = crate::findings_index::planned(&findings, &runs);
     assert!(planned.iter().all(|run| run.is_empty()));
 }
 
@@ -379,7 +379,7 @@ fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
     findings.trials[3].audit.push(failed);
     let page = render(&findings, &runs, "today");
     assert!(page.contains("1 failed"));
-    let (not_met, met) = (page.find("rows in &lt;history&gt;"), page.find("<td class=\"\">passed"));
+    let (not_met, met) = (page.find("rows in &lt;history&gt;"), page.find("<td>passed"));
     assert!(not_met.is_some() && not_met < met, "{not_met:?} {met:?}");
 }
 

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::*;
+use crate::document::markdown::{escape, prose};
 use crate::fixture;
 
 #[test]
@@ -41,33 +42,33 @@ fn three_variants() {
 
         | variant | step | an hour | a million transactions | n |
         |---|---|---:|---:|---:|
-        | MariaDB 11.8 | 1 client | 1 USD | 0.0532 USD ± 0.0013 | 3 |
-        | MariaDB 11.8 | 4 clients | 1 USD | 0.0165 USD ± 0.00039 | 3 |
-        | MariaDB 11.8 | 8 clients | 1 USD | 0.0104 USD ± 0.00025 | 3 |
-        | MariaDB 11.8 | 16 clients | 1 USD | 0.00760 USD ± 0.00018 | 3 |
-        | MariaDB 11.8 | 64 clients | 1 USD | 0.00680 USD ± 0.00016 | 3 |
-        | MariaDB 12.3 | 1 client | 1.4 USD | 0.0693 USD ± 0.0017 | 3 |
-        | MariaDB 12.3 | 4 clients | 1.4 USD | 0.0212 USD ± 0.00051 | 3 |
-        | MariaDB 12.3 | 8 clients | 1.4 USD | 0.0134 USD ± 0.00032 | 3 |
-        | MariaDB 12.3 | 16 clients | 1.4 USD | 0.00970 USD ± 0.00023 | 3 |
-        | MariaDB 12.3 | 64 clients | 1.4 USD | 0.00878 USD ± 0.00021 | 3 |
-        | MariaDB 12.3, 4k pages | 1 client | 1.8 USD | 0.105 USD ± 0.0025 | 3 |
-        | MariaDB 12.3, 4k pages | 4 clients | 1.8 USD | 0.0326 USD ± 0.00078 | 3 |
-        | MariaDB 12.3, 4k pages | 8 clients | 1.8 USD | 0.0206 USD ± 0.00049 | 3 |
-        | MariaDB 12.3, 4k pages | 16 clients | 1.8 USD | 0.0150 USD ± 0.00036 | 3 |
-        | MariaDB 12.3, 4k pages | 64 clients | 1.8 USD | 0.0135 USD ± 0.00032 | 3 |
+        | MariaDB 11.8 | 1 client | 1 USD | 0.0532 USD (0.0519–0.0545 USD) | 3 |
+        | MariaDB 11.8 | 4 clients | 1 USD | 0.0165 USD (0.0161–0.0169 USD) | 3 |
+        | MariaDB 11.8 | 8 clients | 1 USD | 0.0104 USD (0.0102–0.0107 USD) | 3 |
+        | MariaDB 11.8 | 16 clients | 1 USD | 0.00760 USD (0.00742–0.00778 USD) | 3 |
+        | MariaDB 11.8 | 64 clients | 1 USD | 0.00680 USD (0.00664–0.00696 USD) | 3 |
+        | MariaDB 12.3 | 1 client | 1.4 USD | 0.0693 USD (0.0676–0.0709 USD) | 3 |
+        | MariaDB 12.3 | 4 clients | 1.4 USD | 0.0212 USD (0.0207–0.0217 USD) | 3 |
+        | MariaDB 12.3 | 8 clients | 1.4 USD | 0.0134 USD (0.0131–0.0137 USD) | 3 |
+        | MariaDB 12.3 | 16 clients | 1.4 USD | 0.00970 USD (0.00946–0.00993 USD) | 3 |
+        | MariaDB 12.3 | 64 clients | 1.4 USD | 0.00878 USD (0.00857–0.00899 USD) | 3 |
+        | MariaDB 12.3, 4k pages | 1 client | 1.8 USD | 0.105 USD (0.103–0.108 USD) | 3 |
+        | MariaDB 12.3, 4k pages | 4 clients | 1.8 USD | 0.0326 USD (0.0318–0.0334 USD) | 3 |
+        | MariaDB 12.3, 4k pages | 8 clients | 1.8 USD | 0.0206 USD (0.0201–0.0211 USD) | 3 |
+        | MariaDB 12.3, 4k pages | 16 clients | 1.8 USD | 0.0150 USD (0.0147–0.0154 USD) | 3 |
+        | MariaDB 12.3, 4k pages | 64 clients | 1.8 USD | 0.0135 USD (0.0132–0.0138 USD) | 3 |
 
         | throughput, with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
-        | MariaDB 11.8 | 5,240/s ± 94 (n = 3) | 16,900/s ± 300 (n = 3) | 26,700/s ± 480 (n = 3) | 36,700/s ± 660 (n = 3) | 41,000/s ± 740 (n = 3) |
-        | MariaDB 12.3 | 5,630/s ± 100 (n = 3) | 18,400/s ± 330 (n = 3) | 29,100/s ± 520 (n = 3) | 40,200/s ± 720 (n = 3) | 44,400/s ± 800 (n = 3) |
-        | MariaDB 12.3, 4k pages | 4,770/s ± 85 (n = 3) | 15,400/s ± 280 (n = 3) | 24,300/s ± 440 (n = 3) | 33,400/s ± 600 (n = 3) | 37,100/s ± 670 (n = 3) |
+        | MariaDB 11.8 | 5,240/s (5,140–5,330) (n = 3) | 16,900/s (16,600–17,200) (n = 3) | 26,700/s (26,200–27,200) (n = 3) | 36,700/s (36,000–37,300) (n = 3) | 41,000/s (40,200–41,700) (n = 3) |
+        | MariaDB 12.3 | 5,630/s (5,530–5,740) (n = 3) | 18,400/s (18,100–18,700) (n = 3) | 29,100/s (28,600–29,600) (n = 3) | 40,200/s (39,500–41,000) (n = 3) | 44,400/s (43,600–45,200) (n = 3) |
+        | MariaDB 12.3, 4k pages | 4,770/s (4,680–4,850) (n = 3) | 15,400/s (15,100–15,700) (n = 3) | 24,300/s (23,900–24,700) (n = 3) | 33,400/s (32,800–34,000) (n = 3) | 37,100/s (36,500–37,800) (n = 3) |
 
         | p95 response time, with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
-        | MariaDB 11.8 | 400 µs ± 15 µs (n = 3) | 500 µs ± 18 µs (n = 3) | 637 µs ± 23 µs (n = 3) | 906 µs ± 33 µs (n = 3) | 3.28 ms ± 120 µs (n = 3) |
-        | MariaDB 12.3 | 371 µs ± 13 µs (n = 3) | 460 µs ± 16 µs (n = 3) | 575 µs ± 21 µs (n = 3) | 825 µs ± 30 µs (n = 3) | 3.01 ms ± 110 µs (n = 3) |
-        | MariaDB 12.3, 4k pages | 451 µs ± 16 µs (n = 3) | 540 µs ± 20 µs (n = 3) | 688 µs ± 25 µs (n = 3) | 1.02 ms ± 36 µs (n = 3) | 3.64 ms ± 130 µs (n = 3) |
+        | MariaDB 11.8 | 400 µs (386–415 µs) (n = 3) | 500 µs (482–518 µs) (n = 3) | 637 µs (614–659 µs) (n = 3) | 906 µs (873–939 µs) (n = 3) | 3.28 ms (3.17–3.40 ms) (n = 3) |
+        | MariaDB 12.3 | 371 µs (358–385 µs) (n = 3) | 460 µs (443–476 µs) (n = 3) | 575 µs (555–596 µs) (n = 3) | 825 µs (795–856 µs) (n = 3) | 3.01 ms (2.91–3.12 ms) (n = 3) |
+        | MariaDB 12.3, 4k pages | 451 µs (435–467 µs) (n = 3) | 540 µs (520–560 µs) (n = 3) | 688 µs (663–713 µs) (n = 3) | 1.02 ms (982 µs–1.05 ms) (n = 3) | 3.64 ms (3.51–3.77 ms) (n = 3) |
 
         - Trial 7 (MariaDB 12.3, 4k pages, repetition 3) failed: the server ended while tables were populated
 

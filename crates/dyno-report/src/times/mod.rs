@@ -16,7 +16,7 @@ use dyno_record::{Run, SecondOfTimes, StepSummary, TrialOutcome};
 pub(crate) use grid::Buckets;
 pub(crate) use grid::{Grid, bucket_start_us};
 
-use crate::places::Places;
+use crate::findings_index::FindingsIndex;
 
 /// Bytes that all grids together should take on a page, about.
 const PAGE_BYTES: usize = 2_800_000;
@@ -80,7 +80,7 @@ struct Target {
 impl Times {
     /// Plans the grids for these runs; nothing is in them yet.
     pub fn new(findings: &Findings, runs: &[Run]) -> Times {
-        let places = Places::new(findings, runs);
+        let places = FindingsIndex::new(findings, runs);
         let mut found: Vec<Found<'_>> = Vec::new();
         for (i, run) in runs.iter().enumerate() {
             for trial in run.trials.iter().filter(|t| t.outcome == TrialOutcome::Finished) {

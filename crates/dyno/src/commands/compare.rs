@@ -15,7 +15,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
         // An error is not a verdict: nothing may be called worse because of it.
         Err(error) if options.gate => {
             terminal::error(&error);
-            return Ok(End::CannotSay);
+            return Ok(End::Inconclusive);
         }
         Err(error) => return Err(error),
     };
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     Ok(match gate {
         Gate::NoWorse => End::Good,
         Gate::Worse(_) => End::Bad,
-        Gate::CannotSay(_) => End::CannotSay,
+        Gate::Inconclusive(_) => End::Inconclusive,
     })
 }
 

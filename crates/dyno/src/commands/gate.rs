@@ -99,7 +99,7 @@ enum GateFormat {
 pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
     judge(options).or_else(|error| {
         terminal::error(&error);
-        Ok(End::CannotSay)
+        Ok(End::Inconclusive)
     })
 }
 
@@ -135,7 +135,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
             requirements::end(&findings, &is_new)
         }
         Gate::Worse(_) => End::Bad,
-        Gate::CannotSay(_) => End::CannotSay,
+        Gate::Inconclusive(_) => End::Inconclusive,
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
     }
     match (broken.is_empty(), open.is_empty()) {
         (false, _) => End::Bad,
-        (true, false) => End::CannotSay,
+        (true, false) => End::Inconclusive,
         (true, true) => End::Good,
     }
 }

@@ -78,7 +78,7 @@ fn ten_percent_slower_is_worse() {
 }
 
 #[test]
-fn one_repetition_cannot_say() {
+fn one_repetition_is_inconclusive() {
     let bench = two_runs(&study("1ms", 7, 1), &study("1.1ms", 8, 1));
     assert_eq!(gate(&bench), 2);
 }
@@ -137,7 +137,7 @@ fn what_is_invalid_passes_no_gate() {
     assert!(answer.out.starts_with(&format!("**Gate: {message}")), "{}", answer.out);
     let answer = bench.dyno(&[&wide[..], &["--format", "json"]].concat());
     let gate = &serde_json::from_str::<serde_json::Value>(&answer.out).unwrap()["gate"];
-    assert_eq!(gate["answer"], "cannot_say");
+    assert_eq!(gate["answer"], "inconclusive");
     assert_eq!(gate["reasons"][0], "the audit of server (after) failed");
 }
 

@@ -53,7 +53,7 @@ fn verdict(row: &GateRow) -> &'static str {
 fn cells(findings: &Findings, row: &GateRow) -> [String; 5] {
     [
         place(findings, row),
-        row.metric.name().to_owned(),
+        findings.metrics.get(row.metric).title.to_string(),
         difference(row.harm_percent),
         worst_case(row.limit_percent),
         verdict(row).to_owned(),
@@ -133,7 +133,7 @@ pub(super) fn github(gate: &Gate) -> String {
     let level = match gate {
         Gate::NoWorse => "notice",
         Gate::Worse(_) => "error",
-        Gate::CannotSay(_) => "warning",
+        Gate::Inconclusive(_) => "warning",
     };
     format!("::{level} title=dyno gate::{encoded}\n")
 }
@@ -144,7 +144,7 @@ pub(super) fn junit(findings: &Findings, gate: &Gate) -> String {
     let gate_outcome = match gate {
         Gate::NoWorse => None,
         Gate::Worse(_) => Some("failure"),
-        Gate::CannotSay(_) => Some("error"),
+        Gate::Inconclusive(_) => Some("error"),
     };
     let mut cases = vec![("gate".to_owned(), gate_outcome, gate.to_string())];
     for row in &findings.gate_rows {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn xml_takes_any_text() {
         assert_eq!(in_xml("a<b> & \"c\"\u{1b}[0m ≤"), "a&lt;b&gt; &amp; &quot;c&quot; [0m ≤");
-        let gate = Gate::CannotSay(vec!["p95 of <a> at 4 clients".to_owned()]);
+        let gate = Gate::Inconclusive(vec!["p95 of <a> at 4 clients".to_owned()]);
         let xml = junit(&Findings::default(), &gate);
         assert!(xml.contains("tests=\"1\" failures=\"0\" errors=\"1\" skipped=\"0\""), "{xml}");
         let expected = "<error message=\"inconclusive: p95 of &lt;a&gt; at 4 clients\"/>";

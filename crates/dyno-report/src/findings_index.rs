@@ -1,25 +1,25 @@
 //! Which variant and step of the findings a trial of a run belongs to.
 //!
 //! Findings may join several runs, whose own indexes need not be those of the findings; and names
-//! may have been made unlike when runs were joined.
+//! may have got further levels when runs were joined.
 
 use std::collections::HashMap;
 
 use dyno_analysis::Findings;
 use dyno_record::{Run, TrialSummary};
 
-/// The places of the trials and steps of several runs among the findings.
-pub(crate) struct Places {
+/// The indexes among the findings of the trials and steps of several runs.
+pub(crate) struct FindingsIndex {
     /// For each run, its trials' variants by trial number.
     variants: Vec<HashMap<u32, usize>>,
     /// For each run, the findings' step of each of its steps.
     steps: Vec<Vec<Option<usize>>>,
 }
 
-impl Places {
-    /// Finds them. The plan tells where the findings list the trials of all runs in their order,
-    /// else names do.
-    pub(crate) fn new(findings: &Findings, runs: &[Run]) -> Places {
+impl FindingsIndex {
+    /// Finds them. By the plan if the findings list the trials of all runs in their order, else by
+    /// name.
+    pub(crate) fn new(findings: &Findings, runs: &[Run]) -> FindingsIndex {
         let variants: Vec<&str> = findings.variants.iter().map(|v| v.name.as_str()).collect();
         let steps: Vec<&str> = findings.steps.iter().map(|s| s.name.as_str()).collect();
         let planned = planned(findings, runs);
@@ -35,7 +35,7 @@ impl Places {
             let own = run.manifest.steps.iter().enumerate();
             own.map(|(i, step)| place(&steps, Some(step.name.as_str()), i)).collect()
         };
-        Places {
+        FindingsIndex {
             variants: runs.iter().zip(&planned).map(of).collect(),
             steps: runs.iter().map(steps_of).collect(),
         }

@@ -1,0 +1,439 @@
+//! The metrics that are derived from the record of a step, a line each; those that activities declare
+//! are in the record itself.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use dyno_record::{
+    EncodedHistogram, KindSummary, NO_WORKLOAD, ProductFacts, StepRecord, StepSummary,
+    VariantRecord, new_histogram,
+};
+use dyno_units::Direction::{Higher, Lower};
+use dyno_units::Unit::{Bytes, Microseconds, PerSecond};
+use dyno_units::reading::known;
+use dyno_units::{Direction, Metric, MetricId, MetricRole, Unit, metric};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::attribution::readings::mean_rate;
+use crate::{attribution, searches};
+
+macro_rules! ids {
+    ($($name:ident = $id:literal;)*) => {
+        $(#[doc = concat!("`", $id, "`")] pub const $name: MetricId = MetricId::new($id);)*
+    };
+}
+
+// Those that something is said of by name. Each is registered below.
+ids! {
+    RATE_AT_LIMIT = "rate_at_limit";
+    CLIENTS_AT_LIMIT = "clients_at_limit";
+    THROUGHPUT = "throughput";
+    STEP_TIME = "step_time";
+    RESPONSE_MEAN = "response_mean";
+    RESPONSE_P50 = "response_p50";
+    RESPONSE_P95 = "response_p95";
+    RESPONSE_P99 = "response_p99";
+    RESPONSE_P999 = "response_p999";
+    RESPONSE_MAX = "response_max";
+    SERVICE_P95 = "service_p95";
+    SERVER_CPU = "server_cpu_per_transaction";
+    GENERATOR_CPU = "generator_cpu_per_statement";
+    DISK_READ = "disk_read_per_transaction";
+    DISK_WRITTEN = "disk_written_per_transaction";
+}
+
+/// The built-in metrics, in the order in which they are shown.
+#[rustfmt::skip]
+const BUILT_IN: &[BuiltIn] = &[
+    built_in(metric("rate_at_limit", PerSecond, Higher, "sustained rate", "highest offered rate that met the limit twice").main(), Derived(|step| step.rate_at_limit())),
+    built_in(metric("clients_at_limit", Unit::other("clients"), Higher, "sustained clients", "most clients that met the limit twice").main(), Derived(|step| step.clients_at_limit())),
+    built_in(metric("throughput", PerSecond, Higher, "throughput", "committed transactions per second").main(), Derived(|step| step.throughput())),
+    built_in(metric("step_time", Microseconds, Lower, "step time", "time until all quotas were done").main(), Derived(|step| step.step_time())),
+    built_in(metric("response_mean", Microseconds, Lower, "mean response time", "done − due of committed transactions, mean").secondary(), Response(Mean)),
+    built_in(metric("response_p50", Microseconds, Lower, "median response time", "done − due of committed transactions, median").secondary(), Response(Quantile("p50", 0.5))),
+    built_in(metric("response_p95", Microseconds, Lower, "p95 response time", "done − due of committed transactions, 95th percentile").main(), Response(Quantile("p95", 0.95))),
+    built_in(metric("response_p99", Microseconds, Lower, "p99 response time", "done − due of committed transactions, 99th percentile").secondary(), Response(Quantile("p99", 0.99))),
+    built_in(metric("response_p999", Microseconds, Lower, "p99.9 response time", "done − due of committed transactions, 99.9th percentile"), Response(Quantile("p99.9", 0.999))),
+    built_in(metric("response_max", Microseconds, Lower, "longest response time", "done − due of committed transactions, the longest of all"), Response(Longest)),
+    built_in(metric("service_p95", Microseconds, Lower, "p95 service time", "done − sent of committed transactions, 95th percentile"), Service(Quantile("p95", 0.95))),
+    built_in(metric("server_cpu_per_transaction", Microseconds, Lower, "server CPU per transaction", "CPU time of the server's processes ÷ transactions").secondary(), Derived(|step| step.server_cpu())),
+    built_in(metric("disk_read_per_transaction", Bytes, Lower, "disk read per transaction", "bytes read from disk devices ÷ transactions"), Derived(|step| step.disk_bytes(known::DISK_READ_BYTES))),
+    built_in(metric("disk_written_per_transaction", Bytes, Lower, "disk written per transaction", "bytes written to disk devices ÷ transactions"), Derived(|step| step.disk_bytes(known::DISK_WRITE_BYTES))),
+    built_in(metric("generator_cpu_per_statement", Microseconds, Lower, "generator CPU per statement", "CPU time of the load generator's threads ÷ statements"), Derived(|step| step.generator_cpu())),
+];
+
+use Derivation::{Derived, Response, Service};
+use Statistic::{Longest, Mean, Quantile};
+
+/// A metric, and how its value follows from the record.
+pub(crate) struct BuiltIn {
+    pub(crate) metric: Metric,
+    pub(crate) derivation: Derivation,
+}
+
+const fn built_in(metric: Metric, derivation: Derivation) -> BuiltIn {
+    BuiltIn { metric, derivation }
+}
+
+/// A value, or why there is none. None where the step does not have such a thing at all.
+pub(crate) type Value = Option<Result<f64, String>>;
+
+/// How the value of a metric follows from a step.
+#[derive(Clone, Copy)]
+pub(crate) enum Derivation {
+    Derived(fn(&Source<'_>) -> Value),
+    /// Of the response times of all kinds.
+    Response(Statistic),
+    /// Of the service times of all kinds.
+    Service(Statistic),
+}
+
+/// A statistic of times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Statistic {
+    Mean,
+    /// Its word in a study, and the quantile.
+    Quantile(&'static str, f64),
+    Longest,
+}
+
+impl Statistic {
+    /// Its word in a study: `p99`.
+    fn word(self) -> &'static str {
+        match self {
+            Mean => "mean",
+            Quantile(word, _) => word,
+            Longest => "max",
+        }
+    }
+
+    /// Its value in µs, or why there is none.
+    pub(crate) fn of(self, histogram: &Histogram<u64>) -> Result<f64, String> {
+        if histogram.is_empty() {
+            return Err(NOTHING_COMMITTED.to_owned());
+        }
+        let ns = match self {
+            Mean => histogram.mean(),
+            Longest => histogram.max() as f64,
+            Quantile(_, quantile) => {
+                // With none beyond it, it would be the largest of them under another name.
+                let (n, least) = (histogram.len(), (1.0 / (1.0 - quantile)).round());
+                if (n as f64) < least {
+                    return Err(format!(
+                        "it needs at least {least} transactions in every trial, and one had only {n}"
+                    ));
+                }
+                histogram.value_at_quantile(quantile) as f64
+            }
+        };
+        Ok(ns / 1e3)
+    }
+}
+
+const NOTHING_COMMITTED: &str = "no transaction committed";
+
+fn find(metric: MetricId) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|row| row.metric.id == metric)
+}
+
+/// The quantile, of metrics that are quantiles of response or service times.
+pub(crate) fn quantile(metric: MetricId) -> Option<f64> {
+    match find(metric)?.derivation {
+        Response(Quantile(_, quantile)) | Service(Quantile(_, quantile)) => Some(quantile),
+        _ => None,
+    }
+}
+
+/// The statistics of response times, with their metrics: those that each kind has as well.
+pub(crate) fn response_statistics() -> impl Iterator<Item = (MetricId, Statistic)> {
+    BUILT_IN.iter().filter_map(|row| match row.derivation {
+        Response(statistic) => Some((row.metric.id, statistic)),
+        _ => None,
+    })
+}
+
+/// The metrics of some findings, in the order in which they are shown: the built-in ones, then those
+/// that were declared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metrics(Vec<Metric>);
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics(BUILT_IN.iter().map(|row| row.metric.clone()).collect())
+    }
+}
+
+/// What a metric is that somebody removed from findings.
+static UNKNOWN: Metric =
+    metric("unknown", Unit::Number, Direction::Neither, "unknown metric", "not declared");
+
+impl Metrics {
+    /// Takes over what was declared; of two with the same id the first counts.
+    pub(crate) fn extend<'m>(&mut self, declared: impl IntoIterator<Item = &'m Metric>) {
+        for metric in declared {
+            if self.0.iter().all(|known| known.id != metric.id) {
+                self.0.push(metric.clone());
+            }
+        }
+    }
+
+    /// What a metric is.
+    pub fn get(&self, metric: MetricId) -> &Metric {
+        self.0.iter().find(|known| known.id == metric).unwrap_or(&UNKNOWN)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Metric> {
+        self.0.iter()
+    }
+
+    /// Those that may be the main metric of a step.
+    pub fn main(&self) -> impl Iterator<Item = MetricId> {
+        self.0.iter().filter(|metric| metric.role == MetricRole::Main).map(|metric| metric.id)
+    }
+
+    /// Those that are compared: each is a family of its own.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = &Metric> {
+        self.0.iter().filter(|m| m.role != MetricRole::Context && m.better != Direction::Neither)
+    }
+
+    /// Those that activities declared.
+    pub fn declared(&self) -> impl Iterator<Item = &Metric> {
+        self.0.iter().filter(|metric| find(metric.id).is_none())
+    }
+
+    /// The metric that a requirement names, by its id or by the word for a statistic of response times
+    /// (`p99`).
+    pub(crate) fn required(&self, word: &str) -> Option<&Metric> {
+        let statistic = response_statistics().find(|(_, statistic)| statistic.word() == word);
+        let id = statistic.map(|(id, _)| id);
+        self.0.iter().find(|metric| Some(metric.id) == id || metric.id.as_str() == word)
+    }
+}
+
+/// Whether more of it is better.
+pub fn is_more_better(metric: &Metric) -> bool {
+    metric.better == Higher
+}
+
+/// What metrics are derived from: what one trial measured at one step, and what the step was.
+pub(crate) struct Source<'a> {
+    pub(crate) summary: &'a StepSummary,
+    step: &'a StepRecord,
+    variant: &'a VariantRecord,
+    server: Cow<'a, ProductFacts>,
+    response: OnceCell<Result<Histogram<u64>, String>>,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(
+        summary: &'a StepSummary,
+        step: &'a StepRecord,
+        variant: &'a VariantRecord,
+        server: Cow<'a, ProductFacts>,
+    ) -> Source<'a> {
+        Source { summary, step, variant, server, response: OnceCell::new() }
+    }
+
+    /// All values of the step: built-in ones and those that its activities measured.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (MetricId, Result<f64, String>)> {
+        let is_own = |id: &MetricId| find(*id).is_none();
+        let declared = self.summary.figures.iter().filter(move |(id, _)| is_own(id));
+        let built_in =
+            BUILT_IN.iter().filter_map(|row| Some((row.metric.id, self.derive(row.derivation)?)));
+        built_in.chain(declared.map(|(id, value)| (*id, Ok(*value))))
+    }
+
+    /// The value of one metric.
+    pub(crate) fn value(&self, metric: MetricId) -> Value {
+        match find(metric) {
+            Some(row) => self.derive(row.derivation),
+            None => self.summary.figures.get(&metric).map(|value| Ok(*value)),
+        }
+    }
+
+    fn derive(&self, derivation: Derivation) -> Value {
+        match derivation {
+            Derived(derive) => derive(self),
+            _ if self.is_watched() || !self.has_load() => None,
+            Response(statistic) => Some(self.response().and_then(|times| statistic.of(times))),
+            Service(statistic) => {
+                let service = merged(self.summary.kinds.iter().map(|kind| &kind.service));
+                Some(service.and_then(|times| statistic.of(&times)))
+            }
+        }
+    }
+
+    /// Whether the step had a load of Dyno's.
+    fn has_load(&self) -> bool {
+        has_load(self.step) || !self.summary.kinds.is_empty()
+    }
+
+    /// Whether a server was only watched: nobody waited for a response.
+    fn is_watched(&self) -> bool {
+        self.variant.workload == NO_WORKLOAD
+    }
+
+    /// Response times of all kinds together.
+    fn response(&self) -> Result<&Histogram<u64>, String> {
+        let all = || merged(self.summary.kinds.iter().map(|kind| &kind.response));
+        self.response.get_or_init(all).as_ref().map_err(Clone::clone)
+    }
+
+    fn committed(&self) -> u64 {
+        committed(self.summary)
+    }
+
+    fn found(&self, metric: MetricId) -> Value {
+        let sought = self.step.search.as_ref().filter(|asked| searches::metric(asked) == metric)?;
+        let search = self.summary.search.as_ref()?;
+        Some(search.found.ok_or_else(|| searches::why_absent(sought, search.lowest_broken)))
+    }
+
+    fn rate_at_limit(&self) -> Value {
+        self.found(RATE_AT_LIMIT)
+    }
+
+    fn clients_at_limit(&self) -> Value {
+        self.found(CLIENTS_AT_LIMIT)
+    }
+
+    fn throughput(&self) -> Value {
+        if self.is_watched() && self.summary.kinds.is_empty() {
+            let why = "this server counts statements, not transactions";
+            return (attribution::uses::statements(self.summary) > 0).then(|| Err(why.to_owned()));
+        }
+        self.has_load().then(|| Ok(self.committed() as f64 / self.summary.measured_s))
+    }
+
+    /// Of steps that end by quota, and of trials that were done in time.
+    fn step_time(&self) -> Value {
+        self.step.own_of(self.variant).filter(|own| own.ends_by_quota)?;
+        let is_done = self.summary.ended_by.as_deref() == Some("quota");
+        let unfinished = || "its quotas were not finished within its time limit".to_owned();
+        Some(is_done.then_some(self.summary.measured_s * 1e6).ok_or_else(unfinished))
+    }
+
+    /// A value by transaction. Of a server that was only watched there is one if it counts them.
+    fn per_transaction(&self, total: Result<f64, String>) -> Value {
+        let value = total.and_then(|total| match self.committed() {
+            0 => Err(NOTHING_COMMITTED.to_owned()),
+            n => Ok(total / n as f64),
+        });
+        match self.is_watched() {
+            true => value.ok().filter(|_| !self.summary.kinds.is_empty()).map(Ok),
+            false => self.has_load().then_some(value),
+        }
+    }
+
+    fn server_cpu(&self) -> Value {
+        let why = match (self.server.in_process, self.server.simulated) {
+            (true, _) => "the database runs inside the load generator's own process",
+            (_, true) => "there was no server: it was a simulation",
+            _ => "the server's processes could not be watched from this machine",
+        };
+        let cpu_us = self.summary.server_cpu_s.map(|cpu_s| cpu_s * 1e6);
+        self.per_transaction(cpu_us.ok_or_else(|| why.to_owned()))
+    }
+
+    fn generator_cpu(&self) -> Value {
+        if self.is_watched() || !self.has_load() {
+            return None;
+        }
+        let StepSummary { reads, writes, others, generator, .. } = self.summary;
+        let statements = reads + writes + others;
+        Some(match (self.server.in_process, self.server.simulated) {
+            (true, _) => {
+                Err("the database does its work on the load generator's own threads".to_owned())
+            }
+            (_, true) => Err("there was no load generator: it was a simulation".to_owned()),
+            _ if statements == 0 => Err("no statement was answered".to_owned()),
+            _ => Ok((generator.cpu_user_s + generator.cpu_system_s) * 1e6 / statements as f64),
+        })
+    }
+
+    /// The mean of a reading over the measured intervals, weighted by their length, times the measured
+    /// time, by transaction: as in the attribution.
+    fn disk_bytes(&self, reading: &str) -> Value {
+        let rate = mean_rate(self.summary, reading);
+        self.per_transaction(rate.map(|rate| rate * self.summary.measured_s))
+    }
+}
+
+/// Whether a step has a load at all.
+pub(crate) fn has_load(step: &StepRecord) -> bool {
+    step.clients > 0
+}
+
+/// Committed transactions of a kind.
+pub(crate) fn committed_of(kind: &KindSummary) -> u64 {
+    kind.outcomes.get("committed").copied().unwrap_or(0)
+}
+
+/// Committed transactions of all kinds.
+pub(crate) fn committed(summary: &StepSummary) -> u64 {
+    summary.kinds.iter().map(committed_of).sum()
+}
+
+/// The longest response time of all kinds together, in µs; none where nothing committed.
+pub(crate) fn longest_response_us(summary: &StepSummary) -> Option<f64> {
+    let response = merged(summary.kinds.iter().map(|kind| &kind.response));
+    Longest.of(&response.ok()?).ok()
+}
+
+/// All of these together, or that one cannot be decoded.
+pub(crate) fn merged<'a>(
+    encoded: impl Iterator<Item = &'a EncodedHistogram>,
+) -> Result<Histogram<u64>, String> {
+    let unreadable = || "the record's histogram cannot be decoded".to_owned();
+    let mut total = new_histogram();
+    total.auto(true);
+    for one in encoded {
+        total.add(&one.decode().ok_or_else(unreadable)?).map_err(|_| unreadable())?;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_is_registered_once() {
+        let ids = [
+            RATE_AT_LIMIT,
+            CLIENTS_AT_LIMIT,
+            THROUGHPUT,
+            STEP_TIME,
+            RESPONSE_MEAN,
+            RESPONSE_P50,
+            RESPONSE_P95,
+            RESPONSE_P99,
+            RESPONSE_P999,
+            RESPONSE_MAX,
+            SERVICE_P95,
+            SERVER_CPU,
+            GENERATOR_CPU,
+            DISK_READ,
+            DISK_WRITTEN,
+        ];
+        for id in ids {
+            assert_eq!(BUILT_IN.iter().filter(|row| row.metric.id == id).count(), 1, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_requirement_names_a_metric_by_its_word_or_its_id() {
+        let metrics = Metrics::default();
+        let check = |word: &str, expected: Option<MetricId>| {
+            assert_eq!(metrics.required(word).map(|metric| metric.id), expected, "{word}");
+        };
+        check("p99.9", Some(RESPONSE_P999));
+        check("max", Some(RESPONSE_MAX));
+        check("throughput", Some(THROUGHPUT));
+        check("step_time", Some(STEP_TIME));
+        check("median of medians", None);
+    }
+}

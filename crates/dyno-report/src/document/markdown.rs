@@ -1,0 +1,121 @@
+//! Blocks as GitHub-flavoured Markdown. Text from outside is escaped: it can neither break a table nor
+//! become markup.
+
+use dyno_units::is_unsafe_char;
+
+use super::{Block, Cell, Table};
+use crate::words;
+
+/// Writes blocks.
+pub(crate) fn blocks(out: &mut String, blocks: &[Block]) {
+    for block in blocks {
+        match block {
+            Block::Title(text) => *out += &format!("## {}\n\n", escape(text)),
+            Block::Headline(text) => *out += &format!("**{}**\n\n", prose(text)),
+            Block::Paragraph(text) => *out += &format!("{}\n\n", prose(text)),
+            Block::List(items) => {
+                items.iter().for_each(|item| *out += &format!("- {}\n", prose(item)));
+                out.push('\n');
+            }
+            Block::Messages(items) => {
+                items.iter().for_each(|item| *out += &format!("- {}\n", escape(item)));
+                out.push('\n');
+            }
+            Block::Caveats(caveats) => {
+                let quoted = caveats.iter().map(|caveat| {
+                    let kind = words::caveat(caveat.kind);
+                    let (message, advice) = (prose(&caveat.message), prose(&caveat.advice));
+                    format!("> **Caveat: {kind}.** {message} {advice}\n")
+                });
+                *out += &format!("{}\n", quoted.collect::<Vec<_>>().join(">\n"));
+            }
+            Block::Table(one) => table(out, one),
+            Block::Fold { summary, blocks, .. } => {
+                *out += &format!("<details><summary>{}</summary>\n\n", escape(summary));
+                self::blocks(out, blocks);
+                *out += "</details>\n\n";
+            }
+            // Drawings are for a browser.
+            Block::Drawn(_) => {}
+        }
+    }
+}
+
+/// Writes a table, its title as a line before it.
+pub(crate) fn table(out: &mut String, table: &Table) {
+    if !table.title.is_empty() {
+        *out += &format!("{}:\n\n", escape(&table.title));
+    }
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    *out += &row(table.columns.iter().map(|column| escape(&column.head)).collect());
+    let rule = |column: &super::Column| if column.is_number { "---:" } else { "---" };
+    let rules: Vec<&str> = table.columns.iter().map(rule).collect();
+    *out += &format!("|{}|\n", rules.join("|"));
+    for cells in &table.rows {
+        *out += &row(cells.iter().map(Cell::text).map(|text| escape(&text)).collect());
+    }
+    out.push('\n');
+}
+
+/// Makes a text harmless: Markdown signs are escaped, HTML too, and line breaks become spaces.
+pub(crate) fn escape(text: &str) -> String {
+    escape_keeping_ends(text).trim().to_owned()
+}
+
+/// The same, with blanks at both ends as they are.
+fn escape_keeping_ends(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A name behind an @ would be told about the pull request.
+            '@' => out.push_str("@\u{200b}"),
+            // Behind these, GitHub makes a link of what follows.
+            ':' | '.' if begins_link(&out, c) => {
+                out.push(c);
+                out.push('\u{200b}');
+            }
+            c if is_unsafe_char(c) => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A sentence of Dyno's own, in which `backticks` mark code: they stay code. Everything else in it is
+/// made harmless; within code only a backtick could end it, and there is none.
+pub(crate) fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A backtick without its partner is no mark of code.
+    if parts.len() % 2 == 0 {
+        return escape(text);
+    }
+    let mut out = String::new();
+    for (i, part) in parts.iter().enumerate() {
+        if i % 2 == 1 {
+            let code: String = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            out += &format!("`{code}`");
+        } else {
+            out += &escape_keeping_ends(part);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// Whether a text that ends so begins an address when this character follows.
+fn begins_link(before: &str, next: char) -> bool {
+    let words: &[&str] = if next == ':' { &["http", "https", "ftp"] } else { &["www"] };
+    let ends_with = |word: &&str| {
+        let start = before.len().checked_sub(word.len());
+        start
+            .and_then(|start| before.get(start..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    words.iter().any(ends_with)
+}
