@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::RawTable;
-use super::value::Entry;
+use super::value::{self, Entry};
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
@@ -77,6 +77,24 @@ const KEYS: &[Key] = &[
     )
     .afterwards(),
 ];
+
+/// The URL of a server that runs already.
+pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    let url = value::text(problems, entry)?;
+    let is_url = url.split_once("://").is_some_and(|(scheme, rest)| {
+        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
+        !scheme.is_empty() && is_scheme && !rest.is_empty() && !url.contains(' ')
+    });
+    if !is_url {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), "this is not a URL")
+                .with_label("it has no scheme or no host, or contains a space")
+                .with_help("write it like mysql://user@host:3306/database"),
+        );
+        return None;
+    }
+    Some(url)
+}
 
 /// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {

@@ -9,6 +9,7 @@ use dyno_units::{
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
+use super::database;
 use super::money;
 use super::problems::Problems;
 use crate::keys::{Key, Shape, names};
@@ -407,7 +408,7 @@ pub(super) fn field(
 ) -> Option<FieldValue> {
     use FieldValue as Value;
     match shape {
-        Shape::Url => url(problems, entry).map(Value::Text),
+        Shape::Url => database::url(problems, entry).map(Value::Text),
         Shape::Words(words) => {
             let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
             word(problems, entry, &words).map(|word| Value::Text(word.to_owned()))
@@ -423,23 +424,6 @@ pub(super) fn field(
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(problems, entry).map(Value::Text),
     }
-}
-
-fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
-    let url = text(problems, entry)?;
-    let is_url = url.split_once("://").is_some_and(|(scheme, rest)| {
-        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
-        !scheme.is_empty() && is_scheme && !rest.is_empty() && !url.contains(' ')
-    });
-    if !is_url {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), "this is not a URL")
-                .with_label("it has no scheme or no host, or contains a space")
-                .with_help("write it like mysql://user@host:3306/database"),
-        );
-        return None;
-    }
-    Some(url)
 }
 
 /// The value of a database setting.
