@@ -121,6 +121,7 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
             durability: "every commit is synced".to_owned(),
             of_product: None,
         },
+        members: Vec::new(),
         data: DataSet { rows: 1000, populate_s: 1.5, bytes: Some(1 << 20), ..DataSet::default() },
         steps,
         audit: Vec::new(),

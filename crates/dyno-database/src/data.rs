@@ -8,9 +8,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use dyno_host::Keeper;
 use serde::{Deserialize, Serialize};
 
 use crate::DeployError;
@@ -76,9 +78,18 @@ pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
     Ok(format!("{} bytes, made at {}.{:09}", facts.len(), facts.mtime(), facts.mtime_nsec()))
 }
 
-/// Moves a folder or file; both places are under the keeper's root.
-pub(crate) fn move_data(from: &Path, to: &Path) -> Result<(), DeployError> {
-    fs::rename(from, to).map_err(|error| {
+/// Moves a folder or file of a server. Between filesystems it is copied, and what is left goes with the
+/// folder it lies in.
+pub(crate) fn move_data(from: &Path, to: &Path, keeper: &Keeper) -> Result<(), DeployError> {
+    let moved = match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let owner = fs::symlink_metadata(from).map(|facts| facts.uid()).ok();
+            let owner = keeper.run_as().filter(|user| Some(user.uid) == owner);
+            dyno_host::copy_folder(from, to, owner, &|| false).map_err(|error| error.to_string())
+        }
+        moved => moved.map_err(|error| error.to_string()),
+    };
+    moved.map_err(|error| {
         let (from, to) = (from.display(), to.display());
         DeployError::new(format!("the data in {from} cannot be moved to {to}: {error}"))
     })

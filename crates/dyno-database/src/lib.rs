@@ -18,7 +18,6 @@ mod local;
 pub mod mysql;
 #[cfg(feature = "servers")]
 pub mod null;
-mod place;
 #[cfg(feature = "servers")]
 pub mod postgresql;
 mod private;
@@ -49,13 +48,13 @@ pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables,
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
 pub use durability::{CommitSafety, Durability};
+pub use dyno_host::Place;
 pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError};
 pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
     cost_source, explain_cost,
 };
 pub use local::LocalServer;
-pub use place::Place;
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
 pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec};
 pub use products::{Products, probe_names, protocols, thread_group};

@@ -1,7 +1,8 @@
 //! What all private servers have in common: a folder, a process, a log, and how they end.
 //!
 //! The folder belongs to Dyno's user. In it lie the option files, which servers read, the log, which
-//! they are handed open, and three folders that are theirs: `data`, `run` with the socket, `tmp`.
+//! they are handed open, and three folders that are theirs: `data` (elsewhere if their place is apart),
+//! `run` with the socket, `tmp`.
 //! A private server admits only the owner of `run`: its user, and root. It listens on no port of
 //! the network; should a study's settings or a plug-in open one, it is stopped before anything is
 //! put into it.
@@ -38,19 +39,21 @@ impl From<KeeperError> for DeployError {
 
 /// A server's folder; it is removed with this.
 pub(crate) struct ServerFolder {
-    keeper: Arc<Keeper>,
+    place: Place,
     path: PathBuf,
+    /// The folder with its data.
+    data: PathBuf,
     is_removed: bool,
 }
 
 impl ServerFolder {
     /// Makes a folder with all folders that a server needs, `data` empty.
     pub(crate) fn make(place: &Place, name: &str) -> Result<ServerFolder, DeployError> {
-        let path = place.make_folder(name)?;
-        let keeper = Arc::clone(place.keeper());
-        let folder = ServerFolder { keeper: Arc::clone(&keeper), path, is_removed: false };
+        let path = place.keeper().make_folder(name)?;
+        let data = place.data_of(&path, path.join("data"));
+        let folder = ServerFolder { place: place.clone(), path, data, is_removed: false };
         for inner in ["run", "tmp"] {
-            keeper.make_inner(&folder.path, inner)?;
+            place.keeper().make_inner(&folder.path, inner)?;
         }
         Ok(folder)
     }
@@ -58,8 +61,8 @@ impl ServerFolder {
     /// Puts data there that an earlier server handed over, or an empty folder for fresh ones.
     pub(crate) fn put_data(&self, handed_over: Option<&Path>) -> Result<(), DeployError> {
         match handed_over {
-            Some(data) => move_data(data, &self.data()),
-            None => Ok(self.keeper.make_inner(&self.path, "data").map(|_| ())?),
+            Some(data) => move_data(data, &self.data, self.keeper()),
+            None => Ok(self.place.make_data(&self.data)?),
         }
     }
 
@@ -68,12 +71,12 @@ impl ServerFolder {
     }
 
     pub(crate) fn keeper(&self) -> &Keeper {
-        &self.keeper
+        self.place.keeper()
     }
 
     /// The folder with its data.
     pub(crate) fn data(&self) -> PathBuf {
-        self.path.join("data")
+        self.data.clone()
     }
 
     /// The folder with its socket.
@@ -93,7 +96,7 @@ impl ServerFolder {
 
     /// Writes a file for it to read.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, DeployError> {
-        Ok(self.keeper.write_file(&self.path, name, text)?)
+        Ok(self.keeper().write_file(&self.path, name, text)?)
     }
 
     /// The last lines of its log.
@@ -103,7 +106,8 @@ impl ServerFolder {
 
     fn remove(&mut self) -> Result<(), DeployError> {
         self.is_removed = true;
-        Ok(self.keeper.remove_folder(&self.path)?)
+        let folder = self.keeper().remove_folder(&self.path);
+        Ok(folder.and(self.place.remove_data(&self.data))?)
     }
 }
 
@@ -144,7 +148,7 @@ impl OwnServer {
         clock: &Arc<dyn Clock>,
         reach: impl FnMut() -> Result<C, String>,
     ) -> Result<(OwnServer, C), DeployError> {
-        let process = folder.keeper.spawn(&folder.path, spec)?;
+        let process = folder.keeper().spawn(&folder.path, spec)?;
         let clock = Arc::clone(clock);
         let mut server = OwnServer { process, folder, clock, kind };
         let reached = server.wait_until_up(reach);
@@ -269,7 +273,7 @@ impl OwnServer {
         })?;
         let data = self.folder.data();
         tidy(&data)?;
-        move_data(&data, to)?;
+        move_data(&data, to, self.folder.keeper())?;
         self.folder.remove()
     }
 }

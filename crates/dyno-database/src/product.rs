@@ -60,7 +60,7 @@ pub struct Launch<'a> {
     /// Data that a server of the same shape ([`Product::data_shape`]) kept; none for an empty
     /// server. They are moved away, and must belong to the user that the keeper runs servers as.
     pub data: Option<&'a Path>,
-    /// Where its files live.
+    /// Where its data live.
     pub place: &'a Place,
     /// The clock by which it is waited for.
     pub clock: &'a Arc<dyn Clock>,

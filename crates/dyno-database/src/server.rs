@@ -176,7 +176,7 @@ pub trait Server: Send {
     }
 
     /// Stops it in order, so that its data are complete on disk, moves them to the folder `to`
-    /// (which must not exist, on the filesystem of the keeper's root), and removes all else.
+    /// (which must not exist, in a folder of the keeper's), and removes all else.
     /// [`crate::Products::start_on`] brings up a server on them. What only warms the next server is
     /// not kept.
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {

@@ -8,6 +8,7 @@ mod files;
 mod kept;
 mod leftovers;
 mod owner;
+mod place;
 mod program;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub use files::last_lines;
 pub use kept::{HowStopped, KeptProcess};
 pub use owner::AfterCrash;
 use owner::{Owner, Standing, Whoami};
+pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::process_table::ProcessStat;
 

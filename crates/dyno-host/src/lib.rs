@@ -21,8 +21,8 @@ pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{
-    AfterCrash, Answer, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec, RunAs,
-    last_lines,
+    AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeeperError, KeptProcess, Place,
+    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines,
 };
 pub use listener::{
     is_loopback, listener_of_port, listener_of_socket, listens_by_network, user_of_client,

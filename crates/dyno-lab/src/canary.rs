@@ -5,21 +5,21 @@ use dyno_study::{Product, Variant};
 
 use crate::run::Lab;
 
-/// What the work took before a trial; nothing where the trial is a simulated one.
-pub(crate) struct Watchbird {
+/// The time that the work took before a trial; none for a simulated trial.
+pub(crate) struct HostCanary {
     before_s: Option<f64>,
 }
 
-impl Watchbird {
+impl HostCanary {
     /// Does the work before the trial's server is there.
-    pub(crate) fn begin(lab: &Lab, variant: &Variant) -> Watchbird {
+    pub(crate) fn begin(lab: &Lab, variant: &Variant) -> HostCanary {
         let is_simulated = match &variant.database.product {
             Product::Private(name) => {
                 lab.products.spec(name).is_some_and(|product| product.is_simulated)
             }
             Product::Url(_) => false,
         };
-        Watchbird { before_s: (!is_simulated).then(|| work(lab)) }
+        HostCanary { before_s: (!is_simulated).then(|| work(lab)) }
     }
 
     /// Does the work again when the server is gone.

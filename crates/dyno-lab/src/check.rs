@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dyno_study::{Design, Plan, Product};
 
-use crate::deploy::{Target, target};
+use crate::deployment::{Source, source};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -21,11 +21,11 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
         if is_url || !seen.insert(Arc::as_ptr(database)) {
             continue;
         }
-        let result = target(lab, design, variant).and_then(|target| match target {
-            Target::Private(spec) => {
+        let result = source(lab, design, variant).and_then(|(source, _)| match source {
+            Source::Start(spec) => {
                 lab.products.check_settings(&spec, &lab.place()).map_err(TrialError::from)
             }
-            Target::Attached(_) | Target::Simulated(_) => Ok(()),
+            Source::Attach { .. } | Source::Simulate(_) => Ok(()),
         });
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), message));

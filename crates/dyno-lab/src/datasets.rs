@@ -57,6 +57,9 @@ pub struct Contents {
     pub dyno: String,
     /// The server and those of its settings that shape files.
     pub shape: DataShape,
+    /// What shapes how files lie where they are: see [`dyno_host::Storage::kind`].
+    #[serde(default = "folder", skip_serializing_if = "is_folder")]
+    pub place: String,
     /// The seed of the run.
     pub seed: u64,
     /// The tables, in the order in which they are made.
@@ -83,8 +86,8 @@ impl Contents {
     /// all workloads with the same tables and rows share a data set.
     pub(crate) fn new(
         shape: DataShape,
-        dialect: Dialect,
-        workload: &dyn Workload,
+        place: String,
+        (dialect, workload): (Dialect, &dyn Workload),
         seed: u64,
     ) -> Contents {
         let tables = workload.tables(dialect);
@@ -96,7 +99,7 @@ impl Contents {
             after: table.after,
         });
         let dyno = env!("CARGO_PKG_VERSION").to_owned();
-        Contents { dyno, shape, seed, tables: tables.collect() }
+        Contents { dyno, shape, place, seed, tables: tables.collect() }
     }
 
     /// The name under which it is kept: 16 hexadecimal digits.
@@ -104,6 +107,15 @@ impl Contents {
         let text = serde_json::to_string(self).expect("texts and numbers are JSON");
         format!("{:016x}", digest(text.as_bytes()))
     }
+}
+
+/// The kind of all places there were before a data set said which it is of.
+fn folder() -> String {
+    "folder".to_owned()
+}
+
+fn is_folder(kind: &str) -> bool {
+    kind == "folder"
 }
 
 /// A digest of evenly spread rows of a table.
@@ -265,10 +277,10 @@ impl<'a> DataSets<'a> {
             bail!("the data set {key} is being copied for a trial right now; try again later");
         }
         // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
-        let holder = Holder::make(self.keeper, "removed").context("cannot remove a data set")?;
-        fs::rename(&path, holder.path.join("dataset"))
+        let staging = Staging::make(self.keeper, "removed").context("cannot remove a data set")?;
+        fs::rename(&path, staging.path.join("dataset"))
             .with_context(|| format!("cannot remove the data set {key}"))?;
-        holder.remove()
+        staging.remove()
     }
 
     /// The data set of these contents, if it is there.
@@ -285,12 +297,12 @@ impl<'a> DataSets<'a> {
         (description.contents == *contents).then_some(Kept { folder, description, lock })
     }
 
-    /// Keeps what lies in the holder as `data`, the complete data of a server. Removes others, those
+    /// Keeps what lies in the staging folder as `data`, the complete data of a server. Removes others, those
     /// first that were not used for the longest time, where all would take too much. On an error
-    /// the data are still in the holder.
+    /// the data are still in the staging folder.
     pub(crate) fn keep(
         &self,
-        holder: &Holder<'_>,
+        staging: &Staging<'_>,
         description: &Description,
         limits: &Limits,
     ) -> anyhow::Result<Kept> {
@@ -309,11 +321,12 @@ impl<'a> DataSets<'a> {
             }
             self.remove(&key)?;
         }
-        let lock = write(&holder.path, description)?;
+        let lock = write(&staging.path, description)?;
         // No server runs in it: not even its user has to get through.
-        fs::set_permissions(&holder.path, Permissions::from_mode(0o700))
-            .with_context(|| format!("cannot close {}", holder.path.display()))?;
-        fs::rename(&holder.path, &folder)
+        fs::set_permissions(&staging.path, Permissions::from_mode(0o700))
+            .with_context(|| format!("cannot close {}", staging.path.display()))?;
+        // Both are under the keeper's root, so this is one step.
+        fs::rename(&staging.path, &folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Kept { folder, description: description.clone(), lock })
     }
@@ -355,32 +368,32 @@ impl Kept {
         self.description.contents.key()
     }
 
-    /// Copies its data into the holder, as `data`, for a server that the keeper starts.
+    /// Copies its data into the staging folder, as `data`, for a server that the keeper starts.
     pub(crate) fn copy(
         &self,
-        holder: &Holder<'_>,
+        staging: &Staging<'_>,
         now_unix_ms: u64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), CopyError> {
-        let (from, owner) = (self.folder.join("data"), holder.keeper.run_as());
-        dyno_host::copy_folder(&from, &holder.data(), owner, is_stopped)?;
+        let (from, owner) = (self.folder.join("data"), staging.keeper.run_as());
+        dyno_host::copy_folder(&from, &staging.data(), owner, is_stopped)?;
         // When it was last used only decides which one goes first.
         let _ = self.lock.set_modified(UNIX_EPOCH + Duration::from_millis(now_unix_ms));
         Ok(())
     }
 }
 
-/// A folder of the keeper's for data on their way; removed with this.
-pub(crate) struct Holder<'a> {
+/// A folder of the keeper's for data that are moved or copied; removed with this.
+pub(crate) struct Staging<'a> {
     keeper: &'a Keeper,
     path: PathBuf,
     is_removed: bool,
 }
 
-impl<'a> Holder<'a> {
-    pub(crate) fn make(keeper: &'a Keeper, name: &str) -> anyhow::Result<Holder<'a>> {
+impl<'a> Staging<'a> {
+    pub(crate) fn make(keeper: &'a Keeper, name: &str) -> anyhow::Result<Staging<'a>> {
         let path = keeper.make_folder(name)?;
-        Ok(Holder { keeper, path, is_removed: false })
+        Ok(Staging { keeper, path, is_removed: false })
     }
 
     /// Where data go.
@@ -394,7 +407,7 @@ impl<'a> Holder<'a> {
     }
 }
 
-impl Drop for Holder<'_> {
+impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.is_removed {
             // What stays behind is found and removed by the next run.

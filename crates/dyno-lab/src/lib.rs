@@ -3,32 +3,34 @@
 //! The only impure stage of the pipeline. It writes the record and emits one ordered stream of
 //! events; it does not know who listens, nor what will be made of its record.
 
-mod audit;
+mod activity;
 mod calibration;
 mod canary;
 mod check;
-mod data;
 pub mod datasets;
-mod deploy;
+mod deployment;
 mod disk;
-mod drive;
+mod events;
 mod failures;
+#[cfg(test)]
+mod fixture;
 mod judge;
 mod live;
 mod manifest;
 pub mod observe;
+mod phase;
 mod prepare;
 mod run;
 mod search;
 mod simulated;
 mod stopping;
-mod telling;
 mod trial;
 mod voiding;
 
+pub use activity::{CommandJob, JobRole};
 pub use calibration::{CalibratedRate, Calibration};
 pub use check::check_settings;
-pub use deploy::{products, recorded};
+pub use deployment::{products, recorded};
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::make_manifest;
 pub use run::{Lab, RunEnd, RunOrder, run};

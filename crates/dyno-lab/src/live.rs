@@ -10,7 +10,7 @@ use crate::observe::{Sample, six_digits};
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 1.0];
 
 /// A second of load, by kind of transaction.
-pub(crate) fn kinds_told(step: String, names: &[Name], interval: &Interval) -> EventKind {
+pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> EventKind {
     let seconds = interval.length.as_secs_f64().max(1e-9);
     let per_s = |count: u64| six_digits(count as f64 / seconds);
     let kinds = names.iter().zip(&interval.kinds).map(|(name, kind)| {
@@ -31,6 +31,6 @@ pub(crate) fn kinds_told(step: String, names: &[Name], interval: &Interval) -> E
 }
 
 /// What a source has read.
-pub(crate) fn readings_told(sample: &Sample) -> EventKind {
+pub(crate) fn readings_event(sample: &Sample) -> EventKind {
     EventKind::ReadingsTaken { values: sample.values.clone() }
 }

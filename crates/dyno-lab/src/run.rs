@@ -14,11 +14,12 @@ use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 use dyno_workload::catalog::Catalog;
 
+use crate::activity::CommandJob;
 use crate::calibration::Calibration;
 use crate::datasets::Limits;
+use crate::events::EventLog;
 use crate::failures::{Failure, Failures, is_disk_full};
 use crate::stopping::{Decide, Stopping};
-use crate::telling::Telling;
 use crate::trial::{self, TrialEnd};
 use crate::voiding::{self, Void};
 
@@ -64,6 +65,8 @@ pub struct RunOrder<'a> {
     pub manifest: &'a Manifest,
     /// What else is read while trials run.
     pub probes: &'a [UserProbe],
+    /// What goes on in the steps beside their load, or instead of it.
+    pub jobs: &'a [CommandJob],
     /// Who says which variants need no more repetitions, where the plan wants that.
     pub decide: Option<Decide<'a>>,
     /// Whether trials that have failed are done again; what they left is kept.
@@ -114,7 +117,7 @@ pub fn run(
         }
         let began = lab.clock.now();
         if course.end.finished + course.end.failed > 0 {
-            rest(lab, order.plan.rest, &mut course.telling, &mut course.record)?;
+            rest(lab, order.plan.rest, &mut course.events, &mut course.record)?;
         }
         if lab.abort.is_raised() {
             course.end.interrupted = true;
@@ -128,7 +131,7 @@ pub fn run(
             course.repeat_void_blocks()?;
         }
     }
-    tell_not_begun(&course.end, &mut course.telling, &mut course.record)?;
+    note_not_begun(&course.end, &mut course.events, &mut course.record)?;
     Ok(course.end)
 }
 
@@ -136,7 +139,7 @@ pub fn run(
 struct Course<'a, 't> {
     lab: &'a Lab,
     order: &'a RunOrder<'a>,
-    telling: Telling<'t>,
+    events: EventLog<'t>,
     record: RunWriter,
     /// Trials still to be looked at, in order; void ones come again at the end.
     queue: VecDeque<&'a PlannedTrial>,
@@ -158,15 +161,15 @@ impl<'a, 't> Course<'a, 't> {
         order: &'a RunOrder<'a>,
         listener: &'t mut dyn FnMut(&Event),
     ) -> anyhow::Result<Course<'a, 't>> {
-        let mut telling = Telling { clock: Arc::clone(&lab.clock), listener };
+        let mut events = EventLog { clock: Arc::clone(&lab.clock), listener };
         let mut record = open_record(order)?;
         for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
-            telling.of_run(&mut record, EventKind::LeftoverEnded { what })?;
+            events.in_run(&mut record, EventKind::LeftoverEnded { what })?;
         }
         for message in login_warnings(order.plan) {
-            telling.of_run(&mut record, EventKind::Noted { message })?;
+            events.in_run(&mut record, EventKind::Noted { message })?;
         }
-        voiding::set_aside(order, &mut telling, &mut record)?;
+        voiding::set_aside(order, &mut events, &mut record)?;
         let (ended, failures, failed_before) = history(lab, &record, order.retry_failed);
         Ok(Course {
             end: RunEnd { kept: ended.len() as u32, failed_before, ..RunEnd::default() },
@@ -176,7 +179,7 @@ impl<'a, 't> Course<'a, 't> {
             longest: order.plan.trial_time_least(),
             lab,
             order,
-            telling,
+            events,
             record,
             ended,
             failures,
@@ -189,7 +192,7 @@ impl<'a, 't> Course<'a, 't> {
         // What was decided before a trial that has ended was announced at that time.
         let is_over = self.ended.iter().any(|number| *number >= planned.number);
         for event in self.stopping.look(planned.block)?.into_iter().filter(|_| !is_over) {
-            self.telling.of_run(&mut self.record, event)?;
+            self.events.in_run(&mut self.record, event)?;
         }
         if self.ended.contains(&planned.number) {
             return Ok(true);
@@ -198,7 +201,7 @@ impl<'a, 't> Course<'a, 't> {
         if let Some(why) = self.stopping.settled(planned.variant) {
             self.end.settled += 1;
             if !is_over {
-                self.telling.of_run(&mut self.record, skipped(plan, planned, why))?;
+                self.events.in_run(&mut self.record, skipped(plan, planned, why))?;
             }
             return Ok(true);
         }
@@ -216,8 +219,8 @@ impl<'a, 't> Course<'a, 't> {
 
     /// Runs one trial and counts it. Breaks where the run has to end with it.
     fn trial(&mut self, planned: &PlannedTrial) -> anyhow::Result<ControlFlow<()>> {
-        let (telling, record) = (&mut self.telling, &mut self.record);
-        match trial::run(self.lab, self.order, &trial_plan(planned), telling, record)? {
+        let (events, record) = (&mut self.events, &mut self.record);
+        match trial::run(self.lab, self.order, &trial_plan(planned), events, record)? {
             TrialEnd::Finished => {
                 self.end.finished += 1;
                 self.failures.add(planned.variant, None);
@@ -246,7 +249,7 @@ impl<'a, 't> Course<'a, 't> {
     /// Asks which blocks are void now, and queues their trials after all others, in the order of their
     /// block.
     fn repeat_void_blocks(&mut self) -> anyhow::Result<()> {
-        let again = voiding::set_aside(self.order, &mut self.telling, &mut self.record)?;
+        let again = voiding::set_aside(self.order, &mut self.events, &mut self.record)?;
         self.ended.retain(|number| !again.contains(number));
         let trials = self.order.plan.trials.iter();
         self.queue.extend(trials.filter(|planned| again.contains(&planned.number)));
@@ -278,9 +281,9 @@ fn history(lab: &Lab, record: &RunWriter, retry_failed: bool) -> (Vec<u32>, Fail
 }
 
 /// Notes which trials were not begun, and why.
-fn tell_not_begun(
+fn note_not_begun(
     end: &RunEnd,
-    telling: &mut Telling<'_>,
+    events: &mut EventLog<'_>,
     record: &mut RunWriter,
 ) -> anyhow::Result<()> {
     let mut messages: Vec<String> = end
@@ -301,7 +304,7 @@ fn tell_not_begun(
         ));
     }
     for message in messages {
-        telling.of_run(record, EventKind::Noted { message })?;
+        events.in_run(record, EventKind::Noted { message })?;
     }
     Ok(())
 }
@@ -349,11 +352,11 @@ fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
 fn rest(
     lab: &Lab,
     length: Nanoseconds,
-    telling: &mut Telling<'_>,
+    events: &mut EventLog<'_>,
     record: &mut RunWriter,
 ) -> anyhow::Result<()> {
     if length > Nanoseconds::ZERO {
-        telling.of_run(record, EventKind::Rested { seconds: length.as_secs_f64() })?;
+        events.in_run(record, EventKind::Rested { seconds: length.as_secs_f64() })?;
         sleep(lab, length);
     }
     Ok(())

@@ -13,11 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_database::{DeployError, Launch, Product, ProductSpec, Server, ServerSpec};
-use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store};
+use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store, run_simulated_step};
+use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
 use dyno_record::{ProductFacts, ServerFacts};
-use dyno_units::{Nanoseconds, SettingValue, parse_duration};
+use dyno_units::{ManualClock, Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::ErrorClass;
 
+use crate::deployment::{Instance, LoadOrder};
 use crate::trial::TrialError;
 
 /// The product that a study names.
@@ -57,35 +59,32 @@ const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (e
 const STORE_SETTINGS: [(&str, &str); 3] =
     [("journal_mode", "wal"), ("synchronous", "off"), ("busy_timeout", "0")];
 
-/// A simulated server as the settings have it.
-pub(crate) struct Simulated {
-    /// Its queue.
-    pub(crate) server: SimulatedServer,
-    /// The database with its rows, to be started, where it has some.
-    pub(crate) store: Option<ServerSpec>,
-}
+impl Instance for SimulatedServer {
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(facts())
+    }
 
-/// A simulated server that is up.
-pub(crate) struct SimulatedSite {
-    /// Its queue.
-    pub(crate) server: SimulatedServer,
-    /// The database with its rows, where it has some.
-    pub(crate) store: Option<Box<dyn Server>>,
-}
-
-impl SimulatedSite {
-    /// The server for one step, its rows where the store has them.
-    pub(crate) fn for_step(&self) -> SimulatedServer {
-        let server = self.server.clone();
-        match &self.store {
-            Some(store) => server.with_store(Store::new(store.connector())),
-            None => server,
-        }
+    fn run_load(
+        &self,
+        spec: &StepSpec,
+        load: &LoadOrder<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError> {
+        let clock = Arc::new(ManualClock::new());
+        let server = match &load.rows {
+            Some(connector) => self.clone().with_store(Store::new(Arc::clone(connector))),
+            None => self.clone(),
+        };
+        let server = server.with_seed(spec.seed.derive("server", 0));
+        run_simulated_step(spec, load.workload, &server, &clock, observe)
     }
 }
 
-/// Makes a server of these settings; an unknown one is refused as a real server would do.
-pub(crate) fn server(settings: &BTreeMap<String, SettingValue>) -> Result<Simulated, TrialError> {
+/// Makes a server of these settings, and the database with its rows if it has some; an unknown setting
+/// is refused as a real server would do.
+pub(crate) fn server(
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<(SimulatedServer, Option<ServerSpec>), TrialError> {
     let mut mean = Nanoseconds::from_millis(1);
     let mut is_constant = false;
     let mut stall_at = Nanoseconds::ZERO;
@@ -120,7 +119,7 @@ pub(crate) fn server(settings: &BTreeMap<String, SettingValue>) -> Result<Simula
         server = server.with_stall(stall_at, stall);
     }
     let server = if noise.deviation > 0.0 { server.with_noise(noise) } else { server };
-    Ok(Simulated { server, store: has_store.then(store_spec) })
+    Ok((server, has_store.then(store_spec)))
 }
 
 /// The database with the rows of a simulated server.
@@ -162,7 +161,7 @@ fn word(name: &str, value: &SettingValue, words: [&str; 2]) -> Result<usize, Tri
 }
 
 /// What a simulated server says of itself.
-pub(crate) fn facts() -> ServerFacts {
+fn facts() -> ServerFacts {
     ServerFacts {
         product: "Simulated".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -180,7 +179,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, value: SettingValue, expected: Result<(), &str>) {
-        let result = server(&BTreeMap::from([(name.to_owned(), value)])).map(|made| made.server);
+        let result = server(&BTreeMap::from([(name.to_owned(), value)])).map(|made| made.0);
         match (result, expected) {
             (Ok(_), Ok(())) => {}
             (Err(TrialError::Failed { message, .. }), Err(part)) => {
@@ -206,8 +205,10 @@ mod tests {
     fn it_has_rows_where_it_is_told_to() {
         let check = |word: &str, expected: bool| {
             let setting = ("store".to_owned(), SettingValue::Text(word.to_owned()));
-            let Ok(made) = server(&BTreeMap::from([setting])) else { panic!("{word} is taken") };
-            assert_eq!(made.store.is_some(), expected, "{word}");
+            let Ok((_, store)) = server(&BTreeMap::from([setting])) else {
+                panic!("{word} is taken")
+            };
+            assert_eq!(store.is_some(), expected, "{word}");
         };
         check("sqlite", true);
         check("none", false);

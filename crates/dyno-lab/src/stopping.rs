@@ -76,30 +76,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
-            [workload.tpcb]\n[design]\nvary = { database = ['a', 'b'] }\nrepetitions = 6\n\
-            stop = 'settled'\nrepetitions_min = 2\n";
-        let product = dyno_study::ProductWord {
-            name: "simulated".to_owned(),
-            summary: String::new(),
-            engines: Vec::new(),
-            is_embedded: true,
-        };
-        let workload = dyno_study::WorkloadWord {
-            name: "tpcb".to_owned(),
-            summary: String::new(),
-            options: Vec::new(),
-            rules: None,
-        };
-        let vocabulary = dyno_study::Vocabulary {
-            products: vec![product],
-            left_out: None,
-            workloads: vec![workload],
-            probes: Vec::new(),
-            setting_rules: None,
-        };
-        let study = dyno_study::parse(source, &vocabulary).expect("the study is right");
-        dyno_study::plan(&study, dyno_units::Seed(1))
+        crate::fixture::plan("repetitions = 6\nstop = 'settled'\nrepetitions_min = 2\n")
     }
 
     #[test]

@@ -1,39 +1,30 @@
-//! One trial, from deploy to teardown. Only sequences; each phase is its own file.
+//! One trial: its phases one after the other, and what has come of them so far.
 
-mod find;
-mod own;
-mod run_off;
-mod settle;
-
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use dyno_database::{CatalogError, DeployError, Products};
+use dyno_database::{CatalogError, DeployError, Products, Server};
+use dyno_host::KeeperError;
 use dyno_load::LoadError;
-use dyno_model::{Load, WorkloadStep};
+use dyno_model::WorkloadStep;
 use dyno_record::{
-    AuditRow, Canary, DataSet, EventKind, RunOff, RunWriter, ServerFacts, StepSummary,
-    TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
+    AuditRow, Canary, DataSet, EventKind, MemberFacts, MemberRole, RunOff, RunWriter, Settled,
+    StepSummary, TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
-use dyno_study::{LoadLevel, Variant};
-use dyno_units::{Nanoseconds, Reading, clean_text, redact_secrets};
+use dyno_study::{Plan, Variant};
+use dyno_units::{Metric, Reading, clean_text, redact_secrets};
+
 use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError};
 
-use crate::audit::{audit, failure};
-use crate::canary::Watchbird;
-use crate::data::log_bytes;
-use crate::deploy::Site;
-use crate::drive::{Drive, Length, StepEnd};
+use crate::canary::HostCanary;
+use crate::deployment::Deployment;
+use crate::events::EventLog;
 use crate::failures::{Failure, is_disk_full};
 use crate::manifest::plan_workload;
-use crate::run::{Lab, RunOrder, sleep};
-use crate::telling::Telling;
+use crate::phase::{Phase, phases};
+use crate::run::{Lab, RunOrder};
 
 /// Lines of a server's log that a failed trial keeps.
 const LOG_LINES: usize = 30;
-
-/// How long a private server may take to answer after the last step.
-const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
 /// How a trial ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,43 +78,52 @@ macro_rules! failed_by {
     )*};
 }
 
-failed_by!(CatalogError, StatementError, ConnectError, LoadError);
+failed_by!(CatalogError, StatementError, ConnectError, LoadError, KeeperError);
+
+impl From<anyhow::Error> for TrialError {
+    fn from(error: anyhow::Error) -> TrialError {
+        TrialError::new(format!("{error:#}"))
+    }
+}
 
 /// What a trial has come to so far; what is there is kept when it fails.
 #[derive(Default)]
-pub(crate) struct Progress {
-    pub(crate) server: ServerFacts,
+pub(crate) struct Results {
+    pub(crate) members: Vec<MemberFacts>,
     pub(crate) data: DataSet,
-    steps: Vec<StepSummary>,
+    pub(crate) steps: Vec<StepSummary>,
+    /// The wait before the next step.
+    pub(crate) settled: Option<Settled>,
     /// What the clients did in all steps.
-    did: AuditTotals,
-    audit: Vec<AuditRow>,
-    run_off: Option<RunOff>,
-    probes_cpu_s: f64,
-    probes_wall_s: f64,
-    meanings: BTreeMap<String, Reading>,
+    pub(crate) did: AuditTotals,
+    pub(crate) audit: Vec<AuditRow>,
+    pub(crate) run_off: Option<RunOff>,
+    pub(crate) probes_cpu_s: f64,
+    pub(crate) probes_wall_s: f64,
+    pub(crate) meanings: BTreeMap<String, Reading>,
+    /// What the figures of its steps are.
+    pub(crate) metrics: Vec<Metric>,
     /// Why what was made for it could not be removed.
-    clean_up_failure: Option<String>,
+    pub(crate) clean_up_failure: Option<String>,
 }
 
-impl Progress {
-    /// Adds what one load cost and did; returns its summary.
-    fn take(&mut self, end: StepEnd) -> StepSummary {
-        self.did.add(&end.did);
-        self.probes_cpu_s += end.probes.cpu.as_secs_f64();
-        self.probes_wall_s += end.probes.wall.as_secs_f64();
-        self.meanings.extend(end.meanings);
-        end.summary
+impl Results {
+    /// Whether its server has come up.
+    fn was_deployed(&self) -> bool {
+        self.members.iter().any(|member| !member.server.version.is_empty())
     }
 
     /// The summary of a trial that has ended; `times` are its begin and end, Unix milliseconds.
     fn into_summary(
-        self,
+        mut self,
         trial: &TrialPlan,
         outcome: TrialOutcome,
         (began_unix_ms, ended_unix_ms): (u64, u64),
         canary: Option<Canary>,
     ) -> TrialSummary {
+        // What is said of the trial's server is said of the primary member, once.
+        let primary = self.members.iter_mut().find(|member| member.role == MemberRole::Primary);
+        let server = primary.map(|member| std::mem::take(&mut member.server)).unwrap_or_default();
         TrialSummary {
             number: trial.number,
             variant: trial.variant,
@@ -132,14 +132,15 @@ impl Progress {
             outcome,
             began_unix_ms,
             ended_unix_ms,
-            server: self.server,
+            server,
+            members: self.members,
             data: self.data,
             steps: self.steps,
             run_off: self.run_off,
             audit: self.audit,
             canary,
             meanings: self.meanings,
-            metrics: Vec::new(),
+            metrics: self.metrics,
             probes_cpu_s: self.probes_cpu_s,
             probes_wall_s: self.probes_wall_s,
         }
@@ -151,13 +152,13 @@ pub(crate) fn run(
     lab: &Lab,
     order: &RunOrder<'_>,
     trial: &TrialPlan,
-    telling: &mut Telling<'_>,
+    events: &mut EventLog<'_>,
     record: &mut RunWriter,
 ) -> Result<TrialEnd, WriteError> {
     let variant = &order.plan.variants[trial.variant];
     let began_unix_ms = lab.clock.unix_millis();
     let mut writer = record.begin_trial(trial, &variant.name)?;
-    telling.of_trial(
+    events.in_trial(
         &mut writer,
         EventKind::TrialBegan {
             trial: trial.number,
@@ -165,46 +166,69 @@ pub(crate) fn run(
             repetition: trial.repetition,
         },
     )?;
-    let canary = Watchbird::begin(lab, variant);
-    let mut progress = Progress::default();
-    let own = Vec::new();
-    let mut stage = Stage { lab, order, trial, variant, own, telling, writer: &mut writer };
-    let result = match stage.bracket(&mut progress) {
+    let canary = HostCanary::begin(lab, variant);
+    let mut results = Results::default();
+    let result = match perform(lab, order, trial, (&mut results, events, &mut writer)) {
         Err(TrialError::Record(error)) => Err(TrialError::Record(error)),
         // What was cut off by the user fails for no other reason.
         Err(_) if lab.abort.is_raised() => Err(TrialError::Abandoned),
         result => result,
     };
     let (outcome, end) = match result {
-        Ok(()) if progress.clean_up_failure.is_some() => {
+        Ok(()) if results.clean_up_failure.is_some() => {
             (TrialOutcome::Finished, TrialEnd::FinishedUncleaned)
         }
         Ok(()) => (TrialOutcome::Finished, TrialEnd::Finished),
         Err(TrialError::Record(error)) => return Err(error),
         Err(TrialError::Abandoned) => {
             let kind = EventKind::TrialAbandoned { trial: trial.number };
-            telling.of_trial(&mut writer, kind)?;
+            events.in_trial(&mut writer, kind)?;
             return Ok(TrialEnd::Abandoned);
         }
-        Err(TrialError::Failed { message, log }) => failed(lab, &progress, &message, &log),
+        Err(TrialError::Failed { message, log }) => failed(lab, &results, &message, &log),
     };
-    announce_end(trial, &outcome, progress.clean_up_failure.as_deref(), telling, &mut writer)?;
+    announce_end(trial, &outcome, results.clean_up_failure.as_deref(), events, &mut writer)?;
     let ended_unix_ms = lab.clock.unix_millis();
     let times = (began_unix_ms, ended_unix_ms);
-    writer.finish(progress.into_summary(trial, outcome, times, canary.end(lab)))?;
+    writer.finish(results.into_summary(trial, outcome, times, canary.end(lab)))?;
     Ok(end)
 }
 
-/// The outcome of a trial that could not be done, with the end of the server's log.
-fn failed(
+/// Plans the trial's phases and runs them.
+fn perform(
     lab: &Lab,
-    progress: &Progress,
-    message: &str,
-    log: &[String],
-) -> (TrialOutcome, TrialEnd) {
+    order: &RunOrder<'_>,
+    planned: &TrialPlan,
+    (results, events, writer): (&mut Results, &mut EventLog<'_>, &mut TrialWriter),
+) -> Result<(), TrialError> {
+    let variant = &order.plan.variants[planned.variant];
+    let workload = plan_workload(&lab.catalog, order.plan, variant)?;
+    let own = workload.steps().to_vec();
+    check_steps(order.plan, &own)?;
+    let phases = phases(order.plan, &own);
+    let deployment = Deployment::of(lab, order.design, variant)?;
+    let workload = MadeWorkload::new(workload);
+    let mut trial =
+        Trial { lab, order, planned, variant, workload, deployment, results, events, writer };
+    let result = trial.run(&phases);
+    trial.results.members = trial.deployment.recorded();
+    result
+}
+
+/// Refuses steps of a workload that are not those of the plan.
+fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
+    let planned = plan.steps.iter().map(|step| step.name.as_str());
+    if own.is_empty() || planned.eq(own.iter().map(|step| step.name.as_ref())) {
+        return Ok(());
+    }
+    Err(TrialError::new("the workload's steps differ from those of the plan"))
+}
+
+/// The outcome of a trial that could not be done, with the end of the server's log.
+fn failed(lab: &Lab, results: &Results, message: &str, log: &[String]) -> (TrialOutcome, TrialEnd) {
     let message = foreign(&format!("{message}{}", advice(&lab.products, log, message)));
     let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
-    let was_deployed = !progress.server.version.is_empty();
+    let was_deployed = results.was_deployed();
     let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
     (TrialOutcome::Failed { message, server_log: log }, TrialEnd::Failed(failure))
 }
@@ -214,12 +238,12 @@ fn announce_end(
     trial: &TrialPlan,
     outcome: &TrialOutcome,
     clean_up_failure: Option<&str>,
-    telling: &mut Telling<'_>,
+    events: &mut EventLog<'_>,
     writer: &mut TrialWriter,
 ) -> Result<(), WriteError> {
     if let Some(message) = clean_up_failure {
         let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(message) };
-        telling.of_trial(writer, kind)?;
+        events.in_trial(writer, kind)?;
     }
     let kind = match outcome {
         TrialOutcome::Finished => EventKind::TrialFinished { trial: trial.number },
@@ -229,250 +253,83 @@ fn announce_end(
             server_log: server_log.clone(),
         },
     };
-    telling.of_trial(writer, kind)
+    events.in_trial(writer, kind)
 }
 
-/// What all phases of one trial need.
-pub(crate) struct Stage<'a, 't> {
+/// A trial that runs: what its phases work with, and what they have found out.
+pub(crate) struct Trial<'a, 't> {
     pub(crate) lab: &'a Lab,
     pub(crate) order: &'a RunOrder<'a>,
-    trial: &'a TrialPlan,
+    pub(crate) planned: &'a TrialPlan,
     pub(crate) variant: &'a Variant,
-    /// The steps that the workload itself defines; none where the plan's loads are its steps.
-    own: Vec<WorkloadStep>,
-    pub(crate) telling: &'a mut Telling<'t>,
+    pub(crate) workload: MadeWorkload,
+    pub(crate) deployment: Deployment,
+    pub(crate) results: &'a mut Results,
+    pub(crate) events: &'a mut EventLog<'t>,
     pub(crate) writer: &'a mut TrialWriter,
 }
 
-impl<'s> Stage<'s, '_> {
-    /// Deploys, does everything, and tears down whatever happened.
-    fn bracket(&mut self, progress: &mut Progress) -> Result<(), TrialError> {
-        let planned = plan_workload(&self.lab.catalog, self.order.plan, self.variant)
-            .map_err(|error| TrialError::new(error.to_string()))?;
-        self.own = self.own_steps(planned.as_ref())?;
-        let workload = MadeWorkload::new(planned);
-        let mut site = self.deploy(&*workload, progress)?;
-        let result = self.inside(&mut site, &workload, progress);
-        let result = result.map_err(|error| explain(error, &mut site));
-        // What was measured stands, whatever becomes of the server and its tables.
-        progress.clean_up_failure = site.stop().err().map(|error| error.message);
+impl Trial<'_, '_> {
+    /// Runs the phases in order. After the first one that fails, only those that run in every case.
+    fn run(&mut self, phases: &[Box<dyn Phase>]) -> Result<(), TrialError> {
+        let mut result = Ok(());
+        for phase in phases {
+            if result.is_err() && !phase.runs_after_failure() {
+                continue;
+            }
+            let outcome = self.run_phase(phase.as_ref());
+            result = result.and(outcome.map_err(|error| self.explain(error)));
+        }
         result
     }
 
-    fn inside(
-        &mut self,
-        site: &mut Site,
-        workload: &MadeWorkload,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        if let Some(server) = site.with_tables() {
-            // Again, because a copy of data that is kept was populated by another workload.
-            workload.check(server.dialect()).map_err(TrialError::new)?;
-        }
-        if workload.needs_rows() && !site.with_tables().is_some_and(|server| server.stores_data()) {
-            return Err(TrialError::new(
-                "the workload works on rows that it has read, and this server stores none; use a \
-                 database, or the simulated one with a `store`",
-            ));
-        }
-        for step in 0..self.order.plan.steps.len() {
-            if step > 0 {
-                self.rest(site)?;
-            }
-            self.step(site, workload, step, progress)?;
-        }
-        check_alive(self.lab, site)?;
-        if let Site::Real(server) = site {
-            progress.data.bytes_after = server.data_bytes();
-            progress.data.log_bytes_after = log_bytes(server.as_ref());
-        }
-        self.run_off(site, progress)?;
-        self.audit(site, workload, progress)
+    fn run_phase(&mut self, phase: &dyn Phase) -> Result<(), TrialError> {
+        let name = phase.name();
+        let began = self.lab.clock.now();
+        let announced = self.event(EventKind::TrialPhaseBegan { phase: name.clone() });
+        let outcome = match (&announced, phase.runs_after_failure()) {
+            (_, true) => phase.run(self),
+            (Ok(()), false) => self.check_abort().and_then(|()| phase.run(self)),
+            (Err(_), false) => Ok(()),
+        };
+        let ended = self.event(EventKind::TrialPhaseEnded {
+            phase: name,
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
+            is_done: outcome.is_ok(),
+        });
+        announced.and(outcome).and(ended)
     }
 
-    fn rest(&mut self, site: &Site) -> Result<(), TrialError> {
-        let length = self.order.plan.rest;
-        if matches!(site, Site::Real(_)) && length > Nanoseconds::ZERO {
-            let kind = EventKind::Rested { seconds: length.as_secs_f64() };
-            self.telling.of_trial(self.writer, kind)?;
-            sleep(self.lab, length);
-        }
+    /// Emits an event.
+    pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), TrialError> {
+        Ok(self.events.in_trial(self.writer, kind)?)
+    }
+
+    /// Emits an event of something worth knowing that is no failure.
+    pub(crate) fn note(&mut self, message: String) -> Result<(), TrialError> {
+        self.event(EventKind::Noted { message })
+    }
+
+    /// Ends the trial if the user wants to stop.
+    pub(crate) fn check_abort(&self) -> Result<(), TrialError> {
         if self.lab.abort.is_raised() { Err(TrialError::Abandoned) } else { Ok(()) }
     }
 
-    fn step(
-        &mut self,
-        site: &mut Site,
-        workload: &MadeWorkload,
-        step: usize,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        let order = self.order;
-        let settled = self.settle(site, &**workload, step)?;
-        let mut summary = match &order.plan.steps[step].load {
-            LoadLevel::Search(search) => self.find(site, workload, (step, search), progress)?,
-            LoadLevel::Given(load) => self.load(site, workload, (step, load.clone()), progress)?,
-            LoadLevel::Own(_) => {
-                let load = Load::Roles(self.own[step].roles.clone());
-                self.load(site, workload, (step, load), progress)?
-            }
+    /// Says of a failure what the servers say: which one is down, and the last lines of its log.
+    fn explain(&mut self, error: TrialError) -> TrialError {
+        let TrialError::Failed { message, log } = error else { return error };
+        let message = match self.deployment.down() {
+            Some(why) => format!("the server went down: {why}; then: {message}"),
+            None => message,
         };
-        summary.settled = settled;
-        self.tell_unfinished(step, &summary)?;
-        let ended = EventKind::StepEnded {
-            step,
-            throughput: crate::drive::throughput(&summary),
-            p95_us: crate::drive::p95_us(&summary),
-        };
-        progress.steps.push(summary);
-        self.telling.of_trial(self.writer, ended)?;
-        if let Some(why) = progress.steps.last().and_then(dead_end) {
-            return Err(TrialError::new(format!("{}: {why}", order.plan.steps[step].name)));
-        }
-        // Clients that try to connect again and again fail one by one, but no step fails by that.
-        if let Site::Real(server) = site
-            && server.down().is_some()
-        {
-            return Err(TrialError::new("the server ended during the step"));
-        }
-        Ok(())
-    }
-
-    /// A step with a load that is known.
-    fn load(
-        &mut self,
-        site: &mut Site,
-        workload: &MadeWorkload,
-        (step, load): (usize, Load),
-        progress: &mut Progress,
-    ) -> Result<StepSummary, TrialError> {
-        let drive = self.drive(workload, (step, 0), load);
-        Ok(progress.take(drive.run(site, self.telling, self.writer)?))
-    }
-
-    fn drive<'d>(
-        &self,
-        workload: &'d MadeWorkload,
-        (step, probe): (usize, u32),
-        load: Load,
-    ) -> Drive<'d>
-    where
-        's: 'd,
-    {
-        let has_begun = Cell::new(false);
-        let block = self.trial.block;
-        let planned = &self.order.plan.steps[step];
-        // A variant's own step may have quotas where that of the plan has none.
-        let own = self.own.get(step);
-        let until_steady =
-            planned.until_steady.filter(|_| !own.is_some_and(WorkloadStep::ends_by_quota));
-        // The plan has the longest time of all variants.
-        let duration = match own {
-            Some(own) if until_steady.is_none() => own.limit,
-            _ => planned.duration,
-        };
-        let length = Length { warm_up: planned.warm_up, duration, until_steady };
-        Drive {
-            lab: self.lab,
-            order: self.order,
-            variant: self.variant,
-            block,
-            workload,
-            step,
-            probe,
-            load,
-            length,
-            has_begun,
-        }
-    }
-
-    /// Asks the server whether it did what it confirmed, where it has rows.
-    fn audit(
-        &mut self,
-        site: &Site,
-        workload: &MadeWorkload,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        let Some(server) = site.with_tables() else { return Ok(()) };
-        if !server.stores_data() {
-            return Ok(());
-        }
-        let began = self.lab.clock.now();
-        let rows = audit(&server.connector(), server.dialect(), workload, &progress.did);
-        let kind = EventKind::Audited {
-            n_passed: rows.iter().filter(|row| row.pass && !row.is_undecided).count(),
-            failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
-            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
-        };
-        progress.audit = rows;
-        Ok(self.telling.of_trial(self.writer, kind)?)
+        let log = if log.is_empty() { self.deployment.log_tail(LOG_LINES) } else { log };
+        TrialError::Failed { message, log }
     }
 }
 
-/// A step is not to be trusted if nothing committed in this share of its measured time, at its end …
-const DEAD_SHARE: f64 = 1.0 / 3.0;
-/// … and in at least so many seconds …
-const DEAD_LEAST_S: f64 = 2.0;
-/// … which is this many times as long as its slowest transactions but one in a hundred took.
-const DEAD_TIMES_P99: f64 = 10.0;
-
-/// Why a step is not to be trusted that had done work and then did none any more: its server hangs, or
-/// has gone away. None where work went on, or there was none that could have stopped. A search tries
-/// loads that are too high on purpose.
-fn dead_end(step: &StepSummary) -> Option<String> {
-    let seconds = step.intervals.start_s.iter().zip(&step.intervals.throughput);
-    let last = seconds.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;
-    // The last second with a commit may have had it at its very end.
-    let dead_s = step.measured_s - (last + 1.0).max(0.0);
-    let p99_s = crate::drive::response_times(step).value_at_quantile(0.99) as f64 / 1e9;
-    let is_dead = step.search.is_none()
-        && dead_s >= DEAD_LEAST_S
-        && dead_s >= DEAD_SHARE * step.measured_s
-        && dead_s >= DEAD_TIMES_P99 * p99_s;
-    is_dead.then(|| {
-        format!(
-            "nothing committed in the last {dead_s:.1} s of {:.1} s, although transactions had \
-             committed before; {} attempts were still waiting for an answer at the end",
-            step.measured_s,
-            step.in_flight_at_end.unwrap_or_default()
-        )
-    })
-}
-
-/// Says of a failure what the server says: that it is down, and the last lines of its log.
-pub(crate) fn explain(error: TrialError, site: &mut Site) -> TrialError {
-    match (error, site) {
-        (TrialError::Failed { message, log }, Site::Real(server)) => {
-            let message = match server.down() {
-                Some(why) => format!("the server went down: {why}; then: {message}"),
-                None => message,
-            };
-            let log = if log.is_empty() { server.log_tail(LOG_LINES) } else { log };
-            TrialError::Failed { message, log }
-        }
-        (error, _) => error,
-    }
-}
-
-/// Refuses the steps of a private server that does not answer after the last one: it may have stood
-/// still for any part of them, and a client that waits for it when its time is over counts nowhere.
-fn check_alive(lab: &Lab, site: &mut Site) -> Result<(), TrialError> {
-    let Site::Real(server) = site else { return Ok(()) };
-    if server.processes().is_empty() {
-        return Ok(());
-    }
-    let until = lab.clock.now() + ANSWER_LIMIT;
-    loop {
-        let Err(error) = server.check_alive() else { return Ok(()) };
-        // The connections of the last step may still be counted against its limit.
-        if server.down().is_some() || lab.clock.now() >= until {
-            return Err(error.into());
-        }
-        sleep(lab, Nanoseconds::from_millis(100));
-        if lab.abort.is_raised() {
-            return Err(TrialError::Abandoned);
-        }
-    }
+/// Bytes of logs among the server's data, as far as its files tell.
+pub(crate) fn log_bytes(server: &dyn Server) -> Option<u64> {
+    server.data_files()?.log_bytes()
 }
 
 /// A text in which a server or its log may be quoted, as it may be shown and kept.
@@ -512,55 +369,5 @@ mod tests {
         check("populating t: database or disk is full (SQLITE_FULL)", "", true);
         check("gone", "InnoDB: preallocating 58720256 bytes failed with error 28", true);
         check("The table 't' has no index", "disk usage is fine", false);
-    }
-
-    /// A step whose seconds, one of warm-up before them, have these throughputs.
-    fn step(throughput: &[f64], response_ns: u64) -> StepSummary {
-        let n = throughput.len();
-        let mut times = dyno_record::new_histogram();
-        times.record(response_ns).expect("it is within the bounds");
-        let times = serde_json::to_value(dyno_record::EncodedHistogram::encode(&times));
-        let times = times.expect("it is text");
-        let zeros = vec![0.0; n];
-        let start_s: Vec<f64> = (0..n).map(|second| second as f64 - 1.0).collect();
-        serde_json::from_value(serde_json::json!({
-            "step": 0, "measured_s": n as f64 - 1.0, "reads": 0, "writes": 0, "others": 0,
-            "kinds": [{"name": "k", "outcomes": {}, "response": times, "service": times}],
-            "rows_received": 0, "rows_changed": 0, "warnings": 0, "due": 0, "missed": 0,
-            "in_flight_at_end": 8, "retries": 0, "reconnects": 0, "lag": "",
-            "generator": dyno_record::GeneratorSummary::default(), "server_cpu_s": null,
-            "error_examples": {}, "readings": {},
-            "intervals": {
-                "start_s": start_s, "throughput": throughput, "errors": zeros, "missed": zeros,
-                "p50_us": zeros, "p95_us": zeros, "p99_us": zeros, "max_us": zeros,
-                "lag_p99_us": zeros,
-            },
-        }))
-        .expect("it is a step")
-    }
-
-    #[test]
-    fn a_step_that_ends_dead_is_not_to_be_trusted() {
-        let check = |throughput: &[f64], response_ms: u64, expected: bool| {
-            let found = dead_end(&step(throughput, response_ms * 1_000_000));
-            assert_eq!(found.is_some(), expected, "{throughput:?}: {found:?}");
-        };
-        // A server that was frozen two seconds after the measure phase had begun.
-        let frozen = [13460.0, 23717.0, 21692.0, 669.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        check(&frozen, 1, true);
-        let message = dead_end(&step(&frozen, 1_000_000)).expect("it is dead");
-        assert!(
-            message.contains("last 5.0 s of 8.0 s") && message.contains("8 attempts"),
-            "{message}"
-        );
-        check(&[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0], 1, false);
-        check(&[9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0], 1, false);
-        check(&[9.0, 9.0, 0.0, 0.0], 1, true);
-        // Transactions that take that long.
-        check(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1500, false);
-        // Nothing was ever done: other messages tell of that.
-        check(&[0.0; 9], 1, false);
-        // All died in the warm-up.
-        check(&[9.0, 0.0, 0.0, 0.0, 0.0], 0, true);
     }
 }

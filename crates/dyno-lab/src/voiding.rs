@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use dyno_record::{EventKind, Run, RunWriter, VoidBlock, VoidTrial, VoidingRecord};
 use dyno_study::Design;
 
+use crate::events::EventLog;
 use crate::run::RunOrder;
-use crate::telling::Telling;
 
 /// Says which blocks of the run so far are void, and why. It is given what has ended; the lab does not
 /// know the rule.
@@ -33,7 +33,7 @@ pub(crate) fn rule(design: &Design) -> Option<VoidingRecord> {
 /// done again.
 pub(crate) fn set_aside(
     order: &RunOrder<'_>,
-    telling: &mut Telling<'_>,
+    events: &mut EventLog<'_>,
     record: &mut RunWriter,
 ) -> anyhow::Result<Vec<u32>> {
     let Some(void) = order.void.filter(|_| order.manifest.voiding.is_some()) else {
@@ -53,7 +53,7 @@ pub(crate) fn set_aside(
     };
     for (block, why) in &blocks {
         let why = why.join("; ");
-        telling.of_run(record, EventKind::BlockVoided { block: *block, why })?;
+        events.in_run(record, EventKind::BlockVoided { block: *block, why })?;
     }
     let blocks = blocks.into_iter();
     again.extend(record.void(

@@ -7,12 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct AbortFlag {
     raised: Arc<AtomicBool>,
+    /// A flag that counts as well.
+    parent: Option<Arc<AtomicBool>>,
 }
 
 impl AbortFlag {
     /// A flag that is not raised.
     pub fn new() -> AbortFlag {
         AbortFlag::default()
+    }
+
+    /// A flag that is raised with this one, and can be raised without it.
+    pub fn child(&self) -> AbortFlag {
+        AbortFlag { raised: Arc::default(), parent: Some(Arc::clone(&self.raised)) }
     }
 
     /// Raises the flag; it stays raised. Safe in a signal handler.
@@ -24,13 +31,14 @@ impl AbortFlag {
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
+            || self.parent.as_ref().is_some_and(|parent| parent.load(Ordering::Relaxed))
     }
 }
 
 impl From<Arc<AtomicBool>> for AbortFlag {
     /// Shares a flag that something else raises, such as a signal handler.
     fn from(raised: Arc<AtomicBool>) -> AbortFlag {
-        AbortFlag { raised }
+        AbortFlag { raised, parent: None }
     }
 }
 
@@ -45,5 +53,15 @@ mod tests {
         assert!(!other.is_raised());
         flag.raise();
         assert!(other.is_raised());
+    }
+
+    #[test]
+    fn a_child_is_raised_alone_or_with_its_parent() {
+        let (flag, lone) = (AbortFlag::new(), AbortFlag::new());
+        let (child, other) = (flag.child(), lone.child());
+        other.raise();
+        assert!(other.is_raised() && !lone.is_raised() && !child.is_raised());
+        flag.raise();
+        assert!(child.is_raised());
     }
 }

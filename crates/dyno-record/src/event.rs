@@ -42,6 +42,20 @@ pub enum EventKind {
         /// Its repetition.
         repetition: u32,
     },
+    /// A phase of a trial began: `deploy`, `fill`, `step 8 clients` …
+    TrialPhaseBegan {
+        /// Its name.
+        phase: String,
+    },
+    /// A phase of a trial ended.
+    TrialPhaseEnded {
+        /// Its name.
+        phase: String,
+        /// Seconds.
+        took_s: f64,
+        /// Whether it did all that it was to do; after one that did not, the trial is torn down.
+        is_done: bool,
+    },
     /// A server answers.
     ServerReady {
         /// Product and version.
@@ -85,7 +99,7 @@ pub enum EventKind {
         /// Rows in all.
         rows_total: u64,
     },
-    /// A step's phase began: `warm-up` or `measure`.
+    /// A part of a step began: `warm-up` or `measure`.
     PhaseBegan {
         /// The step's index.
         step: usize,
@@ -119,6 +133,17 @@ pub enum EventKind {
     ReadingsTaken {
         /// The readings, by name.
         values: BTreeMap<String, f64>,
+    },
+    /// Something that went on in a step beside its load, or instead of it, ended.
+    ActivityEnded {
+        /// The step's index.
+        step: usize,
+        /// Its name.
+        activity: String,
+        /// Seconds from its beginning.
+        took_s: f64,
+        /// Whether it did not fail.
+        is_done: bool,
     },
     /// A search tried a load.
     LoadProbed {

@@ -13,6 +13,7 @@ mod growth;
 mod histogram;
 mod lock;
 mod manifest;
+mod member;
 mod reader;
 mod readings;
 mod server;
@@ -32,12 +33,13 @@ pub use manifest::{
     RequirementRecord, RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan,
     VariantRecord, VoidingRecord,
 };
+pub use member::{Entry, MemberFacts, MemberRole, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use server::{CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary, LoadProbe, RunOff,
-    SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary,
+    ActivitySummary, AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary,
+    LoadProbe, RunOff, SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -262,14 +262,14 @@ fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
             trial,
             step.step,
             start,
-            columns.throughput[idx],
-            columns.errors[idx],
-            columns.missed[idx],
-            columns.p50_us[idx],
-            columns.p95_us[idx],
-            columns.p99_us[idx],
-            columns.max_us[idx],
-            columns.lag_p99_us[idx]
+            columns.throughput.get(idx),
+            columns.errors.get(idx),
+            columns.missed.get(idx),
+            columns.p50_us.get(idx),
+            columns.p95_us.get(idx),
+            columns.p99_us.get(idx),
+            columns.max_us.get(idx),
+            columns.lag_p99_us.get(idx)
         ])?;
     }
     let mut insert = to.prepare("INSERT INTO reading VALUES(?, ?, ?, ?, ?)")?;

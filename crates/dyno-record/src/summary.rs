@@ -9,7 +9,7 @@ use dyno_units::{Metric, MetricId, Reading};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{EncodedCounts, EncodedHistogram, ServerFacts};
+use crate::{EncodedCounts, EncodedHistogram, MemberFacts, ServerFacts};
 
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,8 +28,12 @@ pub struct TrialSummary {
     pub began_unix_ms: u64,
     /// Milliseconds since 1970 UTC.
     pub ended_unix_ms: u64,
-    /// The server it ran on.
+    /// The server it ran on: the primary member's facts. Empty where the trial needed no server.
+    #[serde(default)]
     pub server: ServerFacts,
+    /// The members that it ran on. Empty where it needed none, and in records of before this was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberFacts>,
     /// The data it ran on.
     pub data: DataSet,
     /// Its steps, as far as they were done.
@@ -221,12 +225,16 @@ pub struct StepSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchSummary>,
     /// How the step ended: `time`; `quota` (all quotas were done); `limit` (they were not, when its
-    /// longest time was over). None in records of before this was kept, when all ended by time.
+    /// longest time was over); `steady`; `unsteady`; `activity` (one beside the load, or instead of
+    /// it, had ended). None in records of before this was kept, when all ended by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
     /// The wait before it for the engine's debt, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
+    /// What went on in it beside its load, or instead of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub activities: Vec<ActivitySummary>,
     /// What its activities measured beside the load, by metric; each is in [`TrialSummary::metrics`].
     /// Values that are no finite numbers are left out of the file.
     #[serde(
@@ -235,6 +243,26 @@ pub struct StepSummary {
         serialize_with = "serialize_finite"
     )]
     pub figures: BTreeMap<MetricId, f64>,
+}
+
+/// What went on in a step beside its load, or instead of it. Its figures are the step's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActivitySummary {
+    /// Its name, with which the ids of its figures begin.
+    pub name: String,
+    /// What it was: `command`.
+    pub kind: String,
+    /// When it began, in nanoseconds on the run's clock.
+    pub began_ns: u64,
+    /// Seconds to its end.
+    pub took_s: f64,
+    /// How it ended, in words.
+    pub ended: String,
+    /// Whether it did all that it was to do; else its figures are left out.
+    pub is_done: bool,
+    /// The last lines that it printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<String>,
 }
 
 /// JSON has no word for infinity: it would become `null`, and the file could not be read.

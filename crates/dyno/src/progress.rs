@@ -164,6 +164,10 @@ impl Progress {
                     "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}{left}"
                 ));
             }
+            EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
+                let ending = if *is_done { "ended" } else { "failed" };
+                self.permanent(&format!("{activity}: {ending} after {took_s:.1} s"));
+            }
             EventKind::StepEnded { step, throughput, p95_us } => {
                 let name = self.steps[*step].name.clone();
                 let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));

@@ -24,7 +24,7 @@ pub(super) fn start(
     let Launch { spec, place, clock, .. } = *launch;
     check_spec(spec)?;
     let script = Script { cpus: spec.cpus.clone(), ..script(&spec.settings)? };
-    let folder = place.make_folder(&spec.product)?;
+    let folder = place.keeper().make_folder(&spec.product)?;
     match NullServer::start(wire, &Listen::Folder(folder.clone()), script, Arc::clone(clock)) {
         Ok(server) => Ok(Box::new(NullProduct {
             server,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, Keeper, Probe, ThreadListing};
+use dyno_host::{DataFiles, FileKind, Place, Probe, ThreadListing};
 use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -25,28 +25,53 @@ const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Makes a folder with an empty database, or with one that was handed over, and proves that all
 /// settings are accepted.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
-    let (spec, keeper) = (launch.spec, launch.place.keeper());
+    let (spec, place) = (launch.spec, launch.place);
     check_spec(spec)?;
     let pragmas = pragma::from_settings(&spec.settings).map_err(DeployError::new)?;
-    let folder = launch.place.make_folder(&spec.product)?;
-    match database_in(&folder, launch.data, pragmas) {
-        Ok(database) => Ok(Box::new(SqliteServer { database, folder, keeper: Arc::clone(keeper) })),
+    let folder = SqliteFolder::make(place, &spec.product)?;
+    match folder.database(launch.data, pragmas) {
+        Ok(database) => Ok(Box::new(SqliteServer { database, folder })),
         Err(error) => {
             // The first error is the one to report; a folder that stays is found as a leftover.
-            let _ = keeper.remove_folder(&folder);
+            let _ = folder.remove();
             Err(error)
         }
     }
 }
 
-fn database_in(
-    folder: &Path,
-    data: Option<&Path>,
-    pragmas: Vec<Pragma>,
-) -> Result<Database, DeployError> {
-    let Some(data) = data else { return Database::create(folder, pragmas) };
-    move_data(&data.join(DATABASE_FILE), &folder.join(DATABASE_FILE))?;
-    Database::open(folder, pragmas)
+/// The folder that marks it as Dyno's, and the one with the database: the same, unless its place is
+/// apart.
+struct SqliteFolder {
+    place: Place,
+    path: PathBuf,
+    data: PathBuf,
+}
+
+impl SqliteFolder {
+    fn make(place: &Place, name: &str) -> Result<SqliteFolder, DeployError> {
+        let path = place.keeper().make_folder(name)?;
+        let data = place.data_of(&path, path.clone());
+        let folder = SqliteFolder { place: place.clone(), path, data };
+        if folder.data != folder.path {
+            // No server runs in it: it is Dyno's own user who works there.
+            std::fs::create_dir(&folder.data).map_err(|error| {
+                DeployError::new(format!("{} cannot be created: {error}", folder.data.display()))
+            })?;
+        }
+        Ok(folder)
+    }
+
+    fn database(&self, data: Option<&Path>, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
+        let Some(data) = data else { return Database::create(&self.data, pragmas) };
+        let to = self.data.join(DATABASE_FILE);
+        move_data(&data.join(DATABASE_FILE), &to, self.place.keeper())?;
+        Database::open(&self.data, pragmas)
+    }
+
+    fn remove(&self) -> Result<(), DeployError> {
+        let folder = self.place.keeper().remove_folder(&self.path);
+        Ok(folder.and(self.place.remove_data(&self.data))?)
+    }
 }
 
 /// Refuses what cannot be had from a database in the process.
@@ -198,8 +223,7 @@ const PROBE_BUSY_MS: &str = "100";
 
 struct SqliteServer {
     database: Database,
-    folder: PathBuf,
-    keeper: Arc<Keeper>,
+    folder: SqliteFolder,
 }
 
 impl Server for SqliteServer {
@@ -232,7 +256,7 @@ impl Server for SqliteServer {
     }
 
     fn data_files(&self) -> Option<DataFiles> {
-        Some(DataFiles { root: self.folder.clone(), kind: file_kind })
+        Some(DataFiles { root: self.folder.data.clone(), kind: file_kind })
     }
 
     fn probes(&self, _threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
@@ -271,13 +295,13 @@ impl Server for SqliteServer {
             std::fs::create_dir(to).map_err(|error| {
                 DeployError::new(format!("{} cannot be created: {error}", to.display()))
             })?;
-            move_data(&self.database.path, &to.join(DATABASE_FILE))
+            move_data(&self.database.path, &to.join(DATABASE_FILE), self.folder.place.keeper())
         };
         let moved = move_file();
         moved.and(self.stop())
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.keeper.remove_folder(&self.folder).map_err(|error| DeployError::new(error.0))
+        self.folder.remove()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Poll;
 
-use dyno_host::Keeper;
+use dyno_host::{FolderElsewhere, Keeper, Storage};
 use dyno_model::{OptionKind, OptionSpec, StepRequest, names};
 use dyno_units::{Clock, ManualClock, Seed, SettingValue};
 use dyno_workload::catalog::Catalog;
@@ -16,7 +16,7 @@ use dyno_workload::{
 
 use super::pragma;
 use super::server::Database;
-use crate::{DeployError, Place, Products, ServerSpec};
+use crate::{DeployError, Place, Products, Server, ServerSpec};
 
 fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, SettingValue> {
     pairs
@@ -308,4 +308,39 @@ fn what_cannot_be_had_is_refused() {
     );
     check(ServerSpec { engine: Some("InnoDB".to_owned()), ..spec(&[]) }, "engine `InnoDB`");
     check(ServerSpec { cpus: vec![1], ..spec(&[]) }, "cpus");
+}
+
+#[test]
+fn data_live_in_the_place_and_move_between_filesystems() {
+    let roots = [tempfile::tempdir().unwrap(), other_filesystem()];
+    let [here, there] = roots.each_ref().map(|root| Arc::new(Keeper::new(root.path()).unwrap()));
+    let storage: Arc<dyn Storage> = Arc::new(FolderElsewhere::make(&there).unwrap());
+    let place = Place::on(&here, storage);
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let products = Products::built_in();
+    let spec = spec(&[]);
+
+    let server = products.start(&spec, &place, &clock).unwrap();
+    let data = server.data_files().unwrap().root;
+    assert!(data.starts_with(there.root()), "{}", data.display());
+    let query = |server: &dyn Server, sql: &str| server.connector()().unwrap().query(sql).unwrap();
+    query(server.as_ref(), "CREATE TABLE t (a)");
+    query(server.as_ref(), "INSERT INTO t VALUES (7)");
+    let staging = here.make_folder("staging").unwrap();
+    server.stop_and_keep_data(&staging.join("data")).unwrap();
+    assert!(!data.exists());
+
+    let server = products.start_on(&staging.join("data"), &spec, &place, &clock).unwrap();
+    assert_eq!(query(server.as_ref(), "SELECT a FROM t")[0][0].as_deref(), Some("7"));
+    server.stop().unwrap();
+    here.remove_folder(&staging).unwrap();
+    place.release().unwrap();
+    for keeper in [here, there] {
+        assert_eq!(std::fs::read_dir(keeper.root()).unwrap().count(), 0);
+    }
+}
+
+/// A folder on another filesystem, if this machine has one for everybody.
+fn other_filesystem() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

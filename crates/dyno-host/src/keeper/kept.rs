@@ -36,12 +36,14 @@ pub struct KeptProcess {
     pid: Pid,
     /// How it ended, once it was waited for; from then on its id may belong to another process.
     ended: Option<String>,
+    /// CPU time in clock ticks, once it has ended.
+    cpu_ticks: Option<u64>,
 }
 
 impl KeptProcess {
     pub(super) fn new(child: Child) -> KeptProcess {
         let pid = Pid::from_child(&child);
-        KeptProcess { child, pid, ended: None }
+        KeptProcess { child, pid, ended: None, cpu_ticks: None }
     }
 
     /// The process id; it may be in use by another process once this one has been waited for.
@@ -90,6 +92,25 @@ impl KeptProcess {
         stat.is_some_and(|stat| stat.is_stopped())
     }
 
+    /// CPU seconds of it, and of all processes it started and waited for; none while it runs, or where
+    /// the kernel does not say. Resolution: one clock tick, usually 10 ms.
+    pub fn cpu_s(&self) -> Option<f64> {
+        let per_second = rustix::param::clock_ticks_per_second() as f64;
+        self.cpu_ticks.map(|ticks| ticks as f64 / per_second)
+    }
+
+    /// Resident memory of it and its descendants, in bytes; pages that they share count in each. Zero
+    /// when it has ended.
+    pub fn rss_bytes(&self) -> u64 {
+        if self.ended.is_some() {
+            return 0;
+        }
+        let proc_root = Path::new("/proc");
+        let own = ProcessStat::read(proc_root, self.pid());
+        let all = own.into_iter().chain(descendants(proc_root, self.pid()));
+        all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
+    }
+
     /// Whether it has ended, and well: by itself or when asked to, with exit code 0.
     pub fn has_succeeded(&mut self) -> bool {
         self.status().is_some_and(|status| status.success())
@@ -114,6 +135,8 @@ impl KeptProcess {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::process::waitid(WaitId::Pid(self.pid), options);
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+        let stat = ProcessStat::read(Path::new("/proc"), self.pid());
+        self.cpu_ticks = stat.map(|stat| stat.own_ticks + stat.reaped_ticks);
         self.ended = Some(match self.child.wait() {
             Ok(status) => in_words(status),
             Err(error) => format!("ended, for an unknown reason: {error}"),

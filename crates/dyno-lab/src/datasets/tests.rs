@@ -28,7 +28,7 @@ fn shape() -> DataShape {
 }
 
 fn contents_of(workload: &dyn Workload, seed: u64) -> Contents {
-    Contents::new(shape(), Dialect::MySql, workload, seed)
+    Contents::new(shape(), "folder".to_owned(), (Dialect::MySql, workload), seed)
 }
 
 fn key(name: &str, options: &[(&str, &str)]) -> String {
@@ -69,9 +69,14 @@ fn how_it_is_asked_does_not_change_the_key() {
 #[test]
 fn another_server_changes_the_key() {
     let workload = workload("oltp_read_only", &[("table_size", "10")], 1);
-    let key = |shape: DataShape| Contents::new(shape, Dialect::MySql, workload.as_ref(), 1).key();
+    let on = |shape: DataShape, place: &str| {
+        let tables = (Dialect::MySql, workload.as_ref());
+        Contents::new(shape, place.to_owned(), tables, 1).key()
+    };
+    let key = |shape: DataShape| on(shape, "folder");
     let plain = key(shape());
     assert_eq!(key(shape()), plain);
+    assert_ne!(on(shape(), "zfs recordsize=16k"), plain);
     assert_ne!(key(DataShape { version: "10.11.7-MariaDB".to_owned(), ..shape() }), plain);
     assert_ne!(key(DataShape { build: "two".to_owned(), ..shape() }), plain);
     assert_ne!(key(DataShape { engine: Some("aria".to_owned()), ..shape() }), plain);
@@ -97,18 +102,18 @@ impl Bench {
     }
 
     fn keep(&self, contents: &Contents, text: &str) -> anyhow::Result<Kept> {
-        let holder = Holder::make(&self.keeper, "dataset").unwrap();
-        fs::create_dir(holder.data()).unwrap();
-        fs::write(holder.data().join("rows"), text).unwrap();
+        let staging = Staging::make(&self.keeper, "dataset").unwrap();
+        fs::create_dir(staging.data()).unwrap();
+        fs::write(staging.data().join("rows"), text).unwrap();
         let mut description = Description::new(contents, "oltp_read_only");
         description.bytes = text.len() as u64;
-        self.store().keep(&holder, &description, &Limits::USUAL)
+        self.store().keep(&staging, &description, &Limits::USUAL)
     }
 
     fn copied(&self, kept: &Kept) -> String {
-        let holder = Holder::make(&self.keeper, "data").unwrap();
-        kept.copy(&holder, 1_700_000_000_000, &|| false).unwrap();
-        fs::read_to_string(holder.data().join("rows")).unwrap()
+        let staging = Staging::make(&self.keeper, "data").unwrap();
+        kept.copy(&staging, 1_700_000_000_000, &|| false).unwrap();
+        fs::read_to_string(staging.data().join("rows")).unwrap()
     }
 
     /// What lies right under the root.
@@ -214,13 +219,13 @@ fn what_is_not_whole_is_not_reused() {
 fn what_does_not_fit_the_disk_is_not_kept() {
     let bench = Bench::new();
     drop(bench.keep(&contents(2), "old").unwrap());
-    let holder = Holder::make(&bench.keeper, "dataset").unwrap();
-    fs::create_dir(holder.data()).unwrap();
+    let staging = Staging::make(&bench.keeper, "dataset").unwrap();
+    fs::create_dir(staging.data()).unwrap();
     let mut description = Description::new(&contents(1), "oltp_read_only");
     description.bytes = dyno_host::size_bytes(bench.keeper.root()).unwrap();
-    let error = bench.store().keep(&holder, &description, &Limits::USUAL).unwrap_err().to_string();
+    let error = bench.store().keep(&staging, &description, &Limits::USUAL).unwrap_err().to_string();
     assert!(error.contains("all kept data sets together may take"), "{error}");
-    assert!(holder.data().is_dir(), "the data were taken away");
+    assert!(staging.data().is_dir(), "the data were taken away");
     assert!(bench.store().find(&contents(2)).is_some(), "one was removed for nothing");
 }
 
@@ -248,10 +253,10 @@ fn those_unused_for_long_go_and_then_those_that_do_not_fit() {
     drop(kept);
     assert_eq!(there(), [1]);
     // To keep one more, others go.
-    let holder = Holder::make(&bench.keeper, "dataset").unwrap();
-    fs::create_dir(holder.data()).unwrap();
+    let staging = Staging::make(&bench.keeper, "dataset").unwrap();
+    fs::create_dir(staging.data()).unwrap();
     let mut description = Description::new(&contents(9), "oltp_read_only");
     (description.bytes, description.created_unix_ms) = (15, now);
-    bench.store().keep(&holder, &description, &limits(20)).unwrap();
+    bench.store().keep(&staging, &description, &limits(20)).unwrap();
     assert!(there().is_empty());
 }

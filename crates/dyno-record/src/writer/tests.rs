@@ -80,6 +80,7 @@ fn summary(number: u32) -> TrialSummary {
         ended_unix_ms: 2,
         audit: Vec::new(),
         server: ServerFacts::default(),
+        members: Vec::new(),
         data: DataSet::default(),
         steps: vec![StepSummary {
             step: 0,

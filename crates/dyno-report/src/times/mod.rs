@@ -95,7 +95,11 @@ impl Times {
         times.plan(&found);
         for ((run, trial), (variant, step), summary) in found {
             let columns = &summary.intervals;
-            let is_done = |i: &usize| columns.throughput[*i] > 0.0 || columns.p50_us[*i] > 0.0;
+            // A step without load has neither.
+            let is_done = |i: &usize| {
+                let mut values = [&columns.throughput, &columns.p50_us].into_iter();
+                values.any(|column| column.get(*i).is_some_and(|value| *value > 0.0))
+            };
             let first = (0..columns.start_s.len()).find(is_done).map(|i| columns.start_s[i]);
             let has_kinds = summary.kinds.len() > 1;
             let target = Target { variant, step, has_kinds, first_s: first, shift_s: None };

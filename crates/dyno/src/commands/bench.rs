@@ -50,6 +50,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
+        jobs: &[],
         decide: None,
         retry_failed: false,
         void: None,

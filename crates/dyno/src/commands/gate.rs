@@ -163,6 +163,7 @@ fn measure(
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
+        jobs: &[],
         decide: None,
         void: Some(&dyno_analysis::voiding::void_blocks),
         retry_failed: false,

@@ -42,6 +42,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
+        jobs: &[],
         decide: Some(&decide),
         retry_failed: options.retry_failed,
         void: Some(&dyno_analysis::voiding::void_blocks),
@@ -206,6 +207,9 @@ fn report_end(end: &RunEnd) -> End {
 }
 
 #[cfg(test)]
+mod job_tests;
+
+#[cfg(test)]
 mod tests {
     use dyno_record::{Canary, Run};
 
@@ -236,6 +240,7 @@ mod tests {
             design: &study.design,
             manifest: &manifest,
             probes: &study.probes,
+            jobs: &[],
             decide: None,
             retry_failed: false,
             void: Some(&void),

@@ -7,9 +7,18 @@ use dyno_units::{ByteCount, Nanoseconds};
 pub(super) fn in_words(event: &EventKind) -> String {
     match event {
         EventKind::TrialBegan { .. } => "the trial began".to_owned(),
+        EventKind::TrialPhaseBegan { phase } => format!("{phase} began"),
+        EventKind::TrialPhaseEnded { phase, took_s, is_done } => {
+            let ending = if *is_done { "ended" } else { "failed" };
+            format!("{phase} {ending} after {}", time_s(*took_s))
+        }
         EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
         EventKind::StepEnded { throughput, p95_us, .. } => {
             format!("the step ended: {throughput:.1} transactions/s, p95 {}", time_us(*p95_us))
+        }
+        EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
+            let ending = if *is_done { "ended" } else { "failed" };
+            format!("{activity} {ending} after {}", time_s(*took_s))
         }
         EventKind::LoadProbed { number, level, throughput, broken_by, .. } => {
             let ending =
@@ -140,6 +149,10 @@ mod tests {
         check(
             r#"{"event":"step_ended","step":0,"throughput":38.12,"p95_us":36000}"#,
             "the step ended: 38.1 transactions/s, p95 36 ms",
+        );
+        check(
+            r#"{"event":"trial_phase_ended","phase":"fill","took_s":2,"is_done":false}"#,
+            "fill failed after 2 s",
         );
         check(r#"{"event":"noted","message":"a note"}"#, "a note");
     }

@@ -102,6 +102,7 @@ impl Recording {
             began_unix_ms: self.began_unix_ms,
             ended_unix_ms: now,
             server: self.server,
+            members: Vec::new(),
             data: DataSet::default(),
             steps: vec![step],
             probes_cpu_s: cost.cpu.as_secs_f64(),

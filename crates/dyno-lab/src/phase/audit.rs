@@ -1,10 +1,37 @@
 //! Asks the server, after the last step, whether it did what it confirmed.
 
 use dyno_load::{Interval, KindInterval, OUTCOMES};
-use dyno_record::AuditRow;
+use dyno_record::{AuditRow, EventKind};
 use dyno_workload::{
     AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, TextRows,
 };
+
+use super::Phase;
+use crate::trial::{Trial, TrialError};
+
+/// Asks the server whether it did what it confirmed, if it has rows.
+pub(super) struct Audit;
+
+impl Phase for Audit {
+    fn name(&self) -> String {
+        "audit".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let tables = trial.deployment.tables().filter(|server| server.stores_data());
+        let Some(server) = tables else { return Ok(()) };
+        let began = trial.lab.clock.now();
+        let (connector, dialect) = (server.connector(), server.dialect());
+        let rows = audit(&connector, dialect, &trial.workload, &trial.results.did);
+        let kind = EventKind::Audited {
+            n_passed: rows.iter().filter(|row| row.pass && !row.is_undecided).count(),
+            failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
+            took_s: trial.lab.clock.now().saturating_sub(began).as_secs_f64(),
+        };
+        trial.results.audit = rows;
+        trial.event(kind)
+    }
+}
 
 /// The outcome of what the workload wanted rolled back.
 const ROLLED_BACK: &str = "rolled_back";
@@ -35,7 +62,7 @@ fn kind_totals(kind: &KindInterval) -> KindTotals {
 
 /// Audits the tables. Questions that the server does not answer are a demand that is not met, and
 /// no reason to throw away what was measured.
-pub(crate) fn audit(
+fn audit(
     connector: &Connector,
     dialect: Dialect,
     workload: &MadeWorkload,
@@ -68,7 +95,7 @@ fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
 }
 
 /// A demand that is not met, in words.
-pub(crate) fn failure(row: &AuditRow) -> String {
+fn failure(row: &AuditRow) -> String {
     format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
 }
 

@@ -7,12 +7,12 @@ use dyno_database::{Debt, DebtMeter};
 use dyno_record::{EventKind, RunOff};
 use dyno_units::Nanoseconds;
 
+use super::Phase;
 use super::settle::{Waiting, debt_read};
-use super::{Progress, Stage, TrialError};
-use crate::deploy::Site;
-use crate::drive::{keep_samples, watched};
-use crate::live::readings_told;
+use crate::activity::{keep_samples, watched};
+use crate::live::readings_event;
 use crate::observe::{Observed, Observer, Series, six_digits};
+use crate::trial::{Trial, TrialError};
 
 /// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::SECOND;
@@ -23,35 +23,43 @@ const WAIT: &str = "run-off";
 /// Readings in a row that have to say that it is paid: one may be a moment's.
 const AGREEING: usize = 2;
 
-impl Stage<'_, '_> {
-    /// Watches the engine pay, where the study asks for it and there is an engine.
-    pub(super) fn run_off(
-        &mut self,
-        site: &mut Site,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        let (Some(limit), Site::Real(server)) = (self.order.design.run_off, site) else {
-            return Ok(());
-        };
+/// Watches the engine pay, where there is one.
+pub(super) struct RunOffPhase {
+    /// The most it may take.
+    pub(super) limit: Nanoseconds,
+}
+
+impl Phase for RunOffPhase {
+    fn name(&self) -> String {
+        WAIT.to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let limit = self.limit;
+        let Some(server) = trial.deployment.server() else { return Ok(()) };
         let mut meter = match server.debt_meter() {
             Ok(meter) => meter,
-            Err(why) => return self.unseen_run_off(limit, why, progress),
+            Err(why) => {
+                let message = format!("no run-off, because the backlog cannot be read: {why}");
+                let seen = Seen { unseen: Some(why), ..Seen::default() };
+                let run_off = seen.into_record(limit, Nanoseconds::ZERO, &Series::default());
+                trial.results.run_off = Some(run_off);
+                return trial.note(message);
+            }
         };
+        let lab = trial.lab;
+        let watched = watched(lab, trial.order, &trial.variant.database.name, server);
         let limit_s = limit.as_secs_f64();
-        let began = EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s };
-        self.telling.of_trial(self.writer, began)?;
-        let lab = self.lab;
+        trial.event(EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s })?;
         let began = lab.clock.now();
-        let watched = watched(lab, self.order, &self.variant.database.name, server.as_ref());
         let observer = Observer::start(watched, Arc::clone(&lab.clock), began)
             .map_err(|error| TrialError::new(format!("the run-off cannot be observed: {error}")))?;
         let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
-        let telling = &mut *self.telling;
         let mut taken = Observed::default();
         let seen = watch(&waiting, began, meter.as_mut(), &mut |passed, debt| {
-            telling.only_told(debt_read(WAIT, limit, passed, debt));
+            trial.events.notify(debt_read(WAIT, limit, passed, debt));
             let (samples, notes) = observer.take();
-            samples.iter().for_each(|sample| telling.only_told(readings_told(sample)));
+            samples.iter().for_each(|sample| trial.events.notify(readings_event(sample)));
             taken.samples.extend(samples);
             taken.notes.extend(notes);
         });
@@ -59,49 +67,28 @@ impl Stage<'_, '_> {
         let Observed { samples, notes, cost } = observer.finish();
         taken.samples.extend(samples);
         taken.notes.extend(notes);
-        let observed = Observed { cost, ..taken };
-        if lab.abort.is_raised() {
-            return Err(TrialError::Abandoned);
-        }
-        if let Some(why) = server.down() {
+        trial.check_abort()?;
+        if let Some(why) = trial.deployment.down() {
             return Err(TrialError::new(format!("it did not survive the run-off: {why}")));
         }
-        let series = self.keep_run_off(observed, progress)?;
-        progress.meanings.extend(registry.meanings(series.names()));
+        let series = keep(trial, Observed { cost, ..taken })?;
+        trial.results.meanings.extend(registry.meanings(series.names()));
         let run_off = seen.into_record(limit, began, &series);
         let ended = ended(&run_off);
-        progress.run_off = Some(run_off);
-        Ok(self.telling.of_trial(self.writer, ended)?)
+        trial.results.run_off = Some(run_off);
+        trial.event(ended)
     }
+}
 
-    fn unseen_run_off(
-        &mut self,
-        limit: Nanoseconds,
-        why: String,
-        progress: &mut Progress,
-    ) -> Result<(), TrialError> {
-        let message = format!("no run-off, because the backlog cannot be read: {why}");
-        let seen = Seen { unseen: Some(why), ..Seen::default() };
-        progress.run_off = Some(seen.into_record(limit, Nanoseconds::ZERO, &Series::default()));
-        Ok(self.telling.of_trial(self.writer, EventKind::Noted { message })?)
-    }
-
-    /// Writes down what the probes saw.
-    fn keep_run_off(
-        &mut self,
-        observed: Observed,
-        progress: &mut Progress,
-    ) -> Result<Series, TrialError> {
-        let Observed { samples, notes, cost } = observed;
-        progress.probes_cpu_s += cost.cpu.as_secs_f64();
-        progress.probes_wall_s += cost.wall.as_secs_f64();
-        let mut series = Series::default();
-        keep_samples(self.writer, &mut series, samples)?;
-        for message in notes {
-            self.telling.of_trial(self.writer, EventKind::Noted { message })?;
-        }
-        Ok(series)
-    }
+/// Writes down what the probes saw.
+fn keep(trial: &mut Trial<'_, '_>, observed: Observed) -> Result<Series, TrialError> {
+    let Observed { samples, notes, cost } = observed;
+    trial.results.probes_cpu_s += cost.cpu.as_secs_f64();
+    trial.results.probes_wall_s += cost.wall.as_secs_f64();
+    let mut series = Series::default();
+    keep_samples(trial.writer, &mut series, samples)?;
+    notes.into_iter().try_for_each(|note| trial.note(note))?;
+    Ok(series)
 }
 
 fn ended(run_off: &RunOff) -> EventKind {

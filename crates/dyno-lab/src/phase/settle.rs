@@ -4,60 +4,52 @@ use dyno_database::{Debt, DebtMeter};
 use dyno_load::AbortFlag;
 use dyno_record::{EventKind, Settled};
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::Workload;
 
-use super::{Stage, TrialError};
-use crate::deploy::Site;
+use super::Phase;
+use crate::trial::{Trial, TrialError};
 
 /// How often the debt is read.
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(1);
 
-impl Stage<'_, '_> {
-    /// Waits before a step that wants it; none where the step does not, or where there is nothing
-    /// that could have a debt. A debt that cannot be seen is noted, and the step runs.
-    pub(super) fn settle(
-        &mut self,
-        site: &mut Site,
-        workload: &dyn Workload,
-        step: usize,
-    ) -> Result<Option<Settled>, TrialError> {
-        let limit = self.own.get(step).map_or(Nanoseconds::ZERO, |own| own.settle);
-        let Site::Real(server) = site else { return Ok(None) };
-        if limit == Nanoseconds::ZERO {
-            return Ok(None);
-        }
-        let name = self.order.plan.steps[step].name.clone();
-        let mut meter = match server.debt_meter() {
-            Ok(meter) => meter,
-            Err(why) => return self.unseen(&name, limit, why).map(Some),
-        };
-        let tables: Vec<String> =
-            workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
-        let waiting = Waiting { clock: self.lab.clock.as_ref(), abort: &self.lab.abort, limit };
-        let wait = format!("settling before step {name}");
-        let began = EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() };
-        self.telling.of_trial(self.writer, began)?;
-        let telling = &mut *self.telling;
-        let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
-            telling.only_told(debt_read(&wait, limit, passed, debt));
-        })?;
-        let Settled { took_s, paid, notes, .. } = settled.clone();
-        let ended = EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes };
-        self.telling.of_trial(self.writer, ended)?;
-        Ok(Some(settled))
+/// Waits for the engine, where there is one that could have a debt. A debt that cannot be seen is
+/// noted, and the step runs.
+pub(super) struct Settle {
+    /// The name of the step that comes next.
+    pub(super) step: String,
+    /// The most it may take.
+    pub(super) limit: Nanoseconds,
+}
+
+impl Phase for Settle {
+    fn name(&self) -> String {
+        format!("settle before step {}", self.step)
     }
 
-    fn unseen(
-        &mut self,
-        step: &str,
-        limit: Nanoseconds,
-        why: String,
-    ) -> Result<Settled, TrialError> {
-        let message =
-            format!("before step {step}: no wait, because the backlog cannot be read: {why}");
-        self.telling.of_trial(self.writer, EventKind::Noted { message })?;
-        let notes = vec![format!("the backlog cannot be read: {why}")];
-        Ok(Settled { limit_s: limit.as_secs_f64(), took_s: 0.0, paid: false, notes })
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let Some(server) = trial.deployment.server() else { return Ok(()) };
+        let tables: Vec<String> =
+            trial.workload.tables(server.dialect()).into_iter().map(|table| table.name).collect();
+        let limit = self.limit;
+        let mut meter = match server.debt_meter() {
+            Ok(meter) => meter,
+            Err(why) => {
+                let unseen = format!("the backlog cannot be read: {why}");
+                trial.note(format!("before step {}: no wait, because {unseen}", self.step))?;
+                let (limit_s, notes) = (limit.as_secs_f64(), vec![unseen]);
+                trial.results.settled = Some(Settled { limit_s, took_s: 0.0, paid: false, notes });
+                return Ok(());
+            }
+        };
+        let lab = trial.lab;
+        let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
+        let wait = format!("settling before step {}", self.step);
+        trial.event(EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() })?;
+        let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
+            trial.events.notify(debt_read(&wait, limit, passed, debt));
+        })?;
+        let Settled { took_s, paid, notes, .. } = settled.clone();
+        trial.results.settled = Some(settled);
+        trial.event(EventKind::WaitEnded { wait, took_s, paid: Some(paid), notes })
     }
 }
 

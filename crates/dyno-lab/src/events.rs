@@ -1,4 +1,4 @@
-//! The ordered stream of events: written to the record first, then told to whoever listens.
+//! The ordered stream of events: written to the record first, then passed to the listener.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use dyno_record::{Event, EventKind, RunWriter, TrialWriter, WriteError};
 use dyno_units::Clock;
 
 /// Emits events: into the record, then to the listener.
-pub(crate) struct Telling<'a> {
+pub(crate) struct EventLog<'a> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) listener: &'a mut dyn FnMut(&Event),
 }
 
-impl Telling<'_> {
+impl EventLog<'_> {
     /// Emits an event that belongs to no trial.
-    pub(crate) fn of_run(
+    pub(crate) fn in_run(
         &mut self,
         record: &mut RunWriter,
         kind: EventKind,
@@ -25,7 +25,7 @@ impl Telling<'_> {
     }
 
     /// Emits an event of a trial.
-    pub(crate) fn of_trial(
+    pub(crate) fn in_trial(
         &mut self,
         record: &mut TrialWriter,
         kind: EventKind,
@@ -36,8 +36,8 @@ impl Telling<'_> {
         Ok(())
     }
 
-    /// Tells the listener only: for what the record holds in another form.
-    pub(crate) fn only_told(&mut self, kind: EventKind) {
+    /// Passes an event to the listener only, for what the record holds in another form.
+    pub(crate) fn notify(&mut self, kind: EventKind) {
         let event = self.stamp(kind);
         (self.listener)(&event);
     }

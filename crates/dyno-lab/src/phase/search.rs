@@ -2,94 +2,61 @@
 
 use dyno_model::Load;
 use dyno_record::{EventKind, LoadProbe, SearchSummary, StepSummary};
-use dyno_study::{Search as Asked, Sought, Statistic};
-use dyno_workload::MadeWorkload;
+use dyno_study::{Search as SearchRequest, Sought, Statistic};
 
-use super::{Progress, Stage, TrialError};
-use crate::deploy::Site;
-use crate::drive::{StepEnd, response_times, throughput};
+use super::step::Step;
+use crate::activity::{response_times, throughput};
 use crate::judge::{Seen, broken_by};
 use crate::search::{Search, Space, rounded};
+use crate::trial::{Trial, TrialError};
 
 /// Arrivals that the first probe of a rate shall have at least.
 const ARRIVALS_LEAST: f64 = 100.0;
 /// The highest rate that is tried, per second.
 const RATE_MOST: f64 = 1e7;
 
-impl Stage<'_, '_> {
+impl Step {
     /// Runs the search; returns the summary of the level that was found.
-    pub(super) fn find(
-        &mut self,
-        site: &mut Site,
-        workload: &MadeWorkload,
-        (step, asked): (usize, &Asked),
-        progress: &mut Progress,
+    pub(super) fn search(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        request: &SearchRequest,
     ) -> Result<StepSummary, TrialError> {
-        let mut search = Search::new(space(asked, self.measured_s(step)));
+        let mut search = Search::new(space(request, self.planned.duration.as_secs_f64()));
         let mut probes: Vec<LoadProbe> = Vec::new();
         while let Some(level) = search.next_level() {
             if !probes.is_empty() {
-                self.rest(site)?;
+                trial.rest(trial.order.plan.rest)?;
             }
             let number = probes.len() as u32 + 1;
-            let load = load(asked, level);
-            let result = self.probe(site, workload, (step, number, load), progress);
+            let load = self.load(trial, number, load(request, level));
+            let (end, result) = self.run_activities(trial, Some(load));
             let probe = match result {
-                Ok(summary) => judged(asked, (number, level), summary),
-                Err((TrialError::Failed { message, .. }, IsBegun::No))
-                    if probes.iter().any(|probe| probe.held) && is_up(site) =>
+                Ok(()) => judged(request, (number, level), trial.take(end)),
+                Err(TrialError::Failed { message, .. })
+                    if !end.has_begun
+                        && probes.iter().any(|probe| probe.held)
+                        && trial.deployment.down().is_none() =>
                 {
                     refused((number, level), message)
                 }
-                Err((error, _)) => return Err(error),
+                Err(error) => return Err(error),
             };
             search.tell(level, probe.held);
-            self.telling.of_trial(self.writer, probe_event(step, &probe))?;
+            trial.event(probe_event(self.step, &probe))?;
             probes.push(probe);
         }
         summary(&search, probes)
-    }
-
-    fn measured_s(&self, step: usize) -> f64 {
-        self.order.plan.steps[step].duration.as_secs_f64()
-    }
-
-    fn probe(
-        &mut self,
-        site: &mut Site,
-        workload: &MadeWorkload,
-        (step, number, load): (usize, u32, Load),
-        progress: &mut Progress,
-    ) -> Result<StepSummary, (TrialError, IsBegun)> {
-        let drive = self.drive(workload, (step, number), load);
-        let result = drive.run(site, self.telling, self.writer);
-        let is_begun = if drive.has_begun.get() { IsBegun::Yes } else { IsBegun::No };
-        let end: StepEnd = result.map_err(|error| (error, is_begun))?;
-        Ok(progress.take(end))
-    }
-}
-
-/// Whether the load of a probe that failed had begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IsBegun {
-    Yes,
-    No,
-}
-
-fn is_up(site: &mut Site) -> bool {
-    match site {
-        Site::Real(server) => server.down().is_none(),
-        Site::Simulated(_) => true,
     }
 }
 
 /// Where to search. A rate begins so low that the first probe has only a few transactions, but
 /// enough for one beyond the limited quantile.
-fn space(asked: &Asked, measured_s: f64) -> Space {
-    let growth = asked.sought.growth();
-    match asked.sought {
+fn space(request: &SearchRequest, measured_s: f64) -> Space {
+    let growth = request.sought.growth();
+    match request.sought {
         Sought::Rate { .. } => {
-            let beyond = asked.limit.statistic.quantile().map_or(1.0, |quantile| 1.0 - quantile);
+            let beyond = request.limit.statistic.quantile().map_or(1.0, |quantile| 1.0 - quantile);
             let n_least =
                 if beyond > 0.0 { ARRIVALS_LEAST.max(1.0 / beyond) } else { ARRIVALS_LEAST };
             let start = (n_least / measured_s).min(RATE_MOST);
@@ -98,7 +65,7 @@ fn space(asked: &Asked, measured_s: f64) -> Space {
                 least: rounded(start / 10.0),
                 most: RATE_MOST,
                 growth,
-                precision: asked.precision,
+                precision: request.precision,
                 is_whole: false,
             }
         }
@@ -107,23 +74,23 @@ fn space(asked: &Asked, measured_s: f64) -> Space {
             least: 1.0,
             most: most as f64,
             growth,
-            precision: asked.precision,
+            precision: request.precision,
             is_whole: true,
         },
     }
 }
 
-fn load(asked: &Asked, level: f64) -> Load {
-    match asked.sought {
+fn load(request: &SearchRequest, level: f64) -> Load {
+    match request.sought {
         Sought::Rate { arrivals, clients } => Load::Open { rate: level, arrivals, clients },
         Sought::Clients { .. } => Load::Closed { clients: level as usize },
     }
 }
 
 /// What the search needs to know of a probe.
-fn seen(asked: &Asked, level: f64, summary: &StepSummary) -> Seen {
+fn seen(request: &SearchRequest, level: f64, summary: &StepSummary) -> Seen {
     let response = response_times(summary);
-    let limited_ns = match asked.limit.statistic {
+    let limited_ns = match request.limit.statistic {
         Statistic::Mean => response.mean(),
         Statistic::Max => response.max() as f64,
         other => response.value_at_quantile(other.quantile().unwrap_or(1.0)) as f64,
@@ -137,13 +104,13 @@ fn seen(asked: &Asked, level: f64, summary: &StepSummary) -> Seen {
         limited_ns: (!response.is_empty()).then_some(limited_ns),
         done: count(true),
         lost: count(false).saturating_sub(summary.retries),
-        offered: matches!(asked.sought, Sought::Rate { .. }).then_some((level, summary.due)),
+        offered: matches!(request.sought, Sought::Rate { .. }).then_some((level, summary.due)),
     }
 }
 
-fn judged(asked: &Asked, (number, level): (u32, f64), summary: StepSummary) -> LoadProbe {
-    let seen = seen(asked, level, &summary);
-    let broken_by = broken_by(&asked.limit, &seen);
+fn judged(request: &SearchRequest, (number, level): (u32, f64), summary: StepSummary) -> LoadProbe {
+    let seen = seen(request, level, &summary);
+    let broken_by = broken_by(&request.limit, &seen);
     LoadProbe {
         number,
         level,
@@ -210,11 +177,11 @@ mod tests {
 
     #[test]
     fn the_lowest_rate_is_written_as_briefly_as_all_others() {
-        let asked = Asked {
+        let request = SearchRequest {
             sought: Sought::Rate { arrivals: Arrivals::Poisson, clients: 64 },
             limit: "p95 <= 50ms".parse().unwrap(),
             precision: 0.05,
         };
-        assert_eq!(space(&asked, 0.6).least.to_string(), "16.67");
+        assert_eq!(space(&request, 0.6).least.to_string(), "16.67");
     }
 }

@@ -1,0 +1,260 @@
+//! What goes on in a step: activities, side by side.
+//!
+//! An activity is a file in this folder. The step begins when its load is measured, or at once if it
+//! has none; it ends when all those of its activities have ended that end it, and then stops the others.
+//! The load runs on the thread of its step, each other activity on a thread of its own; probes are read
+//! around all of them.
+
+mod command;
+mod journal;
+mod load;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+
+use dyno_load::AbortFlag;
+use dyno_record::{EventKind, StepSummary};
+use dyno_units::{Clock, Metric, Nanoseconds, Reading};
+use dyno_workload::AuditTotals;
+
+use crate::observe::Cost;
+use crate::trial::TrialError;
+
+pub(crate) use command::Command;
+pub use command::{CommandJob, JobRole};
+pub(crate) use journal::{Journal, keep_samples, watched};
+pub(crate) use load::{
+    Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,
+};
+
+/// Something that goes on in a step, alone or beside others.
+pub(crate) trait Activity {
+    /// Its name, unique in the step.
+    fn name(&self) -> &str;
+
+    /// The figures that it measures, but for those of a load, which are known.
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+
+    /// Does its work until that is done, or it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// It has failed, and with it the step.
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError>;
+
+    /// Adds what it has measured to what has come of the step, also if it has failed or was stopped.
+    fn add_to(&mut self, end: &mut StepEnd);
+}
+
+/// What has come of a step.
+#[derive(Default)]
+pub(crate) struct StepEnd {
+    pub(crate) summary: StepSummary,
+    /// What its figures are.
+    pub(crate) metrics: Vec<Metric>,
+    /// What the clients did, warm-up included.
+    pub(crate) did: AuditTotals,
+    /// What the probes cost.
+    pub(crate) probes: Cost,
+    /// What its readings mean.
+    pub(crate) meanings: BTreeMap<String, Reading>,
+    /// Whether its load, or else what goes on in it, had begun.
+    pub(crate) has_begun: bool,
+}
+
+/// What an activity sees of its step.
+pub(crate) struct Surroundings<'s, 'a, 't> {
+    /// Raised when it is to stop before its time.
+    pub(crate) stop: &'s AbortFlag,
+    /// What is written down; only for the activity that runs on the step's own thread.
+    pub(crate) journal: Option<&'s mut Journal<'a, 't>>,
+}
+
+/// An activity with a thread of its own.
+pub(crate) struct Beside<'a> {
+    pub(crate) activity: Box<dyn Activity + Send + 'a>,
+    /// Whether the step lasts until it has ended.
+    pub(crate) ends_step: bool,
+}
+
+/// The activities of a step.
+pub(crate) struct Activities<'a> {
+    /// The one on the step's own thread: a load. It ends the step if no other one does.
+    pub(crate) here: Option<Box<dyn Activity + 'a>>,
+    pub(crate) beside: Vec<Beside<'a>>,
+}
+
+impl Activities<'_> {
+    /// Runs all of them to the end of the step. What was measured is there also if one of them has
+    /// failed; then the result is the first failure.
+    pub(crate) fn run(
+        &mut self,
+        journal: &mut Journal<'_, '_>,
+    ) -> (StepEnd, Result<(), TrialError>) {
+        let (spans, result) = self.run_side_by_side(journal);
+        let stopped = journal.stop_observing();
+        let mut end = StepEnd { has_begun: journal.has_begun, ..StepEnd::default() };
+        end.summary.step = journal.step;
+        if self.here.is_none() {
+            add_seconds(&mut end.summary, journal.measure_began, &spans);
+        }
+        let here = self.here.iter_mut().map(|activity| &mut **activity as &mut dyn Activity);
+        let beside =
+            self.beside.iter_mut().map(|beside| &mut *beside.activity as &mut dyn Activity);
+        for activity in here.chain(beside) {
+            end.metrics.extend(activity.metrics());
+            activity.add_to(&mut end);
+        }
+        end.meanings = journal.add_readings(&mut end.summary);
+        match stopped {
+            Ok(cost) => {
+                end.probes = cost;
+                (end, result)
+            }
+            Err(error) => (end, Err(TrialError::Record(error))),
+        }
+    }
+
+    /// Returns start and length of the seconds that the step took without a load on its own thread.
+    fn run_side_by_side(
+        &mut self,
+        journal: &mut Journal<'_, '_>,
+    ) -> (Vec<(Nanoseconds, Nanoseconds)>, Result<(), TrialError>) {
+        let abort = &journal.lab.abort;
+        // A load that is alone is stopped by nobody but the user.
+        let is_alone = self.beside.is_empty();
+        let stop = if is_alone { abort.clone() } else { abort.child() };
+        let n_enders = AtomicUsize::new(self.beside.iter().filter(|one| one.ends_step).count());
+        let ends_here = n_enders.load(Ordering::Relaxed) == 0;
+        let names: Vec<String> =
+            self.beside.iter().map(|beside| beside.activity.name().to_owned()).collect();
+        let (here, beside) = (&mut self.here, &mut self.beside);
+        thread::scope(|scope| {
+            let (send, ended) = channel();
+            for (idx, beside) in beside.iter_mut().enumerate() {
+                let (send, begin, stopped) = (send.clone(), journal.gate(), stop.clone());
+                let (clock, n_enders) = (Arc::clone(&journal.lab.clock), &n_enders);
+                let work = move || beside.work(idx, &begin, (&stopped, n_enders), &clock, &send);
+                let thread = thread::Builder::new().name("dyno-activity".to_owned());
+                if let Err(error) = thread.spawn_scoped(scope, work) {
+                    stop.raise();
+                    journal.close_gates();
+                    let message = format!("no thread can be started for an activity: {error}");
+                    return (Vec::new(), Err(TrialError::new(message)));
+                }
+            }
+            drop(send);
+            let result = match here {
+                Some(activity) => {
+                    let journal = Some(&mut *journal);
+                    activity.run(&mut Surroundings { stop: &stop, journal })
+                }
+                None => journal.begin_now().map_err(TrialError::from),
+            };
+            if !is_alone && (result.is_err() || (ends_here && here.is_some())) {
+                stop.raise();
+            }
+            journal.close_gates();
+            let (spans, others) = until_all_ended(&ended, &names, journal);
+            (spans, result.and(others))
+        })
+    }
+}
+
+impl Beside<'_> {
+    /// What its thread does.
+    fn work(
+        &mut self,
+        idx: usize,
+        begin: &Receiver<()>,
+        (stop, n_enders): (&AbortFlag, &AtomicUsize),
+        clock: &Arc<dyn Clock>,
+        send: &Sender<Ended>,
+    ) {
+        // Nobody opens the gate if the load could not begin.
+        if begin.recv().is_err() {
+            return;
+        }
+        let began = clock.now();
+        let result = self.activity.run(&mut Surroundings { stop, journal: None });
+        let took = clock.now().saturating_sub(began);
+        let is_last = self.ends_step && n_enders.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last || result.is_err() {
+            stop.raise();
+        }
+        // The step waits for this.
+        let _ = send.send(Ended { idx, took, result });
+    }
+}
+
+/// Adds the seconds of a step without load.
+fn add_seconds(
+    summary: &mut StepSummary,
+    began: Option<Nanoseconds>,
+    spans: &[(Nanoseconds, Nanoseconds)],
+) {
+    let (Some(began), Some((last, length))) = (began, spans.last()) else { return };
+    let relative = |(start, _): &(Nanoseconds, Nanoseconds)| {
+        (start.saturating_sub(began).as_secs_f64() * 1e3).round() / 1e3
+    };
+    summary.measured_s = (*last + *length).saturating_sub(began).as_secs_f64();
+    summary.ended_by = Some("activity".to_owned());
+    summary.intervals.start_s = spans.iter().map(relative).collect();
+    summary.spans = Some(spans.iter().map(|(at, length)| (at.0, length.0)).collect());
+}
+
+/// An activity that has ended.
+struct Ended {
+    idx: usize,
+    took: Nanoseconds,
+    result: Result<(), TrialError>,
+}
+
+/// Waits until all activities with threads of their own have ended, and writes down once a second what
+/// the probes see. Returns start and length of these seconds, and the first failure.
+fn until_all_ended(
+    ended: &Receiver<Ended>,
+    names: &[String],
+    journal: &mut Journal<'_, '_>,
+) -> (Vec<(Nanoseconds, Nanoseconds)>, Result<(), TrialError>) {
+    let clock = Arc::clone(&journal.lab.clock);
+    let (mut spans, mut result) = (Vec::new(), Ok(()));
+    let mut start = clock.now();
+    loop {
+        let until = start + Nanoseconds::SECOND;
+        let one = ended.recv_timeout(until.saturating_sub(clock.now()).to_duration());
+        let is_over = matches!(one, Err(RecvTimeoutError::Disconnected));
+        let now = clock.now();
+        let mut written = Ok(());
+        if is_over || now >= until {
+            if now > start {
+                spans.push((start, now.saturating_sub(start)));
+            }
+            start = now;
+            written = journal.take_samples();
+        }
+        if let Ok(Ended { idx, took, result: this }) = one {
+            let kind = EventKind::ActivityEnded {
+                step: journal.step,
+                activity: names[idx].clone(),
+                took_s: took.as_secs_f64(),
+                is_done: this.is_ok(),
+            };
+            written = written.and(journal.event(kind));
+            result = result.and(this);
+        }
+        if let Err(error) = written {
+            // Without a record there is nothing to measure for: the run ends.
+            journal.lab.abort.raise();
+            result = Err(TrialError::Record(error));
+        }
+        if is_over {
+            return (spans, result);
+        }
+    }
+}

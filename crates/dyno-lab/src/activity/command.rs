@@ -1,0 +1,306 @@
+//! A command: a program that runs to its end, timed, with what it took and what it said of itself.
+//!
+//! It runs as private servers do: as their user, with none of Dyno's rights and environment but PATH, in
+//! a folder of its own with an owner file, so that it ends with Dyno in every case.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_host::{HowStopped, Keeper, KeptProcess, ProcessSpec};
+use dyno_record::ActivitySummary;
+use dyno_units::{
+    Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
+};
+
+use super::{Activity, StepEnd, Surroundings};
+use crate::trial::TrialError;
+
+/// How often it is looked whether it has ended.
+const POLL: Nanoseconds = Nanoseconds::from_millis(10);
+
+/// How often its memory is read.
+const MEMORY_EVERY: Nanoseconds = Nanoseconds::from_millis(250);
+
+/// How long it may take to end when it is asked to.
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// Lines of its output that the record keeps.
+const OUTPUT_LINES: usize = 20;
+
+/// Lines of its output in which figures are looked for, from the end.
+const FIGURE_LINES: usize = 1000;
+
+/// A command that prints more than this is ended: its output would fill the disk.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// A command that goes on in steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandJob {
+    /// Its name, unique in a step: ASCII letters, digits and `. _ -`.
+    pub name: String,
+    /// A program and its arguments; never a secret.
+    pub command: Vec<String>,
+    /// Environment variables to set; it gets no others but PATH and a few that are always the same.
+    pub environment: Vec<(String, String)>,
+    /// The figures that it prints: a line with the name of one, blanks (or a colon, or `=`) and a
+    /// number; the last line of a name counts. The id of each is the job's name, a dot, and the name.
+    pub figures: Vec<Metric>,
+    /// What it is in a step.
+    pub role: JobRole,
+}
+
+/// What a job is in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobRole {
+    /// It goes on beside the load, and is stopped when that ends.
+    Beside,
+    /// The step goes on until it has ended, and the load is stopped then.
+    EndsStep,
+    /// There is no load in its steps, and the step goes on until it has ended.
+    InsteadOfLoad,
+}
+
+/// A command of one step.
+pub(crate) struct Command {
+    job: CommandJob,
+    keeper: Arc<Keeper>,
+    clock: Arc<dyn Clock>,
+    outcome: Option<Outcome>,
+}
+
+/// What has come of a command.
+struct Outcome {
+    began: Nanoseconds,
+    took: Nanoseconds,
+    /// `ended with exit code 0`.
+    ended: String,
+    is_done: bool,
+    cpu_s: Option<f64>,
+    rss_peak_bytes: u64,
+    output: Vec<String>,
+    figures: Vec<(MetricId, f64)>,
+}
+
+impl Command {
+    /// A command that has not begun.
+    pub(crate) fn new(job: &CommandJob, keeper: &Arc<Keeper>, clock: &Arc<dyn Clock>) -> Command {
+        let (keeper, clock) = (Arc::clone(keeper), Arc::clone(clock));
+        Command { job: job.clone(), keeper, clock, outcome: None }
+    }
+
+    fn own_metrics(&self) -> Vec<Metric> {
+        let name = &self.job.name;
+        let metric = |part: &str, unit, title: String, text: &'static str, role| {
+            Some(Metric {
+                id: MetricId::parse(&format!("{name}.{part}"))?,
+                unit,
+                better: Direction::Lower,
+                role,
+                title: title.into(),
+                text: text.into(),
+            })
+        };
+        let time = "from the start of the command to its end";
+        let cpu = "CPU time of the command and of all that it started";
+        let rss = "most resident memory of the command and all that it started, read every 250 ms; \
+                   pages that they share count in each";
+        let (seconds, bytes) = (Unit::Seconds, Unit::Bytes);
+        let all = [
+            metric("time", seconds.clone(), format!("time of {name}"), time, MetricRole::Main),
+            metric("cpu", seconds, format!("CPU time of {name}"), cpu, MetricRole::Secondary),
+            metric("rss_peak", bytes, format!("peak memory of {name}"), rss, MetricRole::Secondary),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn program(&self) -> Result<PathBuf, TrialError> {
+        let program = self.job.command.first().map_or("", String::as_str);
+        let path = Path::new(program);
+        let found = match path.is_absolute() {
+            true => Some(path.to_owned()),
+            false => self.keeper.find_program(program, &[]),
+        };
+        found.ok_or_else(|| {
+            TrialError::new(format!(
+                "the command `{}`: the program `{program}` is not installed, or not in PATH",
+                self.job.name
+            ))
+        })
+    }
+
+    /// Runs it in a folder, which holds its output.
+    fn run_in(&mut self, folder: &Path, at: &Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let spec = ProcessSpec {
+            program: self.program()?,
+            arguments: self.job.command.iter().skip(1).cloned().collect(),
+            environment: self.job.environment.clone(),
+            log: folder.join("output.log"),
+            ..ProcessSpec::default()
+        };
+        let began = self.clock.now();
+        let mut process = self.keeper.spawn(folder, &spec)?;
+        let (stopped, rss_peak_bytes) = self.until_ended(&mut process, &spec.log, at);
+        let took = self.clock.now().saturating_sub(began);
+        let how = process.ended().unwrap_or_default();
+        let is_done = stopped.is_none() && process.has_succeeded();
+        let lines = dyno_host::last_lines(&spec.log, FIGURE_LINES);
+        let output: Vec<String> = lines[lines.len().saturating_sub(OUTPUT_LINES)..]
+            .iter()
+            .map(|line| clean_text(&redact_secrets(line)))
+            .collect();
+        let failure = match &stopped {
+            None if is_done => None,
+            None => Some(how.clone()),
+            Some(Stopped::TooMuchOutput) => {
+                Some(format!("was stopped: it printed more than {OUTPUT_BYTES_MAX} bytes"))
+            }
+            // The end of the step is no failure.
+            Some(Stopped::AtEndOfStep) => None,
+        };
+        let ended = match stopped {
+            Some(Stopped::AtEndOfStep) => "was stopped at the end of the step".to_owned(),
+            _ => failure.clone().unwrap_or(how),
+        };
+        self.outcome = Some(Outcome {
+            began,
+            took,
+            ended,
+            is_done,
+            cpu_s: process.cpu_s(),
+            rss_peak_bytes,
+            output: output.clone(),
+            figures: if is_done { figures(&self.job, &lines) } else { Vec::new() },
+        });
+        match failure {
+            None => Ok(()),
+            Some(why) => Err(TrialError::Failed {
+                message: format!("the command `{}` {why}", self.job.name),
+                log: output,
+            }),
+        }
+    }
+
+    /// Waits until it has ended, or stops it; returns why it was stopped, and its most memory.
+    fn until_ended(
+        &self,
+        process: &mut KeptProcess,
+        log: &Path,
+        at: &Surroundings<'_, '_, '_>,
+    ) -> (Option<Stopped>, u64) {
+        let (mut most, mut next) = (0, self.clock.now());
+        while process.ended().is_none() {
+            if self.clock.now() >= next {
+                most = most.max(process.rss_bytes());
+                next = self.clock.now() + MEMORY_EVERY;
+            }
+            let size = std::fs::symlink_metadata(log).map_or(0, |facts| facts.len());
+            let stopped = match at.stop.is_raised() {
+                true => Some(Stopped::AtEndOfStep),
+                false => (size > OUTPUT_BYTES_MAX).then_some(Stopped::TooMuchOutput),
+            };
+            if stopped.is_some() {
+                let how = process.stop("TERM", self.clock.as_ref(), STOP_LIMIT);
+                // One that ended by itself at that very moment was not stopped.
+                let has_succeeded = how == HowStopped::Ended && process.has_succeeded();
+                return (stopped.filter(|_| !has_succeeded), most);
+            }
+            self.clock.sleep_until(self.clock.now() + POLL);
+        }
+        (None, most)
+    }
+}
+
+/// Why a command was stopped before its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    AtEndOfStep,
+    TooMuchOutput,
+}
+
+impl Activity for Command {
+    fn name(&self) -> &str {
+        &self.job.name
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.own_metrics().into_iter().chain(self.job.figures.iter().cloned()).collect()
+    }
+
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let folder = self.keeper.make_folder("job")?;
+        let result = self.run_in(&folder, at);
+        // What it printed is in the outcome; a folder that stays is removed by the next run.
+        let _ = self.keeper.remove_folder(&folder);
+        result
+    }
+
+    fn add_to(&mut self, end: &mut StepEnd) {
+        let Some(outcome) = self.outcome.take() else { return };
+        if outcome.is_done {
+            let values = [
+                Some(outcome.took.as_secs_f64()),
+                outcome.cpu_s,
+                Some(outcome.rss_peak_bytes as f64),
+            ];
+            let own = self.own_metrics().into_iter().map(|metric| metric.id).zip(values);
+            let own = own.filter_map(|(id, value)| Some((id, value?)));
+            end.summary.figures.extend(own.chain(outcome.figures));
+        }
+        end.summary.activities.push(ActivitySummary {
+            name: self.job.name.clone(),
+            kind: "command".to_owned(),
+            began_ns: outcome.began.0,
+            took_s: outcome.took.as_secs_f64(),
+            ended: outcome.ended,
+            is_done: outcome.is_done,
+            output: outcome.output,
+        });
+    }
+}
+
+/// The figures in what a command printed.
+fn figures(job: &CommandJob, lines: &[String]) -> Vec<(MetricId, f64)> {
+    let is_end = |c: char| c.is_whitespace() || c == '=' || c == ':';
+    let value = |name: &str| {
+        lines.iter().rev().find_map(|line| {
+            let (before, value) = line.trim().rsplit_once(is_end)?;
+            let value = value.parse().ok().filter(|value: &f64| value.is_finite())?;
+            (before.trim_end_matches(is_end) == name).then_some(value)
+        })
+    };
+    let found = job.figures.iter().filter_map(|metric| {
+        let name = metric.id.as_str().strip_prefix(&job.name)?.strip_prefix('.')?;
+        Some((metric.id, value(name)?))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_the_last_lines_of_their_names() {
+        let wanted = ["build.rows", "build.lag", "other.rows"].map(|id| {
+            dyno_units::metric(id, Unit::Seconds, Direction::Lower, "a figure", "a figure")
+        });
+        let job = CommandJob {
+            name: "build".to_owned(),
+            command: Vec::new(),
+            environment: Vec::new(),
+            figures: wanted.to_vec(),
+            role: JobRole::Beside,
+        };
+        let check = |text: &str, expected: &[(&str, f64)]| {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let found = figures(&job, &lines);
+            let found: Vec<(&str, f64)> = found.iter().map(|(id, n)| (id.as_str(), *n)).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("", &[]);
+        check("rows 7\nrows: 8\n", &[("build.rows", 8.0)]);
+        check("  rows = 8.5  \nlag=1e-3\n", &[("build.rows", 8.5), ("build.lag", 1e-3)]);
+        check("rows many\nother 3\nrows inf\n", &[]);
+        check("all rows 9\n", &[]);
+    }
+}

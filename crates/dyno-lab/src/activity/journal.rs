@@ -1,0 +1,225 @@
+//! What is written down while a step goes on: its events, its seconds, and what the probes see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use dyno_database::Server;
+use dyno_host::CommandProbe;
+use dyno_record::{EventKind, StepSummary, TrialWriter, WriteError};
+use dyno_study::ProbeSource;
+use dyno_units::reading::known;
+use dyno_units::{Nanoseconds, Reading, Registry};
+
+use crate::events::EventLog;
+use crate::live::readings_event;
+use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, six_digits};
+use crate::run::{Lab, RunOrder};
+
+/// How long a command of the study's own may take for a reading.
+const PROBE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// The journal of one step.
+pub(crate) struct Journal<'a, 't> {
+    pub(crate) lab: &'a Lab,
+    /// Index of the step.
+    pub(crate) step: usize,
+    pub(crate) events: &'a mut EventLog<'t>,
+    pub(crate) writer: &'a mut TrialWriter,
+    /// What will be observed; none in simulated time, and once it is.
+    watched: Option<Watched>,
+    /// Whether the server's processes are seen on this host.
+    is_local: bool,
+    /// Whether it is in real time, and so observed.
+    observes: bool,
+    observer: Option<Observer>,
+    registry: Registry,
+    series: Series,
+    /// Whether all clients are connected and the load has begun, or the other activities have.
+    pub(crate) has_begun: bool,
+    /// When the measured time began.
+    pub(crate) measure_began: Option<Nanoseconds>,
+    /// Opened when the measured time begins.
+    gates: Vec<Sender<()>>,
+}
+
+impl<'a, 't> Journal<'a, 't> {
+    /// A journal in which nothing has begun.
+    pub(crate) fn new(
+        lab: &'a Lab,
+        step: usize,
+        (events, writer): (&'a mut EventLog<'t>, &'a mut TrialWriter),
+        (watched, is_local): (Option<Watched>, bool),
+    ) -> Journal<'a, 't> {
+        Journal {
+            lab,
+            step,
+            events,
+            writer,
+            observes: watched.is_some(),
+            watched,
+            is_local,
+            observer: None,
+            registry: Registry::default(),
+            series: Series::default(),
+            has_begun: false,
+            measure_began: None,
+            gates: Vec::new(),
+        }
+    }
+
+    /// Emits an event.
+    pub(crate) fn event(&mut self, kind: EventKind) -> Result<(), WriteError> {
+        self.events.in_trial(self.writer, kind)
+    }
+
+    /// Something that is opened when the measured time begins, and dropped if it never does.
+    pub(super) fn gate(&mut self) -> Receiver<()> {
+        let (gate, opened) = channel();
+        self.gates.push(gate);
+        opened
+    }
+
+    /// Drops the gates that were not opened.
+    pub(super) fn close_gates(&mut self) {
+        self.gates.clear();
+    }
+
+    /// Starts the probes; does nothing when they run.
+    pub(crate) fn begin(&mut self, at: Nanoseconds) -> Result<(), WriteError> {
+        self.has_begun = true;
+        let Some(watched) = self.watched.take() else { return Ok(()) };
+        match Observer::start(watched, Arc::clone(&self.lab.clock), at) {
+            Ok(observer) => {
+                self.registry = observer.registry().clone();
+                self.observer = Some(observer);
+                Ok(())
+            }
+            // Without probes there are no readings, and the load is what is measured.
+            Err(error) => self.note(format!("nothing is observed in this step: {error}")),
+        }
+    }
+
+    /// Begins at once, without a load.
+    pub(super) fn begin_now(&mut self) -> Result<(), WriteError> {
+        let now = self.lab.clock.now();
+        self.begin(now)?;
+        self.measure(now);
+        Ok(())
+    }
+
+    /// Begins the measured time.
+    pub(crate) fn measure(&mut self, at: Nanoseconds) {
+        self.measure_began = Some(at);
+        // One that has ended already needs no opening.
+        for gate in self.gates.drain(..) {
+            let _ = gate.send(());
+        }
+    }
+
+    /// Writes down what the probes have seen since the last time.
+    pub(crate) fn take_samples(&mut self) -> Result<(), WriteError> {
+        let Some(observer) = &self.observer else { return Ok(()) };
+        let (samples, notes) = observer.take();
+        self.keep(samples, notes)
+    }
+
+    fn keep(&mut self, samples: Vec<Sample>, notes: Vec<String>) -> Result<(), WriteError> {
+        for sample in &samples {
+            self.events.notify(readings_event(sample));
+        }
+        keep_samples(self.writer, &mut self.series, samples)?;
+        notes.into_iter().try_for_each(|note| self.note(note))
+    }
+
+    fn note(&mut self, message: String) -> Result<(), WriteError> {
+        self.event(EventKind::Noted { message })
+    }
+
+    /// Stops the probes; returns what they cost.
+    pub(super) fn stop_observing(&mut self) -> Result<Cost, WriteError> {
+        let Some(observer) = self.observer.take() else { return Ok(Cost::default()) };
+        let Observed { samples, notes, cost } = observer.finish();
+        self.keep(samples, notes)?;
+        Ok(cost)
+    }
+
+    /// Lays the readings beside the seconds of the summary; returns what they mean.
+    pub(super) fn add_readings(&self, summary: &mut StepSummary) -> BTreeMap<String, Reading> {
+        let spans: Vec<(Nanoseconds, Nanoseconds)> = summary
+            .spans
+            .iter()
+            .flatten()
+            .map(|(start, length)| (Nanoseconds(*start), Nanoseconds(*length)))
+            .collect();
+        summary.readings = self.series.align(&spans);
+        let server_cpu = summary.readings.get(known::SERVER_CPU).filter(|_| self.is_local);
+        if let (Some(column), Some(began)) = (server_cpu, self.measure_began) {
+            summary.server_cpu_s = measured_sum(&spans, began, column);
+        }
+        let rss = summary.readings.get(known::GENERATOR_RSS).into_iter().flatten().flatten();
+        let rss = rss.fold(0.0_f64, |most, rss| most.max(*rss)) as u64;
+        if summary.generator.workers > 0 && self.observes {
+            // On a machine so busy that no reading came in time, the present stands for the most.
+            let present = || dyno_host::own_rss_bytes().unwrap_or_default();
+            summary.generator.rss_bytes = if rss > 0 { rss } else { present() };
+        }
+        self.registry.meanings(summary.readings.keys())
+    }
+}
+
+/// The server, the host, and what the study itself wants to be read beside this database.
+pub(crate) fn watched(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    database: &String,
+    server: &dyn Server,
+) -> Watched {
+    let wanted = order
+        .probes
+        .iter()
+        .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
+    let off: Vec<&str> = order.design.probes_off.iter().map(String::as_str).collect();
+    let usual = Watched::server(server, &lab.clock).without(&off);
+    wanted.fold(usual, |watched, probe| match &probe.source {
+        ProbeSource::Command(command) => {
+            let times = (probe.every, PROBE_LIMIT);
+            let clock = Arc::clone(&lab.clock);
+            let command = CommandProbe::new(&probe.name, command, times, clock);
+            watched.with(Box::new(command.without_variables(&probe.hidden_variables)))
+        }
+        ProbeSource::Sql(sql) => {
+            let connector = server.connector();
+            watched.with(dyno_database::sql_probe(connector, &probe.name, sql, probe.every))
+        }
+    })
+}
+
+/// Adds up a column of rates over the measured intervals; none where a value is missing, so that
+/// a gap is not taken for zero.
+fn measured_sum(
+    spans: &[(Nanoseconds, Nanoseconds)],
+    measure_began: Nanoseconds,
+    column: &[Option<f64>],
+) -> Option<f64> {
+    spans
+        .iter()
+        .zip(column)
+        .filter(|((start, _), _)| *start >= measure_began)
+        .map(|((_, length), rate)| rate.map(|rate| rate * length.as_secs_f64()))
+        .sum()
+}
+
+/// Writes samples down, and adds them to their series.
+pub(crate) fn keep_samples(
+    writer: &mut TrialWriter,
+    series: &mut Series,
+    samples: Vec<Sample>,
+) -> Result<(), WriteError> {
+    for sample in samples {
+        let short = sample.values.iter().map(|(name, value)| (name.clone(), six_digits(*value)));
+        writer.readings(sample.at.0, &short.collect())?;
+        series.push(sample);
+    }
+    Ok(())
+}

@@ -1,0 +1,480 @@
+//! The load: transactions of a workload, timed; by the generator in `dyno-load`.
+
+use dyno_database::Server;
+use dyno_load::{
+    EndedBy, GeneratorUse, Interval, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
+};
+use dyno_model::{Load, Name};
+use dyno_record::{
+    EncodedCounts, EncodedHistogram, Entry, EventKind, GeneratorSummary, IntervalColumns,
+    IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError, new_histogram,
+};
+use dyno_units::Nanoseconds;
+use dyno_workload::{AuditTotals, Connector, MadeWorkload};
+use hdrhistogram::Histogram;
+
+use super::{Activity, Journal, StepEnd, Surroundings};
+use crate::deployment::{Deployment, Instance, LoadOrder};
+use crate::live::kinds_event;
+use crate::observe::{Watched, six_digits};
+use crate::phase::totals;
+use crate::run::{Lab, RunOrder};
+use crate::trial::TrialError;
+
+/// Length of the bins in which commits are counted.
+const BIN: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// A load on what the workload connects to.
+pub(crate) struct LoadActivity<'a> {
+    lab: &'a Lab,
+    workload: &'a MadeWorkload,
+    target: &'a dyn Instance,
+    /// Opens connections to the tables, if those are not in the target.
+    rows: Option<Connector>,
+    spec: StepSpec,
+    /// The step's name, in a search with the load that is tried.
+    name: String,
+    /// What came of it, once it has run to its end.
+    outcome: Option<Outcome>,
+}
+
+/// What came of a load.
+struct Outcome {
+    totals: StepTotals,
+    intervals: Intervals,
+    did: AuditTotals,
+    /// User and system CPU seconds of the whole process in the measure phase, in real time.
+    process_cpu: Option<(f64, f64)>,
+    /// Whether the step ended it before its time.
+    was_stopped: bool,
+}
+
+/// Which load.
+pub(crate) struct LoadPlan {
+    /// The trial's block: all its variants draw the same random numbers.
+    pub(crate) block: u32,
+    /// Index of the step.
+    pub(crate) step: usize,
+    /// Name of the step.
+    pub(crate) name: String,
+    /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
+    pub(crate) probe: u32,
+    /// How hard.
+    pub(crate) load: Load,
+    /// How long.
+    pub(crate) length: Length,
+}
+
+/// How long a step is.
+#[derive(Clone, Copy)]
+pub(crate) struct Length {
+    pub(crate) warm_up: Nanoseconds,
+    /// Measured time; the longest one of a step that ends when something is done, or is steady.
+    pub(crate) duration: Nanoseconds,
+    /// How long throughput has to be steady before the step ends, where that ends it.
+    pub(crate) until_steady: Option<Nanoseconds>,
+}
+
+impl Activity for LoadActivity<'_> {
+    fn name(&self) -> &str {
+        "load"
+    }
+
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let Some(journal) = at.journal.as_deref_mut() else {
+            return Err(TrialError::new("a load runs on the thread of its step"));
+        };
+        let mut listener = Listener {
+            name: &self.name,
+            kinds: self.workload.kinds(),
+            journal,
+            cpu_began: None,
+            cpu_latest: None,
+            intervals: Intervals::default(),
+            did: AuditTotals::default(),
+            failure: None,
+        };
+        let order = LoadOrder {
+            lab: self.lab,
+            workload: self.workload,
+            abort: at.stop,
+            rows: self.rows.clone(),
+        };
+        let result =
+            self.target.run_load(&self.spec, &order, &mut |event| listener.on_event(event));
+        let process_cpu = listener.process_cpu().filter(|_| self.target.server().is_some());
+        let Listener { intervals, mut did, failure, .. } = listener;
+        if let Some(error) = failure {
+            return Err(TrialError::Record(error));
+        }
+        let totals = result?;
+        if totals.aborted && self.lab.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
+        did.in_flight = totals.in_flight_at_end;
+        let was_stopped = totals.aborted;
+        self.outcome = Some(Outcome { totals, intervals, did, process_cpu, was_stopped });
+        Ok(())
+    }
+
+    fn add_to(&mut self, end: &mut StepEnd) {
+        let Some(outcome) = self.outcome.take() else { return };
+        end.did.add(&outcome.did);
+        self.summarise(outcome, &mut end.summary);
+    }
+}
+
+impl<'a> LoadActivity<'a> {
+    /// The load of a step, on what the trial's workload connects to.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to connect to.
+    pub(crate) fn new(
+        plan: LoadPlan,
+        (lab, order): (&'a Lab, &RunOrder<'_>),
+        workload: &'a MadeWorkload,
+        deployment: &'a Deployment,
+    ) -> Result<LoadActivity<'a>, TrialError> {
+        let target = deployment.entry(Entry::Write).ok_or_else(|| {
+            TrialError::new("the trial has no server that the workload could connect to")
+        })?;
+        let blocks_worker = deployment.server().is_some_and(Server::blocks_worker);
+        Ok(LoadActivity {
+            lab,
+            workload,
+            target,
+            rows: deployment.tables().map(Server::connector),
+            name: plan.name(),
+            spec: plan.spec(lab, order, blocks_worker),
+            outcome: None,
+        })
+    }
+
+    /// How close the workers came to what they can do on this machine.
+    fn add_share(&self, server: &dyn Server, summary: &mut StepSummary) {
+        let Some(calibration) = &self.lab.calibration else { return };
+        let workers = f64::from(summary.generator.workers.max(1));
+        let statements = (summary.reads + summary.writes + summary.others) as f64;
+        let rate = statements / summary.measured_s.max(f64::MIN_POSITIVE) / workers;
+        let clients = self.spec.load.clients() as f64 / workers;
+        let share = calibration.share(server.dialect(), clients, rate);
+        summary.generator.share_of_calibrated = share;
+        summary.generator.calibration_disturbed = calibration.is_disturbed;
+    }
+
+    fn summarise(&self, outcome: Outcome, summary: &mut StepSummary) {
+        let Outcome { totals, intervals, process_cpu, was_stopped, .. } = outcome;
+        let measured = &totals.measured;
+        let ended_by = if was_stopped { "activity" } else { ended_by(totals.ended_by) };
+        summary.ended_by = Some(ended_by.to_owned());
+        let measured_for = totals.measure_ended.saturating_sub(totals.measure_began);
+        summary.measured_s = measured_for.as_secs_f64();
+        summary.kinds = kinds(self.workload.kinds(), measured, intervals.commits_100ms());
+        summary.reads = measured.tally.reads;
+        summary.writes = measured.tally.writes;
+        summary.others = measured.tally.others;
+        summary.rows_received = measured.tally.rows_received;
+        summary.rows_changed = measured.tally.rows_changed;
+        summary.warnings = measured.tally.warnings;
+        summary.due = measured.due;
+        summary.missed = measured.missed;
+        summary.in_flight_at_end = Some(totals.in_flight_at_end);
+        summary.retries = measured.retries;
+        summary.reconnects = measured.reconnects;
+        summary.lag = EncodedHistogram::encode(&measured.lag);
+        summary.generator = generator(&totals.generator);
+        if let Some((user_s, system_s)) = process_cpu {
+            summary.generator.process_cpu_user_s = Some(user_s);
+            summary.generator.process_cpu_system_s = Some(system_s);
+        }
+        let examples = totals.error_examples.iter();
+        summary.error_examples =
+            examples.map(|(outcome, message)| ((*outcome).to_owned(), message.clone())).collect();
+        let spans = intervals.spans.iter().map(|(start, length)| (start.0, length.0));
+        summary.spans = Some(spans.collect());
+        summary.intervals = intervals.into_columns(totals.measure_began);
+        if let Some(server) = self.target.server() {
+            self.add_share(server, summary);
+        }
+    }
+}
+
+impl LoadPlan {
+    fn spec(&self, lab: &Lab, order: &RunOrder<'_>, blocks_worker: bool) -> StepSpec {
+        let design = order.design;
+        let load = self.load.clone();
+        let seed = order.plan.seed;
+        let seed = seed.derive("load", u64::from(self.block) << 16 | self.step as u64);
+        let workers = match design.workers {
+            Some(workers) => workers as usize,
+            None if blocks_worker => load.clients(),
+            None => lab.environment.cpus.max(1) as usize,
+        };
+        StepSpec {
+            step: match &load {
+                Load::Roles(_) => self.step,
+                Load::Closed { .. } | Load::Open { .. } | Load::Stepped { .. } => 0,
+            },
+            warm_up: self.length.warm_up,
+            duration: self.length.duration,
+            until_steady: self.length.until_steady,
+            statement_timeout: design.statement_timeout,
+            retries: design.retries,
+            workers: workers.clamp(1, load.clients().max(1)),
+            cpus: design.generator_cpus.clone(),
+            // A level that is measured again meets other arrivals.
+            seed: match self.probe {
+                0 => seed,
+                probe => seed.derive("probe", u64::from(probe)),
+            },
+            load,
+        }
+    }
+
+    /// The step's name, in a search with the load that is tried.
+    fn name(&self) -> String {
+        let name = &self.name;
+        match (self.probe, &self.load) {
+            (0, _) | (_, Load::Roles(_) | Load::Stepped { .. }) => name.clone(),
+            (probe, Load::Open { rate, .. }) => format!("{name}, probe {probe}: {rate}/s"),
+            (probe, Load::Closed { clients: 1 }) => format!("{name}, probe {probe}: 1 client"),
+            (probe, Load::Closed { clients }) => {
+                format!("{name}, probe {probe}: {clients} clients")
+            }
+        }
+    }
+}
+
+/// What is observed in a step with load: also what the workload itself asks its tables.
+pub(crate) fn watched_load(
+    watched: Watched,
+    workload: &MadeWorkload,
+    server: &dyn Server,
+) -> Watched {
+    let query = workload.readings_query(server.dialect());
+    match query.filter(|_| server.stores_data()) {
+        Some(sql) => watched.with(dyno_database::sql_probe(
+            server.connector(),
+            workload.name(),
+            &sql,
+            Nanoseconds::SECOND,
+        )),
+        None => watched,
+    }
+}
+
+fn ended_by(ended: EndedBy) -> &'static str {
+    match ended {
+        EndedBy::Time => "time",
+        EndedBy::Quota => "quota",
+        EndedBy::Steady => "steady",
+        EndedBy::Limit => "limit",
+        EndedBy::Unsteady => "unsteady",
+    }
+}
+
+fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -> Vec<KindSummary> {
+    commits.resize(names.len(), EncodedCounts::default());
+    let outcomes = |kind: &dyno_load::KindInterval| {
+        let counted = OUTCOMES.iter().zip(kind.outcomes.0).filter(|(_, count)| *count > 0);
+        counted.map(|(name, count)| ((*name).to_owned(), count)).collect()
+    };
+    names
+        .iter()
+        .zip(&measured.kinds)
+        .zip(commits)
+        .map(|((name, kind), commits)| KindSummary {
+            commits_100ms: Some(commits),
+            name: name.clone().into_owned(),
+            outcomes: outcomes(kind),
+            response: EncodedHistogram::encode(&kind.response),
+            service: EncodedHistogram::encode(&kind.service),
+        })
+        .collect()
+}
+
+fn generator(used: &GeneratorUse) -> GeneratorSummary {
+    GeneratorSummary {
+        workers: used.workers as u32,
+        cpu_user_s: used.cpu_user.as_secs_f64(),
+        cpu_system_s: used.cpu_system.as_secs_f64(),
+        process_cpu_user_s: None,
+        process_cpu_system_s: None,
+        run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
+        busiest_worker: used.busiest_worker,
+        rss_bytes: 0,
+        share_of_calibrated: None,
+        calibration_disturbed: false,
+    }
+}
+
+/// Committed transactions per second of a step.
+pub(crate) fn throughput(summary: &StepSummary) -> f64 {
+    let committed: u64 =
+        summary.kinds.iter().filter_map(|kind| kind.outcomes.get("committed")).sum();
+    if summary.measured_s > 0.0 { committed as f64 / summary.measured_s } else { 0.0 }
+}
+
+/// p95 response time of a step, all kinds together, in microseconds.
+pub(crate) fn p95_us(summary: &StepSummary) -> f64 {
+    response_times(summary).value_at_quantile(0.95) as f64 / 1e3
+}
+
+/// Response times of a step, all kinds together, in nanoseconds.
+pub(crate) fn response_times(summary: &StepSummary) -> Histogram<u64> {
+    let mut all = new_histogram();
+    for kind in &summary.kinds {
+        if let Some(histogram) = kind.response.decode() {
+            // All of Dyno's histograms have the same bounds.
+            all.add(histogram).expect("the bounds are the same");
+        }
+    }
+    all
+}
+
+/// Takes what happens in a load, and writes it down.
+struct Listener<'s, 'a, 't> {
+    name: &'s str,
+    kinds: &'s [Name],
+    journal: &'s mut Journal<'a, 't>,
+    /// User and system CPU seconds of the whole process when the measure phase began …
+    cpu_began: Option<(f64, f64)>,
+    /// … and at the end of the latest interval.
+    cpu_latest: Option<(f64, f64)>,
+    intervals: Intervals,
+    did: AuditTotals,
+    failure: Option<WriteError>,
+}
+
+impl Listener<'_, '_, '_> {
+    fn on_event(&mut self, event: StepEvent<'_>) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(error) = self.write(event) {
+            // Without a record there is nothing to measure for: the run ends.
+            self.journal.lab.abort.raise();
+            self.failure = Some(error);
+        }
+    }
+
+    fn write(&mut self, event: StepEvent<'_>) -> Result<(), WriteError> {
+        let step = self.journal.step;
+        match event {
+            StepEvent::Connected { .. } => Ok(()),
+            StepEvent::PhaseBegan { phase, at } => {
+                self.journal.begin(at)?;
+                if phase == Phase::Measure {
+                    self.journal.measure(at);
+                    self.cpu_began = dyno_host::own_cpu();
+                }
+                let (name, phase) = (self.name.to_owned(), phase_name(phase).to_owned());
+                self.journal.event(EventKind::PhaseBegan { step, name, phase })
+            }
+            StepEvent::Interval(interval) => {
+                self.cpu_latest = dyno_host::own_cpu();
+                self.journal.take_samples()?;
+                self.intervals.push(interval);
+                self.did.add(&totals(interval));
+                let columns = &self.intervals.columns;
+                let second = match self.journal.measure_began {
+                    Some(began) => (interval.start.saturating_sub(began).0 / 1_000_000_000) as i64,
+                    None => -1,
+                };
+                self.journal.events.notify(EventKind::IntervalEnded {
+                    step,
+                    second,
+                    throughput: columns.throughput.last().copied().unwrap_or_default(),
+                    p95_us: columns.p95_us.last().copied().unwrap_or_default(),
+                });
+                let told = kinds_event(self.name.to_owned(), self.kinds, interval);
+                self.journal.events.notify(told);
+                let kinds = self.kinds.iter().zip(&interval.kinds).map(|(name, kind)| {
+                    KindInterval { kind: name, response: &kind.response, service: &kind.service }
+                });
+                self.journal.writer.interval(&IntervalRecord {
+                    step,
+                    phase: phase_name(interval.phase),
+                    start_ns: interval.start.0,
+                    length_ns: interval.length.0,
+                    kinds: kinds.collect(),
+                })
+            }
+        }
+    }
+
+    /// CPU of the whole process in the measure phase.
+    fn process_cpu(&self) -> Option<(f64, f64)> {
+        let (began, latest) = (self.cpu_began?, self.cpu_latest?);
+        Some((latest.0 - began.0, latest.1 - began.1))
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::WarmUp => "warm-up",
+        Phase::Measure => "measure",
+    }
+}
+
+/// The per-second columns of a step while it runs.
+#[derive(Default)]
+struct Intervals {
+    /// Start and length of each.
+    spans: Vec<(Nanoseconds, Nanoseconds)>,
+    columns: IntervalColumns,
+    /// Commits of each kind in each 100 ms.
+    commits: Vec<Vec<u32>>,
+}
+
+impl Intervals {
+    fn push(&mut self, interval: &Interval) {
+        self.push_commits(interval);
+        let mut merged: Option<Histogram<u64>> = None;
+        for kind in &interval.kinds {
+            match &mut merged {
+                None => merged = Some(kind.response.clone()),
+                Some(all) => all.add(&kind.response).expect("the bounds are the same"),
+            }
+        }
+        let merged = merged.unwrap_or_else(new_histogram);
+        let us = |quantile: f64| six_digits(merged.value_at_quantile(quantile) as f64 / 1e3);
+        let seconds = interval.length.as_secs_f64().max(1e-9);
+        let per_s = |count: u64| six_digits(count as f64 / seconds);
+        let committed = interval.kinds.iter().map(|kind| kind.outcomes.committed()).sum();
+        let failed = interval.kinds.iter().map(|kind| kind.outcomes.failed()).sum();
+        self.spans.push((interval.start, interval.length));
+        self.columns.throughput.push(per_s(committed));
+        self.columns.errors.push(per_s(failed));
+        self.columns.missed.push(per_s(interval.missed));
+        self.columns.p50_us.push(us(0.5));
+        self.columns.p95_us.push(us(0.95));
+        self.columns.p99_us.push(us(0.99));
+        self.columns.max_us.push(six_digits(merged.max() as f64 / 1e3));
+        let lag_p99_us = interval.lag.value_at_quantile(0.99) as f64 / 1e3;
+        self.columns.lag_p99_us.push(six_digits(lag_p99_us));
+    }
+
+    /// Bins that an interval, being shorter than a second, does not reach are left out.
+    fn push_commits(&mut self, interval: &Interval) {
+        self.commits.resize(interval.kinds.len(), Vec::new());
+        let n_bins = interval.length.0.div_ceil(BIN.0) as usize;
+        for (commits, kind) in self.commits.iter_mut().zip(&interval.kinds) {
+            commits.extend(kind.bins.iter().take(n_bins));
+        }
+    }
+
+    fn commits_100ms(&self) -> Vec<EncodedCounts> {
+        self.commits.iter().map(|counts| EncodedCounts::encode(counts)).collect()
+    }
+
+    fn into_columns(mut self, measure_began: Nanoseconds) -> IntervalColumns {
+        let relative = |(start, _): &(Nanoseconds, Nanoseconds)| {
+            let seconds = (start.0 as f64 - measure_began.0 as f64) / 1e9;
+            (seconds * 1e3).round() / 1e3
+        };
+        self.columns.start_s = self.spans.iter().map(relative).collect();
+        self.columns
+    }
+}

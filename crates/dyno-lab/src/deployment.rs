@@ -1,0 +1,353 @@
+//! What a trial is run on: members, and where a workload connects to them.
+//!
+//! Today's deployments have one member, and a second one where a simulated server has rows. A
+//! deployment without members is one as well: of a trial that needs no server.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_database::{AttachOptions, DeployError, Endpoint, Place, Products, Server, ServerSpec};
+use dyno_load::simulation::SimulatedServer;
+use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
+use dyno_record::{
+    CommitSafety, Entry, MemberFacts, MemberRole, PlaceFacts, ProductFacts, ServerFacts,
+};
+use dyno_study::{Design, LoadLevel, Product, Variant};
+use dyno_units::SettingValue;
+use dyno_workload::{Connector, MadeWorkload};
+
+use crate::run::Lab;
+use crate::simulated;
+use crate::trial::TrialError;
+
+/// All products a study may name: those of the databases, and the simulated one.
+pub fn products() -> Products {
+    Products::built_in().with(simulated::product())
+}
+
+/// The members of a trial.
+#[derive(Default)]
+pub(crate) struct Deployment {
+    pub(crate) members: Vec<Member>,
+}
+
+/// One part of a deployment.
+pub(crate) struct Member {
+    /// What the record keeps of it: its name, role and entries; its place once that is provided, and
+    /// what its server says of itself once that is up.
+    pub(crate) facts: MemberFacts,
+    /// How it comes up.
+    pub(crate) source: Source,
+    /// Where its data live, once that is provided.
+    pub(crate) place: Option<Place>,
+    /// What runs, once it is up.
+    pub(crate) instance: Option<Box<dyn Instance>>,
+}
+
+/// How a member comes up.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// A server of Dyno's own is started.
+    Start(ServerSpec),
+    /// A server is there already.
+    Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
+    /// Its time is simulated.
+    Simulate(Box<SimulatedServer>),
+}
+
+/// What runs as a member.
+pub(crate) trait Instance: Send {
+    /// Its facts, as the record keeps them.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    fn facts(&self) -> Result<ServerFacts, DeployError>;
+
+    /// The server that can be asked, watched and waited for; none where time is simulated.
+    fn server(&self) -> Option<&dyn Server> {
+        None
+    }
+
+    /// Why it is down; none while it runs.
+    fn down(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Puts a step of load on it; `observe` is called on this thread.
+    ///
+    /// # Errors
+    ///
+    /// The step could not be run: see [`run_step`].
+    fn run_load(
+        &self,
+        spec: &StepSpec,
+        load: &LoadOrder<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError>;
+
+    /// Stops it and moves its complete data to a folder: see [`Server::stop_and_keep_data`].
+    ///
+    /// # Errors
+    ///
+    /// It has no data that could be moved, or did not stop in order.
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        let _ = to;
+        Err(DeployError::new("it stores no data"))
+    }
+
+    /// Stops it and removes what was made for it.
+    ///
+    /// # Errors
+    ///
+    /// Something is left, or it ended badly.
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        Ok(())
+    }
+}
+
+/// What a step of load needs besides its specification.
+pub(crate) struct LoadOrder<'a> {
+    pub(crate) lab: &'a Lab,
+    pub(crate) workload: &'a MadeWorkload,
+    /// Stops the load before its time.
+    pub(crate) abort: &'a AbortFlag,
+    /// Opens connections to the member with the rows, if that is another one.
+    pub(crate) rows: Option<Connector>,
+}
+
+impl Instance for Box<dyn Server> {
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(recorded((**self).facts()?))
+    }
+
+    fn server(&self) -> Option<&dyn Server> {
+        Some(&**self)
+    }
+
+    fn down(&mut self) -> Option<String> {
+        (**self).down()
+    }
+
+    fn run_load(
+        &self,
+        spec: &StepSpec,
+        load: &LoadOrder<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError> {
+        let job = Job {
+            workload: load.workload.clone(),
+            connector: (**self).connector(),
+            clock: Arc::clone(&load.lab.clock),
+            abort: load.abort.clone(),
+        };
+        run_step(spec, &job, observe)
+    }
+
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        Server::stop_and_keep_data(*self, to)
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        Server::stop(*self)
+    }
+}
+
+impl Member {
+    /// Whether a workload connects to it for this.
+    pub(crate) fn serves(&self, entry: Entry) -> bool {
+        self.facts.entries.contains(&entry)
+    }
+}
+
+impl Deployment {
+    /// The deployment of a variant, nothing of it up yet.
+    pub(crate) fn of(
+        lab: &Lab,
+        design: &Design,
+        variant: &Variant,
+    ) -> Result<Deployment, TrialError> {
+        let member = |name: &str, role, entries: &[Entry], source| Member {
+            facts: MemberFacts {
+                name: name.to_owned(),
+                role,
+                entries: entries.to_vec(),
+                ..MemberFacts::default()
+            },
+            source,
+            place: None,
+            instance: None,
+        };
+        let (source, rows) = source(lab, design, variant)?;
+        let entries: &[Entry] = match &source {
+            // Its rows, if it has any, are in a member of their own.
+            Source::Simulate(_) => &[Entry::Write, Entry::Read],
+            Source::Start(_) | Source::Attach { .. } => &[Entry::Write, Entry::Read, Entry::Admin],
+        };
+        let store = rows
+            .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
+        let primary = member("server", MemberRole::Primary, entries, source);
+        Ok(Deployment { members: [primary].into_iter().chain(store).collect() })
+    }
+
+    /// What a workload connects to; none where there is no such member, or it is not up.
+    pub(crate) fn entry(&self, entry: Entry) -> Option<&dyn Instance> {
+        let member = self.members.iter().find(|member| member.serves(entry))?;
+        member.instance.as_deref()
+    }
+
+    /// The server that is measured; none where there is none, or its time is simulated.
+    pub(crate) fn server(&self) -> Option<&dyn Server> {
+        self.entry(Entry::Write)?.server()
+    }
+
+    /// The server whose tables hold the rows; none where there is none.
+    pub(crate) fn tables(&self) -> Option<&dyn Server> {
+        self.entry(Entry::Admin)?.server()
+    }
+
+    /// All servers that are up, in real time or with the rows of a simulated one.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &dyn Server> {
+        self.members.iter().filter_map(|member| member.instance.as_ref()?.server())
+    }
+
+    /// Whether the time of its load is simulated.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.entry(Entry::Write).is_some_and(|instance| instance.server().is_none())
+    }
+
+    /// The members as the record keeps them.
+    pub(crate) fn recorded(&self) -> Vec<MemberFacts> {
+        self.members.iter().map(|member| member.facts.clone()).collect()
+    }
+
+    /// Why one of its members is down; none while all run.
+    pub(crate) fn down(&mut self) -> Option<String> {
+        self.members.iter_mut().find_map(|member| member.instance.as_mut()?.down())
+    }
+
+    /// The last lines of the log of the first member that has one.
+    pub(crate) fn log_tail(&self, lines: usize) -> Vec<String> {
+        let mut logs = self.servers().map(|server| server.log_tail(lines));
+        logs.find(|log| !log.is_empty()).unwrap_or_default()
+    }
+
+    /// Stops all members, the last first, and then gives their places back.
+    ///
+    /// # Errors
+    ///
+    /// The first of what went wrong; all else is done nevertheless.
+    pub(crate) fn tear_down(&mut self) -> Result<(), DeployError> {
+        let instances = self.members.iter_mut().rev().filter_map(|member| member.instance.take());
+        let stopped = instances.map(|instance| instance.stop()).fold(Ok(()), Result::and);
+        let places = self.members.iter().rev().filter_map(|member| member.place.as_ref());
+        let released = places.map(|place| place.release().map_err(DeployError::from));
+        released.fold(stopped, Result::and)
+    }
+}
+
+/// How the variant's server comes up; of a simulated one, also the server of its rows, if it has any.
+pub(crate) fn source(
+    lab: &Lab,
+    design: &Design,
+    variant: &Variant,
+) -> Result<(Source, Option<ServerSpec>), TrialError> {
+    let database = &variant.database;
+    let mut settings: BTreeMap<String, _> = database
+        .settings
+        .iter()
+        .map(|(name, value)| (name.clone(), value.resolve(lab.memory())))
+        .collect();
+    let name = match &database.product {
+        Product::Url(url) => {
+            let endpoint = Endpoint::from_url(url).map_err(|error| TrialError::new(error.0))?;
+            let options = AttachOptions {
+                allow_existing_tables: database.allow_existing_tables,
+                keep_tables: database.keep_tables,
+            };
+            let (endpoint, version) = (Box::new(endpoint), database.version.clone());
+            return Ok((Source::Attach { endpoint, options, version }, None));
+        }
+        Product::Private(name) => name,
+    };
+    let product = lab.products.get(name)?.spec();
+    if product.is_simulated {
+        let (server, rows) = simulated::server(&settings)?;
+        return Ok((Source::Simulate(Box::new(server)), rows));
+    }
+    // The study's own value stands.
+    let most_clients = design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1);
+    if let Some(limit) = &product.connection_limit
+        && most_clients > limit.default_clients
+    {
+        let connections = SettingValue::Integer((most_clients + limit.spare) as i64);
+        settings.entry(limit.setting.clone()).or_insert(connections);
+    }
+    let spec = ServerSpec {
+        product: name.clone(),
+        version: database.version.clone(),
+        engine: database.engine.clone(),
+        programs: database.programs.as_ref().map(PathBuf::from),
+        settings,
+        cpus: design.server_cpus.clone(),
+    };
+    Ok((Source::Start(spec), None))
+}
+
+/// Uses a server that is there already.
+pub(crate) fn attach(
+    endpoint: &Endpoint,
+    options: AttachOptions,
+    version: Option<&str>,
+) -> Result<Box<dyn Server>, TrialError> {
+    let server = dyno_database::attach(endpoint, options)?;
+    let Some(wanted) = version else { return Ok(server) };
+    let found = server.facts()?.version;
+    if dyno_database::version_fits(&found, wanted) {
+        return Ok(server);
+    }
+    Err(TrialError::new(format!("the study requires version {wanted}, but the server is {found}")))
+}
+
+/// A place's facts as the record keeps them.
+pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
+    let dyno_host::PlaceFacts { kind, path, filesystem, device, options, .. } = facts;
+    PlaceFacts {
+        kind,
+        path: path.display().to_string(),
+        filesystem,
+        device,
+        options,
+        is_rotational: facts.is_rotational,
+        write_cache: facts.write_cache,
+        survives_power_failure: facts.survives_power_failure,
+    }
+}
+
+/// A server's facts as the record keeps them.
+pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
+    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let safety = facts.durability.safety.map(|safety| match safety {
+        dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,
+        dyno_database::CommitSafety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
+        dyno_database::CommitSafety::DataAtRisk => CommitSafety::DataAtRisk,
+    });
+    ServerFacts {
+        of_product: Some(ProductFacts {
+            in_process: facts.in_process,
+            simulated: false,
+            stores_data: facts.stores_data,
+            commit_safety: safety,
+            durability_settings: texts(facts.durability_settings),
+            memory_bytes: facts.memory_bytes,
+            memory_settings: texts(facts.memory_settings),
+        }),
+        product: facts.product,
+        version: facts.version,
+        transport: facts.transport.to_owned(),
+        tls: facts.tls,
+        settings: facts.settings,
+        durability: facts.durability.words,
+    }
+}

@@ -1,0 +1,32 @@
+//! What unit tests begin with.
+
+use dyno_study::Plan;
+
+/// A plan of two simulated databases with these further lines of `[design]`.
+pub(crate) fn plan(design: &str) -> Plan {
+    let source = format!(
+        "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
+         [workload.tpcb]\n[design]\nvary = {{ database = ['a', 'b'] }}\n{design}"
+    );
+    let product = dyno_study::ProductWord {
+        name: "simulated".to_owned(),
+        summary: String::new(),
+        engines: Vec::new(),
+        is_embedded: true,
+    };
+    let workload = dyno_study::WorkloadWord {
+        name: "tpcb".to_owned(),
+        summary: String::new(),
+        options: Vec::new(),
+        rules: None,
+    };
+    let vocabulary = dyno_study::Vocabulary {
+        products: vec![product],
+        left_out: None,
+        workloads: vec![workload],
+        probes: Vec::new(),
+        setting_rules: None,
+    };
+    let study = dyno_study::parse(&source, &vocabulary).expect("the study is right");
+    dyno_study::plan(&study, dyno_units::Seed(1))
+}

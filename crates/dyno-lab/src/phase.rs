@@ -1,0 +1,125 @@
+//! The phases of a trial: what is done in it, one part after the other.
+//!
+//! A phase is a file in this folder, and a line in [`phases`].
+
+mod audit;
+mod check_alive;
+mod data_size;
+mod deploy;
+mod fill;
+mod provision;
+mod rest;
+mod run_off;
+mod search;
+mod settle;
+mod step;
+mod tear_down;
+
+use dyno_model::WorkloadStep;
+use dyno_study::Plan;
+use dyno_units::Nanoseconds;
+
+use crate::trial::{Trial, TrialError};
+
+pub(crate) use audit::totals;
+
+/// A part of a trial with one purpose.
+pub(crate) trait Phase {
+    /// Its name in events: `deploy`, `step 8 clients`.
+    fn name(&self) -> String;
+
+    /// Does it. What it finds out goes into the trial's results as soon as it is known, and stays there
+    /// when this or a later phase fails.
+    ///
+    /// # Errors
+    ///
+    /// The trial is not to go on: the phases that remain are left out, but for those that run after a
+    /// failure.
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError>;
+
+    /// Whether it also runs when an earlier phase has failed, or the user has stopped the trial.
+    fn runs_after_failure(&self) -> bool {
+        false
+    }
+}
+
+/// The phases of each trial of this plan, in order. `own` are the steps that the variant's workload
+/// defines; none where the plan's loads are the steps.
+pub(crate) fn phases(plan: &Plan, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
+    let mut phases: Vec<Box<dyn Phase>> =
+        vec![Box::new(provision::Provision), Box::new(deploy::Deploy), Box::new(fill::Fill)];
+    for (step, planned) in plan.steps.iter().enumerate() {
+        if step > 0 && plan.rest > Nanoseconds::ZERO {
+            phases.push(Box::new(rest::Rest { length: plan.rest }));
+        }
+        let own = own.get(step).cloned();
+        let wait = own.as_ref().map_or(Nanoseconds::ZERO, |own| own.settle);
+        if wait > Nanoseconds::ZERO {
+            let step = planned.name.clone();
+            phases.push(Box::new(settle::Settle { step, limit: wait }));
+        }
+        phases.push(Box::new(step::Step { step, planned: planned.clone(), own }));
+    }
+    phases.push(Box::new(check_alive::CheckAlive));
+    phases.push(Box::new(data_size::DataSize));
+    if let Some(limit) = plan.run_off {
+        phases.push(Box::new(run_off::RunOffPhase { limit }));
+    }
+    phases.push(Box::new(audit::Audit));
+    phases.push(Box::new(tear_down::TearDown));
+    phases
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_model::WorkloadStep;
+
+    use super::*;
+    use crate::fixture::plan;
+
+    #[track_caller]
+    fn check(design: &str, own: &[WorkloadStep], expected: &[&str]) {
+        let names: Vec<String> =
+            phases(&plan(design), own).iter().map(|phase| phase.name()).collect();
+        assert_eq!(names, expected, "{design}");
+    }
+
+    const END: [&str; 4] = ["check alive", "data size", "audit", "tear down"];
+
+    #[test]
+    fn a_trial_has_the_phases_that_its_plan_needs() {
+        let all = |steps: &[&'static str]| [&["provision", "deploy", "fill"], steps, &END].concat();
+        check("clients = 2\nrest = '0s'\n", &[], &all(&["step 2 clients"]));
+        check(
+            "clients = [1, 2]\nrest = '1s'\n",
+            &[],
+            &all(&["step 1 client", "rest", "step 2 clients"]),
+        );
+        let (checks, ends) = END.split_at(2);
+        let start = ["provision", "deploy", "fill", "step 2 clients"];
+        let expected = [&start, checks, &["run-off"], ends].concat();
+        check("clients = 2\nrun_off = '5s'\n", &[], &expected);
+    }
+
+    #[test]
+    fn a_step_that_wants_a_rested_engine_has_a_wait_before_it() {
+        let own = |settle: u64| WorkloadStep {
+            name: "query".into(),
+            roles: Vec::new(),
+            limit: Nanoseconds::SECOND,
+            settle: Nanoseconds::from_secs(settle),
+        };
+        let design = "clients = [1, 2]\nrest = '0s'\n";
+        let start = ["provision", "deploy", "fill"];
+        let steps = ["step 1 client", "settle before step 2 clients", "step 2 clients"];
+        check(design, &[own(0), own(9)], &[&start[..], &steps, &END].concat());
+    }
+
+    #[test]
+    fn only_the_end_runs_after_a_failure() {
+        let phases = phases(&plan("clients = 2\nrun_off = '5s'\n"), &[]);
+        let runs: Vec<bool> = phases.iter().map(|phase| phase.runs_after_failure()).collect();
+        let (last, others) = runs.split_last().expect("there are phases");
+        assert!(*last && !others.contains(&true), "{runs:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Brings up the members of the trial.
+
+use dyno_database::{Place, ServerSpec};
+use dyno_record::EventKind;
+use dyno_units::Nanoseconds;
+use dyno_workload::Workload;
+
+use super::Phase;
+use super::fill::copy;
+use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
+use crate::deployment::{Instance, Source, attach};
+use crate::trial::{Trial, TrialError};
+
+/// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
+pub(super) struct Deploy;
+
+impl Phase for Deploy {
+    fn name(&self) -> String {
+        "deploy".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
+    }
+}
+
+/// The data set that a trial would like to reuse, and to keep for later ones.
+pub(super) enum Wanted {
+    /// None: the study says so.
+    Nothing,
+    /// None, because these data cannot be kept.
+    Refused(String),
+    /// Data of these contents.
+    Data(Box<Contents>),
+}
+
+impl Trial<'_, '_> {
+    fn bring_up(&mut self, member: usize) -> Result<(), TrialError> {
+        let began = self.lab.clock.now();
+        let instance: Box<dyn Instance> = match self.deployment.members[member].source.clone() {
+            Source::Simulate(server) => server,
+            Source::Attach { endpoint, options, version } => {
+                Box::new(attach(&endpoint, options, version.as_deref())?)
+            }
+            Source::Start(spec) => {
+                let place = self.place(member)?;
+                if let Wanted::Data(contents) = self.wanted(&spec, &place)
+                    && let Some(kept) = DataSets::of(&self.lab.keeper).find(&contents)
+                {
+                    return self.start_on_kept(member, kept, &spec);
+                }
+                let lab = self.lab;
+                Box::new(lab.products.start(&spec, &place, &lab.clock)?)
+            }
+        };
+        self.ready(member, instance, began)
+    }
+
+    /// The place of a member whose server Dyno starts.
+    pub(super) fn place(&self, member: usize) -> Result<Place, TrialError> {
+        let member = &self.deployment.members[member];
+        let missing =
+            || TrialError::new(format!("no place was made for the data of {}", member.facts.name));
+        member.place.clone().ok_or_else(missing)
+    }
+
+    /// Takes a member that is up, and notes its facts.
+    fn ready(
+        &mut self,
+        member: usize,
+        instance: Box<dyn Instance>,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
+        let pid = instance.server().and_then(|server| server.processes().first().copied());
+        // It is in the deployment before it is asked anything, so that it is stopped in every case.
+        let instance = self.deployment.members[member].instance.insert(instance);
+        let facts = instance.facts()?;
+        let ready = EventKind::ServerReady {
+            server: format!("{} {}", facts.product, facts.version),
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
+            pid,
+        };
+        self.deployment.members[member].facts.server = facts;
+        self.event(ready)
+    }
+
+    /// The data set that fits a server and the trial's workload.
+    pub(super) fn wanted(&self, spec: &ServerSpec, place: &Place) -> Wanted {
+        if !self.order.design.reuse {
+            return Wanted::Nothing;
+        }
+        let products = &self.lab.products;
+        let dialect = products.spec(&spec.product).and_then(|product| product.dialect);
+        match products.data_shape(spec, place) {
+            Ok(shape) => {
+                let Some(dialect) = dialect else {
+                    return Wanted::Refused(format!("{} speaks no SQL", spec.product));
+                };
+                let seed = self.order.plan.seed.0;
+                let workload: &dyn Workload = &*self.workload;
+                Wanted::Data(Box::new(Contents::new(
+                    shape,
+                    place.kind(),
+                    (dialect, workload),
+                    seed,
+                )))
+            }
+            Err(error) => Wanted::Refused(error.message),
+        }
+    }
+
+    /// Starts a server on a copy of a data set that was kept earlier.
+    fn start_on_kept(
+        &mut self,
+        member: usize,
+        kept: Kept,
+        spec: &ServerSpec,
+    ) -> Result<(), TrialError> {
+        let lab = self.lab;
+        let began = lab.clock.now();
+        let copy = copy(lab, &kept)?;
+        let Description { rows, populate_s, created_unix_ms, .. } = kept.description;
+        let key = kept.key();
+        drop(kept);
+        let data = &mut self.results.data;
+        (data.rows, data.populate_s, data.reused) = (rows, populate_s, true);
+        data.key = Some(key.clone());
+        let now = lab.clock.now();
+        self.event(EventKind::DataSetReused {
+            key,
+            rows,
+            populate_s,
+            populated_unix_ms: created_unix_ms,
+            took_s: now.saturating_sub(began).as_secs_f64(),
+        })?;
+        self.start_on(member, &copy, spec)
+    }
+
+    /// Starts a server on data that are complete.
+    pub(super) fn start_on(
+        &mut self,
+        member: usize,
+        data: &Staging<'_>,
+        spec: &ServerSpec,
+    ) -> Result<(), TrialError> {
+        let lab = self.lab;
+        let began = lab.clock.now();
+        let place = self.place(member)?;
+        let server = lab
+            .products
+            .start_on(&data.data(), spec, &place, &lab.clock)
+            .map_err(TrialError::from)
+            .map_err(|error| on_copy(error, self.results.data.key.as_deref()))?;
+        self.ready(member, Box::new(server), began)?;
+        self.check_abort()
+    }
+}
+
+/// Says of a server that did not start on what data it was to do so.
+fn on_copy(error: TrialError, key: Option<&str>) -> TrialError {
+    match (error, key) {
+        (TrialError::Failed { message, log }, Some(key)) => TrialError::Failed {
+            message: format!(
+                "{message} (it was started on a copy of the data set {key}; if that is damaged, \
+                 `dyno datasets --remove {key}` removes it)"
+            ),
+            log,
+        },
+        (error, _) => error,
+    }
+}

@@ -1,0 +1,155 @@
+//! Makes and fills the tables, unless they came with the server.
+//!
+//! A private server is measured only after it was started on data that were complete before: the
+//! server that was populated is stopped, its data are kept, and a server is started on a copy of
+//! them. So a trial that populates and one that reuses measure the same thing.
+
+use dyno_host::CopyError;
+use dyno_record::{Entry, EventKind};
+
+use super::Phase;
+use super::deploy::Wanted;
+use crate::datasets::{DataSets, Description, Kept, Staging};
+use crate::deployment::Source;
+use crate::prepare::Population;
+use crate::run::Lab;
+use crate::trial::{Trial, TrialError, log_bytes};
+
+/// Fills the tables of the member with the rows.
+pub(super) struct Fill;
+
+impl Phase for Fill {
+    fn name(&self) -> String {
+        "fill".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let mut members = trial.deployment.members.iter();
+        if let Some(member) = members.position(|member| member.serves(Entry::Admin))
+            && !trial.results.data.reused
+        {
+            trial.populate()?;
+            trial.keep_and_restart(member)?;
+        }
+        if let Some(server) = trial.deployment.server() {
+            trial.results.data.bytes = server.data_bytes();
+            trial.results.data.log_bytes = log_bytes(server);
+        }
+        trial.check_rows()
+    }
+}
+
+impl Trial<'_, '_> {
+    /// Refuses a server on whose rows the workload cannot work.
+    fn check_rows(&self) -> Result<(), TrialError> {
+        let tables = self.deployment.tables();
+        if let Some(server) = tables {
+            // Again, because a copy of data that is kept was populated by another workload.
+            self.workload.check(server.dialect()).map_err(TrialError::new)?;
+        }
+        if self.workload.needs_rows() && !tables.is_some_and(|server| server.stores_data()) {
+            return Err(TrialError::new(
+                "the workload works on rows that it has read, and this server stores none; use a \
+                 database, or the simulated one with a `store`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn populate(&mut self) -> Result<(), TrialError> {
+        let Some(server) = self.deployment.tables() else { return Ok(()) };
+        let (lab, workload) = (self.lab, self.workload.clone());
+        workload.check(server.dialect()).map_err(TrialError::new)?;
+        let began = lab.clock.now();
+        let population = Population {
+            connector: server.connector(),
+            dialect: server.dialect(),
+            workload: &*workload,
+            loaders: if server.blocks_worker() {
+                1
+            } else {
+                lab.environment.cpus.clamp(1, 16) as usize
+            },
+            abort: &lab.abort,
+        };
+        let rows = population.populate(&mut |rows, rows_total| {
+            self.event(EventKind::PopulateProgressed { rows, rows_total })
+        })?;
+        self.results.data.rows = rows;
+        // Before anything else: half a data set must not be kept.
+        self.check_abort()?;
+        let took_s = lab.clock.now().saturating_sub(began).as_secs_f64();
+        self.results.data.populate_s = took_s;
+        self.event(EventKind::Populated { rows, took_s })
+    }
+
+    /// Stops a private server that was filled, keeps its data, and starts a server on a copy of them.
+    fn keep_and_restart(&mut self, member: usize) -> Result<(), TrialError> {
+        let lab = self.lab;
+        let Source::Start(spec) = self.deployment.members[member].source.clone() else {
+            return Ok(());
+        };
+        if !self.deployment.tables().is_some_and(|server| server.can_keep_data()) {
+            return Ok(());
+        }
+        let wanted = self.wanted(&spec, &self.place(member)?);
+        let staging = Staging::make(&lab.keeper, "dataset")?;
+        let Some(instance) = self.deployment.members[member].instance.take() else { return Ok(()) };
+        instance.stop_and_keep_data(&staging.data())?;
+        match self.keep(&staging, &wanted)? {
+            Some(kept) => {
+                let copy = copy(lab, &kept)?;
+                self.results.data.key = Some(kept.key());
+                drop(kept);
+                self.start_on(member, &copy, &spec)
+            }
+            None => self.start_on(member, &staging, &spec),
+        }
+    }
+
+    /// Keeps the data in the staging folder; none where that is not wanted or not possible, which is
+    /// noted.
+    fn keep(&mut self, staging: &Staging<'_>, wanted: &Wanted) -> Result<Option<Kept>, TrialError> {
+        let result = match wanted {
+            Wanted::Nothing => return Ok(None),
+            Wanted::Refused(why) => Err(why.clone()),
+            Wanted::Data(contents) => {
+                let bytes = dyno_host::folder_bytes(&staging.data()).map_err(|error| {
+                    TrialError::new(format!("the size of the data cannot be read: {error}"))
+                })?;
+                let mut description = Description::new(contents, self.workload.name());
+                description.rows = self.results.data.rows;
+                description.bytes = bytes;
+                description.populate_s = self.results.data.populate_s;
+                description.created_unix_ms = self.lab.clock.unix_millis();
+                DataSets::of(&self.lab.keeper)
+                    .keep(staging, &description, &self.lab.data_sets)
+                    .map_err(|error| format!("{error:#}"))
+            }
+        };
+        let (kept, kind) = match result {
+            Ok(kept) => {
+                let bytes = kept.description.bytes;
+                let key = kept.key();
+                (Some(kept), EventKind::DataSetKept { key, bytes })
+            }
+            Err(why) => {
+                (None, EventKind::Noted { message: format!("the data set is not kept: {why}") })
+            }
+        };
+        self.event(kind)?;
+        Ok(kept)
+    }
+}
+
+/// A copy of a data set, on its way to a server.
+pub(super) fn copy<'a>(lab: &'a Lab, kept: &Kept) -> Result<Staging<'a>, TrialError> {
+    let staging = Staging::make(&lab.keeper, "data")?;
+    match kept.copy(&staging, lab.clock.unix_millis(), &|| lab.abort.is_raised()) {
+        Ok(()) => Ok(staging),
+        Err(CopyError::Stopped) => Err(TrialError::Abandoned),
+        Err(CopyError::Failed(why)) => {
+            Err(TrialError::new(format!("the data set {} could not be copied: {why}", kept.key())))
+        }
+    }
+}

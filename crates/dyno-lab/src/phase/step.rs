@@ -1,0 +1,260 @@
+//! A step: what is measured.
+
+use dyno_host::HostSpec;
+use dyno_model::{Load, WorkloadStep};
+use dyno_record::{EventKind, StepSummary};
+use dyno_study::{LoadLevel, PlannedStep};
+
+use super::Phase;
+use crate::activity::{
+    Activities, Activity, Beside, Command, JobRole, Journal, Length, LoadActivity, LoadPlan,
+    StepEnd, p95_us, response_times, throughput, watched, watched_load,
+};
+use crate::observe::Watched;
+use crate::trial::{Trial, TrialError};
+
+/// A step of the plan.
+pub(super) struct Step {
+    /// Its index.
+    pub(super) step: usize,
+    pub(super) planned: PlannedStep,
+    /// What the variant's workload does in it, if it defines its steps itself.
+    pub(super) own: Option<WorkloadStep>,
+}
+
+impl Phase for Step {
+    fn name(&self) -> String {
+        format!("step {}", self.planned.name)
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let (mut summary, result) = self.measure(trial)?;
+        summary.settled = trial.results.settled.take();
+        if let Some(message) = self.unfinished(&summary) {
+            trial.note(message)?;
+        }
+        // A step of a workload that was measured has kinds.
+        let ended = (!summary.kinds.is_empty()).then(|| EventKind::StepEnded {
+            step: self.step,
+            throughput: throughput(&summary),
+            p95_us: p95_us(&summary),
+        });
+        let dead_end = dead_end(&summary);
+        trial.results.steps.push(summary);
+        ended.map_or(Ok(()), |ended| trial.event(ended))?;
+        result?;
+        if let Some(why) = dead_end {
+            return Err(TrialError::new(format!("{}: {why}", self.planned.name)));
+        }
+        // Clients that try to connect again and again fail one by one, but no step fails by that.
+        match trial.deployment.down() {
+            Some(_) => Err(TrialError::new("the server ended during the step")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Step {
+    /// What was measured, and how it ended. An error if nothing was measured.
+    fn measure(
+        &self,
+        trial: &mut Trial<'_, '_>,
+    ) -> Result<(StepSummary, Result<(), TrialError>), TrialError> {
+        let jobs = trial.order.jobs;
+        if let LoadLevel::Search(search) = &self.planned.load {
+            if let Some(job) = jobs.first() {
+                let name = &job.name;
+                let message = format!("the job {name} cannot go on beside a search for a load");
+                return Err(TrialError::new(message));
+            }
+            return Ok((self.search(trial, search)?, Ok(())));
+        }
+        let load = match (&self.planned.load, &self.own) {
+            _ if jobs.iter().any(|job| job.role == JobRole::InsteadOfLoad) => None,
+            (LoadLevel::Given(load), _) => Some(load.clone()),
+            (_, Some(own)) => Some(Load::Roles(own.roles.clone())),
+            _ => return Err(TrialError::new("the workload does not define the plan's steps")),
+        };
+        let (end, result) = self.run_activities(trial, load.map(|load| self.load(trial, 0, load)));
+        let is_measured = !end.summary.kinds.is_empty() || !end.summary.activities.is_empty();
+        match result {
+            Err(error) if !is_measured => Err(error),
+            result => Ok((trial.take(end), result)),
+        }
+    }
+
+    /// Runs what goes on in the step: a load, if there is one, and the jobs.
+    pub(super) fn run_activities(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        load: Option<LoadPlan>,
+    ) -> (StepEnd, Result<(), TrialError>) {
+        let Trial { lab, order, variant, workload, deployment, events, writer, .. } = trial;
+        let has_load = load.is_some();
+        let load = load.map(|plan| LoadActivity::new(plan, (lab, order), workload, deployment));
+        let here: Option<Box<dyn Activity + '_>> = match load.transpose() {
+            Ok(load) => load.map(|load| Box::new(load) as _),
+            Err(error) => return (StepEnd::default(), Err(error)),
+        };
+        let beside = order.jobs.iter().map(|job| Beside {
+            activity: Box::new(Command::new(job, &lab.keeper, &lab.clock)),
+            ends_step: job.role != JobRole::Beside,
+        });
+        let server = deployment.server();
+        let watched = match server {
+            Some(server) => {
+                let watched = watched(lab, order, &variant.database.name, server);
+                Some(if has_load { watched_load(watched, workload, server) } else { watched })
+            }
+            None if deployment.is_simulated() => None,
+            None => Some(Watched::host(&HostSpec::default(), &lab.clock)),
+        };
+        let is_local = server.is_some_and(|server| !server.watched_processes().is_empty());
+        let mut activities = Activities { here, beside: beside.collect() };
+        let mut journal =
+            Journal::new(lab, self.step, (&mut **events, &mut **writer), (watched, is_local));
+        activities.run(&mut journal)
+    }
+
+    /// The load of this step; `probe` counts the load probes of a search from 1.
+    pub(super) fn load(&self, trial: &Trial<'_, '_>, probe: u32, load: Load) -> LoadPlan {
+        // A variant's own step may have quotas where that of the plan has none.
+        let own = self.own.as_ref();
+        let until_steady =
+            self.planned.until_steady.filter(|_| !own.is_some_and(WorkloadStep::ends_by_quota));
+        // The plan has the longest time of all variants.
+        let duration = match own {
+            Some(own) if until_steady.is_none() => own.limit,
+            _ => self.planned.duration,
+        };
+        LoadPlan {
+            block: trial.planned.block,
+            step: self.step,
+            name: self.planned.name.clone(),
+            probe,
+            load,
+            length: Length { warm_up: self.planned.warm_up, duration, until_steady },
+        }
+    }
+
+    /// What to say of a step that ran out of its longest time before all was done, or it was steady.
+    fn unfinished(&self, summary: &StepSummary) -> Option<String> {
+        let name = &self.planned.name;
+        match summary.ended_by.as_deref() {
+            Some("limit") => {
+                let limit = self.own.as_ref().map_or(self.planned.duration, |own| own.limit);
+                Some(format!(
+                    "step {name} was ended at its time limit, {limit}, before its work was done: \
+                     the tables are not as the workload intends, and its duration is not a result"
+                ))
+            }
+            Some("unsteady") => Some(format!(
+                "step {name} was ended at its time limit, {}, before its throughput was steady",
+                self.planned.duration
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl Trial<'_, '_> {
+    /// Adds what came of one run of activities; returns their summary.
+    pub(super) fn take(&mut self, end: StepEnd) -> StepSummary {
+        let results = &mut *self.results;
+        results.did.add(&end.did);
+        results.probes_cpu_s += end.probes.cpu.as_secs_f64();
+        results.probes_wall_s += end.probes.wall.as_secs_f64();
+        results.meanings.extend(end.meanings);
+        for metric in end.metrics {
+            if results.metrics.iter().all(|known| known.id != metric.id) {
+                results.metrics.push(metric);
+            }
+        }
+        end.summary
+    }
+}
+
+/// A step is not to be trusted if nothing committed in this share of its measured time, at its end …
+const DEAD_SHARE: f64 = 1.0 / 3.0;
+/// … and in at least so many seconds …
+const DEAD_LEAST_S: f64 = 2.0;
+/// … which is this many times as long as its slowest transactions but one in a hundred took.
+const DEAD_TIMES_P99: f64 = 10.0;
+
+/// Why a step is not to be trusted that had done work and then did none any more: its server hangs, or
+/// has gone away. None where work went on, or there was none that could have stopped. A search tries
+/// loads that are too high on purpose.
+fn dead_end(step: &StepSummary) -> Option<String> {
+    let seconds = step.intervals.start_s.iter().zip(&step.intervals.throughput);
+    let last = seconds.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;
+    // The last second with a commit may have had it at its very end.
+    let dead_s = step.measured_s - (last + 1.0).max(0.0);
+    let p99_s = response_times(step).value_at_quantile(0.99) as f64 / 1e9;
+    let is_dead = step.search.is_none()
+        && dead_s >= DEAD_LEAST_S
+        && dead_s >= DEAD_SHARE * step.measured_s
+        && dead_s >= DEAD_TIMES_P99 * p99_s;
+    is_dead.then(|| {
+        format!(
+            "nothing committed in the last {dead_s:.1} s of {:.1} s, although transactions had \
+             committed before; {} attempts were still waiting for an answer at the end",
+            step.measured_s,
+            step.in_flight_at_end.unwrap_or_default()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step whose seconds, one of warm-up before them, have these throughputs.
+    fn step(throughput: &[f64], response_ns: u64) -> StepSummary {
+        let n = throughput.len();
+        let mut times = dyno_record::new_histogram();
+        times.record(response_ns).expect("it is within the bounds");
+        let times = serde_json::to_value(dyno_record::EncodedHistogram::encode(&times));
+        let times = times.expect("it is text");
+        let zeros = vec![0.0; n];
+        let start_s: Vec<f64> = (0..n).map(|second| second as f64 - 1.0).collect();
+        serde_json::from_value(serde_json::json!({
+            "step": 0, "measured_s": n as f64 - 1.0, "reads": 0, "writes": 0, "others": 0,
+            "kinds": [{"name": "k", "outcomes": {}, "response": times, "service": times}],
+            "rows_received": 0, "rows_changed": 0, "warnings": 0, "due": 0, "missed": 0,
+            "in_flight_at_end": 8, "retries": 0, "reconnects": 0, "lag": "",
+            "generator": dyno_record::GeneratorSummary::default(), "server_cpu_s": null,
+            "error_examples": {}, "readings": {},
+            "intervals": {
+                "start_s": start_s, "throughput": throughput, "errors": zeros, "missed": zeros,
+                "p50_us": zeros, "p95_us": zeros, "p99_us": zeros, "max_us": zeros,
+                "lag_p99_us": zeros,
+            },
+        }))
+        .expect("it is a step")
+    }
+
+    #[test]
+    fn a_step_that_ends_dead_is_not_to_be_trusted() {
+        let check = |throughput: &[f64], response_ms: u64, expected: bool| {
+            let found = dead_end(&step(throughput, response_ms * 1_000_000));
+            assert_eq!(found.is_some(), expected, "{throughput:?}: {found:?}");
+        };
+        // A server that was frozen two seconds after the measure phase had begun.
+        let frozen = [13460.0, 23717.0, 21692.0, 669.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        check(&frozen, 1, true);
+        let message = dead_end(&step(&frozen, 1_000_000)).expect("it is dead");
+        assert!(
+            message.contains("last 5.0 s of 8.0 s") && message.contains("8 attempts"),
+            "{message}"
+        );
+        check(&[9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0], 1, false);
+        check(&[9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0], 1, false);
+        check(&[9.0, 9.0, 0.0, 0.0], 1, true);
+        // Transactions that take that long.
+        check(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1500, false);
+        // Nothing was ever done: other messages tell of that.
+        check(&[0.0; 9], 1, false);
+        // All died in the warm-up.
+        check(&[9.0, 0.0, 0.0, 0.0, 0.0], 0, true);
+    }
+}
