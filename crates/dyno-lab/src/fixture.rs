@@ -2,11 +2,15 @@
 
 use dyno_study::Plan;
 
-/// A plan of two simulated databases with these further lines of `[design]`.
-pub(crate) fn plan(design: &str) -> Plan {
+/// A plan of two simulated databases with these numbers of clients, and further lines of `[design]`.
+pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
+    let (many, one) = match clients {
+        [one] => (String::new(), format!("clients = {one}\n")),
+        many => (format!(", clients = {many:?}"), String::new()),
+    };
     let source = format!(
         "title = 'x'\n[database.a]\nproduct = 'simulated'\n[database.b]\nlike = 'a'\n\
-         [workload.tpcb]\n[design]\nvary = {{ database = ['a', 'b'] }}\n{design}"
+         [workload.tpcb]\n[design]\nvary = {{ database = ['a', 'b']{many} }}\n{one}{design}"
     );
     let product = dyno_study::ProductWord {
         name: "simulated".to_owned(),

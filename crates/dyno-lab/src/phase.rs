@@ -78,9 +78,9 @@ mod tests {
     use crate::fixture::plan;
 
     #[track_caller]
-    fn check(design: &str, own: &[WorkloadStep], expected: &[&str]) {
+    fn check((clients, design): (&[u32], &str), own: &[WorkloadStep], expected: &[&str]) {
         let names: Vec<String> =
-            phases(&plan(design), own).iter().map(|phase| phase.name()).collect();
+            phases(&plan(clients, design), own).iter().map(|phase| phase.name()).collect();
         assert_eq!(names, expected, "{design}");
     }
 
@@ -89,16 +89,12 @@ mod tests {
     #[test]
     fn a_trial_has_the_phases_that_its_plan_needs() {
         let all = |steps: &[&'static str]| [&["provision", "deploy", "fill"], steps, &END].concat();
-        check("clients = 2\nrest = '0s'\n", &[], &all(&["step 2 clients"]));
-        check(
-            "clients = [1, 2]\nrest = '1s'\n",
-            &[],
-            &all(&["step 1 client", "rest", "step 2 clients"]),
-        );
+        check((&[2], "rest = '0s'\n"), &[], &all(&["step 2 clients"]));
+        check((&[1, 2], "rest = '1s'\n"), &[], &all(&["step 1 client", "rest", "step 2 clients"]));
         let (checks, ends) = END.split_at(2);
         let start = ["provision", "deploy", "fill", "step 2 clients"];
         let expected = [&start, checks, &["run-off"], ends].concat();
-        check("clients = 2\nrun_off = '5s'\n", &[], &expected);
+        check((&[2], "run_off = '5s'\n"), &[], &expected);
     }
 
     #[test]
@@ -109,7 +105,7 @@ mod tests {
             limit: Nanoseconds::SECOND,
             settle: Nanoseconds::from_secs(settle),
         };
-        let design = "clients = [1, 2]\nrest = '0s'\n";
+        let design: (&[u32], &str) = (&[1, 2], "rest = '0s'\n");
         let start = ["provision", "deploy", "fill"];
         let steps = ["step 1 client", "settle before step 2 clients", "step 2 clients"];
         check(design, &[own(0), own(9)], &[&start[..], &steps, &END].concat());
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn only_the_end_runs_after_a_failure() {
-        let phases = phases(&plan("clients = 2\nrun_off = '5s'\n"), &[]);
+        let phases = phases(&plan(&[2], "run_off = '5s'\n"), &[]);
         let runs: Vec<bool> = phases.iter().map(|phase| phase.runs_after_failure()).collect();
         let (last, others) = runs.split_last().expect("there are phases");
         assert!(*last && !others.contains(&true), "{runs:?}");

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        crate::fixture::plan("repetitions = 6\nstop = 'settled'\nrepetitions_min = 2\n")
+        crate::fixture::plan(&[1], "repetitions = 6\nstop = 'settled'\nrepetitions_min = 2\n")
     }
 
     #[test]
