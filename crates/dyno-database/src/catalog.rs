@@ -1,7 +1,7 @@
-//! Whose tables are in a catalog: Dyno drops only what it can prove it made.
+//! Ownership of the tables in a catalog: Dyno drops only what it can prove it created.
 //!
 //! Dyno notes the tables it makes, before it makes them, in a view of its own: `dyno_tables`, which
-//! selects one text with their names. It is never selected from: what counts is its definition,
+//! selects one text with their names. Its rows are never read: what counts is its definition,
 //! which only its owner can change, and the server reports who that is (each folder's `sql` says
 //! how). So a user who may make things in the catalog can neither forge a note nor have anything
 //! run with Dyno's rights. A `dyno_tables` of another user is refused.
@@ -35,10 +35,10 @@ pub enum CatalogError {
 /// The view in which Dyno notes what it made.
 const NOTES: &str = "dyno_tables";
 
-/// What stands before the names in it: with none, the text is no table's name either.
+/// The prefix of the names in it, so that an empty list is not the name of a table either.
 const TITLE: &str = "tables of Dyno";
 
-/// Longest name of a table that no server cuts.
+/// Longest name of a table that no server truncates.
 const NAME_LEN_MAX: usize = 63;
 
 /// Tables named in a refusal, at most.
@@ -109,9 +109,9 @@ pub fn replace_tables(
 
 /// Drops the tables that are noted as Dyno's, and the notes.
 ///
-/// The last made is dropped first, because it may refer to those made before it. Never cascades:
-/// what others have built upon a table of Dyno's makes the server refuse, and stays. What is there
-/// under a noted name and is no ordinary table of Dyno's own user stays too.
+/// The last created is dropped first, because it may refer to earlier ones. Never cascades: if
+/// other objects depend on a table of Dyno's, the server refuses, and the table stays. What has a
+/// noted name but is not an ordinary table of Dyno's own user stays, too.
 pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), CatalogError> {
     let catalog = Catalog::look(connection)?;
     if !catalog.has_notes {
@@ -134,11 +134,11 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
     Ok(())
 }
 
-/// What is in a catalog besides its own system's things, each as a text that stays the same while
-/// it is there: to be compared with what was there before. Routines that Dyno makes (`dyno_…`, of
+/// The objects in a catalog besides the system's own, each as a stable text, to be compared with an
+/// earlier list. Routines that Dyno makes (`dyno_…`, of
 /// its own user) are not counted.
 pub(crate) fn contents(connection: &mut dyn Connection) -> Result<Vec<String>, StatementError> {
-    // Where there is none, the catalog is Dyno's own.
+    // If there is none, the catalog is Dyno's own.
     let Some(sql) = catalog_sql(connection).contents else { return Ok(Vec::new()) };
     Ok(ask(connection, sql)?.into_iter().flatten().flatten().collect())
 }
@@ -147,7 +147,7 @@ fn catalog_sql(connection: &dyn Connection) -> &'static CatalogSql {
     &sql_of(connection.dialect()).catalog
 }
 
-/// Something in the catalog that has a name as tables have one.
+/// An object in the catalog that shares the namespace of tables.
 struct Relation {
     /// Outside the schema that unqualified names mean with its schema: `other.table`.
     name: String,
@@ -155,11 +155,11 @@ struct Relation {
     kind: String,
     /// Whether it is an ordinary table of the user whose connection it is.
     is_ours: bool,
-    /// Whether it counts as something of others that is in the catalog: an index does not.
+    /// Whether it counts as an object of others in the catalog: an index does not.
     is_content: bool,
 }
 
-/// What is in a catalog.
+/// The contents of a catalog.
 struct Catalog {
     sql: &'static CatalogSql,
     // The schema that unqualified names mean, quoted, with its dot; empty if there are no schemas.
@@ -171,7 +171,7 @@ struct Catalog {
 }
 
 impl Catalog {
-    /// Looks at everything without running anything that is in there.
+    /// Reads the catalog without executing anything in it.
     fn look(connection: &mut dyn Connection) -> Result<Catalog, CatalogError> {
         let sql = catalog_sql(connection);
         let name = match sql.schema {
@@ -212,7 +212,7 @@ impl Catalog {
         self.relations.iter().any(|one| is_same(&one.name, name))
     }
 
-    /// What it is that has this name, with its article.
+    /// The kind of the object of this name, with its article.
     fn kind_of(&self, name: &str) -> String {
         let found = self.relations.iter().find(|one| is_same(&one.name, name));
         let kind = found.map_or("table", |one| one.kind.as_str());
@@ -220,12 +220,12 @@ impl Catalog {
         format!("{article} {kind}")
     }
 
-    /// A plain name as a statement has it, whatever the search path is.
+    /// A plain name for a statement, independent of the search path.
     fn qualified(&self, name: &str) -> String {
         format!("{}{name}", self.schema)
     }
 
-    /// Puts these names into the notes.
+    /// Adds these names to the notes.
     fn write_notes(
         &self,
         connection: &mut dyn Connection,

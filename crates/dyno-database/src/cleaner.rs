@@ -1,6 +1,6 @@
-//! Text that a server sends: without the password that it may echo, without other secrets, as one
-//! harmless line. Every connection has one [`Cleaner`], and every text that leaves it for a message
-//! or a record goes through it.
+//! Cleans text that a server sends: removes the password that it may echo and other secrets, and
+//! makes it one harmless line. Every connection has a [`Cleaner`], and every text that leaves it
+//! for a message or a record passes through it.
 
 use dyno_units::{clean_text, redact_secrets};
 use dyno_workload::StatementError;
@@ -9,10 +9,10 @@ use zeroize::Zeroizing;
 use crate::Secret;
 
 /// A password shorter than this is only replaced if it is a word of its own: as a part of other
-/// words it says nothing, and replaced everywhere it would be known by what is missing.
+/// words it reveals nothing, and replacing it everywhere would reveal it by what is missing.
 const PART_LEN_MIN: usize = 4;
 
-/// What stands in the place of the password.
+/// The mask in place of the password.
 const MASK: &str = "***";
 
 /// Cleans the texts of one server.
@@ -67,7 +67,7 @@ impl Cleaner {
         clean_text(&redact_secrets(&text))
     }
 
-    /// The same of an error.
+    /// The same for an error.
     pub(crate) fn clean_error(&self, error: StatementError) -> StatementError {
         let code: String = error.code.chars().filter(|c| !dyno_units::is_unsafe_char(*c)).collect();
         StatementError { message: self.clean(&error.message), code, ..error }

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::DeployError;
 
-/// What of a server shapes the files of its data. Servers of equal shapes can work on each other's
-/// data, and find there what they would have made themselves.
+/// The properties of a server that shape its data files. Servers with equal shapes can use each
+/// other's data, which are as they would have made them themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataShape {
     /// The product's title: `MariaDB`.

@@ -6,7 +6,7 @@
 /// The deferred work of one engine at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Debt {
-    /// Its parts, in the order in which people look for them.
+    /// Its parts, in the order of relevance.
     pub parts: Vec<DebtPart>,
 }
 
@@ -15,7 +15,7 @@ pub struct Debt {
 pub struct DebtPart {
     /// Its name as a reading: `debt.history_list_length`.
     pub reading: &'static str,
-    /// How much of it there is.
+    /// The amount, in the unit of the reading.
     pub value: f64,
     /// At or below this value the engine counts as caught up.
     pub caught_up_at: f64,
@@ -42,7 +42,7 @@ impl Debt {
 
 /// Reads the debt of one server, on a connection of its own.
 pub trait DebtMeter: Send {
-    /// How much there is now.
+    /// The debt at this moment.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ pub trait DebtMeter: Send {
     /// Which statement failed, and why.
     fn begin_settling(&mut self, tables: &[String]) -> Result<Vec<String>, String>;
 
-    /// Puts back the settings that [`DebtMeter::begin_settling`] changed.
+    /// Restores the settings that [`DebtMeter::begin_settling`] changed.
     ///
     /// # Errors
     ///
-    /// Which setting could not be put back: the step must then not be run.
+    /// Which setting could not be restored: the step must then not be run.
     fn end_settling(&mut self) -> Result<(), String>;
 }
 

@@ -1,18 +1,18 @@
-//! What becomes of a commit that a server has confirmed, in words and as an order.
+//! How durable a confirmed commit is, in words and as an order.
 
-/// What may become of a commit that a server has confirmed, when the power fails or the operating
-/// system crashes; the safest first.
+/// What may happen to a confirmed commit if the power fails or the operating system crashes; the
+/// safest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommitSafety {
     /// Nothing: it was on disk before it was confirmed.
     EveryCommit,
-    /// The last commits may be lost; what came before is whole.
+    /// The last commits may be lost; earlier ones are intact.
     LastCommitsAtRisk,
     /// Commits may be lost, and the database may be damaged.
     DataAtRisk,
 }
 
-/// What a commit survives.
+/// The durability of a commit, as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durability {
     /// In words: `every commit is synced`, `synced at checkpoints`, `nothing is stored`.

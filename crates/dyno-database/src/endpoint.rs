@@ -1,4 +1,4 @@
-//! Where a server is reached, and as whom.
+//! The address of a server, with user and password.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 use crate::products::protocols;
 use crate::{Protocol, ProtocolSpec};
 
-/// Where a server is reached, and as whom.
+/// How a server is reached: protocol, address, user, password, catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The protocol of the URL's scheme.
@@ -104,7 +104,7 @@ impl Endpoint {
         Endpoint::read(url, false)
     }
 
-    /// The same for a server that is only looked at: a URL that names no catalog means one that
+    /// The same for a server that is only observed: a URL that names no catalog means one that
     /// every server has ([`ProtocolSpec::common_catalog`]).
     pub fn from_url_of_server(url: &str) -> Result<Endpoint, UrlError> {
         Endpoint::read(url, true)
@@ -121,7 +121,7 @@ impl Endpoint {
             Some((authority, path)) => (authority, path),
             None => (before_query, ""),
         };
-        // An `@` beyond the authority is most likely behind a password with `/` or `?` in it: to
+        // An `@` beyond the authority is most likely after a password with `/` or `?` in it: to
         // quote any part of the rest would show that password.
         if path.contains('@') || query.contains('@') {
             return refuse(
@@ -196,7 +196,7 @@ fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
     if let Some(protocol) = protocols().find(|one| one.spec().schemes.contains(&scheme)) {
         return Ok((protocol, rest));
     }
-    // What holds other characters may be a password that got in front of the `://`.
+    // Text with other characters may be a password in front of the `://`.
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     if scheme.is_empty() || scheme.len() > 16 || !scheme.chars().all(is_scheme) {
         return refuse(format!("the URL has no scheme; {examples}"));
@@ -285,7 +285,7 @@ fn split_place(place: &str) -> Result<Place, UrlError> {
     Ok(Place { host: text_of(decode(host)?, "host")?, port })
 }
 
-/// What the part behind the `?` says.
+/// The values in the query of the URL.
 #[derive(Default)]
 struct QueryOptions {
     socket: Option<PathBuf>,
@@ -428,7 +428,7 @@ mod tests {
 
     use super::*;
 
-    /// What a URL reads as: its text without password, and the password.
+    /// A URL after parsing: its text without password, and the password.
     #[track_caller]
     fn check(url: &str, expected: &str, password: Option<&str>) {
         let endpoint = Endpoint::from_url(url).expect("a good URL");

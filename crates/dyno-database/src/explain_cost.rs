@@ -1,8 +1,8 @@
-//! What one statement cost the engine: its counters before and after, those that moved, repeated,
-//! with what moves on an idle server taken off.
+//! What one statement costs the engine: the counters that moved between before and after, in
+//! repeated runs, with the activity of an idle server subtracted.
 //!
-//! Runs and idle intervals take turns, and an idle interval is as long as the run before it was:
-//! what the server does by itself, and what reading the counters costs, is in both.
+//! Runs and idle intervals alternate, and an idle interval is as long as the run before it: the
+//! server's own activity, and the cost of reading the counters, is in both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use dyno_workload::{Connection, Connector, Reply};
 
 use crate::products::{all_sql, sql_of};
 
-/// Counters by their names, since whenever the engine counts.
+/// Counters by name, since the engine began to count.
 pub type Counters = BTreeMap<String, f64>;
 
 /// An engine whose counters can be read around a statement.
 pub trait CostSource: Send {
-    /// Looks whether the server can do with the statement what its access asks for, before it runs.
+    /// Checks, before the statement runs, whether the server can give it the required access.
     ///
     /// # Errors
     ///
@@ -32,14 +32,14 @@ pub trait CostSource: Send {
     /// Why they cannot be read, in words.
     fn counters(&mut self) -> Result<Counters, String>;
 
-    /// Runs the statement; without one, only what would be around it.
+    /// Runs the statement; without one, only the transaction around it.
     ///
     /// # Errors
     ///
     /// Why the server refused it, in words.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String>;
 
-    /// What has to be done after the counters were read: takes back what a statement has changed.
+    /// Cleans up after the counters were read: rolls back what the statement has changed.
     ///
     /// # Errors
     ///
@@ -56,16 +56,16 @@ pub enum Access {
     RolledBack,
 }
 
-/// How often to run it, and with what rights.
+/// How often to run the statement, and with which access.
 #[derive(Clone, Copy, Debug)]
 pub struct CostPlan {
     /// Runs that count, at least 1; one more before them warms up.
     pub runs: u32,
-    /// What it may do.
+    /// Whether it may change data.
     pub access: Access,
 }
 
-/// What a statement cost.
+/// The cost of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Number of runs that the cost is estimated from.
@@ -87,9 +87,9 @@ pub struct Cost {
 pub struct CounterCost {
     /// The engine's own name.
     pub name: String,
-    /// In a run, the idle median taken off.
+    /// In a run, with the idle median subtracted.
     pub per_run: Spread,
-    /// In an idle interval as long.
+    /// In an idle interval of the same length.
     pub idle: Spread,
 }
 
@@ -105,7 +105,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; all zero without any.
+    /// The spread of these values; all zero if there are none.
     pub fn of(values: &[f64]) -> Spread {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -140,13 +140,13 @@ pub fn cost_source(
     open(connection, access, clock)
 }
 
-/// Words with which a statement begins that only reads.
+/// First words of statements that only read.
 const READING: [&str; 10] = [
     "SELECT", "WITH", "SHOW", "EXPLAIN", "ANALYZE", "DESCRIBE", "DESC", "TABLE", "VALUES", "PRAGMA",
 ];
 
-/// Words with which a statement begins that a transaction takes back. Others end the transaction
-/// (DDL, LOCK), are none of its business (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
+/// First words of statements that a transaction can roll back. Others end the transaction (DDL,
+/// LOCK), are not covered by it (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
 /// Refuses a statement that would change something if that is not allowed, or could not be taken
@@ -189,7 +189,7 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     Ok(())
 }
 
-/// The first word in capitals, comments and brackets before it passed over.
+/// The first word in capitals; comments and brackets before it are skipped.
 fn first_word(sql: &str) -> String {
     let mut rest = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
     loop {
@@ -273,7 +273,7 @@ fn interval(
     Ok(Interval { length, reply, moved: after.into_iter().filter_map(difference).collect() })
 }
 
-/// The counters whose median in runs is outside of all that idle intervals showed.
+/// The counters whose median in runs is outside the range of idle intervals.
 fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<CounterCost> {
     let spread = |intervals: &[Interval], name: &str| {
         let values: Vec<f64> =

@@ -1,9 +1,10 @@
-//! One folder a product (or products that share code): what it is, server, connection, wire codecs.
+//! Database products, one folder each (or for several that share code): description, server,
+//! connection, wire codecs.
 //!
 //! Knows no load, no record and no study. To add a product, copy a folder and name it in
 //! `products.rs`. Main types: [`Product`], [`Products`], [`Protocol`].
 
-// Without servers, what they share has no caller.
+// Without servers, their shared code has no caller.
 #![cfg_attr(not(feature = "servers"), allow(dead_code, unused_imports))]
 
 mod catalog;

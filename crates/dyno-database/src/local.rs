@@ -22,8 +22,8 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// The server at the other end, if it is on this host: who listens on the Unix socket, or on
-    /// the port of a loopback address. `connection` is one to it.
+    /// The server at the other end, if it is on this host: the process that listens on the Unix
+    /// socket, or on the port of a loopback address. `connection` is one to it.
     pub fn find(endpoint: &Endpoint, connection: &mut dyn Connection) -> Option<LocalServer> {
         let spec = endpoint.protocol.spec();
         let pid = match &endpoint.address {

@@ -1,11 +1,11 @@
-//! What all private servers have in common: a folder, a process, a log, and how they end.
+//! The common part of all private servers: folder, process, log, shutdown.
 //!
 //! The folder belongs to Dyno's user. In it lie the option files, which servers read, the log, which
 //! they are handed open, and three folders that are theirs: `data` (elsewhere if their place is apart),
 //! `run` with the socket, `tmp`.
 //! A private server admits only the owner of `run`: its user, and root. It listens on no port of
-//! the network; should a study's settings or a plug-in open one, it is stopped before anything is
-//! put into it.
+//! the network; if a study's settings or a plug-in open one, it is stopped before anything is
+//! stored in it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl From<KeeperError> for DeployError {
     }
 }
 
-/// A server's folder; it is removed with this.
+/// A server's folder; it is removed when this is dropped.
 pub(crate) struct ServerFolder {
     place: Place,
     path: PathBuf,
@@ -58,7 +58,7 @@ impl ServerFolder {
         Ok(folder)
     }
 
-    /// Puts data there that an earlier server handed over, or an empty folder for fresh ones.
+    /// Moves the kept data of an earlier server there, or makes an empty folder for new data.
     pub(crate) fn put_data(&self, handed_over: Option<&Path>) -> Result<(), DeployError> {
         match handed_over {
             Some(data) => move_data(data, &self.data, self.keeper()),
@@ -114,7 +114,7 @@ impl ServerFolder {
 impl Drop for ServerFolder {
     fn drop(&mut self) {
         if !self.is_removed {
-            // What stays behind is found and removed by the next run.
+            // What remains is found and removed by the next run.
             let _ = self.remove();
         }
     }
@@ -125,7 +125,7 @@ impl Drop for ServerFolder {
 pub(crate) struct ServerKind {
     /// The product's name in messages: `MariaDB`.
     pub(crate) product: &'static str,
-    /// The signal on which it writes all it has and ends.
+    /// The signal for an orderly shutdown.
     pub(crate) stop_signal: &'static str,
 }
 
@@ -156,7 +156,7 @@ impl OwnServer {
         match outcome {
             Ok(reached) => Ok((server, reached)),
             Err(message) => {
-                // In order, so that it leaves nothing behind; the error is already there.
+                // An orderly stop, so that nothing is left; the error is already known.
                 let _ = server.end(STOP_LIMIT);
                 Err(DeployError { message, log: server.folder.log_tail(LOG_LINES) })
             }
@@ -229,7 +229,7 @@ impl OwnServer {
     ///
     /// # Errors
     ///
-    /// It did not end by itself, or not well: what it wrote last is not to be trusted.
+    /// It had to be killed, or ended with an error: its last writes cannot be trusted.
     fn end(&mut self, limit: Nanoseconds) -> Result<(), String> {
         let product = self.kind.product;
         match self.process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
@@ -251,7 +251,7 @@ impl OwnServer {
     ///
     /// # Errors
     ///
-    /// Also if it did not stop in order: then what it did at the end is not to be trusted.
+    /// Also if it did not stop in order: then its last writes cannot be trusted.
     pub(crate) fn stop(mut self) -> Result<(), DeployError> {
         let ended = self.end(STOP_LIMIT);
         let log = self.folder.log_tail(LOG_LINES);
@@ -260,8 +260,8 @@ impl OwnServer {
         removed
     }
 
-    /// Stops it with its data complete, lets `tidy` remove what is not to be kept of them, moves
-    /// them to `to` and removes all else.
+    /// Stops it with its data complete, lets `tidy` remove what is not to be kept, moves the
+    /// data to `to` and removes everything else.
     pub(crate) fn stop_and_keep_data(
         mut self,
         to: &Path,

@@ -2,8 +2,8 @@
 //! and what every reading means.
 //!
 //! A probe opens its connection when it is first read, and again after a pause if that failed
-//! or it was lost. Every statement has a limit at the server and the socket one above it: whatever
-//! hangs is a missing reading. So is a view that this version does not have.
+//! or it was lost. Every statement has a limit at the server and the socket one above it: what
+//! hangs is a missing reading. So is a view that this version lacks.
 
 mod asker;
 mod debts;
@@ -22,7 +22,7 @@ use dyno_units::{Nanoseconds, Registry};
 
 use crate::{DebtMeter, DeployError, Endpoint, ServerFacts};
 
-/// The readings of all server probes, in the order in which people look for them.
+/// The readings of all server probes, in the order of relevance.
 pub fn server_readings() -> Registry {
     let all = debts::READINGS.iter().chain(crate::products::readings());
     Registry::new(all.cloned())
@@ -36,7 +36,7 @@ pub fn endpoint_probes(
     endpoint.protocol.probes(endpoint, threads)
 }
 
-/// What a server that is reached by its URL says of itself; it is neither claimed nor changed.
+/// The facts of a server that is reached by its URL, which is neither claimed nor changed.
 ///
 /// # Errors
 ///
@@ -54,14 +54,14 @@ pub fn endpoint_debt_meter(endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, St
     endpoint.protocol.debt_meter(endpoint)
 }
 
-/// Says every so often that something is due: for what costs the server more than the rest.
+/// A timer for queries that cost the server more than others.
 pub(crate) struct Every {
     period: Nanoseconds,
     next: Nanoseconds,
 }
 
 impl Every {
-    /// Due at once, and then every `period`.
+    /// Due immediately, and then every `period`.
     pub(crate) const fn new(period: Nanoseconds) -> Every {
         Every { period, next: Nanoseconds::ZERO }
     }

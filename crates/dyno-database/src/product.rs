@@ -1,8 +1,7 @@
-//! A product: all that Dyno knows of a database that a study can name.
+//! A product: all that Dyno knows about a database that a study can name.
 //!
-//! Everything that is true of one product and not of the others is said here or in the product's
-//! folder, and nowhere else. Products are values: what is built in is in [`crate::Products`], and more
-//! can be added at run time.
+//! Everything specific to a product is here or in the product's folder, and nowhere else. Products
+//! are values: what is built in is in [`crate::Products`], and more can be added at run time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use crate::{DataShape, DeployError, Place, Server, ServerSpec};
 
 /// A product that can be named in a study.
 pub trait Product: Send + Sync {
-    /// What is known of it without a server.
+    /// What is known about it without a server.
     fn spec(&self) -> &ProductSpec;
 
     /// Starts a private server and waits until it answers.
@@ -66,7 +65,7 @@ pub struct Launch<'a> {
     pub clock: &'a Arc<dyn Clock>,
 }
 
-/// What is known of a product without a server.
+/// What is known about a product without a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductSpec {
     /// The name in studies and on the command line: `mariadb`.
@@ -88,13 +87,13 @@ pub struct ProductSpec {
     pub stores_data: bool,
     /// Whether its time is simulated: nothing is measured.
     pub is_simulated: bool,
-    /// The setting beyond whose value it refuses connections; none if it refuses none.
+    /// The setting that limits connections; `None` if there is no limit.
     pub connection_limit: Option<ConnectionLimit>,
-    /// What its files take on disk; none if they take nothing worth a word.
+    /// What its files take on disk; `None` if it is negligible.
     pub disk: Option<DiskUse>,
-    /// Parts of messages by which it says that its disk is full.
+    /// Parts of messages that report a full disk.
     pub disk_full: Vec<String>,
-    /// Parts of messages by which it says what it will refuse the next time as well.
+    /// Parts of messages of refusals that will happen again.
     pub refusals: Vec<String>,
 }
 
@@ -110,23 +109,23 @@ pub struct ConnectionLimit {
     pub spare: usize,
 }
 
-/// What a product's files take on disk beside the rows of the tables.
+/// Disk space of a product's files besides the rows of the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskUse {
     /// Bytes of them in a data set that is kept, such as system tables; logs come on top.
     pub kept: u64,
-    /// Bytes by which system files grow once: when tables are filled that are not small, or else under
-    /// load.
+    /// Bytes by which system files grow once: when tables are filled that are not small, or else
+    /// under load.
     pub grown: u64,
     /// More bytes while the server runs under load.
     pub running: u64,
-    /// The log, which is kept as a server leaves it that was stopped.
+    /// The log, which is kept as a stopped server leaves it.
     pub log: Option<LogUse>,
     /// Bytes on disk for a byte of rows, pages that are half full and indexes included.
     pub spread: f64,
 }
 
-/// What a product's log takes on disk.
+/// Disk space of a product's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogUse {
     /// The setting that bounds it.
@@ -135,8 +134,8 @@ pub struct LogUse {
     pub unit: u64,
     /// The setting's default in bytes.
     pub default: u64,
-    /// Its bytes when no table is filled, and for each byte of rows that fill some; none if it has its
-    /// whole size from the beginning.
+    /// Its bytes when no table is filled, and for each byte of rows that fill some; none if it has
+    /// its whole size from the beginning.
     pub growth: Option<(u64, f64)>,
 }
 

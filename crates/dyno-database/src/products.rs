@@ -1,4 +1,4 @@
-//! The products there are: the one list of all folders, and what is asked of all of them together.
+//! The registry of products: the list of all folders, and queries over all of them.
 
 use std::fmt;
 use std::path::Path;
@@ -24,14 +24,14 @@ const FAMILIES: &[&Family] = &[
     &crate::null::FAMILY,
 ];
 
-/// What a product folder has: products that share code.
+/// The contents of a product folder: products that share code.
 pub(crate) struct Family {
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
-    /// What its servers speak that are reached by a URL.
+    /// The protocols of its servers that are reached by a URL.
     pub(crate) protocol: Option<&'static dyn Protocol>,
     /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
     pub(crate) sql: Option<&'static SqlSpec>,
-    /// What its threads are for.
+    /// The purpose of its threads.
     pub(crate) thread_group: Option<ThreadGroups>,
     /// Names of its probes, except the one of debt, which all have.
     pub(crate) probes: &'static [&'static str],
@@ -46,19 +46,19 @@ pub struct Products {
 }
 
 impl Products {
-    /// Those that Dyno has code for.
+    /// The built-in products.
     pub fn built_in() -> Products {
         Products { all: FAMILIES.iter().flat_map(|family| (family.products)()).collect() }
     }
 
-    /// The same and one more, behind the others; it replaces one of its name.
+    /// Adds a product at the end; it replaces one of the same name.
     pub fn with(mut self, product: Arc<dyn Product>) -> Products {
         self.all.retain(|other| other.spec().name != product.spec().name);
         self.all.push(product);
         self
     }
 
-    /// What is known of each, in the order in which help texts list them.
+    /// The description of each, in the order in which help texts list them.
     pub fn specs(&self) -> impl Iterator<Item = &ProductSpec> {
         self.all.iter().map(|product| product.spec())
     }
@@ -73,7 +73,7 @@ impl Products {
         self.all.iter().map(Arc::as_ref).find(|product| product.spec().name == name)
     }
 
-    /// What is known of the product of this name.
+    /// The description of the product of this name.
     pub fn spec(&self, name: &str) -> Option<&ProductSpec> {
         self.find(name).map(Product::spec)
     }
@@ -101,7 +101,7 @@ impl Products {
         self.get(&spec.product)?.start(&Launch { spec, data: None, place, clock })
     }
 
-    /// The same, on data that a server of the same shape handed over: see [`Launch`].
+    /// The same, on the kept data of a server of the same shape: see [`Launch`].
     ///
     /// # Errors
     ///
@@ -142,12 +142,12 @@ impl Products {
         self.find(product)?.refused_setting(name)
     }
 
-    /// Whether a message or a line of a log is one by which a product says that its disk is full.
+    /// Whether a message or a line of a log reports a full disk.
     pub fn says_disk_full(&self, line: &str) -> bool {
         self.specs().flat_map(|spec| &spec.disk_full).any(|words| line.contains(words))
     }
 
-    /// Whether it is one by which a product refuses what it will refuse the next time as well.
+    /// Whether it is a refusal that will happen again.
     pub fn says_refused(&self, line: &str) -> bool {
         self.specs().flat_map(|spec| &spec.refusals).any(|words| line.contains(words))
     }

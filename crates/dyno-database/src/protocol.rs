@@ -1,4 +1,4 @@
-//! What servers speak: how a URL names one, and what can be asked of any server that speaks it.
+//! Protocols: their URLs, and the operations on any server that speaks one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use dyno_workload::{Connector, Dialect};
 
 use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts};
 
-/// What a server speaks. One implementation in each product folder whose servers have URLs.
+/// The protocol of a server. One implementation in each product folder whose servers have URLs.
 pub trait Protocol: Send + Sync {
-    /// What is known of it without a server.
+    /// What is known about it without a server.
     fn spec(&self) -> &'static ProtocolSpec;
 
     /// Opens connections to the endpoint's catalog.
     fn connector(&self, endpoint: &Endpoint) -> Connector;
 
-    /// Uses a server that runs already; makes the catalog if it is missing, refuses one that holds
+    /// Uses a running server; makes the catalog if it is missing, refuses one that holds
     /// tables which Dyno did not make unless those are allowed.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ pub trait Protocol: Send + Sync {
         options: AttachOptions,
     ) -> Result<Box<dyn Server>, DeployError>;
 
-    /// What a server says of itself; it is neither claimed nor changed.
+    /// The facts of a server, which is neither claimed nor changed.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ pub trait Protocol: Send + Sync {
     }
 }
 
-/// What is known of a protocol without a server.
+/// What is known about a protocol without a server.
 pub struct ProtocolSpec {
     /// The scheme with which URLs are written: `mysql`.
     pub name: &'static str,
@@ -77,7 +77,7 @@ pub struct ProtocolSpec {
     pub data_folder: &'static str,
     /// What a file in the data folder holds, by its path in there.
     pub file_kind: fn(&Path) -> FileKind,
-    /// What the server's threads are for.
+    /// The purpose of the server's threads.
     pub thread_group: ThreadGroups,
 }
 

@@ -29,7 +29,7 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// A server of this product as it comes, with no settings.
+    /// A server of this product with default settings.
     pub fn new(product: &str) -> ServerSpec {
         ServerSpec {
             product: product.to_owned(),
@@ -42,10 +42,10 @@ impl ServerSpec {
     }
 }
 
-/// What a server says of itself.
+/// The facts that a server reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerFacts {
-    /// The product's name, as it says it itself.
+    /// The product's name, as reported by the server.
     pub product: String,
     /// The full version text that the server reports.
     pub version: String,
@@ -55,13 +55,13 @@ pub struct ServerFacts {
     pub tls: bool,
     /// All settings in force that the server reports, by name.
     pub settings: BTreeMap<String, String>,
-    /// What a commit survives.
+    /// The durability of a commit.
     pub durability: Durability,
-    /// Names of settings that decide what a commit survives.
+    /// Names of the settings that determine durability.
     pub durability_settings: &'static [&'static str],
     /// Bytes of memory that it has for data; none if its settings do not say.
     pub memory_bytes: Option<f64>,
-    /// Names of settings that decide about that memory.
+    /// Names of the settings that determine that memory.
     pub memory_settings: &'static [&'static str],
     /// Whether its work is done on the load generator's own threads.
     pub in_process: bool,
@@ -81,10 +81,10 @@ pub trait Server: Send {
     fn facts(&self) -> Result<ServerFacts, DeployError>;
 
     /// Ids of its processes on this host that are its own (children are found by the probes);
-    /// empty in process or by URL: what is in it, Dyno may end.
+    /// empty in process or by URL. Dyno may end them.
     fn processes(&self) -> Vec<i32>;
 
-    /// Ids of its processes on this host, also if Dyno did not start it: for watching.
+    /// Ids of its processes on this host, also if Dyno did not start it: for observation.
     fn watched_processes(&self) -> Vec<i32> {
         self.processes()
     }
@@ -114,15 +114,14 @@ pub trait Server: Send {
         false
     }
 
-    /// Whether it stores what it confirms: else there is nothing to audit.
+    /// Whether it stores what it confirms; otherwise there is nothing to audit.
     fn stores_data(&self) -> bool {
         true
     }
 
     /// Probes of the server itself, each on a connection of its own that it opens when it is first
-    /// read. A view that this version does not have is a missing reading. What the server says of
-    /// its threads, and which of them answer these probes, they put into `threads`, if it
-    /// wants to know.
+    /// read. A view that this version lacks is a missing reading. If `threads` is given, they put
+    /// the server's list of its threads into it, and which of them answer these probes.
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         let _ = threads;
         Vec::new()
@@ -132,7 +131,7 @@ pub trait Server: Send {
     ///
     /// # Errors
     ///
-    /// Why that cannot be seen here.
+    /// Why it cannot be read here.
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
         Err("this product does not report its deferred work".to_owned())
     }
@@ -141,7 +140,7 @@ pub trait Server: Send {
     ///
     /// # Errors
     ///
-    /// Why they cannot be had, in words.
+    /// Why they cannot be read, in words.
     fn cost_source(
         &self,
         access: Access,
@@ -167,7 +166,7 @@ pub trait Server: Send {
     ///
     /// # Errors
     ///
-    /// Also if it had to be killed, or ended badly: then what it did last is not to be trusted.
+    /// Also if it had to be killed, or ended with an error: then its last writes cannot be trusted.
     fn stop(self: Box<Self>) -> Result<(), DeployError>;
 
     /// Whether [`Server::stop_and_keep_data`] is possible.
@@ -208,16 +207,16 @@ impl From<UrlError> for DeployError {
     }
 }
 
-/// How a server that runs already is used.
+/// How a running server is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttachOptions {
-    /// Whether its catalog may hold tables that Dyno did not make, which then stay as they are.
+    /// Whether its catalog may hold tables that Dyno did not create, which are left alone.
     pub allow_existing_tables: bool,
-    /// Whether Dyno's own tables, and a catalog that it made, stay when it leaves.
+    /// Whether Dyno's own tables, and a catalog that it made, are kept at the end.
     pub keep_tables: bool,
 }
 
-/// Uses a server that runs already: see [`crate::Protocol::attach`].
+/// Uses a running server: see [`crate::Protocol::attach`].
 ///
 /// # Errors
 ///

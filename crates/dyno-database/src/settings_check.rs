@@ -1,8 +1,8 @@
-//! Whether a server would take its settings, asked of its programs before anything is started.
+//! Asks a server's programs whether it would accept its settings, before anything is started.
 //!
 //! Server programs read their configuration and say what is wrong with it, without data and without
-//! a server. What they cannot say beforehand (settings of plug-ins, values that depend on each other)
-//! the first start says.
+//! a server. What they cannot know in advance (settings of plug-ins, values that depend on each
+//! other) is reported at the first start.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use dyno_units::SettingValue;
 
 use crate::DeployError;
 
-/// What a program says that is given a configuration to read: nothing if it takes it, else its
-/// lines that report an error. It runs as a server would, whatever rights Dyno has: a study may name
+/// The output of a program that reads a configuration: empty if it is accepted, else the lines
+/// that report an error. It runs as a server would, whatever rights Dyno has: a study may name
 /// the program, and its settings what code it loads.
 pub(crate) fn refusal(
     keeper: &Keeper,

@@ -1,5 +1,5 @@
-//! The SQL that Dyno itself needs of a dialect: whose tables are in a catalog, sessions of probes,
-//! what a statement costs. One value in the folder of each dialect.
+//! The SQL that Dyno itself needs in a dialect: ownership of tables in a catalog, sessions of
+//! probes, costs of a statement. One value in the folder of each dialect.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use dyno_workload::{Connection, Dialect};
 
 use crate::{Access, CostSource};
 
-/// What Dyno itself says in one dialect.
+/// The SQL of Dyno itself in one dialect.
 pub(crate) struct SqlSpec {
     pub(crate) dialect: Dialect,
     /// How Dyno notes which tables it made.
     pub(crate) catalog: CatalogSql,
-    /// Settings of a probe's session; those that a version does not know are passed over.
+    /// Settings of a probe's session; those that a version does not know are skipped.
     pub(crate) probe_session: &'static [&'static str],
-    /// Said in a session whose questions name no tables of a catalog's own, so that they find
-    /// nothing but the server's own functions and operators: in a schema where others may make
-    /// things, one of theirs could fit better, and would run with Dyno's rights.
+    /// Sent in a session whose queries name no tables of a catalog, so that they find only the
+    /// server's own functions and operators: in a schema in which other users may create objects,
+    /// one of theirs could fit better, and would run with Dyno's rights.
     pub(crate) probe_guard: Option<&'static str>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
     /// The engine's counters, read on a connection of their own.
     pub(crate) cost_source: OpenCostSource,
-    /// Why a statement must not be run whatever it may change: what the server reads in it that
-    /// others do not.
+    /// Why a statement must not be run at all, because this server reads it differently from
+    /// others.
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
 }
 
-/// Makes a cost source of a connection, or says why there is none.
+/// Makes a cost source from a connection, or returns why there is none.
 pub(crate) type OpenCostSource =
     fn(Box<dyn Connection>, Access, &Arc<dyn Clock>) -> Result<Box<dyn CostSource>, String>;
 
 /// The statements of [`crate::claim_catalog`] and its siblings.
 pub(crate) struct CatalogSql {
-    /// What is in a catalog besides its system's own things, each as a text that stays the same
-    /// while it is there; `None` if no other user can put anything there.
+    /// The objects in a catalog besides the system's own, each as a stable text; `None` if no other
+    /// user can put anything there.
     pub(crate) contents: Option<&'static str>,
     /// Asks for the schema that unqualified names mean; none if there are no schemas.
     pub(crate) schema: Option<&'static str>,
@@ -45,14 +45,14 @@ pub(crate) struct CatalogSql {
     /// From the qualified name of the notes, the statement that returns their definition, who made
     /// them, and who the connection's user is.
     pub(crate) notes: fn(name: &str) -> String,
-    /// What has to be done before the notes are written again; none if a view can be replaced.
+    /// The statement before the notes are rewritten; `None` if a view can be replaced.
     pub(crate) before_notes: Option<&'static str>,
     /// The words that make a view, or replace it.
     pub(crate) create_view: &'static str,
-    /// What makes a literal a column of type text.
+    /// The cast that makes a literal a column of type text.
     pub(crate) text_cast: &'static str,
-    /// Put before and behind a query so that no user's functions or operators run in it.
+    /// Put before and after a query so that no user's functions or operators run in it.
     pub(crate) guard: Option<(&'static str, &'static str)>,
-    /// What it means that the notes have no definition; none if that says nothing.
+    /// The meaning of notes without a definition; `None` if it has none.
     pub(crate) no_definition: Option<&'static str>,
 }

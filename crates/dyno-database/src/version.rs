@@ -1,4 +1,4 @@
-//! Whether a server's version is the one that a study asks for.
+//! Matching of a server's version with the one that a study requests.
 
 /// Whether a version begins with these numbers: `15.1` fits `15.1 (Debian)` and `15.1.2`, not
 /// `15.14`; `10.1` does not fit `10.11`.

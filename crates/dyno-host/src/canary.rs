@@ -1,8 +1,8 @@
 //! The canary: a small fixed piece of work that shows whether the host is as fast as before.
 //!
-//! The same work every time: arithmetic that no CPU can do ahead, and reads from memory at places
-//! that follow from the value read before. A host that is busy with other things, that has slowed
-//! its CPUs down, or whose memory is fought for, takes longer.
+//! The same work every time: arithmetic that no CPU can do ahead, and reads from memory at
+//! addresses that depend on the value read before. A host that is busy with other work, has slowed
+//! its CPUs down, or has contended memory takes longer.
 
 use dyno_units::{Clock, Nanoseconds};
 
@@ -17,7 +17,7 @@ const STEPS: usize = 1 << 20;
 pub fn canary(clock: &dyn Clock) -> Nanoseconds {
     let began = clock.now();
     let end = walk(&mut table());
-    // Without a use of its result, the work could be left out.
+    // Without a use of its result, the compiler could remove the work.
     std::hint::black_box(end);
     clock.now().saturating_sub(began)
 }

@@ -1,4 +1,5 @@
-//! What the control groups allow Dyno and its servers: CPU time and memory, in versions 1 and 2.
+//! The limits that control groups set for Dyno and its servers: CPU time and memory, versions 1 and
+//! 2.
 //!
 //! A limit of any group above counts as well, so the tightest one is reported.
 
@@ -16,7 +17,7 @@ pub(crate) struct Limits {
     pub(crate) n_throttled: Option<u64>,
 }
 
-/// Version 1 has no word for "no limit", but a number near 2^63.
+/// Version 1 expresses "no limit" as a number near 2^63.
 const V1_MEMORY_UNLIMITED: u64 = 1 << 62;
 
 impl Limits {

@@ -1,6 +1,6 @@
-//! Copies a folder of database files so that the copy is on disk what the original was.
+//! Copies a folder of database files so that the copy has the same layout on disk.
 //!
-//! A server feels how its files lie on the disk, so the copy keeps what a plain one would lose:
+//! The layout of files on disk affects a server, so the copy keeps what a plain copy would lose:
 //! holes stay holes, and space that was allocated ahead (a redo log that is not written yet) is
 //! allocated in the copy, too. Blocks are never shared with the original, as a filesystem could do
 //! (`cp --reflink`): a server's first write to a shared block costs more than to one of its own.
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use crate::RunAs;
 use crate::storage::open_folder;
 
-/// Bytes copied between two looks at whether to go on.
+/// Bytes copied between two checks of whether to continue.
 const PIECE: usize = 1 << 20;
 
 /// A folder that was not copied; what there is of the copy stays.
@@ -37,10 +37,10 @@ pub enum CopyError {
 }
 
 /// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
-/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; it is
-/// handed over when it is complete. Holds plain files and folders only: anything else, a symbolic
-/// link above all, is refused. `is_stopped` is asked again and again; once it says so, copying
-/// ends.
+/// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; its
+/// ownership is set when it is complete. Holds plain files and folders only: anything else, a
+/// symbolic link above all, is refused. `is_stopped` is called repeatedly; copying ends once it
+/// returns true.
 pub fn copy_folder(
     from: &Path,
     to: &Path,
@@ -112,7 +112,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Gives a copy that is complete to its owner. Those in a folder come before the folder.
+    /// Sets the owner of a complete copy, the contents of a folder before the folder.
     fn give(&self, copy: BorrowedFd<'_>, facts: &Stat) -> rustix::io::Result<()> {
         if let Some(RunAs { uid, gid }) = self.owner {
             rustix::fs::fchown(copy, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
@@ -153,7 +153,7 @@ impl Copying<'_> {
         copy.set_len(len).map_err(|error| failed(to, error))?;
         let is_allocated = len > 0 && facts.blocks().saturating_mul(512) >= len;
         if is_allocated {
-            // Where the filesystem cannot do it, the original's was not allocated ahead either.
+            // If the filesystem cannot do it, the original's space was not preallocated either.
             let _ = rustix::fs::fallocate(copy, FallocateFlags::empty(), 0, len);
         }
         let mut at = 0;
@@ -186,7 +186,7 @@ impl Copying<'_> {
     }
 }
 
-/// The next stretch of the file, from `at` on, that is no hole; none at its end.
+/// The next range of the file, from `at` on, that is not a hole; `None` at its end.
 fn next_data(file: &fs::File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     if at >= len {
         return Ok(None);
@@ -194,7 +194,7 @@ fn next_data(file: &fs::File, at: u64, len: u64) -> io::Result<Option<(u64, u64)
     let begin = match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(begin) => begin,
         Err(Errno::NXIO) => return Ok(None),
-        // A filesystem that does not know about holes has none.
+        // A filesystem without support for holes has none.
         Err(Errno::INVAL) => return Ok(Some((at, len))),
         Err(error) => return Err(error.into()),
     };

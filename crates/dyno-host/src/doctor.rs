@@ -1,7 +1,7 @@
 //! Examines a host as a laboratory: what makes measurements here noisy, slow or untrue.
 //!
-//! Main types: `Symptoms`, all that was found, and `Check`, what is to be thought of one of them.
-//! Everything between the two is pure; `Symptoms::read` is the thin part that reads files.
+//! Main types: `Symptoms`, all that was found, and `Check`, the verdict on one of them. Everything
+//! between the two is pure; `Symptoms::read` is the thin part that reads files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::storage::{free_bytes, nearest_existing};
 
 mod checks;
 
-/// What is to be thought of something that was examined.
+/// The verdict on something that was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// As a laboratory should be.
+    /// Fit for measurements.
     Good,
     /// The kernel does not report it.
     Unknown,
-    /// Can be lived with, if one knows it.
+    /// Tolerable, but worth knowing.
     Notice,
     /// The host is unfit for measurements until this is changed.
     Bad,
@@ -34,7 +34,7 @@ pub enum CheckState {
 pub struct Check {
     /// What was examined: `CPU governor`.
     pub name: &'static str,
-    /// What is to be thought of it.
+    /// The verdict.
     pub state: CheckState,
     /// What was found, in words.
     pub found: String,
@@ -85,11 +85,11 @@ pub struct Symptoms {
     pub cpus: u32,
     /// How the clock of the CPUs is chosen: `performance`, `powersave`.
     pub governor: Option<String>,
-    /// Who does it: `intel_pstate`, `acpi-cpufreq`.
+    /// The driver of CPU frequency: `intel_pstate`, `acpi-cpufreq`.
     pub governor_driver: Option<String>,
     /// Whether CPUs may run faster than their base clock for a while.
     pub has_turbo: Option<bool>,
-    /// Where the kernel takes the time from: `tsc`.
+    /// The kernel's clock source: `tsc`.
     pub clock_source: Option<String>,
     /// `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
@@ -125,13 +125,13 @@ pub struct Symptoms {
     pub cgroup_memory_bytes: Option<u64>,
     /// Times that CPU time was refused between the two snapshots.
     pub n_throttled: Option<u64>,
-    /// What the kernel does about weaknesses of the CPU.
+    /// The kernel's mitigations of CPU vulnerabilities.
     pub mitigations: Option<String>,
 }
 
 /// How many of the busiest processes are listed.
 const BUSIEST_MAX: usize = 3;
-/// A process that takes less is not worth a name.
+/// Share of a CPU below which a process is not listed.
 const BUSY_CPU_MIN: f64 = 0.01;
 
 impl Symptoms {
@@ -244,7 +244,7 @@ fn busiest(before: &[ProcessStat], after: &[ProcessStat], ticks: f64) -> Vec<Bus
     all
 }
 
-/// Examines a host. The order is the one in which a person would put things right.
+/// Examines a host. The checks are in the order in which a user would fix things.
 pub fn examine(symptoms: &Symptoms) -> Vec<Check> {
     vec![
         checks::cpus(symptoms),

@@ -1,6 +1,6 @@
 //! What a host is: its CPUs, memory, kernel and disks, as a record keeps them.
 //!
-//! Facts are found, not chosen. A fact that the kernel does not report is left out.
+//! Facts are observed, not chosen. A fact that the kernel does not report is left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Facts {
 /// is where servers keep their data; it may not be there yet.
 pub fn environment(root: &Path, data_folder: &Path) -> Facts {
     let host = Host::new(root);
-    let mut found = Found::default();
+    let mut found = FactList::default();
     add_cpu(&host, &mut found);
     add_kernel(&host, &mut found);
     add_memory(&host, &mut found);
@@ -52,7 +52,7 @@ pub(crate) fn usable_cpus() -> u32 {
     })
 }
 
-/// Reads single facts. What cannot be read is none.
+/// Reads single facts. What cannot be read is `None`.
 pub(crate) struct Host {
     root: PathBuf,
 }
@@ -177,7 +177,7 @@ impl Host {
         Some((next()?, next()?))
     }
 
-    /// How many weaknesses of the CPU the kernel works around, and how many are left open.
+    /// How many CPU vulnerabilities the kernel mitigates, and how many remain open.
     pub(crate) fn mitigations(&self) -> Option<(usize, usize)> {
         let folder = self.root.join("sys/devices/system/cpu/vulnerabilities");
         let texts: Vec<String> = fs::read_dir(folder)
@@ -221,9 +221,9 @@ impl Host {
 
 /// The facts found so far.
 #[derive(Default)]
-struct Found(BTreeMap<String, String>);
+struct FactList(BTreeMap<String, String>);
 
-impl Found {
+impl FactList {
     fn add(&mut self, name: &str, value: Option<impl ToString>) {
         if let Some(value) = value {
             self.0.insert(name.into(), value.to_string());
@@ -235,7 +235,7 @@ fn on_or_off(is_on: bool) -> &'static str {
     if is_on { "on" } else { "off" }
 }
 
-fn add_cpu(host: &Host, found: &mut Found) {
+fn add_cpu(host: &Host, found: &mut FactList) {
     let model = ["model name", "cpu model", "Hardware", "CPU part", "cpu"];
     found.add("cpu.model", model.into_iter().find_map(|key| host.cpuinfo(key)));
     found.add("cpu.mhz", host.cpuinfo("cpu MHz"));
@@ -263,7 +263,7 @@ pub(crate) fn mitigations_in_words(host: &Host) -> Option<String> {
     Some(format!("{in_force} in force, {open} open"))
 }
 
-fn add_kernel(host: &Host, found: &mut Found) {
+fn add_kernel(host: &Host, found: &mut FactList) {
     found.add("kernel", host.line("proc/sys/kernel/osrelease"));
     found.add("os", os_name(&host.text("etc/os-release").unwrap_or_default()));
     found.add("virtualisation", host.virtualisation());
@@ -273,7 +273,7 @@ fn add_kernel(host: &Host, found: &mut Found) {
     found.add("load_average", load);
 }
 
-/// The name for people in `/etc/os-release`.
+/// The pretty name in `/etc/os-release`.
 fn os_name(text: &str) -> Option<String> {
     let field = |key: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
@@ -282,7 +282,7 @@ fn os_name(text: &str) -> Option<String> {
     field("PRETTY_NAME").or_else(|| field("NAME"))
 }
 
-fn add_memory(host: &Host, found: &mut Found) {
+fn add_memory(host: &Host, found: &mut FactList) {
     let meminfo = host.text("proc/meminfo").unwrap_or_default();
     found.add("memory.swap_bytes", meminfo_bytes(&meminfo, "SwapTotal"));
     found.add("memory.huge_page_bytes", meminfo_bytes(&meminfo, "Hugepagesize"));
@@ -301,7 +301,7 @@ fn add_memory(host: &Host, found: &mut Found) {
     }
 }
 
-fn add_storage(host: &Host, data_folder: &Path, found: &mut Found) {
+fn add_storage(host: &Host, data_folder: &Path, found: &mut FactList) {
     let Some((mount, disk)) = host.storage(data_folder) else { return };
     found.add("filesystem", Some(mount.filesystem));
     found.add("filesystem.device", Some(mount.device));
@@ -315,7 +315,7 @@ fn add_storage(host: &Host, data_folder: &Path, found: &mut Found) {
     found.add("disk.write_cache", disk.write_cache);
 }
 
-fn add_limits(host: &Host, found: &mut Found) {
+fn add_limits(host: &Host, found: &mut FactList) {
     let limits = host.limits();
     found.add("cgroup.cpus", limits.cpus);
     found.add("cgroup.memory_bytes", limits.memory_bytes);

@@ -1,4 +1,5 @@
-//! Keeps the processes and folders that Dyno makes, and ends those that a killed run left over.
+//! Keeps the processes and folders that Dyno creates, and cleans up those that a killed run left
+//! over.
 //!
 //! Main type: `Keeper`. It knows folders, processes and users; nothing about databases.
 
@@ -39,13 +40,13 @@ use crate::process_table::ProcessStat;
 /// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
 /// bytes.
 const PATH_BYTES_MAX: usize = 79;
-/// What of a name hint gets into a folder's name.
+/// Longest part of a name hint that is used in a folder's name.
 const NAME_BYTES_MAX: usize = 16;
 /// The environment variable that marks a process with the folder it was started in.
 const FOLDER_MARK: &str = "DYNO_FOLDER";
-/// How much of a failed program's output goes into the error.
+/// How much of a failed program's output is quoted in the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// The most that is read of what a program says of itself: MariaDB lists its settings in 200 KiB.
+/// The most that is read of a program's output: MariaDB lists its settings in 200 KiB.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
@@ -88,24 +89,24 @@ pub struct ProcessSpec {
     pub log: PathBuf,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
-    /// Whether it refuses to run as a user without a name.
+    /// Whether the program refuses to run as a user without a name.
     pub needs_name: bool,
     /// What to run before the folder is removed, if it died.
     pub after_crash: Option<AfterCrash>,
 }
 
-/// What a program has said, and how it ended.
+/// The output of a program, and how it ended.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Exit status of the program.
     pub status: ExitStatus,
     /// Standard output and standard error of the program.
     pub out: String,
-    /// What it printed of errors.
+    /// Its standard error.
     pub errors: String,
 }
 
-/// Something that could not be made, started or ended.
+/// A folder or file that could not be created, or a process that could not be started or ended.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct KeeperError(pub String);
@@ -159,7 +160,7 @@ impl Keeper {
         self.account.map(|account| account.user)
     }
 
-    /// Looks for a program: in `extra_folders`, then in PATH if it was handed in, then in the
+    /// Looks for a program: in `extra_folders`, then in PATH if it was given, then in the
     /// usual places, the `sbin` folders included.
     pub fn find_program(&self, name: &str, extra_folders: &[PathBuf]) -> Option<PathBuf> {
         let folders = extra_folders.iter().chain(&self.program_folders);
@@ -226,8 +227,8 @@ impl Keeper {
         Ok(answer.out.trim().to_owned())
     }
 
-    /// What a program says, however it ends: run as a server would be, with none of Dyno's rights
-    /// and nothing of its environment, but in no folder.
+    /// The output of a program, however it ends: run as a server would be, with none of Dyno's
+    /// rights and nothing of its environment, but in no folder.
     pub fn output(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
         let refuse =
             |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
@@ -240,7 +241,7 @@ impl Keeper {
         }
         let mut child = confine::start(&mut command, &[], Rights::None)?;
         let (out, errors) = (child.stdout.take(), child.stderr.take());
-        // Both at once: a program that is not read from does not go on.
+        // Both concurrently: a program blocks if its output is not read.
         let (out, errors) = std::thread::scope(|scope| {
             let errors = scope.spawn(|| errors.map_or(Ok(String::new()), words));
             let out = out.map_or(Ok(String::new()), words);
@@ -250,8 +251,8 @@ impl Keeper {
         Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
     }
 
-    /// What a program says that reads a file with this text: as [`Keeper::output`], with the
-    /// arguments that `arguments` makes of the file's path. The file is gone afterwards.
+    /// The output of a program that reads a file with this text: as [`Keeper::output`], with the
+    /// arguments that `arguments` makes of the file's path. The file is removed afterwards.
     pub fn output_with_file(
         &self,
         program: &Path,
@@ -416,8 +417,8 @@ impl Keeper {
         Ok((command, rights))
     }
 
-    /// A program for a user whom the system knows no name of: in a view of the files of its own
-    /// it has one. To be given the program's arguments.
+    /// A command that runs as a user without a name in the system: in a mount namespace of its own
+    /// the user has one. The program's arguments follow.
     fn named(
         &self,
         folder: &Path,
@@ -460,7 +461,7 @@ impl Keeper {
         self.owner_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a process in the owner file, and forgets those that have ended.
+    /// Notes a process in the owner file, and removes those that have ended.
     fn note(
         &self,
         folder: &Path,
@@ -481,8 +482,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Has a server that died remove what it has left outside of its folder. It is of no
-    /// consequence for the folder if that fails.
+    /// Removes what a server that died has left outside of its folder. A failure has no effect on
+    /// the folder.
     fn clean_up_after_crash(&self, owner: &Owner) {
         let Some(after) = &owner.after_crash else { return };
         if fs::symlink_metadata(owner.folder.join(&after.if_there)).is_err() {
@@ -503,7 +504,7 @@ impl Keeper {
     }
 }
 
-/// What can be read of a program's words; of more than is read, the beginning.
+/// The beginning of a program's output, as text.
 fn words(from: impl Read) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     from.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
@@ -560,8 +561,8 @@ fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperErro
     Ok(root)
 }
 
-/// By what others than root and Dyno's user could replace what is in a folder of this owner and
-/// mode, if by anything.
+/// Why users other than root and Dyno's could replace the contents of a folder of this owner and
+/// mode, if they could.
 fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     const STICKY: u32 = 0o1000;
     if owner != 0 && owner != me {
@@ -572,7 +573,7 @@ fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     is_open.then(|| format!("may be written by others (its mode is {:o})", mode & 0o7777))
 }
 
-/// What of a name is safe in a path and on a command line.
+/// The part of a name that is safe in a path and on a command line.
 fn tidy_name(name: &str) -> String {
     let tidy: String = name
         .chars()
@@ -585,7 +586,8 @@ fn tidy_name(name: &str) -> String {
     }
 }
 
-/// A server that cannot enter a parent of its folder fails in obscure ways: say it first.
+/// A server that cannot enter a parent of its folder fails in obscure ways, so this is checked
+/// first.
 fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
     for parent in folder.ancestors().skip(1) {
         let facts = fs::metadata(parent)
@@ -607,8 +609,8 @@ fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
     Ok(())
 }
 
-/// Opens a log in a folder to append to. Whoever holds it open holds a shared lock on it: from that
-/// another Dyno sees that a process of the folder lives, wherever it does.
+/// Opens a log in a folder to append to. A process that has it open holds a shared lock on it, by
+/// which another Dyno sees that a process of the folder is alive, wherever it runs.
 fn open_log(folder: &Path, log: &Path) -> Result<File, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("the log {} cannot be opened: {why}", log.display()));

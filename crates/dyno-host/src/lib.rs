@@ -1,7 +1,7 @@
 //! A machine: its processes, its facts, and what its kernel reports every second.
 //!
-//! Knows no database and no load. A process that Dyno starts is marked on disk in such a way that
-//! a later run can prove whose it is; nothing else is ever ended.
+//! Knows no database and no load. A process that Dyno starts is marked on disk so that a later run
+//! can prove that it is Dyno's; nothing else is ever ended.
 
 mod canary;
 mod cgroup;

@@ -23,21 +23,21 @@ pub fn listener_of_socket(path: &Path) -> Option<i32> {
 }
 
 /// The process of one of these names that listens on a TCP port of this host. A name is what the
-/// kernel calls it, cut to 15 bytes; it keeps forwarders of ports from passing for servers. None
+/// kernel calls it, cut to 15 bytes; it prevents port forwarders from being taken for servers. None
 /// if there is none, or if another user's processes cannot be looked into.
 pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
     listener_in(Path::new("/proc"), port, names)
 }
 
-/// The addresses at which a process listens by the network, as `127.0.0.1:5432`: for servers that
-/// must not. What it has open has to be visible to Dyno.
+/// The network addresses at which a process listens, as `127.0.0.1:5432`: for servers that
+/// must not. Dyno must be able to see its open files.
 ///
 /// # Errors
 ///
 /// It cannot be determined.
 pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
     let proc_root = Path::new("/proc");
-    // Sockets of its own network, should it be another one than Dyno's.
+    // Sockets of its own network namespace, which may differ from Dyno's.
     let process = proc_root.join(pid.to_string());
     let mut sockets = BTreeMap::new();
     for file in ["net/tcp", "net/tcp6"] {
@@ -117,7 +117,7 @@ fn listener_in(proc_root: &Path, port: u16, names: &[&str]) -> Option<i32> {
         .filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
     let holders: Vec<ProcessStat> =
         named.filter(|stat| holds(proc_root, stat.pid, &inodes, &mut n_left)).collect();
-    // Children may hold it as well: the server is who is no child of another one of them.
+    // Children may hold it as well: the server is the one that is not a child of another.
     let is_child = |stat: &&ProcessStat| holders.iter().any(|other| other.pid == stat.parent);
     holders.iter().find(|stat| !is_child(stat)).map(|stat| stat.pid)
 }

@@ -1,4 +1,4 @@
-//! What Dyno's own process has used.
+//! Resources used by Dyno's own process.
 
 use std::path::Path;
 

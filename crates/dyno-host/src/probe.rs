@@ -1,8 +1,8 @@
 //! What the kernel reports every second: probes and the sampler that reads them all.
 //!
 //! Main type: `Sampler`. Every probe is one file with the same shape: a struct that holds its open
-//! files and the counters of the read before, pure parsers over text, and a table of its readings. A file that is
-//! missing or garbled gives no readings; it is never a failure.
+//! files and the counters of the read before, pure parsers over text, and a table of its readings.
+//! A file that is missing or garbled gives no readings; it is never a failure.
 
 mod cgroups;
 mod cpu;
@@ -37,7 +37,7 @@ pub use spec::{HOST_PROBES, HostSpec};
 use spec::{PROBES, Surroundings, Thread};
 pub use user::{CommandProbe, Failures, USER_READINGS, reading_name};
 
-/// Readings of one moment, by name. A reading that could not be had is not in it.
+/// Readings of one moment, by name. A reading that is not available is missing.
 pub type Readings = BTreeMap<String, f64>;
 
 /// Reads one thing of the kernel once per interval.
@@ -69,7 +69,7 @@ pub trait Probe: Send {
     }
 }
 
-/// Every reading of every host, in the order in which people look for it.
+/// Every reading of every host, in the order of relevance.
 pub fn host_readings() -> Registry {
     let of_probes = PROBES.iter().flat_map(|(table, ..)| *table);
     Registry::new(of_probes.chain(REST_READINGS).chain(USER_READINGS).cloned())
@@ -86,8 +86,8 @@ const REST_READINGS: &[Reading] = &[
 pub struct Sampler {
     probes: Vec<Box<dyn Probe>>,
     group_names: Vec<String>,
-    /// By what the groups have exceeded the busy time so far, in CPU s/s: what the next intervals
-    /// have less of a rest, in the order of [`REST_PARTS`].
+    /// By how much the groups have exceeded the busy time so far, in CPU s/s: this is subtracted
+    /// from the rest of the next intervals, in the order of [`REST_PARTS`].
     owed: [f64; REST_PARTS],
     cost: Nanoseconds,
 }
@@ -151,8 +151,8 @@ impl Sampler {
             // A group whose share is unknown makes the rest unknown.
             let explained: Option<f64> = self.group_names.iter().map(share).sum();
             if let (Some(busy), Some(explained)) = (busy, explained) {
-                // The two come from clocks of different grain and can disagree by a few ticks. What a
-                // second has too little, the next one has too much: carried over, the sums agree.
+                // The two come from clocks of different grain and can disagree by a few ticks. What
+                // a second has too little, the next one has too much: carried over, the sums agree.
                 let rest = busy - explained - *owed;
                 *owed = (-rest).max(0.0);
                 readings.insert(format!("rest.{what}"), rest.max(0.0));
@@ -174,7 +174,7 @@ fn usual_groups(server_pids: &[i32]) -> Vec<ProcessGroup> {
     groups.push(ProcessGroup {
         name: "generator".into(),
         pids: vec![rustix::process::getpid().as_raw_nonzero().get()],
-        // The server is a child of Dyno, but no part of the generator.
+        // The server is a child of Dyno, but not part of the generator.
         has_descendants: false,
     });
     groups
@@ -191,7 +191,8 @@ fn seconds_since(before: Option<Nanoseconds>, now: Nanoseconds) -> Option<f64> {
     (seconds > 0.0).then_some(seconds)
 }
 
-/// Growth of a counter. The kernel's counters can step back a little, or start again at 0: no growth.
+/// Growth of a counter. The kernel's counters can step back a little, or start again at 0: no
+/// growth.
 fn growth(before: u64, now: u64) -> f64 {
     now.saturating_sub(before) as f64
 }

@@ -1,6 +1,6 @@
-//! Reads the kernel's table of processes: who a process is, since when, and whose child.
+//! Reads the kernel's table of processes: a process's identity, start time and parent.
 //!
-//! Main type: `ProcessStat`. A process id alone proves nothing, because ids are used again; an id
+//! Main type: `ProcessStat`. A process id alone proves nothing, because ids are reused; an id
 //! together with the start time names one process of one boot.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,8 @@ pub(crate) struct ProcessStat {
 impl ProcessStat {
     /// Reads the one line of `/proc/PID/stat`; none if it is not such a line.
     pub(crate) fn parse(line: &str) -> Option<ProcessStat> {
-        // The name stands in brackets and may hold brackets and blanks itself: it ends at the last.
+        // The name is in parentheses and may contain parentheses and blanks itself: it ends at the
+        // last.
         let (open, close) = (line.find('(')?, line.rfind(')')?);
         let name = line.get(open + 1..close)?;
         let mut fields = line.get(close + 1..)?.split_ascii_whitespace();
@@ -108,7 +109,7 @@ impl ProcessStat {
         matches!(self.state, 'T' | 't')
     }
 
-    /// The process's name for all time of this boot.
+    /// The process's identity within this boot.
     pub(crate) fn identity(&self) -> ProcessIdentity {
         ProcessIdentity { pid: self.pid, start_ticks: self.start_ticks }
     }
@@ -224,7 +225,7 @@ mod tests {
         check(&[10, 20], &[10, 11, 12, 20, 21]);
         check(&[99], &[]);
         check(&[], &[]);
-        // A circle cannot be, but must not hang.
+        // A cycle cannot occur, but must not hang.
         assert_eq!(with_descendants(&[1], &BTreeMap::from([(1, 2), (2, 1)])).len(), 2);
     }
 

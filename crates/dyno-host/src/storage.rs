@@ -1,4 +1,4 @@
-//! Where a folder lies: its filesystem, its disk, the bytes it takes and the bytes left.
+//! The storage of a folder: its filesystem, its disk, the bytes it takes and the bytes left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 /// does not count. A plain file is measured as well.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
     let facts = rustix::fs::lstat(path)?;
-    // An inode with several names is met several times.
+    // An inode with several names is encountered several times.
     let mut met = BTreeSet::new();
     let mut n_bytes = disk_bytes(&facts, &mut met);
     let mut open = Vec::new();
@@ -68,7 +68,7 @@ fn disk_bytes(facts: &Stat, met: &mut BTreeSet<(u64, u64)>) -> u64 {
     if is_first { facts.st_blocks.unsigned_abs() * 512 } else { 0 }
 }
 
-/// What is gone, or is no folder any more, is none.
+/// `None` if it no longer exists, or is no longer a folder.
 fn unless_gone<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -98,7 +98,7 @@ pub(crate) struct Mount {
 
 impl Mount {
     fn parse(line: &str) -> Option<Mount> {
-        // Between the two halves stands a number of optional fields that ends with a dash.
+        // Between the two halves is a number of optional fields that ends with a dash.
         let (left, right) = line.split_once(" - ")?;
         let mut left = left.split(' ');
         let device_number = left.nth(2)?.to_owned();
@@ -146,7 +146,7 @@ pub(crate) fn unescaped(text: &str) -> String {
     plain
 }
 
-/// What the kernel knows of the disk under a filesystem.
+/// What the kernel knows about the disk under a filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disk {
     /// Kernel name of the disk: `sda`, `nvme0n1`.

@@ -1,4 +1,4 @@
-//! What threads of this very process read from files and wrote to them.
+//! What threads of this process read from files and wrote to them.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -95,7 +95,7 @@ const FAR: Nanoseconds = Nanoseconds::from_millis(4);
 /// Waits with epoll.
 ///
 /// Edge-triggered: a descriptor is reported once each time something arrives, and nothing has to be
-/// changed between statements. What a read leaves behind is asked for with `rearm`, which is rare:
+/// changed between statements. The rest after a read is requested with `rearm`, which is rare:
 /// most replies come in one piece. It also means that a connection which the server closes while
 /// its client is idle is reported once, not again and again; and since that may be together with
 /// a reply, the client remembers it and waits for nothing more.

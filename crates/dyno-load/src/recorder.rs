@@ -18,7 +18,7 @@ const FIRST_ERROR: usize = 2;
 
 /// The index in [`OUTCOMES`] of a failure of this class.
 fn outcome_idx(class: ErrorClass) -> usize {
-    // The classes stand in the order of the outcomes; a test holds them to it.
+    // The classes are in the order of the outcomes; a test checks this.
     FIRST_ERROR + class as usize
 }
 
@@ -111,7 +111,7 @@ impl Recorder {
 
     fn take_spare(&mut self) -> WorkerInterval {
         self.spare.extend(self.outlet.returned.try_iter());
-        // Only when the collector is more than a whole interval behind is the pool empty.
+        // The pool is empty only if the collector lags by more than a whole interval.
         self.spare
             .pop()
             .unwrap_or_else(|| new_worker_interval(self.n_kinds, self.outlet.worker_idx))

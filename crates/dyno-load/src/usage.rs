@@ -55,7 +55,7 @@ impl Usage {
 }
 
 /// User and system ticks from `/proc/…/stat` (proc(5), fields 14 and 15). The second field is the
-/// thread's name in parentheses and may hold anything, so counting starts behind the last one.
+/// thread's name in parentheses and may hold anything, so counting starts after the last one.
 fn parse_stat(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))

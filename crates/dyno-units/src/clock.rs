@@ -142,7 +142,7 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at its origin.
+    /// A clock at its origin.
     pub fn new() -> ManualClock {
         ManualClock::default()
     }

@@ -33,7 +33,7 @@ pub use unit::Unit;
 /// What a reading is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its name: `disk.*.queue`. A star stands for an instance, which is at least one character
+    /// Its name: `disk.*.queue`. A star matches an instance, which is at least one character
     /// long: a device, an interface, a group of processes, a table, a member. Empty in records
     /// written before it was kept.
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -63,7 +63,7 @@ pub struct Reading {
     /// Its place among the main rows of `dyno watch`, the most informative first.
     #[serde(skip)]
     pub row: Option<u16>,
-    /// The words that stand for it in a plain line of `dyno watch`.
+    /// Its label in a plain line of `dyno watch`.
     #[serde(skip)]
     pub words: Option<&'static str>,
     /// The id of the more general reading that it is an instance of, and is exported with.
@@ -295,7 +295,7 @@ impl Reading {
         self
     }
 
-    /// It stands in the plain lines of `dyno watch`, as these words.
+    /// Shows it in the plain lines of `dyno watch`, with these words.
     pub const fn words(mut self, words: &'static str) -> Reading {
         self.words = Some(words);
         self
@@ -328,12 +328,12 @@ impl Reading {
     }
 }
 
-/// Whether a name fits a pattern, in which a star stands for one character or more.
+/// Whether a name fits a pattern, in which a star matches one character or more.
 pub fn fits(pattern: &str, name: &str) -> bool {
     instances(pattern, name).is_some()
 }
 
-/// What the stars of a pattern stand for in a name; none if it does not fit. The first stars are as
+/// What the stars of a pattern match in a name; `None` if it does not fit. The first stars are as
 /// short as they can be.
 pub fn instances<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     let Some((head, rest)) = pattern.split_once('*') else {

@@ -10,13 +10,13 @@ mod named;
 
 pub use named::is_secret_name;
 
-/// What stands in the place of a secret.
+/// The mask in place of a secret.
 const MASK: &str = "***";
 
 /// The text with every secret replaced by `***`: passwords in URLs, and the values of what is named
 /// like a secret (`password=…`, `PGPASSWORD=… psql`, `-p…`, `--token …`, `IDENTIFIED BY '…'`).
 ///
-/// A password stands in `scheme://user:password@host` or in a query (`?password=…`). The values of
+/// A password may be in `scheme://user:password@host` or in a query (`?password=…`). The values of
 /// keys named `url` are read as URLs even when their scheme is missing.
 pub fn redact_secrets(text: &str) -> String {
     replace(text, secrets(text), |_| MASK.to_owned())
@@ -37,7 +37,7 @@ pub fn redact_command(command: &[String]) -> Vec<String> {
 }
 
 /// A word that was given as a URL, whatever it is, with the password that it may hold
-/// replaced by `***`: all between the first `:` behind a possible user and the last `@`.
+/// replaced by `***`: all between the first `:` after a possible user and the last `@`.
 pub fn redact_url(word: &str) -> String {
     let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let authority = match word.find("://") {

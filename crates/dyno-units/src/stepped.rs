@@ -108,7 +108,7 @@ impl fmt::Display for SteppedRate {
 impl FromStr for SteppedRate {
     type Err = ParseQuantityError;
 
-    /// Reads `500 for 10s, 2k for 5s`, with or without `/s` behind a rate; a rate may be 0, but not
+    /// Reads `500 for 10s, 2k for 5s`, with or without `/s` after a rate; a rate may be 0, but not
     /// all.
     fn from_str(text: &str) -> Result<SteppedRate, ParseQuantityError> {
         let steps = text.split(',').map(step).collect::<Result<Vec<RateStep>, _>>()?;

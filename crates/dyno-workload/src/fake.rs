@@ -245,7 +245,7 @@ impl Connection for FakeConnection {
         self.awaited.len()
     }
 
-    /// After an error the rest of a pipeline is passed over, or not, as the product has it.
+    /// After an error the rest of a pipeline is skipped or executed, depending on the product.
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         self.kept = self.awaited.pop_front().expect("a reply is asked for that is to come");
         let reply = Reply { affected: self.affected, ..Reply::default() };

@@ -115,7 +115,7 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, value: i64) {
         at -= 2;
         digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
-    // What is left: a digit in front of the pairs, or a zero that stands alone.
+    // What is left: a digit in front of the pairs, or a single zero.
     if rest > 0 || at == digits.len() {
         at -= 1;
         digits[at] = b'0' + rest as u8;

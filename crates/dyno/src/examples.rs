@@ -113,7 +113,7 @@ const OF_BENCH: &[Example] = &[
     ),
 ];
 
-/// The command with examples behind its help and that of its subcommands.
+/// The command with examples after its help and that of its subcommands.
 pub(crate) fn with_examples(command: clap::Command) -> clap::Command {
     OF_COMMANDS.iter().fold(command, |command, (name, examples)| {
         command.mut_subcommand(name, |one| one.after_help(section(examples)))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// second.
 const PATIENCE: u64 = 3;
 
-/// For how long a reading stands that has come only once: two minutes, because the size of a large
+/// How long a reading that has come only once is shown: two minutes, because the size of a large
 /// data folder is read seldom.
 const FIRST_NS: u64 = 120_000_000_000;
 

@@ -1,8 +1,8 @@
 //! Keeps passwords out of the process list, and brings them in from the environment.
 //!
 //! A URL may name an environment variable in place of its password:
-//! `mysql://root:${DB_PASSWORD}@db1/test`. Where the password itself stands on the command line,
-//! Dyno starts itself again at once with the password in such a variable, because every user of the
+//! `mysql://root:${DB_PASSWORD}@db1/test`. If the password itself is on the command line, Dyno
+//! starts itself again at once with the password in such a variable, because every user of the
 //! machine can read the arguments of every process and only its owner the environment.
 
 use std::os::unix::process::CommandExt;

@@ -1,8 +1,9 @@
 //! Dyno beside iibench.py on MariaDB.
 //!
-//! iibench.py is in no package registry. It is looked for in the folder that the environment variable
-//! `IIBENCH` names (its `bench/ibench` in github.com/mdcallag/mytools), and run by `IIBENCH_PYTHON`
-//! (else `python3`), which needs the module MySQLdb (mysqlclient, Debian's `python3-mysqldb`).
+//! iibench.py is in no package registry. It is looked for in the folder that the environment
+//! variable `IIBENCH` names (its `bench/ibench` in github.com/mdcallag/mytools), and run by
+//! `IIBENCH_PYTHON` (else `python3`), which needs the module MySQLdb (mysqlclient, Debian's
+//! `python3-mysqldb`).
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,7 @@ pub(crate) fn measure(
     let mut pairs: Vec<(Cost, Cost)> = Vec::new();
     match Peer::find() {
         None => crate::say(&format!(
-            "{name}: iibench.py could not be had; name its folder in the environment variable IIBENCH"
+            "{name}: iibench.py was not found; name its folder in the environment variable IIBENCH"
         )),
         Some(peer) => {
             let server = PrivateServer::start("mariadb", "innodb_buffer_pool_size")?;

@@ -58,7 +58,7 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
     for row in rows {
         if row.pairs.is_empty() {
             out += &format!(
-                "| {} | {} | {} | – | – | – | – | {} | the peer could not be had |\n",
+                "| {} | {} | {} | – | – | – | – | {} | the peer is not available |\n",
                 row.measure,
                 row.unit,
                 row.peer,

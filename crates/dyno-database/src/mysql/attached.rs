@@ -1,4 +1,4 @@
-//! A server that runs already, reached by its URL.
+//! A running server, reached by its URL.
 
 use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
@@ -18,7 +18,7 @@ struct AttachedServer {
     // Whether Dyno made the catalog, and may drop it.
     made_catalog: bool,
     keeps_tables: bool,
-    // What of it is on this host, to be watched.
+    // The parts of it on this host, to be observed.
     local: Option<LocalServer>,
 }
 

@@ -1,4 +1,4 @@
-//! Packets to and from a server, waited for: the cold path beside the connection's hot one.
+//! Blocking exchange of packets with a server: the cold path beside the connection's hot one.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use dyno_workload::{ErrorClass, StatementError};
 use super::protocol::{HEADER_LEN, MAX_PAYLOAD, not_understood, packets, push_packets};
 use crate::transport::{ReadBuffer, Transport};
 
-/// The longest payload, all its packets together, of a server that has not let us in yet: nothing
-/// of a login is longer than a few kilobytes.
+/// The longest payload, all its packets together, before authentication: nothing
+/// in a login is longer than a few kilobytes.
 const LOGIN_MAX: usize = 1 << 20;
 
-/// The same afterwards: no cold call has a use for longer rows.
+/// The same after authentication: no cold call needs longer rows.
 const PAYLOAD_MAX: usize = 64 << 20;
 
 /// A stream of packets, blocking.
@@ -29,7 +29,7 @@ impl Channel {
         Channel { transport, buffer: ReadBuffer::new(), sequence: 0, payload_max: LOGIN_MAX }
     }
 
-    /// The server has let us in: longer packets are taken from now on.
+    /// Authentication has succeeded: longer packets are accepted from now on.
     pub(super) fn logged_in(&mut self) {
         self.payload_max = PAYLOAD_MAX;
     }
@@ -40,7 +40,7 @@ impl Channel {
         self.packet_out(&[&[command], body].concat())
     }
 
-    /// Sends a packet that goes on with an exchange.
+    /// Sends a packet that continues an exchange.
     pub(super) fn packet_out(&mut self, payload: &[u8]) -> Result<(), StatementError> {
         let mut out = Vec::with_capacity(HEADER_LEN + payload.len());
         self.sequence = push_packets(&mut out, payload, self.sequence);
@@ -57,7 +57,7 @@ impl Channel {
         self.write_all(packet)
     }
 
-    /// Receives a payload, put together if it came in several packets.
+    /// Receives a payload, joined if it came in several packets.
     pub(super) fn packet_in(&mut self) -> Result<Vec<u8>, StatementError> {
         let mut payload = Vec::new();
         loop {
@@ -86,7 +86,7 @@ impl Channel {
         }
     }
 
-    /// The first `n` unread bytes, waited for.
+    /// Waits for the first `n` unread bytes.
     fn wait_for(&mut self, n: usize) -> Result<&[u8], StatementError> {
         while self.buffer.unread().len() < n {
             match self.transport.read_some(&mut self.buffer) {
@@ -112,7 +112,8 @@ impl Channel {
         Ok(())
     }
 
-    /// A server that hung up may have said why before: its error, else the one that was noticed.
+    /// A server that closed the connection may have sent the reason before: its error, else the one
+    /// noticed.
     fn last_words(&mut self, noticed: StatementError) -> StatementError {
         match self.packet_in() {
             Ok(payload) if payload.first() == Some(&packets::ERROR) => {

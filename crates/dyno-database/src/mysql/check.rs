@@ -9,9 +9,9 @@ use super::private::find_install;
 use crate::settings_check::{refusal, unknown_name};
 use crate::{DeployError, ServerSpec};
 
-/// Whether the server takes these settings.
+/// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
-    // That programs are missing is said where they are needed.
+    // Missing programs are reported where they are needed.
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
     let program = install.server;
     let mut settings = spec.settings.clone();

@@ -1,11 +1,11 @@
 //! A connection to MariaDB or MySQL: the path that is measured, and the cold calls beside it.
 //!
-//! A statement costs one write and one read of the socket and no memory: the request is copied
-//! from a template into a buffer that is used again, and the reply is followed by its packet
-//! lengths. Whatever cannot happen on that path is kept out of it, in functions marked cold.
+//! A statement costs one write and one read of the socket and no memory: the request is copied from
+//! a template into a reused buffer, and the reply is followed by its packet lengths. What is rare
+//! is kept out of that path, in functions marked cold.
 //!
-//! A pipeline is several such requests in one write. The server does them one after the other and
-//! answers each, also those behind one that failed.
+//! A pipeline is several such requests in one write. The server executes them one after the
+//! other and answers each, also those after a failed one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,7 +37,7 @@ use crate::waiting::SET_UP_LIMIT;
 /// Columns of a result, at most: servers have at most 4096.
 const COLUMNS_MAX: u64 = 1 << 16;
 
-/// Room that the request buffer has from the start, in bytes: enough for most statements.
+/// Initial capacity of the request buffer, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
 
 /// A connection to MariaDB or MySQL.
@@ -59,7 +59,7 @@ pub struct MySqlConnection {
     executing: Option<usize>,
     // The text statement that is being sent keeps its rows.
     keeps_text: bool,
-    // The requests of a pipeline that is being written down.
+    // The requests of a pipeline that is being buffered.
     pipeline: Vec<u8>,
     is_pipelining: bool,
     // Its prepared statements (none: text) whose replies come after the one that is received.
@@ -72,7 +72,7 @@ pub struct MySqlConnection {
     timeout_ns: u64,
     // Of a cold call; 0 for none.
     cold_limit: Nanoseconds,
-    // Why the connection is of no use any more.
+    // Why the connection can no longer be used.
     down: Option<String>,
     // Status bits of the last cold reply.
     status: u16,
@@ -81,8 +81,8 @@ pub struct MySqlConnection {
 }
 
 impl MySqlConnection {
-    /// Connects and authenticates. Blocks. Until another limit is set, cold calls are taken for
-    /// set-up work and have half a minute each.
+    /// Connects and authenticates. Blocks. Until another limit is set, cold calls have
+    /// half a minute each, as for set-up work.
     pub(super) fn open(
         endpoint: &Endpoint,
         catalog: Option<&str>,
@@ -165,7 +165,7 @@ impl MySqlConnection {
         }
         self.n_written = 0;
         match self.channel.transport.write_some(&self.request) {
-            // Nearly always: the socket takes all at once.
+            // Nearly always: the socket accepts all bytes at once.
             Ok(n_taken) if n_taken == self.request.len() && !self.channel.transport.is_tls() => {
                 self.n_written = n_taken;
             }
@@ -173,7 +173,7 @@ impl MySqlConnection {
         }
     }
 
-    /// Goes on after a first write that took `taken`.
+    /// Continues after a first write of `taken` bytes.
     #[cold]
     fn go_on_sending(&mut self, taken: io::Result<usize>) {
         let result = match taken {
@@ -200,11 +200,11 @@ impl MySqlConnection {
         }
     }
 
-    /// Forgets a pipeline that cannot be sent.
+    /// Discards a pipeline that cannot be sent.
     #[cold]
     fn forget_pipeline(&mut self) {
         for idx in self.awaited.drain(..).flatten() {
-            // The server has not seen the types that were written down.
+            // The server has not received the buffered types.
             self.templates[idx].unbind();
         }
         self.pipeline.clear();
@@ -212,7 +212,7 @@ impl MySqlConnection {
         self.n_written = 0;
     }
 
-    /// Goes on to the next reply of a pipeline; false if none is to come.
+    /// Continues with the next reply of a pipeline; false if there is none.
     fn expect_next(&mut self) -> bool {
         let Some(executing) = self.awaited.pop_front() else { return false };
         self.executing = executing;
@@ -221,7 +221,7 @@ impl MySqlConnection {
         true
     }
 
-    /// Writes what is still to be written, until the socket takes no more.
+    /// Writes the remaining bytes, until the socket accepts no more.
     fn flush(&mut self) -> Result<(), StatementError> {
         while self.wants_write() {
             match self.channel.transport.write_some(&self.request[self.n_written..]) {
@@ -283,7 +283,7 @@ impl MySqlConnection {
         reply
     }
 
-    /// An error ends the statement in flight: notes what it means for the connection.
+    /// An error ends the statement in flight: notes its effect on the connection.
     #[cold]
     fn failed(&mut self, error: StatementError) -> StatementError {
         let error = self.cleaner.clean_error(error);
@@ -362,7 +362,7 @@ impl MySqlConnection {
         self.cold_as(limit, false, exchange)
     }
 
-    /// The same; rows that are stored are waited for less long in silence.
+    /// The same, with a shorter limit on silence while rows are stored.
     fn cold_as<T>(
         &mut self,
         limit: Nanoseconds,
@@ -458,7 +458,7 @@ impl MySqlConnection {
         }
     }
 
-    /// Passes over column or parameter definitions, and the EOF packet behind them.
+    /// Skips column or parameter definitions, and the EOF packet after them.
     fn skip_definitions(&mut self, n: u64) -> Result<(), StatementError> {
         let n_packets = n + u64::from(!self.negotiated.deprecates_eof && n > 0);
         for _ in 0..n_packets {
@@ -734,17 +734,17 @@ impl Connection for MySqlConnection {
 }
 
 impl Drop for MySqlConnection {
-    /// Says goodbye, so that the server does not count the connection as aborted.
+    /// Sends COM_QUIT, so that the server does not count the connection as aborted.
     fn drop(&mut self) {
         let is_idle = self.n_awaited() == 0 && self.down.is_none() && !self.wants_write();
         if is_idle && self.channel.transport.set_blocking(false, 0).is_ok() {
-            // A server that is gone needs no goodbye.
+            // A server that is gone needs no COM_QUIT.
             let _ = self.channel.transport.write_some(&[1, 0, 0, 0, command::QUIT]);
         }
     }
 }
 
-/// The room that cold rows take with this one, in bytes.
+/// The memory of cold rows including this one, in bytes.
 fn cold_room(n_kept: usize, row: &[Option<String>]) -> Result<usize, StatementError> {
     let n_kept = n_kept + row_room(row);
     if n_kept <= COLD_RESULT_MAX {

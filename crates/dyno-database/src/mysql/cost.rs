@@ -10,7 +10,7 @@ use crate::{Access, CostSource, Counters};
 /// `ER_WARNING_NOT_COMPLETE_ROLLBACK`: some of what was changed stays changed.
 const NOT_ROLLED_BACK: &str = "1196";
 
-/// What is no counter, though it moves.
+/// Status variables that move but are not counters.
 const GAUGES: [&str; 28] = [
     "uptime",
     "uptime_since_flush_status",
@@ -42,7 +42,7 @@ const GAUGES: [&str; 28] = [
     "key_blocks_used",
 ];
 
-/// What the names of more gauges begin with: sizes and what waits just now.
+/// Prefixes of the names of further gauges: sizes and current waits.
 const GAUGE_GROUPS: [&str; 5] = [
     "innodb_buffer_pool_bytes_",
     "innodb_data_pending_",
@@ -62,7 +62,7 @@ fn is_gauge(name: &str) -> bool {
             .is_some_and(|kind| PAGE_GAUGES.contains(&kind))
 }
 
-/// Views with counters of their own: what their names begin with here, and how they are asked.
+/// Views with counters of their own: the prefix of their names here, and their queries.
 const VIEWS: [(&str, &str); 3] = [
     (
         "rocksdb_perf.",
@@ -97,7 +97,7 @@ impl MySqlCost {
         access: Access,
     ) -> Result<MySqlCost, String> {
         // Without the query cache, which would answer instead of the engine; with all that RocksDB
-        // counts and times. A server that lacks either has nothing to turn.
+        // counts and times. A server that lacks either needs no setting.
         for sql in
             ["SET SESSION query_cache_type = OFF", "SET SESSION rocksdb_perf_context_level = 3"]
         {

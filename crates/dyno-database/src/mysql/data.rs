@@ -125,7 +125,7 @@ pub(crate) fn data_shape(
     })
 }
 
-/// What the program says of itself: `10.11.6-MariaDB for Linux on x86_64 (…)`.
+/// The version that the program reports: `10.11.6-MariaDB for Linux on x86_64 (…)`.
 fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
     let text = keeper.ask(server, &["--no-defaults", "--version"])?;
     match text.split_once("Ver ") {

@@ -39,7 +39,7 @@ const UNKNOWN_SETTING: &str = "1193";
 /// Its errors for a right that the user lacks.
 const NO_RIGHT: [&str; 2] = ["1227", "1142"];
 
-/// Settings that are lowered, in this order, and put back in the reverse one: the server keeps the
+/// Settings that are lowered, in this order, and restored in the reverse one: the server keeps the
 /// low-water mark below the other.
 const LOWERED: [&str; 2] = ["innodb_max_dirty_pages_pct_lwm", "innodb_max_dirty_pages_pct"];
 
@@ -58,7 +58,7 @@ pub(crate) fn meter(connector: Connector) -> Box<dyn DebtMeter> {
 struct MySqlDebt {
     asker: Asker,
     connector: Connector,
-    // Settings to put back: name and value, in the order in which they were changed.
+    // Settings to restore: name and value, in the order in which they were changed.
     saved: Vec<(&'static str, String)>,
     // Limit of the checkpoint age in bytes, as of some readings ago.
     limit: Option<f64>,
@@ -114,7 +114,7 @@ impl MySqlDebt {
         ])))
     }
 
-    /// A connection without limits: what settles takes its time.
+    /// A connection without limits: settling takes its time.
     fn connect(&self) -> Result<Box<dyn Connection>, String> {
         (self.connector)().map_err(|error| error.to_string())
     }
@@ -183,7 +183,7 @@ impl DebtMeter for MySqlDebt {
         }
         let mut connection = self.connect().map_err(|error| not_put_back(&self.saved, &error))?;
         let mut failures = Vec::new();
-        // The last changed first; one that fails does not keep the others from being put back.
+        // The last changed first; a failure does not prevent the others from being restored.
         let mut kept = Vec::new();
         for (name, value) in std::mem::take(&mut self.saved).into_iter().rev() {
             if let Err(error) = query(connection.as_mut(), &format!("SET GLOBAL {name} = {value}"))

@@ -1,4 +1,4 @@
-//! What a MariaDB or MySQL server says of itself.
+//! The facts that a MariaDB or MySQL server reports.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::MySqlConnection;
 use crate::cleaner::Cleaner;
 use crate::{Address, Durability, Endpoint, ServerFacts};
 
-/// Settings that decide what a commit survives.
+/// Settings that determine durability.
 const DURABILITY_SETTINGS: [&str; 5] = [
     "innodb_flush_log_at_trx_commit",
     "innodb_flush_method",
@@ -64,7 +64,7 @@ fn product_of(version: &str) -> &'static str {
     if version.contains("MariaDB") { "MariaDB" } else { "MySQL" }
 }
 
-/// What a commit survives, by the settings of the engine that tables get by default.
+/// Durability by the settings of the default engine.
 fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let value = |name: &str| settings.get(name).map(String::as_str);
     let engine = value("default_storage_engine").unwrap_or("InnoDB").to_ascii_lowercase();

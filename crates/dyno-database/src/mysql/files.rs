@@ -1,4 +1,4 @@
-//! What the files of a MySQL or MariaDB data folder hold, and what its threads are for, by name.
+//! The purpose of the files of a MySQL or MariaDB data folder, and of its threads, by name.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ const THREADS: [(&str, &str, bool); 22] = [
     ("checkpoint_bg", "aria_checkpoint", false),
 ];
 
-/// What a thread is for.
+/// The purpose of a thread.
 pub(crate) fn thread_group(_process: &str, thread: &str) -> Option<ThreadGroup> {
     let found = THREADS.iter().find(|(head, ..)| thread.starts_with(head));
     found.map(|&(_, name, is_foreground)| ThreadGroup { name, is_foreground })

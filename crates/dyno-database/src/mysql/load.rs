@@ -20,7 +20,7 @@ const INSERT_LEN: usize = 512 * 1024;
 /// Codes of a server that has local files turned off: MariaDB, later MariaDB, MySQL.
 const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
 
-/// Turns checks off for this session, and remembers what they were.
+/// Turns checks off for this session, and keeps their old values.
 ///
 /// RocksDB reads less without its unique checks. With InnoDB they stay on: without both checks
 /// MariaDB (10.6 and later) fills an empty table through sorted temporary files, which takes twice
@@ -32,7 +32,7 @@ const CHECKS_OFF: &str = "SET @dyno_unique_checks = @@unique_checks, \
 const CHECKS_AS_BEFORE: &str =
     "SET unique_checks = @dyno_unique_checks, foreign_key_checks = @dyno_foreign_key_checks";
 
-/// The rows to store: one is always looked ahead, so that no statement is begun for nothing.
+/// The rows to store, with one row of lookahead, so that no statement is begun without rows.
 struct Source<'a> {
     row: Row,
     has_row: bool,
@@ -103,7 +103,7 @@ fn run(connection: &mut MySqlConnection, sql: &str) -> Result<(), StatementError
     connection.exchange_text(sql, &mut |_| {}).map(|_| ())
 }
 
-/// Stores rows by one LOAD statement. An error of `LOCAL_FILES_OFF` has used up no row.
+/// Stores rows by one LOAD statement. An error of `LOCAL_FILES_OFF` has consumed no row.
 fn load_piece(
     connection: &mut MySqlConnection,
     target: &Target,
@@ -141,7 +141,7 @@ fn load_piece(
     Ok(outcome.affected)
 }
 
-/// Sends rows, and the empty packet behind them.
+/// Sends rows, and the empty packet after them.
 fn send_rows(
     connection: &mut MySqlConnection,
     source: &mut Source<'_>,
@@ -178,8 +178,8 @@ fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be what it
-/// says. Notes are let pass.
+/// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be stored
+/// exactly. Notes are ignored.
 fn refuse_changed(
     connection: &mut MySqlConnection,
     n_sent: u64,

@@ -20,7 +20,7 @@ use crate::{Address, Endpoint, Secret, TlsMode};
 const SWITCH: u8 = 0xfe;
 /// First byte of a plug-in's further data.
 const MORE: u8 = 0x01;
-/// What caching_sha2_password says of a password that the server has not cached.
+/// The reply of caching_sha2_password for a password that the server has not cached.
 const FULL_AUTHENTICATION: u8 = 0x04;
 /// No plug-in needs more packets than this.
 const MAX_PACKETS: usize = 16;
@@ -122,7 +122,7 @@ fn refusal(error: &StatementError) -> String {
     format!("the server refuses: {error}{advice}")
 }
 
-/// Refuses servers that cannot be spoken to.
+/// Refuses servers whose protocol is not supported.
 fn check(greeting: &Greeting, capabilities: u32) -> Result<(), String> {
     let needed = capability::PROTOCOL_41 | capability::SECURE_CONNECTION | capability::PLUGIN_AUTH;
     if capabilities & needed != needed {
@@ -135,7 +135,7 @@ fn check(greeting: &Greeting, capabilities: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Goes on encrypted, or not at all.
+/// Switches to encryption, or fails.
 fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> Result<(), String> {
     if answer.capabilities & capability::SSL == 0 {
         return Err(
@@ -157,7 +157,7 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
     channel.transport.start_tls(&endpoint.tls, host).map_err(|error| error.to_string())
 }
 
-/// The client's side of a plug-in's conversation.
+/// The client's side of a plug-in's exchange.
 struct Proof {
     plugin: Vec<u8>,
     nonce: Vec<u8>,
@@ -204,8 +204,8 @@ impl Proof {
         ))
     }
 
-    /// The answer to the greeting. A plug-in that is not known, or whose nonce is not, is answered
-    /// with nothing: the server then asks for the one that the user has.
+    /// The answer to the greeting. For an unknown plug-in, or one without a valid nonce, it is
+    /// empty: the server then asks for the plug-in of the user.
     fn first_response(&mut self) -> Result<Vec<u8>, String> {
         let is_native = matches!(
             AuthPlugin::from_bytes(&self.plugin),
@@ -220,7 +220,7 @@ impl Proof {
         Ok(self.respond(&nonce)?.unwrap_or_default())
     }
 
-    /// Begins the conversation of the current plug-in.
+    /// Begins the exchange of the current plug-in.
     fn begin(&mut self) -> Result<(), String> {
         let plugin = AuthPlugin::from_bytes(&self.plugin);
         match plugin {
@@ -239,7 +239,7 @@ impl Proof {
                     ));
                 }
             }
-            // Through a Unix socket too this one asks for a key.
+            // This plug-in asks for a key even through a Unix socket.
             AuthPlugin::Sha256Password if self.key.is_none() => {
                 self.check_secrecy("encrypted with a key that it sends itself")?;
             }
@@ -323,7 +323,7 @@ impl Context for &Proof {
     }
 }
 
-/// Answers the server until it says OK or no.
+/// Answers the server until it accepts or refuses the login.
 fn authenticate(
     channel: &mut Channel,
     proof: &mut Proof,

@@ -39,13 +39,13 @@ use crate::{DeployError, Endpoint, ServerFacts};
 pub fn connector(endpoint: Endpoint) -> Connector {
     Arc::new(move || {
         let mut connection = connect(&endpoint)?;
-        // What is to be done with it may take its time: to make an index, to count all rows.
+        // Its statements may take long, such as creating an index or counting all rows.
         connection.set_cold_limit(0);
         Ok(Box::new(connection) as Box<dyn Connection>)
     })
 }
 
-/// What the server at an endpoint says of itself.
+/// The facts that the server at an endpoint reports.
 pub(crate) fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
     let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
     facts::ask(&mut connection, endpoint)

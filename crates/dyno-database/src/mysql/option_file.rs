@@ -1,4 +1,4 @@
-//! The option file of a private server: all it reads, and nothing of the system's own.
+//! The option file of a private server, which reads no other one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::private::ServerFolder;
 /// The name of the socket in its folder.
 pub(super) const SOCKET: &str = "server.sock";
 
-/// Settings that say where a private server lives: Dyno's own.
+/// Settings of a private server's files and addresses, which only Dyno sets.
 const OWN_SETTINGS: [&str; 10] = [
     "basedir",
     "chroot",
@@ -44,10 +44,10 @@ const NETWORK_SETTINGS: [&str; 13] = [
     "wsrep_provider",
 ];
 
-/// What may stand before the name of an option, and changes how it is taken, not which it is.
+/// Prefixes of option names, which change how an option is applied.
 const PREFIXES: [&str; 6] = ["loose_", "skip_", "disable_", "enable_", "maximum_", "mysqld_"];
 
-/// What a private server's option file is made of.
+/// The input of a private server's option file.
 pub(super) struct OptionFile<'a> {
     pub(super) folder: &'a ServerFolder,
     /// Where its programs and their files are installed.
@@ -79,11 +79,11 @@ impl Install {
 impl OptionFile<'_> {
     /// The file's text.
     ///
-    /// The server's own defaults stand unless a setting of the study changes them, but for these:
-    /// the binary log is off and local files are on (MySQL's defaults are the other way round,
-    /// MariaDB's are not), so that both products write the same logs and are populated the same
-    /// way. It listens on no port, from its very first start, and writes its messages to what it is
-    /// handed as its output. What must not be changed comes last, where it wins.
+    /// The server's own defaults apply unless a setting of the study changes them, except for
+    /// these: the binary log is off and local files are on (MySQL's defaults are the other way
+    /// round, MariaDB's are not), so that both products write the same logs and are populated the
+    /// same way. It listens on no port, from its very first start, and writes its messages to its
+    /// standard output. Options that must not be overridden come last.
     pub(super) fn text(&self) -> Result<String, DeployError> {
         let folder = |path: PathBuf| path.to_string_lossy().into_owned();
         self.text_with(
@@ -199,7 +199,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
     Ok(text)
 }
 
-/// A value as option files want it: in quotes if it would be read otherwise.
+/// A value in the syntax of option files, quoted if necessary.
 pub(super) fn quoted(value: &str) -> String {
     let is_special = |c: char| matches!(c, '#' | '"' | '\'' | '\\');
     if value.contains(is_special) || value.trim() != value || value.is_empty() {
@@ -328,7 +328,7 @@ mod tests {
         ] {
             check(name, None);
         }
-        // Whatever a study says, this is the last word.
+        // This overrides any setting of a study.
         let spelled = [("loose_anything", SettingValue::Switch(false))];
         assert!(text(&spelled, None, true).unwrap().ends_with("skip_networking = ON\n"));
     }

@@ -30,10 +30,10 @@ const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
 /// Where programs are, below the folder of an installation.
 const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
 
-/// Where the programs of a server are that was unpacked as its manual says.
+/// Where the programs of a server are that was unpacked as in its manual.
 const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
 
-/// How its servers are spoken of and stopped.
+/// How its servers are named and stopped.
 const KIND: ServerKind = ServerKind { product: "MariaDB", stop_signal: "TERM" };
 
 /// A server that Dyno started and removes.
@@ -42,8 +42,8 @@ struct PrivateServer {
     endpoint: Endpoint,
 }
 
-/// Starts a private server, on data that another one handed over if there are any, and waits until
-/// it answers.
+/// Starts a private server, on the kept data of another one if there are any, and waits until it
+/// answers.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     let install = find_install(spec, place.keeper())?;
@@ -58,7 +58,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     folder.write("my.cnf", &option_file.text()?)?;
     folder.put_data(data)?;
     if data.is_none() {
-        // The log goes with the folder: an error takes its last lines along.
+        // The log is removed with the folder, so an error keeps its last lines.
         make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
             log: of_both(install_log(&folder), folder.log_tail(LOG_LINES)),
             ..error
@@ -203,8 +203,8 @@ fn make_system_tables(
 /// The file with the output of the program that makes the system tables.
 const INSTALL_LOG: &str = "install.log";
 
-/// What the program that makes the system tables said. Its advice, which is about installing for
-/// good, is left out.
+/// The output of the program that makes the system tables. Its advice about permanent installations
+/// is left out.
 fn install_log(folder: &ServerFolder) -> Vec<String> {
     let mut lines = dyno_host::last_lines(&folder.path().join(INSTALL_LOG), usize::MAX);
     let advice = lines.iter().position(|line| line.starts_with("Installation of system tables"));
@@ -247,8 +247,9 @@ fn check_version(spec: &ServerSpec, version: &str) -> Result<(), DeployError> {
     )))
 }
 
-/// Makes the catalog, and leaves no account but the one that Dyno uses: those of a new server have no
-/// passwords. No other user reaches its socket; this protects the data if they are opened somewhere else.
+/// Makes the catalog, and leaves no account but the one that Dyno uses: those of a new server have
+/// no passwords. No other user reaches its socket; this protects the data if they are opened
+/// somewhere else.
 fn settle(connection: &mut MySqlConnection) -> Result<(), StatementError> {
     let strangers = "SELECT User, Host FROM mysql.user WHERE (User = 'root' AND Host <> 'localhost') \
                      OR User = ''";

@@ -1,4 +1,4 @@
-//! MariaDB as a product, and what MariaDB and MySQL speak.
+//! MariaDB as a product, and the protocol of MariaDB and MySQL.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// What this folder has.
+/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(MariaDb { spec: mariadb() })],
     protocol: Some(PROTOCOL),

@@ -1,5 +1,5 @@
-//! What a statement may reach that MariaDB and MySQL cannot roll back: tables of engines without
-//! transactions, also behind views, triggers and functions.
+//! What a statement may change that MariaDB and MySQL cannot roll back: tables of engines without
+//! transactions, also through views, triggers and functions.
 //!
 //! Every word of the statement counts as a name. So a table may be refused that is only mentioned,
 //! and none is missed that the user may see.
@@ -15,7 +15,7 @@ const ASK_TABLES: &str = "SELECT table_schema, table_name, engine FROM informati
      AND (engine IS NULL OR engine NOT IN \
      (SELECT engine FROM information_schema.ENGINES WHERE transactions = 'YES'))";
 
-/// What leads from a name to others: the name, what it is, and its text.
+/// Objects that refer to others: the name, its kind, and its text.
 const ASK_LINKS: [&str; 3] = [
     "SELECT table_name, 'view', view_definition FROM information_schema.VIEWS \
      WHERE table_schema NOT IN ('sys', 'mysql')",
@@ -33,7 +33,7 @@ struct Table {
     engine: String,
 }
 
-/// What has a name and leads to others.
+/// A named object that refers to others.
 #[derive(Debug)]
 struct Link {
     name: String,
@@ -122,7 +122,7 @@ fn words(text: &str) -> BTreeSet<String> {
     let text = text.to_lowercase();
     let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let plain = text.split(|c| !is_letter(c));
-    // Both sides of each quote: which of them is inside is not asked.
+    // Both sides of each quote, whichever of them is inside.
     let quoted = ['`', '"'].into_iter().flat_map(|quote| text.split(quote));
     plain.chain(quoted).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }

@@ -1,6 +1,6 @@
-//! What Dyno itself says to MariaDB and MySQL.
+//! The SQL of Dyno itself on MariaDB and MySQL.
 //!
-//! Dyno's notes are its own by their definer, which only a user with special rights can give falsely.
+//! Dyno recognises its notes by their definer, which only a privileged user can forge.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     catalog: CatalogSql {
         contents: Some(CONTENTS),
         schema: None,
-        // There are no owners of tables; a user that cannot be distinguished from others cannot drop them either.
+        // There are no owners of tables; a user that cannot be distinguished from others cannot
+        // drop them either.
         relations: |_| {
             "SELECT table_name, table_type, 'mine' FROM information_schema.tables \
              WHERE table_schema = DATABASE() ORDER BY 1"
@@ -69,8 +70,8 @@ fn cost_source(
     Ok(Box::new(MySqlCost::new(connection, access)?))
 }
 
-/// Whether a server runs what stands in such a comment depends on its version, and so does with
-/// which word the statement begins.
+/// Whether a server runs the text of such a comment depends on its version, and so does the first
+/// word of the statement.
 fn hidden_text(sql: &str) -> Option<&'static str> {
     (sql.contains("/*!") || sql.to_ascii_uppercase().contains("/*M!")).then_some(
         "there is a comment in it that MySQL and MariaDB may run (`/*!`): write the statement \

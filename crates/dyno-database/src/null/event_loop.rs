@@ -1,7 +1,7 @@
 //! The null server's one thread: epoll, reads, writes, and the script of delays and stalls.
 //!
-//! A statement costs one read and one write. What one read brought is answered by one write, from
-//! buffers that all clients share; a client has memory of its own only for half a message, for
+//! A statement costs one read and one write. The statements of one read are answered by one write,
+//! from buffers that all clients share; a client has memory of its own only for half a message, for
 //! answers that its socket does not take, and for answers that are held back.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::Wire;
 use super::{Conversation, MESSAGE_MAX, Script, Shared, StallOrigin};
 
-/// Events that are no client's.
+/// Events that do not belong to a client.
 const LISTENER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 
@@ -28,14 +28,14 @@ const BELL: u64 = u64::MAX - 1;
 const EVENTS_AT_ONCE: usize = 256;
 /// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
-/// How often the clock is asked while a stall lasts: it need not run as the machine's does.
+/// How often the clock is read during a stall: it need not run like the machine's.
 const STALL_SLICE: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// The event loop that serves all clients in the server's thread.
 pub(super) struct EventLoop {
     wire: Wire,
     listener: OwnedFd,
-    // Accepting stopped for lack of descriptors, until a client goes.
+    // Accepting has stopped for lack of descriptors, until a client disconnects.
     is_full: bool,
     epoll: OwnedFd,
     shared: Arc<Shared>,
@@ -62,9 +62,9 @@ struct Client {
     conversation: Conversation,
     // An incomplete message, to be continued by the next read.
     pending: Vec<u8>,
-    // Answers whose time has not come.
+    // Answers that are not yet due.
     held: VecDeque<u8>,
-    // Answers that the socket did not take.
+    // Answers that the socket did not accept.
     unsent: Vec<u8>,
 }
 
@@ -250,7 +250,7 @@ impl EventLoop {
         }
     }
 
-    /// Reads once what a client has sent, and answers all of it that is whole.
+    /// Reads once from a client, and answers all complete messages.
     fn serve(&mut self, id: u64, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
             self.out.clear();
@@ -289,7 +289,8 @@ impl EventLoop {
             self.stalls_from = Some(self.clock.now());
         }
         if taken.n_statements > 0 {
-            // Before the answer: who has it finds its statement counted. There is no other writer.
+            // Before the answer, so that a client that has it finds its statement counted. There is
+            // no other writer.
             let n = self.shared.n_statements.load(Ordering::Relaxed) + taken.n_statements;
             self.shared.n_statements.store(n, Ordering::Relaxed);
         }
@@ -310,7 +311,7 @@ impl EventLoop {
         let out = std::mem::take(&mut self.out);
         if let Some(client) = self.client(id) {
             client.held.extend(&out);
-            // All wait equally long, so the first to come is the first to go.
+            // All wait equally long, so the order is first in, first out.
             self.held.push_back(Held { due, id, n_bytes: out.len() });
         }
         self.out = out;
@@ -334,7 +335,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends what the socket did not take before, and `out`.
+    /// Sends what the socket did not accept before, and `out`.
     fn send(&mut self, id: u64) {
         let slot = self.clients.get_mut((id & 0xffff_ffff) as usize);
         let slot = slot.filter(|slot| u64::from(slot.generation) == id >> 32);

@@ -1,7 +1,7 @@
 //! Reading what a client sent, with every length checked.
 //!
-//! Not the reader of Dyno's own connections: where both sides share one, they share its mistakes,
-//! and no test against the null servers would see them.
+//! Not the reader of Dyno's own connections: if both sides shared one, they would share its bugs,
+//! and no test against the null servers would find them.
 
 /// The unread rest of a message. Each method returns none if too few bytes are left.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
         self.bytes(2)?.try_into().ok().map(u16::from_be_bytes)
     }
 
-    /// The text up to a zero byte, which is passed over.
+    /// The text up to a zero byte, which is skipped.
     pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         let len = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.bytes(len)?;

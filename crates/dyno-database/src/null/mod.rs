@@ -1,14 +1,14 @@
-//! Servers that answer at once and store nothing: what is left is the load generator.
+//! Servers that answer immediately and store nothing, to measure the load generator alone.
 //!
-//! A null server is a thread of Dyno's own process that speaks just enough of a protocol: it lets
-//! everybody in, and answers each statement by its first word. A SELECT has one row of one text
-//! column, as long as sysbench's `c`; an INSERT has inserted the rows it gives; COPY and LOAD DATA
-//! LOCAL take rows and count them. Against it Dyno learns what it can do itself (`dyno
-//! calibrate`), and by a [`Script`] of delays and stalls what is true is known beforehand: a stall
-//! of one second must show as one.
+//! A null server is a thread of Dyno's own process that speaks just enough of a protocol: it
+//! accepts any login, and answers each statement by its first word. A SELECT has one row of one
+//! text column, as long as sysbench's `c`; an INSERT has inserted the rows it gives; COPY and LOAD
+//! DATA LOCAL take rows and count them. It shows what Dyno itself can do (`dyno calibrate`), and
+//! with a [`Script`] of delays and stalls the true result is known: a stall of one second must be
+//! measured as one.
 //!
-//! It shares the machine with the generator. On few CPUs their speed together is what is measured;
-//! the CPU time of a statement is the generator's own.
+//! It shares the machine with the generator. On few CPUs the measured speed is that of
+//! both together; the CPU time of a statement is the generator's own.
 
 mod event_loop;
 mod fields;
@@ -41,10 +41,10 @@ pub(crate) use product::FAMILY;
 /// number if one is wanted.
 const VALUE: &[u8; 119] = &[b'0'; 119];
 const COLUMN: &[u8] = b"c";
-/// Longest message of a client, in bytes; one who claims more is hung up on.
+/// Longest message of a client, in bytes; a client that claims more is disconnected.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// What a null server can speak.
+/// The protocols of null servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// The MySQL protocol, as MariaDB and MySQL speak it.
@@ -80,7 +80,7 @@ impl Wire {
         self.protocol().spec().dialect
     }
 
-    /// What Dyno's connections speak to it.
+    /// The protocol of Dyno's connections to it.
     pub fn protocol(self) -> &'static dyn Protocol {
         match self {
             Wire::MySql => crate::mysql::PROTOCOL,
@@ -182,7 +182,7 @@ impl NullServer {
         Ok(server)
     }
 
-    /// Where it is reached; any user and any password will do.
+    /// Its endpoint; any user and any password are accepted.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -208,14 +208,14 @@ impl NullServer {
 impl Drop for NullServer {
     fn drop(&mut self) {
         self.shared.is_stopped.store(true, Ordering::Relaxed);
-        // It cannot fail: the counter is far from its end.
+        // It cannot fail: the counter is far from overflow.
         let _ = rustix::io::write(&self.shared.bell, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // The panic has already been reported.
             let _ = thread.join();
         }
         if let Address::Unix(path) = &self.endpoint.address {
-            // Whoever removes the folder removes it too.
+            // It is removed with the folder.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -241,15 +241,15 @@ fn listen(wire: Wire, place: &Listen) -> io::Result<(OwnedFd, Address)> {
     }
 }
 
-/// What a conversation did with the bytes it was given.
+/// What a session did with the bytes it was given.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
-    /// Bytes it is done with.
+    /// Number of bytes consumed.
     n_bytes: usize,
     /// Statements among them, and those of them that were prepared before.
     n_statements: u64,
     n_executions: u64,
-    /// Whether it is over: the connection is closed behind the answer.
+    /// Whether it has ended: the connection is closed after the answer.
     is_over: bool,
 }
 

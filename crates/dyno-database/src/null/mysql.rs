@@ -57,7 +57,7 @@ const NONCE: &[u8; 20] = b"null-server-nonce-20";
 pub(super) struct Conversation {
     stage: Stage,
     // Index into `REPLIES`.
-    manner: usize,
+    form: usize,
     // By id less one; none if it was closed.
     prepared: Vec<Option<Kind>>,
 }
@@ -82,12 +82,12 @@ struct Replies {
     prepared: Vec<u8>,
 }
 
-/// By manner: bit 0 without EOF packets, bit 1 without definitions again.
+/// By form: bit 0 without EOF packets, bit 1 without definitions again.
 static REPLIES: LazyLock<[Replies; 4]> = LazyLock::new(|| [0, 1, 2, 3].map(Replies::new));
 
 impl Replies {
-    fn new(manner: usize) -> Replies {
-        let (has_eof, caches) = (manner & 1 == 0, manner & 2 != 0);
+    fn new(form: usize) -> Replies {
+        let (has_eof, caches) = (form & 1 == 0, form & 2 != 0);
         let reply = |has_definitions: bool, row: &[u8]| {
             let mut packets = Packets { out: Vec::new(), sequence: 1 };
             match caches {
@@ -182,11 +182,11 @@ fn push_error(out: &mut Vec<u8>, code: u16, text: &str) {
 }
 
 impl Conversation {
-    /// What the server says first.
+    /// Appends the server's greeting.
     pub(super) fn greet(out: &mut Vec<u8>) {
         let [a, b, c, d] = capability::OFFERED.to_le_bytes();
         let mut payload = vec![10];
-        // The prefix that every MariaDB hides behind.
+        // The compatibility prefix of MariaDB.
         payload.extend_from_slice(b"5.5.5-10.11.0-MariaDB-null\0\x01\0\0\0");
         payload.extend_from_slice(&NONCE[..8]);
         payload.extend_from_slice(&[0, a, b, 45, AUTOCOMMIT, 0, c, d, NONCE.len() as u8 + 1]);
@@ -198,7 +198,7 @@ impl Conversation {
         push_packet(out, 0, &payload);
     }
 
-    /// Answers all packets that have come in whole.
+    /// Answers all packets that have arrived completely.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
         let mut taken = Taken::default();
         while !taken.is_over {
@@ -249,7 +249,7 @@ impl Conversation {
             fields.text()?;
         }
         let caches = capabilities & 1 == 0 && extended & capability::CACHE_METADATA != 0;
-        self.manner = usize::from(has(capability::DEPRECATE_EOF)) | usize::from(caches) << 1;
+        self.form = usize::from(has(capability::DEPRECATE_EOF)) | usize::from(caches) << 1;
         let plugin = if has(capability::PLUGIN_AUTH) { fields.text() } else { None };
         let sequence = sequence.wrapping_add(1);
         if plugin.is_some_and(|plugin| plugin != &PLUGIN[..PLUGIN.len() - 1]) {
@@ -262,7 +262,7 @@ impl Conversation {
         Some(())
     }
 
-    /// Answers a command; none if the conversation is over.
+    /// Answers a command; `None` if the session has ended.
     fn command(&mut self, payload: &[u8], out: &mut Vec<u8>, taken: &mut Taken) -> Option<()> {
         let (&command, body) = payload.split_first()?;
         if payload.len() == MAX_PAYLOAD {
@@ -275,14 +275,14 @@ impl Conversation {
                 taken.n_executions += 1;
                 let id = Fields(body).u32_le()?;
                 match self.find(id) {
-                    Some(kind) => self.answer(kind, &REPLIES[self.manner].prepared, out),
+                    Some(kind) => self.answer(kind, &REPLIES[self.form].prepared, out),
                     None => push_error(out, 1243, "no statement was prepared under this id"),
                 }
             }
             command::QUERY => {
                 taken.n_statements += 1;
                 let kind = sql::kind(body, Wire::MySql);
-                self.answer(kind, &REPLIES[self.manner].text, out);
+                self.answer(kind, &REPLIES[self.form].text, out);
             }
             command::STMT_PREPARE => self.prepare(body, out),
             command::STMT_CLOSE => {
@@ -338,7 +338,7 @@ impl Conversation {
         payload.extend_from_slice(&[0, 0, 0]);
         let mut packets = Packets { out: std::mem::take(out), sequence: 1 };
         packets.push(&payload);
-        let has_eof = REPLIES[self.manner].has_eof;
+        let has_eof = REPLIES[self.form].has_eof;
         for (n, name) in [(n_parameters, b"?".as_slice()), (n_columns, COLUMN)] {
             let definition = definition(name);
             for _ in 0..n {

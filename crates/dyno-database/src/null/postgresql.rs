@@ -33,7 +33,7 @@ const PARAMETERS: [(&str, &str); 6] = [
     ("standard_conforming_strings", "on"),
 ];
 
-/// DataRow and CommandComplete of a query, as they go over the wire; and the same behind the
+/// DataRow and CommandComplete of a query, as they go over the wire; and the same after the
 /// description that the simple protocol has.
 static ROW: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut out = Vec::new();
@@ -71,7 +71,7 @@ enum Stage {
     /// A startup packet comes next.
     Starting,
     Ready,
-    /// After an error: everything up to Sync is passed over.
+    /// After an error: everything up to Sync is skipped.
     Skipping,
     /// Rows of a COPY come next.
     Copying(CopyIn),
@@ -125,7 +125,7 @@ impl Conversation {
         }
     }
 
-    /// Answers all messages that have come in whole.
+    /// Answers all messages that have arrived completely.
     pub(super) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Taken {
         let mut taken = Taken::default();
         while !taken.is_over {
@@ -151,8 +151,8 @@ impl Conversation {
         taken
     }
 
-    /// Reads a startup packet; returns its length, or 0 if it is not whole, or none if the
-    /// conversation is over.
+    /// Reads a startup packet; returns its length, or 0 if it is not whole, or `None` if the
+    /// session has ended.
     fn start(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let &[a, b, c, d, ref rest @ ..] = bytes else { return Some(0) };
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -192,7 +192,7 @@ impl Conversation {
         out.extend_from_slice(&[b'Z', 0, 0, 0, 5, self.transaction]);
     }
 
-    /// Answers a message; none if the conversation is over.
+    /// Answers a message; `None` if the session has ended.
     fn message(
         &mut self,
         tag: u8,

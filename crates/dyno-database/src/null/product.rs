@@ -6,7 +6,7 @@ use super::{Wire, server};
 use crate::products::Family;
 use crate::{DeployError, Launch, Product, ProductSpec, Server};
 
-/// What this folder has.
+/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || Wire::ALL.map(product).into(),
     protocol: None,

@@ -49,7 +49,7 @@ pub(super) fn start(
     }
 }
 
-/// Refuses what cannot be had from a server in the process.
+/// Refuses what a server inside the process cannot have.
 fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let given = [
         ("version", spec.version.is_some()),

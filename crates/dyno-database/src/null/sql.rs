@@ -1,19 +1,19 @@
-//! What a null server must know of a statement: what kind of answer it has.
+//! What a null server has to know about a statement: the kind of its answer.
 //!
-//! No grammar: the first word decides, and literals are passed over. Comments are not known.
+//! No grammar: the first word decides, and literals are skipped. Comments are not supported.
 
 use super::Wire;
 
-/// What a statement is answered with.
+/// The answer to a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One row.
     Row,
-    /// So many rows are said to be inserted.
+    /// Reports this many inserted rows.
     Insert(u64),
-    /// One row is said to be updated.
+    /// Reports one updated row.
     Update,
-    /// One row is said to be deleted.
+    /// Reports one deleted row.
     Delete,
     /// Begins a transaction.
     Begin,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     End,
     /// Takes rows from the client: COPY, LOAD DATA.
     TakeRows,
-    /// Is said to be done.
+    /// Reports success.
     #[default]
     Other,
 }
@@ -83,7 +83,7 @@ fn bare(sql: &[u8], wire: Wire) -> impl Iterator<Item = usize> {
             is_escaped = true;
             None
         }
-        // A doubled quote ends the literal and begins it again, which comes to the same.
+        // A doubled quote ends the literal and begins it again, which has the same effect.
         Some(open) => {
             quote = (byte != open).then_some(open);
             None
@@ -96,7 +96,7 @@ fn bare(sql: &[u8], wire: Wire) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The rows that an INSERT gives: the parentheses behind VALUES; one if there is no VALUES.
+/// The rows that an INSERT gives: the parentheses after VALUES; one if there is no VALUES.
 fn count_tuples(sql: &[u8], wire: Wire) -> u64 {
     let (mut depth, mut n_tuples) = (0_u32, None);
     for idx in bare(sql, wire) {

@@ -28,22 +28,22 @@ const IN_USE: &str = "55006";
 /// SQLSTATE `invalid_catalog_name`.
 const NO_CATALOG: &str = "3D000";
 
-/// A server that was up before Dyno came.
+/// A server that was already running.
 struct AttachedServer {
     endpoint: Endpoint,
     connector: Connector,
     // Open all the time: its end shows that the server went down, at no cost to the server.
     guard: Mutex<PgConnection>,
-    // What was in the catalog when Dyno had made it; none if it was there before.
+    // The contents of the catalog after Dyno made it; `None` if it existed before.
     made_with: Option<Vec<String>>,
     keeps_tables: bool,
     // The server's processes of the connections that were opened.
     backends: Backends,
-    // What of it is on this host, to be watched.
+    // The parts of it on this host, to be observed.
     local: Option<LocalServer>,
 }
 
-/// Uses a server that runs already; makes the catalog if it is missing.
+/// Uses a running server; makes the catalog if it is missing.
 pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,
@@ -53,8 +53,8 @@ pub(crate) fn attach(
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
             make_catalog(endpoint)?;
             let mut guard = connect(endpoint).map_err(deploy_error)?;
-            // Before 15, everybody may make things in a new database. Where Dyno may not change
-            // that, the server says so in a notice.
+            // Before 15, every user may create objects in a new database. If Dyno may not change
+            // that, the server sends a notice.
             guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC").map_err(deploy_error)?;
             made_with = Some(contents(&mut guard).map_err(deploy_error)?);
             guard
@@ -122,9 +122,9 @@ fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
     })
 }
 
-/// Drops the catalog that Dyno made. Connections of Dyno's own that the server has not seen the end
-/// of (their client gave up on a statement that goes on) are ended; those of others are not, and
-/// then the catalog stays.
+/// Drops the catalog that Dyno made. Connections of Dyno's own that are still open on the server
+/// (their client gave up on a running statement) are ended; those of others are not, and then the
+/// catalog stays.
 fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<(), DeployError> {
     let what = format!("drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;
@@ -236,7 +236,7 @@ impl Server for AttachedServer {
         let Some(made_with) = made_with else { return Ok(()) };
         let left = contents(&mut guard).map_err(deploy_error)?;
         drop(guard);
-        // What others have put into it keeps it.
+        // Objects of others prevent its removal.
         if left.iter().all(|thing| made_with.contains(thing)) {
             return drop_catalog(&endpoint, &backends);
         }

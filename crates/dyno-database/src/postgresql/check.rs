@@ -10,13 +10,13 @@ use super::settings::spelled;
 use crate::settings_check::{refusal, unknown_name};
 use crate::{DeployError, ServerSpec};
 
-/// Whether the server takes these settings.
+/// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
-    // That programs are missing is said where they are needed.
+    // Missing programs are reported where they are needed.
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
     let program = found.folder.join("postgres");
     let mut settings = spec.settings.clone();
-    // Names with a dot are those of extensions, which any server takes.
+    // Names with a dot belong to extensions; any server accepts them.
     settings.retain(|name, _| !name.contains('.'));
     let known = known(keeper, &program);
     if !known.is_empty()

@@ -1,10 +1,10 @@
 //! A connection to PostgreSQL.
 //!
 //! The hot path is one write and one read for each statement: Bind, Execute and Sync come from a
-//! template into a buffer that is used again, and the reply is scanned where it was received.
+//! template into a reused buffer, and the reply is scanned where it was received.
 //!
-//! A pipeline is written down in the same buffer, with one Sync behind its last statement: the
-//! server answers all of it together, and after an error passes over what is left up to that Sync.
+//! A pipeline is built in the same buffer, with one Sync after its last statement: the server
+//! answers all of it together, and after an error skips the rest up to that Sync.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,7 +34,7 @@ use super::wire::{Wire, WireError, closed};
 /// Rows of a COPY go out in pieces of about this size, in bytes.
 const COPY_PIECE: usize = 128 * 1024;
 
-/// Is handed the kind and the body of a message.
+/// A callback for the kind and the body of a message.
 type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
 
 /// A statement that was prepared.
@@ -70,7 +70,7 @@ pub struct PgConnection {
     expected: Expected,
     // Those of a pipeline whose replies come after that one.
     awaited: VecDeque<Expected>,
-    // Whether a pipeline is being written down.
+    // Whether a pipeline is being built.
     is_pipelining: bool,
     // The last read may have left bytes in the socket.
     may_have_more: bool,
@@ -78,7 +78,7 @@ pub struct PgConnection {
     failure: Option<StatementError>,
     // Why writing failed: the reason that the server gave may still be there to be read.
     write_failure: Option<String>,
-    // Why the connection can be used no longer.
+    // Why the connection can no longer be used.
     lost: Option<String>,
     is_blocking: bool,
     timeout_ns: u64,
@@ -91,9 +91,8 @@ pub struct PgConnection {
 }
 
 impl PgConnection {
-    /// Takes over a wire on which the server is ready. It does not block its thread from here on,
-    /// but in cold calls: until another limit is set, those are taken for set-up work and have half
-    /// a minute each.
+    /// Takes over a wire on which the server is ready. It no longer blocks its thread, except in
+    /// cold calls: until another limit is set, those have half a minute each, as for set-up work.
     pub(super) fn new(wire: Wire, login: super::startup::Login) -> io::Result<PgConnection> {
         let mut connection = PgConnection {
             wire,
@@ -147,7 +146,7 @@ impl PgConnection {
         self.wire.transport.is_tls()
     }
 
-    /// Reads what came without having been asked for, and whether the server says goodbye.
+    /// Reads what came without having been asked for, and whether the server ends the connection.
     fn look(&mut self) -> Result<(), WireError> {
         let read = self.wire.read_now();
         match self.take_asides()? {
@@ -157,7 +156,7 @@ impl PgConnection {
     }
 
     /// Removes messages that may come at any time from the front of what was received. Returns
-    /// the error behind them, which stays there.
+    /// the error after them, which stays there.
     fn take_asides(&mut self) -> Result<Option<ServerMessage>, WireError> {
         while let Some((tag, n_bytes)) = self.wire.peek()? {
             let body = &self.wire.received.unread()[HEADER_BYTES..n_bytes];
@@ -187,7 +186,7 @@ impl PgConnection {
         false
     }
 
-    /// Whether a statement may be written behind those that are there.
+    /// Whether a statement may be appended to the pipeline.
     fn may_write(&mut self) -> bool {
         if self.is_pipelining { self.failure.is_none() } else { self.begin() }
     }
@@ -218,7 +217,7 @@ impl PgConnection {
         self.is_in_flight = true;
     }
 
-    /// Goes on to the next reply of a pipeline; false if none is to come.
+    /// Continues with the next reply of a pipeline; false if there is none.
     fn expect_next(&mut self) -> bool {
         match self.awaited.pop_front() {
             Some(expected) => self.expect(expected),
@@ -248,7 +247,7 @@ impl PgConnection {
 
     /// Reads and scans until the reply is complete or nothing more is there.
     fn read_reply(&mut self) -> Result<Poll<()>, WireError> {
-        // What came behind the reply before this one, such as the server's goodbye.
+        // What came after the previous reply, such as the message that ends the connection.
         if !self.wire.received.unread().is_empty() && self.scan()? {
             return Ok(Poll::Ready(()));
         }
@@ -309,7 +308,7 @@ impl PgConnection {
         let reply = match self.scanner.finish() {
             Ok(reply) => reply,
             Err(error) => {
-                // The server has passed over the rest of the pipeline.
+                // The server has skipped the rest of the pipeline.
                 self.awaited.clear();
                 return Err(self.cleaner.clean_error(error));
             }
@@ -349,7 +348,7 @@ impl PgConnection {
         self.blocking_as(limit, false, work)
     }
 
-    /// The same; rows that are stored are waited for less long in silence.
+    /// The same, with a shorter limit on silence while rows are stored.
     fn blocking_as<T>(
         &mut self,
         limit: Nanoseconds,
@@ -365,7 +364,7 @@ impl PgConnection {
         };
         begun.map_err(WireError::from)?;
         let result = work(self).map_err(|error| self.cleaner.clean_error(error));
-        // What was sent is no statement in flight.
+        // What was sent is not a statement in flight.
         self.out.clear();
         if let Err(error) = &result
             && error.class == ErrorClass::Disconnected
@@ -377,7 +376,7 @@ impl PgConnection {
         result
     }
 
-    /// Hands the server's messages to `on_message` until the server is ready or sends `stop`.
+    /// Passes the server's messages to `on_message` until the server is ready or sends `stop`.
     /// The first error in between is returned when the server is ready again. True for `stop`.
     fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool, StatementError> {
         let mut failure = None;
@@ -493,7 +492,7 @@ impl PgConnection {
         Ok(n_stored)
     }
 
-    /// Whether the server has failed in the middle of a COPY: then more rows are of no use.
+    /// Whether the server has failed in the middle of a COPY: then sending more rows is useless.
     fn has_failed(&mut self) -> Result<bool, WireError> {
         self.wire.read_now()?;
         Ok(self.take_asides()?.is_some())
@@ -549,7 +548,7 @@ impl Connection for PgConnection {
                         .push(Prepared { template, is_commit: is_commit(&statement.sql) }),
                     Err(mut error) => {
                         error.message = format!("{}, in: {}", error.message, statement.sql);
-                        // What was prepared before it is of no use alone.
+                        // The statements prepared before it are useless alone.
                         connection.prepared.clear();
                         if !error.class.loses_connection() {
                             connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
@@ -582,7 +581,7 @@ impl Connection for PgConnection {
         }
     }
 
-    /// In a pipeline by the extended protocol, because a simple query would be answered apart.
+    /// In a pipeline by the extended protocol, because a simple query would be answered separately.
     fn send_text(&mut self, sql: &str) {
         if !self.may_write() {
             return;
@@ -757,8 +756,8 @@ impl Connection for PgConnection {
 }
 
 impl Drop for PgConnection {
-    /// Says goodbye, so that the server does not note a lost client. That it may not arrive
-    /// changes nothing.
+    /// Sends Terminate, so that the server does not log a lost client. Whether it arrives does not
+    /// matter.
     fn drop(&mut self) {
         if self.lost.is_none() && self.n_awaited() == 0 {
             let _ = self.wire.transport.set_blocking(false, 0);

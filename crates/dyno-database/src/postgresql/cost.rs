@@ -13,7 +13,7 @@ use crate::{Access, CostSource, Counters};
 /// older than half a second.
 const COLLECTOR_PAUSE: Nanoseconds = Nanoseconds::from_millis(600);
 
-/// Views: what their counters begin with here, how they are asked, from which version.
+/// Views: the prefix of their counters here, their query, and the first version that has them.
 const VIEWS: [(&str, &str, u32); 6] = [
     (
         "database.",
@@ -52,7 +52,7 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
      sum(extends) AS extends, sum(hits) AS hits, sum(evictions) AS evictions, \
      sum(fsyncs) AS fsyncs FROM pg_catalog.pg_stat_io GROUP BY backend_type";
 
-/// What is no counter.
+/// Columns that are not counters.
 const GAUGES: [&str; 2] = ["database.numbackends", "database.datid"];
 
 pub(super) struct PgCost {
@@ -128,8 +128,8 @@ impl CostSource for PgCost {
     }
 
     /// Inside a transaction of its own, so that no function that the statement calls can allow the
-    /// next run to write. What a transaction did is reported only when it has ended: it is rolled back
-    /// before the counters are read.
+    /// next run to write. What a transaction did is reported only when it has ended: it is rolled
+    /// back before the counters are read.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         let begin = match self.access {
             Access::ReadOnly => "BEGIN READ ONLY",

@@ -8,14 +8,14 @@ use crate::{Debt, DebtMeter, DebtPart};
 
 /// A snapshot this old at rest keeps next to nothing.
 const HORIZON_PAID: f64 = 1_000.0;
-/// One segment of WAL: recovery is through it in a moment.
+/// One segment of WAL, which recovery replays in a moment.
 const CHECKPOINT_PAID: f64 = 16_777_216.0;
 
 /// SQLSTATE `insufficient_privilege`.
 const NO_RIGHT: &str = "42501";
 
 /// Dead row versions, and how many autovacuum leaves alone by the server's settings: below that
-/// nothing is done about them, however long one waits.
+/// they are never vacuumed.
 const ASK_TUPLES: &str = "SELECT COALESCE(sum(n_dead_tup), 0) AS dead, \
      COALESCE(sum(pg_catalog.current_setting('autovacuum_vacuum_threshold')::float8 \
      + pg_catalog.current_setting('autovacuum_vacuum_scale_factor')::float8 * n_live_tup), 0) \
@@ -89,7 +89,7 @@ impl DebtMeter for PgDebt {
         Ok(done)
     }
 
-    /// Settling changes no setting here.
+    /// Settling changes no setting of PostgreSQL.
     fn end_settling(&mut self) -> Result<(), String> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server says of itself.
+//! The facts that a PostgreSQL server reports.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{connect, statement_failed};
 use crate::cleaner::Cleaner;
 use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
 
-/// Settings that decide what a commit survives.
+/// Settings that determine durability.
 const DURABILITY_SETTINGS: [&str; 4] =
     ["synchronous_commit", "fsync", "wal_sync_method", "full_page_writes"];
 
@@ -69,7 +69,7 @@ fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>,
         .collect())
 }
 
-/// What a commit survives, by the settings that decide it.
+/// Durability by the settings that determine it.
 fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let setting = |name: &str| settings.get(name).map(String::as_str);
     match (setting("fsync"), setting("synchronous_commit")) {

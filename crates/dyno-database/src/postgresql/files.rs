@@ -1,4 +1,4 @@
-//! What the files of a PostgreSQL data folder hold, and what its processes are for.
+//! The purpose of the files of a PostgreSQL data folder, and of its processes.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) fn file_kind(path: &Path) -> FileKind {
     }
 }
 
-/// Titles of processes behind `postgres: `, and what they are for (chapter "Monitoring Database
+/// Titles of processes after `postgres: `, and what they are for (chapter "Monitoring Database
 /// Activity" of the manual). A parallel worker works for the client that waits for it.
 const PROCESSES: [(&str, &str, bool); 13] = [
     ("parallel worker", "parallel_worker", true),

@@ -1,4 +1,4 @@
-//! PostgreSQL: a private server from the programs on this machine, or one that runs already.
+//! PostgreSQL: a private server from the programs on this machine, or one that is already running.
 
 mod attached;
 mod check;
@@ -50,7 +50,7 @@ fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError>
     let cache = ScramCache::default();
     move || match startup::open(&endpoint, &cache) {
         Ok(mut connection) => {
-            // What is to be done with it may take its time: to make an index, to count all rows.
+            // Its statements may take long, such as creating an index or counting all rows.
             connection.set_cold_limit(0);
             Ok(connection)
         }
@@ -63,7 +63,7 @@ fn statement_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
     DeployError::new(format!("PostgreSQL: cannot {what}: {error}"))
 }
 
-/// A name as SQL takes it, whatever characters are in it.
+/// A quoted identifier, with any characters.
 fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -22,7 +22,8 @@ const USER: &str = "dyno";
 const CATALOG: &str = "dyno";
 /// How long making the data folder may take.
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
-/// How its servers are spoken of and stopped: fast, connections are ended and pages are written.
+/// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
+/// pages.
 const KIND: ServerKind = ServerKind { product: "PostgreSQL", stop_signal: "INT" };
 
 /// A private server that is up.
@@ -32,8 +33,8 @@ struct PrivateServer {
     connector: Connector,
 }
 
-/// Starts a private server, on data that another one handed over if there are any, and waits until
-/// it answers.
+/// Starts a private server, on the kept data of another one if there are any, and waits until it
+/// answers.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     if let Some(engine) = &spec.engine {
@@ -78,7 +79,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
 }
 
-/// Makes the data folder. Where the system lacks the locale C.UTF-8, C does.
+/// Makes the data folder, with the locale C.UTF-8, or C if the system lacks it.
 fn make_data(
     folder: &ServerFolder,
     programs: &Programs,
@@ -126,7 +127,7 @@ fn after_crash(folder: &ServerFolder, programs: &Programs) -> AfterCrash {
     }
 }
 
-/// An error of a server that did not start, with the last words of its log.
+/// The error of a server that did not start, with the last lines of its log.
 fn with_reasons(error: DeployError) -> DeployError {
     let said = error.log[error.log.len().saturating_sub(3)..].join("; ");
     DeployError { message: format!("{}: {said}", error.message), ..error }

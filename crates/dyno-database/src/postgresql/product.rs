@@ -1,4 +1,4 @@
-//! PostgreSQL as a product, and what it and pgbouncer speak.
+//! PostgreSQL as a product, and the protocol of PostgreSQL and pgbouncer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 
-/// What this folder has.
+/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
     protocol: Some(PROTOCOL),

@@ -6,7 +6,7 @@ use dyno_host::Keeper;
 
 use crate::{DeployError, ServerSpec, version_fits};
 
-/// Where Debian and its descendants keep one folder a version.
+/// Where Debian and its derivatives keep one folder for each version.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
 
 /// The programs of one installation.

@@ -1,5 +1,5 @@
-//! What others have put where names are looked up: functions and operators that would be taken in
-//! place of the server's own, and would run with Dyno's rights.
+//! Functions and operators that other users have created where names are looked up: they would be
+//! used instead of the server's own, and would run with Dyno's rights.
 //!
 //! Statements name tables without a schema, as the original programs do, so the schema of the
 //! tables is searched for functions and operators as well. PostgreSQL takes the one whose types fit
@@ -11,7 +11,7 @@ use dyno_workload::{Connection, StatementError};
 use super::connection::PgConnection;
 use crate::catalog::ask;
 
-/// As many are named.
+/// How many of them a message names.
 const NAMED_MAX: usize = 5;
 
 /// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made

@@ -21,7 +21,7 @@ const OURS: [&str; 9] = [
     "unix_socket_directories",
 ];
 
-/// Settings by which others could reach it, too.
+/// Settings by which other users could reach it.
 const NETWORK: [&str; 8] = [
     "bonjour",
     "bonjour_name",
@@ -33,7 +33,7 @@ const NETWORK: [&str; 8] = [
     "unix_socket_permissions",
 ];
 
-/// The name of the socket in its folder. Its number is no port of the network's.
+/// The name of the socket in its folder. Its number is not a network port.
 pub(super) const SOCKET: &str = ".s.PGSQL.5432";
 
 /// The name of a private server's configuration, beside its data.
@@ -60,8 +60,8 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     })
 }
 
-/// The arguments of the server. They win over whatever is in a file, `postgresql.auto.conf` (which
-/// a server writes itself) included: so here is what must not be changed.
+/// The arguments of the server. They override any file, including `postgresql.auto.conf`
+/// (which a server writes itself), so they hold what must not be changed.
 pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut sockets = sockets.display().to_string();

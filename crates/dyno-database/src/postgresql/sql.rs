@@ -1,6 +1,6 @@
-//! What Dyno itself says to PostgreSQL.
+//! The SQL of Dyno itself on PostgreSQL.
 //!
-//! Dyno's notes are its own by the owner of the relation.
+//! Dyno recognises its notes by the owner of the relation.
 
 use std::sync::Arc;
 

@@ -19,14 +19,14 @@ use crate::{Address, Endpoint, TlsMode};
 /// SQLSTATE `too_many_connections`.
 const TOO_MANY: &str = "53300";
 
-/// A connection that could not be opened, with the server's code if it was the server's will.
+/// A connection that could not be opened, with the server's code if the server refused it.
 #[derive(Debug)]
 pub(super) struct OpenError {
     pub(super) error: ConnectError,
     pub(super) code: Option<String>,
 }
 
-/// What a login leaves behind for the connection.
+/// The result of a login, for the connection.
 pub(super) struct Login {
     pub(super) scanner: ReplyScanner,
     pub(super) cleaner: Cleaner,
@@ -58,8 +58,8 @@ impl From<std::io::Error> for Refusal {
     }
 }
 
-/// Opens a connection; blocks, and gives up if the server has not let it in within half a
-/// minute, whatever it sends meanwhile.
+/// Opens a connection; blocks, and gives up if the login takes longer than half a minute,
+/// whatever the server sends meanwhile.
 pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
     begin(endpoint, cache).map_err(|refusal| {
         let (reason, code) = match refusal {
@@ -197,7 +197,7 @@ fn authenticate(
     }
 }
 
-/// Who it may be that answers with these bytes, and what to do.
+/// A hint at what may answer with these bytes, and what to do.
 fn who_answers(bytes: &[u8]) -> &'static str {
     match bytes {
         // A packet's length, its number 0, and protocol version 10: the greeting.

@@ -59,13 +59,13 @@ fn broken_logins_are_reported() {
     check(b"", "the server closed the connection");
     check(b"R\0\0", "the server closed the connection");
     check(b"HTTP/1.1 400 Bad Request\r\n", "impossible length");
-    check(&message(b'R', b"\0"), "cut off authentication");
+    check(&message(b'R', b"\0"), "truncated authentication");
     check(&message(b'R', &[0, 0, 0, 7]), "GSSAPI authentication");
     check(&message(b'R', &[0, 0, 0, 5, 1]), "MD5 salt of a wrong length");
-    check(&message(b'R', &[0, 0, 0, 11]), "out of turn");
-    check(&message(b'R', &[0, 0, 0, 12]), "out of turn");
+    check(&message(b'R', &[0, 0, 0, 11]), "unexpected SCRAM message");
+    check(&message(b'R', &[0, 0, 0, 12]), "unexpected SCRAM message");
     check(&message(b'R', b"\0\0\0\x0aOTHER\0\0"), "offers no SCRAM-SHA-256");
-    check(&message(b'R', b"\0\0\0\x0aSCRAM"), "cut off");
+    check(&message(b'R', b"\0\0\0\x0aSCRAM"), "truncated");
     // Not yet let in.
     check(&message(b'Z', b"I"), "unexpected message `Z`");
     // A server that skips its own proof.
@@ -229,8 +229,8 @@ fn notices_without_end_are_no_answer() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever length a message claims, a login and a query end, and take no memory for what has not
-    /// come.
+    /// Whatever length a message claims, a login and a query end, and take no memory for what has
+    /// not come.
     #[test]
     fn claimed_lengths_cost_nothing(
         tag in prop::sample::select(b"RDTCZESKNG".to_vec()),

@@ -1,4 +1,4 @@
-//! Whole messages over a transport, for what is not measured: blocks until they are there.
+//! Blocking exchange of complete messages over a transport, for what is not measured.
 
 use std::io;
 
@@ -46,7 +46,7 @@ impl Wire {
         Wire { transport, received: ReadBuffer::new(), n_current: 0, length_max: LOGIN_MAX }
     }
 
-    /// The server has let us in: longer messages are taken from now on.
+    /// Authentication has succeeded: longer messages are accepted from now on.
     pub(super) fn logged_in(&mut self) {
         self.length_max = MESSAGE_MAX;
     }
@@ -114,7 +114,7 @@ impl Wire {
         }
     }
 
-    /// Takes in bytes that are there already, without waiting.
+    /// Reads the bytes that have already arrived, without waiting.
     pub(super) fn read_now(&mut self) -> Result<(), WireError> {
         match self.transport.read_now(&mut self.received) {
             Ok(0) => Err(closed()),
@@ -141,11 +141,11 @@ pub(super) fn closed() -> WireError {
     WireError("the server closed the connection".to_owned())
 }
 
-/// Longest message of a server that has not let us in yet, in bytes: nothing of a login is longer
-/// than a few kilobytes.
+/// Longest message before authentication, in bytes: nothing in a login is longer than a few
+/// kilobytes.
 const LOGIN_MAX: usize = 1 << 20;
 
-/// The same afterwards: no cold call has a use for longer rows.
+/// The same after authentication: no cold call needs longer rows.
 const MESSAGE_MAX: usize = 64 << 20;
 
 /// Least room for a read, in bytes.

@@ -8,10 +8,10 @@ use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError
 use super::Values;
 use crate::products::{all_sql, sql_of};
 
-/// How long a connection that could not be had is not tried again.
+/// Pause before another attempt to connect.
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How long a statement that the server refused is not asked again: a view that is missing stays
+/// Pause before a refused statement is tried again: a view that is missing stays
 /// missing, and each refusal is a line in the server's log.
 const REFUSED_PAUSE: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -61,7 +61,7 @@ impl Asker {
         Asker { names_tables: true, ..Asker::new(connector) }
     }
 
-    /// Asks at `now`; none if there is no answer, for whatever reason.
+    /// Asks at `now`; `None` if there is no answer, for any reason.
     pub(crate) fn rows(&mut self, now: Nanoseconds, sql: &str) -> Option<TextRows> {
         self.named_rows(now, sql).map(|answer| answer.rows)
     }
@@ -188,7 +188,7 @@ impl Asker {
     }
 }
 
-/// The beginning of a statement, for people.
+/// The beginning of a statement, for messages.
 fn beginning(sql: &str) -> String {
     const SHOWN: usize = 60;
     match sql.char_indices().nth(SHOWN) {
@@ -205,7 +205,7 @@ pub(crate) fn number(text: &str) -> Option<f64> {
         "f" | "OFF" | "false" => return Some(0.0),
         _ => {}
     }
-    // What `parse` takes for numbers beside these: words such as `inf` and `nan`.
+    // `parse` also accepts words such as `inf` and `nan`.
     let is_numeric =
         text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'));
     text.parse().ok().filter(|value: &f64| is_numeric && value.is_finite())

@@ -25,7 +25,7 @@ pub(super) const READINGS: &[Reading] = &[
 
 pub(crate) const DEBT: &str = "debt";
 
-/// How long a meter that could not be read is left alone.
+/// Pause before a meter that could not be read is read again.
 const PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// Reads a debt meter.

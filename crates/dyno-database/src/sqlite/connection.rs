@@ -1,4 +1,4 @@
-//! A connection to SQLite: statements are kept by `send_*` and done by `poll_reply`.
+//! A connection to SQLite: statements are stored by `send_*` and executed by `poll_reply`.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -15,7 +15,7 @@ use rusqlite::{OpenFlags, ToSql, types::ToSqlOutput};
 
 use super::pragma::{self, Pragma};
 
-/// Rows filled in between two commits: bounds the journal, and lets other workers have their turn.
+/// Rows filled in between two commits: limits the journal, and gives other workers their turn.
 const ROWS_PER_COMMIT: u64 = 100_000;
 
 /// How long filling waits for the other workers that fill; they write one after the other.
@@ -37,7 +37,7 @@ pub(super) struct SqliteConnection {
     bytes: Vec<u8>,
 }
 
-/// The statement that `poll_reply` is to do.
+/// The statement that `poll_reply` will execute.
 #[derive(Clone, Copy, Debug)]
 enum InFlight {
     Execute(usize),
@@ -347,14 +347,14 @@ impl Connection for SqliteConnection {
             // of this rollback would hide that one.
             let _ = self.database.execute_batch("ROLLBACK");
         }
-        // What filling has left in the write-ahead log is copied now, and not in the middle of the
-        // measurement. With other workers still filling, the last of them does it.
+        // The write-ahead log of the fill is checkpointed now, and not in the middle of the
+        // measurement. If other workers are still filling, the last of them does it.
         self.query("PRAGMA wal_checkpoint(TRUNCATE)")?;
         outcome
     }
 }
 
-/// SQLite's error in the words of a workload.
+/// SQLite's error as an error of a statement.
 fn statement_error(error: rusqlite::Error) -> StatementError {
     use rusqlite::ErrorCode;
     let Some(failure) = error.sqlite_error() else {

@@ -1,5 +1,5 @@
-//! Counters of SQLite: what each prepared statement counts (`sqlite3_stmt_status`), changes, and what
-//! the thread that runs it reads and writes: pages that the page cache did not have.
+//! Counters of SQLite: what each prepared statement counts (`sqlite3_stmt_status`), changes, and
+//! what the thread that runs it reads and writes: pages that the page cache did not have.
 
 use dyno_host::{ThreadIo, thread_io};
 use dyno_workload::Reply;
@@ -98,7 +98,7 @@ impl CostSource for SqliteCost {
             self.batch("BEGIN IMMEDIATE")?;
         }
         let Some(sql) = sql else {
-            // Asking the kernel is reading, too: an idle run asks as often.
+            // Asking the kernel counts as reading, too: an idle run asks as often.
             let before = thread_io();
             self.add_io(before);
             return Ok(Reply::default());

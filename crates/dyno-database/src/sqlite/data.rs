@@ -6,7 +6,7 @@ use crate::data::RuntimeSettings;
 use crate::{DataShape, DeployError, ServerSpec};
 
 /// Settings of a connection, which leave no trace in the file once it is closed. The journal mode
-/// is in the file; it is taken out when the file is handed over.
+/// is in the file; it is reset when the file is kept.
 const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     names: &[
         "automatic_index",

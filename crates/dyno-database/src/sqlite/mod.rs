@@ -5,7 +5,7 @@
 //! - All work is done on the client's own thread, inside `poll_reply`: a client that waits for a
 //!   lock, or for the disk, blocks its worker. So each client wants a worker of its own.
 //! - Waiting for a lock is SQLite's busy handler: it sleeps, for 1 ms first and for up to 100 ms
-//!   later, and tries again. There is no queue: who comes later may win. Response times of
+//!   later, and tries again. There is no queue: a later client may win. Response times of
 //!   several writers show these steps.
 //! - A transaction that begins with a read and then writes may fail at once, however long the busy
 //!   timeout: another client has written meanwhile (`SQLITE_BUSY_SNAPSHOT` in WAL mode, counted as
@@ -29,7 +29,7 @@ pub(crate) use product::FAMILY;
 #[cfg(test)]
 mod tests;
 
-/// A connection to a database that lives in memory and goes with it.
+/// A connection to a database in memory, which ends with it.
 #[cfg(test)]
 pub(crate) fn connection_in_memory() -> Box<dyn dyno_workload::Connection> {
     let database = rusqlite::Connection::open_in_memory().unwrap();

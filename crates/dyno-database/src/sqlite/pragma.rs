@@ -1,6 +1,6 @@
 //! Settings of SQLite: PRAGMAs that must be known, accepted and in force.
 //!
-//! SQLite itself ignores a misspelt PRAGMA and most senseless values without a word. Here every
+//! SQLite itself ignores a misspelt PRAGMA and most senseless values silently. Here every
 //! name is looked up in `PRAGMA pragma_list`, and every value is read back.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ const FACTS: [&str; 27] = [
 ];
 
 /// Turns a study's settings into PRAGMAs, in the order in which they must be applied. The error is
-/// a message for people.
+/// a message for the user.
 pub(super) fn from_settings(
     settings: &BTreeMap<String, SettingValue>,
 ) -> Result<Vec<Pragma>, String> {
@@ -260,7 +260,7 @@ fn word(name: &str, value: String) -> String {
     word.map_or(value, |word| (*word).to_owned())
 }
 
-/// What a commit survives, in the words of the facts.
+/// Durability in words, for the facts.
 pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     let fact = |name: &str| facts.get(name).map_or("", String::as_str);
     let is_synced = matches!(fact("synchronous"), "normal" | "full" | "extra");
@@ -275,7 +275,7 @@ pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     }
 }
 
-/// Settings that decide what a commit survives.
+/// Settings that determine durability.
 pub(super) const DURABILITY_SETTINGS: [&str; 3] = ["synchronous", "journal_mode", "fullfsync"];
 
 /// Settings that say how much memory each connection takes for data.

@@ -2,8 +2,8 @@
 //! checkpointed.
 //!
 //! The page cache belongs to each connection, and only that connection's own thread could read its
-//! counters (`sqlite3_db_status`, which rusqlite does not offer without unsafe code). What misses it
-//! is seen from outside: each such page is a read of the thread that works for the client, and the
+//! counters (`sqlite3_db_status`, which rusqlite does not offer without unsafe code). Cache misses
+//! are seen from outside: each such page is a read of the thread that works for the client, and the
 //! kernel counts what each thread reads. The files are not opened here: closing any descriptor of a
 //! file drops all locks that this process has on it, SQLite's among them.
 
@@ -33,7 +33,7 @@ pub(crate) const READINGS: &[Reading] = &[
     reading("sqlite.file_writes_per_s", PerSecond, "file writes", "system calls by which the clients' threads wrote files"),
 ];
 
-/// How the names of the threads begin that work for clients: in SQLite they do the database's work.
+/// Prefix of the names of threads that work for clients: in SQLite they do the database's work.
 const WORKERS: &str = "dyno-load";
 
 /// The probes of a database file with pages of this size, which this connector opens.
@@ -57,7 +57,7 @@ struct FilesProbe {
     workers: Option<(Nanoseconds, BTreeMap<i32, ThreadIo>)>,
 }
 
-/// What the database is asked for: while it is locked there is no answer.
+/// What is read from the database; there is no answer while it is locked.
 struct PagesProbe {
     asker: Asker,
 }
@@ -168,7 +168,7 @@ mod tests {
             written_bytes: 0,
         };
         let before = BTreeMap::from([(1, io(10, 1_000)), (2, io(0, 0))]);
-        // The third began since: what it did before its first look is not of this second.
+        // The third began since: what it did before its first read does not belong to this second.
         let after =
             BTreeMap::from([(1, io(14, 1_000 + 8_192)), (2, io(2, 8_192)), (3, io(99, 99_999))]);
         let at = Nanoseconds::from_secs;

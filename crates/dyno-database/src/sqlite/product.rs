@@ -11,7 +11,7 @@ use crate::{
     DataShape, DeployError, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec,
 };
 
-/// What this folder has.
+/// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Sqlite { spec: sqlite() })],
     protocol: None,

@@ -1,4 +1,4 @@
-//! The server that is none: a folder with a database file.
+//! SQLite as a server: a folder with a database file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::{
 /// Name of the database file in its folder.
 const DATABASE_FILE: &str = "dyno.db";
 
-/// What SQLite puts beside the database file.
+/// Suffixes of the files that SQLite puts beside the database file.
 const SIDE_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Makes a folder with an empty database, or with one that was handed over, and proves that all
+/// Makes a folder with an empty database, or with a kept one, and verifies that all
 /// settings are accepted.
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let (spec, place) = (launch.spec, launch.place);
@@ -74,7 +74,7 @@ impl SqliteFolder {
     }
 }
 
-/// Refuses what cannot be had from a database in the process.
+/// Refuses what a database inside the process cannot have.
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     let version = rusqlite::version();
     if let Some(wanted) = &spec.version
@@ -112,12 +112,12 @@ impl Database {
     /// Makes the file in `folder`.
     pub(super) fn create(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
         Database::settle(folder, pragmas, |database| {
-            // Writes the file's header, which makes page size, encoding and WAL mode lasting.
+            // Writes the file's header, which makes page size, encoding and WAL mode permanent.
             database.execute_batch("VACUUM")
         })
     }
 
-    /// Opens the file that is in `folder`. What is lasting in it must be as `pragmas` have it.
+    /// Opens the file that is in `folder`. Its permanent settings must match `pragmas`.
     fn open(folder: &Path, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
         Database::settle(folder, pragmas, |_| Ok(()))
     }
@@ -182,7 +182,7 @@ impl Database {
         &self.facts
     }
 
-    /// Puts all that lies beside the file into it, and takes the journal mode out of it.
+    /// Merges the files beside the database into it, and resets its journal mode.
     fn make_plain(&self) -> Result<(), DeployError> {
         let failed = |why: String| {
             DeployError::new(format!("cannot complete {}: {why}", self.path.display()))

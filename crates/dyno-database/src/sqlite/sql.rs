@@ -1,4 +1,4 @@
-//! What Dyno itself says to SQLite.
+//! The SQL of Dyno itself on SQLite.
 //!
 //! Dyno's notes belong to whoever owns the file.
 

@@ -1,12 +1,12 @@
 //! Bytes received and not yet consumed.
 
-/// Room a new buffer has, in bytes.
+/// Initial capacity of a buffer, in bytes.
 const INITIAL_ROOM: usize = 16 * 1024;
 
 /// Bytes received and not yet consumed; grows when it must and never shrinks.
 ///
 /// All memory is initialised when it is allocated, once, so that a read can go straight into it.
-/// Bytes are moved only when a read would find too little room behind them; a buffer that is
+/// Bytes are moved only when a read would find too little room after them; a buffer that is
 /// emptied before the next read, as after every complete reply, never moves a byte.
 pub(crate) struct ReadBuffer {
     bytes: Box<[u8]>,
@@ -47,7 +47,7 @@ impl ReadBuffer {
         self.end = 0;
     }
 
-    /// The room behind the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] says
+    /// The room after the unread bytes, at least `min` bytes of it. [`ReadBuffer::filled`] says
     /// how much of it was used.
     pub(crate) fn room(&mut self, min: usize) -> &mut [u8] {
         if self.bytes.len() - self.end < min {

@@ -30,8 +30,8 @@ const READ_ROOM: usize = 8 * 1024;
 /// A plain read of fewer bytes than this has emptied the socket.
 pub(crate) const SHORT_READ: usize = READ_ROOM;
 
-/// Memory that the rows of one cold result may take, in bytes: Dyno asks nothing that needs a
-/// fraction of it, and a server could send without end.
+/// Memory that the rows of one cold result may take, in bytes: Dyno's queries need a fraction of
+/// it, and a server could send without end.
 pub(crate) const COLD_RESULT_MAX: usize = 64 << 20;
 
 /// The memory that a row of texts takes, in bytes.
@@ -40,7 +40,7 @@ pub(crate) fn row_room(row: &[Option<String>]) -> usize {
     texts + size_of_val(row) + size_of::<Vec<Option<String>>>()
 }
 
-/// Why a result is not taken in.
+/// The error for a result that is too large.
 pub(crate) fn too_much() -> String {
     format!("its result is larger than {} MiB, the most that Dyno takes in", COLD_RESULT_MAX >> 20)
 }
@@ -50,15 +50,16 @@ pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
     is_blocking: bool,
-    // Of the cold work that goes on.
+    // Of the cold work in progress.
     patience: Option<Patience>,
 }
 
 impl Transport {
     /// Opens a plain stream, blocking, TCP_NODELAY set. Gives up after ten seconds.
     ///
-    /// What is read and written then has ten seconds in all, so that no server can hold up a
-    /// handshake, until [`Transport::begin_cold`] or [`Transport::set_blocking`] says otherwise.
+    /// What is read and written then has ten seconds in all, so that no server can delay a
+    /// handshake longer, until [`Transport::begin_cold`] or [`Transport::set_blocking`] says
+    /// otherwise.
     pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Transport> {
         let socket = Socket::open(&endpoint.address)?;
         let mut transport = Transport { socket, tls: None, is_blocking: true, patience: None };
@@ -159,8 +160,8 @@ impl Transport {
         result
     }
 
-    /// Writes as much as it can and returns how much was taken. With TLS and no bytes: writes
-    /// encrypted bytes that wait inside.
+    /// Writes as much as it can and returns the number of bytes accepted. With TLS and no bytes:
+    /// writes encrypted bytes that wait inside.
     pub(crate) fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.write_patiently(bytes);

@@ -11,19 +11,19 @@ use crate::waiting::n_stops;
 /// removed, and some write a checkpoint first.
 pub(crate) const CATALOG_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
-/// How long the server may be silent while it is sent rows, or is waited for behind them: no byte
-/// either way. Rows of one statement are stored as they come, so this is far more than any needs.
+/// How long the server may be silent while rows are sent to it, or after them: no byte in either
+/// direction. Rows of one statement are stored as they come, so this is far more than any needs.
 pub(crate) const ROWS_SILENCE: Nanoseconds = Nanoseconds::from_secs(30 * 60);
 
-/// The same for any other statement that may take any time: to make an index of a large table says
-/// nothing until it is done.
+/// The same for any other statement that may take any time: creating an index of a large table
+/// sends nothing until it is done.
 pub(crate) const STATEMENT_SILENCE: Nanoseconds = Nanoseconds::from_secs(24 * 60 * 60);
 
-/// One wait of the kernel's, after which is asked whether to go on.
+/// Length of one wait in the kernel, after which limits are checked.
 pub(super) const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// What may take any time (to fill a table, to make an index) is given so long to come to its end
-/// when the user stops: a statement that is left alone goes on in the server.
+/// Work without a limit (filling a table, creating an index) gets this long to finish when the user
+/// stops: an abandoned statement continues in the server.
 const GRACE: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// How long one piece of cold work may still wait.
@@ -32,7 +32,7 @@ pub(super) struct Patience {
     // Zero for no limit.
     limit: Nanoseconds,
     began: Nanoseconds,
-    // Without a byte either way.
+    // Without a byte in either direction.
     silence: Nanoseconds,
     last_byte: Nanoseconds,
     n_stops: u32,
@@ -41,7 +41,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins now; a `limit` of 0 is none. Without a byte for `silence` it ends anyway.
+    /// Begins now; a `limit` of 0 is none. Ends in any case after `silence` without a byte.
     pub(super) fn begin(limit: Nanoseconds, silence: Nanoseconds) -> Patience {
         Patience::begun(limit, silence, now(), n_stops())
     }
@@ -143,7 +143,7 @@ impl Write for Patient<'_> {
 mod tests {
     use super::*;
 
-    /// Work that began at 100 s with one stop before it: what becomes of it at these moments.
+    /// Work that began at 100 s with one stop before it: its state at these moments.
     #[track_caller]
     fn check(limit_s: u64, moments: &[(u64, u32)], expected: &[Option<io::ErrorKind>]) {
         let seconds = Nanoseconds::from_secs;

@@ -17,8 +17,8 @@ use crate::Address;
 pub(super) const OPEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// When the kernel asks an idle TCP peer whether it still lives: after so long without a byte, and
-/// then so often, so many times. A peer that vanished (power, network) is found out within two
-/// minutes, however long its statement may take; one that works on answers by itself.
+/// then so often, so many times. A peer that vanished (power, network) is detected within two
+/// minutes, however long its statement may take; a live one answers by itself.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;
@@ -110,7 +110,7 @@ fn open_unix(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Has the kernel end a connection whose peer is gone.
+/// Lets the kernel end a connection whose peer is gone.
 fn notice_dead_peers(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -137,7 +137,7 @@ fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
                 notice_dead_peers(&stream)?;
                 return Ok(stream);
             }
-            // Who reads it knows the host as it was given; of a name, which address it was.
+            // The reader knows the host as it was given; for a name, the address is added.
             Err(error) if host.parse::<IpAddr>().is_ok() => failure = Some(error),
             Err(error) => {
                 failure = Some(io::Error::new(error.kind(), format!("{address}: {error}")))

@@ -73,7 +73,7 @@ impl TlsStream {
         self.n_buffered > 0
     }
 
-    /// Reads encrypted bytes and appends all that can be decrypted. Where that is nothing yet, a
+    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, a
     /// blocking socket is read again: only its own time limit, or the patience of cold work, ends
     /// the wait.
     pub(super) fn read_some(
@@ -143,7 +143,7 @@ fn as_io_error(error: io::Error) -> io::Error {
     }
 }
 
-/// The name to verify. Where nothing is verified, a name that TLS cannot carry (a Unix socket's)
+/// The name to verify. If nothing is verified, a name that TLS cannot carry (a Unix socket's)
 /// is replaced by `localhost`.
 fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
     match ServerName::try_from(host.to_owned()) {
@@ -158,8 +158,8 @@ fn server_name(mode: &TlsMode, host: &str) -> io::Result<ServerName<'static>> {
     }
 }
 
-/// Where systems keep the root certificates that they trust: Debian and Arch, Fedora and RHEL, SUSE,
-/// Alpine and the BSDs.
+/// Where systems keep the root certificates that they trust: Debian and Arch, Fedora and RHEL,
+/// SUSE, Alpine and the BSDs.
 const SYSTEM_ROOTS: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -185,7 +185,7 @@ fn system_roots() -> io::Result<Arc<RootCertStore>> {
 }
 
 /// The certificates of a system's bundle; those that cannot be used are left out, because no user
-/// asked for any single one of them.
+/// requested any of them individually.
 fn read_bundle(path: &Path) -> Option<RootCertStore> {
     let certificates = CertificateDer::pem_file_iter(path).ok()?;
     let mut roots = RootCertStore::empty();
@@ -214,7 +214,7 @@ fn read_roots(path: &Path) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// Accepts any certificate, but only from a peer that proves to hold its key.
+/// Accepts any certificate, but only from a peer that proves possession of its key.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! One function for each thing that is examined, from what was found to what to think of it.
+//! One function for each check, from the symptom to the verdict.
 
 use dyno_units::ByteCount;
 

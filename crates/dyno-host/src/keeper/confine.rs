@@ -1,7 +1,8 @@
-//! How processes are started: with no more rights than they need, and nothing inherited by chance.
+//! How processes are started: with no more rights than they need, and nothing inherited by
+//! accident.
 //!
-//! What confines them belongs to a thread and is inherited by what that thread starts. So each
-//! process is started by a thread that is made for it and ends at once: nothing has to be undone.
+//! The confinement belongs to a thread and is inherited by the processes that it starts. So each
+//! process is started by a thread of its own, which ends immediately: nothing has to be undone.
 
 use std::process::{Child, Command};
 
@@ -17,7 +18,7 @@ use super::KeeperError;
 pub(super) enum Rights {
     /// None: neither set-user-id programs nor capabilities.
     None,
-    /// It is a helper of root that gives them up itself before it becomes a server.
+    /// All: a helper of root gives them up itself before it becomes a server.
     UntilItDropsThem,
 }
 
@@ -56,7 +57,7 @@ fn confine(rights: Rights) -> rustix::io::Result<()> {
     for bit in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
             Ok(()) => {}
-            // The kernel knows no more of them.
+            // The kernel has no further ones.
             Err(rustix::io::Errno::INVAL) => break,
             // A root without this right, as in some containers, has little to give away; then what
             // was set first, and the other user, have to do.

@@ -1,4 +1,4 @@
-//! A process that Dyno started, from its start to the last of its children.
+//! A process that Dyno started, from its start to the end of its last child.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,19 +9,19 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 
-/// How often a process is asked whether it has ended.
+/// Pause between two checks of whether a process has ended.
 pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
-/// A family that still grows after so many rounds has a member that cannot be stopped.
+/// If new descendants still appear after this many rounds, one of them cannot be stopped.
 const FREEZE_ROUNDS_MAX: usize = 100;
 
-/// A process that a signal or a debugger has stopped for so long is not waited for any longer.
+/// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
-/// How a process came to its end.
+/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowStopped {
-    /// By itself: it had ended before, or did so when it was asked to.
+    /// On its own: it had ended before, or did so on the signal.
     Ended,
     /// It did not end within the limit, and was killed.
     Killed,
@@ -111,7 +111,7 @@ impl KeptProcess {
         all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
     }
 
-    /// Whether it has ended, and well: by itself or when asked to, with exit code 0.
+    /// Whether it has ended with exit code 0, on its own or on the signal.
     pub fn has_succeeded(&mut self) -> bool {
         self.status().is_some_and(|status| status.success())
     }
@@ -129,7 +129,7 @@ impl KeptProcess {
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// Waits for it to end and takes note how; then ends what is left of its process group.
+    /// Waits for it to end and notes its status; then ends what is left of its process group.
     fn collect(&mut self) {
         // Only now, while the uncollected leader pins the number, is the group surely its own.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -163,8 +163,8 @@ impl Drop for KeptProcess {
     }
 }
 
-/// Stops a process and all its descendants where they stand, so that none can start another one
-/// unseen while they are killed one by one. Returns the descendants.
+/// Freezes a process and all its descendants, so that none can start another one unnoticed while
+/// they are killed one by one. Returns the descendants.
 pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<ProcessIdentity> {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, Signal::STOP);

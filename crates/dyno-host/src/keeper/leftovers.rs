@@ -1,12 +1,12 @@
-//! Ends what a killed run left over: servers that still run, folders that still fill the disk.
+//! Cleans up after a killed run: servers that still run, folders that still take disk space.
 //!
 //! Everything rests on proof. A folder counts only with its owner file, which holds the token that
 //! lies in the folder; its owner counts as dead only if no process holds the lock of the owner
 //! file, and its process id is free or was given to a process with another start time, or the
 //! machine has been booted since. A process is ended only if its start time is the noted one and
 //! its folder or command line says that it belongs to the folder, or if its environment carries the
-//! mark of the folder. And no folder is removed in which a process stands, has a file open, or
-//! keeps a log.
+//! mark of the folder. And no folder is removed that is the working directory of a process, or in
+//! which one has a file open or keeps a log.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ use super::{FOLDER_MARK, Keeper, KeeperError};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
 use crate::storage::unescaped;
 
-/// First the polite way, then the quick one of database servers, then the kernel's.
+/// The signals in order: a normal shutdown, a fast one, then a kill.
 const SIGNALS: [(Signal, Nanoseconds); 2] =
     [(Signal::TERM, Nanoseconds::from_secs(5)), (Signal::QUIT, Nanoseconds::from_secs(2))];
 /// How often a folder is searched for processes that are left over.
@@ -39,7 +39,7 @@ const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Ends the leftovers of all dead Dyno runs under the keeper's root.
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
-    // Two runs that begin together need not both do it; the lock ends with this process at last.
+    // Of two runs that begin together only one does this; the lock is released with this process.
     let Ok(lock) = File::open(&keeper.root) else { return Vec::new() };
     if !is_free_soon(clock, || {
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -77,7 +77,8 @@ fn named(root: &Path, suffix: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Removes owner files that a killed Dyno has begun to write. Who still writes one has locked it.
+/// Removes owner files that a killed Dyno has begun to write. One that is still being written is
+/// locked.
 fn remove_unfinished(root: &Path) {
     for folder in named(root, FRESH_SUFFIX) {
         let path = Owner::path_of(&folder).with_extension("json.new");
@@ -91,7 +92,7 @@ fn remove_unfinished(root: &Path) {
 
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
-    // Held until the end of this function: the Dyno that made it is dead, and no other one is at
+    // Held until the end of this function: the Dyno that made it is dead, and no other one removes
     // it.
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
@@ -168,7 +169,7 @@ fn is_bare(folder: &Path) -> bool {
 }
 
 /// Whether anything in the folder, or its owner file, was written after this moment (in seconds
-/// since 1970). What cannot be looked at counts as written.
+/// since 1970). What cannot be examined counts as written.
 fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
     if owner_file.metadata().map_or(true, |facts| facts.mtime() >= unix_s) {
         return true;
@@ -189,13 +190,14 @@ fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
     false
 }
 
-/// A living process, other than this one, that stands in the folder or has a file open in it.
+/// A living process, other than this one, that has the folder as its working directory or has a
+/// file open in it.
 fn process_in(proc_root: &Path, folder: &Path) -> Option<(i32, String)> {
     let own = i32::try_from(std::process::id()).ok();
     let is_in = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(folder));
     list_pids(proc_root).into_iter().filter(|pid| Some(*pid) != own).find_map(|pid| {
         let process = proc_root.join(pid.to_string());
-        // Those of other users cannot be looked into, and cannot be in the folder either.
+        // Processes of other users cannot be examined, and cannot be in the folder either.
         let files = || fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
         let is_inside = is_in(&process.join("cwd")) || files().any(|file| is_in(&file.path()));
         let stat = is_inside.then(|| ProcessStat::read(proc_root, pid)).flatten()?;
@@ -203,8 +205,8 @@ fn process_in(proc_root: &Path, folder: &Path) -> Option<(i32, String)> {
     })
 }
 
-/// A log in the folder that a process still has open, wherever it runs: whoever writes to a log
-/// that the keeper has opened holds a lock on it.
+/// A log in the folder that a process still has open, wherever it runs: a process that writes to a
+/// log that the keeper has opened holds a lock on it.
 fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.flatten().map(|entry| entry.path()).find(|path| {
@@ -237,7 +239,7 @@ fn leftover_processes(proc_root: &Path, owner: &Owner) -> Vec<(ProcessIdentity, 
         .collect()
 }
 
-/// Whether the process stands in the folder or names it on its command line.
+/// Whether the folder is the process's working directory or on its command line.
 fn mentions_folder(proc_root: &Path, pid: i32, folder: &Path) -> bool {
     let process = proc_root.join(pid.to_string());
     let stands_in = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
@@ -264,7 +266,7 @@ fn carries_mark(proc_root: &Path, pid: i32, folder: &Path) -> bool {
         .is_ok_and(|all| all.split(|byte| *byte == 0).any(|entry| entry == mark))
 }
 
-/// Ends a process and its descendants: politely, quickly, by force.
+/// Ends a process and its descendants, with the signals in order.
 fn end_process(proc_root: &Path, process: ProcessIdentity, clock: &dyn Clock) {
     if !process.is_alive(proc_root) {
         return;

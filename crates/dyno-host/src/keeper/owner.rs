@@ -1,9 +1,9 @@
-//! The owner file: whose a server folder is, and which processes were started in it.
+//! The owner file: the Dyno that owns a server folder, and the processes started in it.
 //!
 //! It lies beside the folder, not in it, and carries a random token that lies in the folder as
 //! well: a file that was forged or copied proves nothing about a folder. The Dyno that it names
-//! holds a lock on it for as long as it lives, so that those who do not see each other's processes
-//! (in containers, or on machines that share a disk) see that much of each other.
+//! holds a lock on it for as long as it lives, so that Dynos that do not see each other's processes
+//! (in containers, or on machines that share a disk) see at least this lock.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -30,12 +30,12 @@ const OWNER_BYTES_MAX: u64 = 64 * 1024;
 /// How often a new owner file is made again if another process removes it.
 const WRITE_TRIES: usize = 10;
 
-/// Who made a folder, and what runs in it.
+/// The owner of a folder, and the processes started in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     /// The folder, in full.
     pub(super) folder: PathBuf,
-    /// What the folder's token file holds.
+    /// The contents of the folder's token file.
     pub(super) token: String,
     /// The machine; empty if it has no id.
     pub(super) machine: String,
@@ -46,14 +46,14 @@ pub(super) struct Owner {
     pub(super) dyno: ProcessIdentity,
     /// The processes started in the folder.
     pub(super) processes: Vec<ProcessIdentity>,
-    /// What removes a server's traces outside of the folder, if it died without doing so.
+    /// How to remove a server's traces outside of the folder, if it died without doing so.
     pub(super) after_crash: Option<AfterCrash>,
 }
 
-/// A program that removes what a server that died leaves outside of its folder.
+/// A program that removes what a dead server leaves outside of its folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterCrash {
-    /// The server died without doing so itself if this file is there, by its path in the folder.
+    /// If this file exists (a path in the folder), the server died without cleaning up itself.
     pub if_there: PathBuf,
     /// Path of the program.
     pub program: PathBuf,
@@ -61,7 +61,7 @@ pub struct AfterCrash {
     pub arguments: Vec<String>,
 }
 
-/// Where and when this Dyno lives: what makes a process id unique.
+/// The machine, boot and namespace of this Dyno, which make a process id unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whoami {
     pub(super) machine: String,
@@ -79,7 +79,7 @@ pub(super) enum Standing {
     Ours,
     /// It runs, or it cannot be proved from here that it does not.
     MayLive,
-    /// It has ended, and so may be what it started.
+    /// It has ended, so what it started may be ended.
     Dead,
     /// It ended with an earlier boot, and so did all its processes, if nothing has been written
     /// since this boot.
@@ -87,7 +87,7 @@ pub(super) enum Standing {
 }
 
 impl Whoami {
-    /// Looks this process up.
+    /// The identity of this process.
     pub(super) fn find(proc_root: &Path) -> Result<Whoami, KeeperError> {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let stat = ProcessStat::read(proc_root, pid).ok_or_else(|| {

@@ -10,7 +10,7 @@ pub(super) const USUAL_FOLDERS: [&str; 7] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/libexec"];
 
 /// The absolute folders of a PATH value. Relative ones are left out: what they name depends on
-/// where Dyno happens to stand.
+/// Dyno's working directory.
 pub(super) fn path_folders(path_value: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path_value).filter(|folder| folder.is_absolute()).collect()
 }

@@ -1,4 +1,5 @@
-//! What the control groups of the server and of Dyno allow, use and refuse, in versions 1 and 2.
+//! Limits, usage and throttling of the control groups of the server and of Dyno, in versions 1 and
+//! 2.
 
 use std::path::{Path, PathBuf};
 

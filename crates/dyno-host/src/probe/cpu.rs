@@ -1,12 +1,12 @@
 //! How the CPUs spend their time, from `/proc/stat` (proc_stat(5)).
 //!
-//! Idle time and waiting for a disk are measured by Linux with a clock (where CPUs without work have
-//! no ticks, which is usual: `CONFIG_NO_HZ_COMMON`), the busy modes are samples: whatever runs at a
-//! tick of the timer gets it. Threads that run for less than a tick between two waits are missed
-//! more often than they are hit, and a busy CPU that was idle at its last tick is not seen at all:
-//! beside small transactions that wait for a disk a fifth of the work was in no mode. So busy time
-//! is what was neither idle, nor waiting, nor stolen, of all the time that went by; what the modes
-//! lack of it has a reading of its own.
+//! Idle time and waiting for a disk are measured by Linux with a clock (where CPUs without work
+//! have no ticks, which is usual: `CONFIG_NO_HZ_COMMON`), the busy modes are samples: whatever runs
+//! at a tick of the timer gets it. Threads that run for less than a tick between two waits are
+//! missed more often than they are hit, and a busy CPU that was idle at its last tick is not seen
+//! at all: with small transactions that wait for a disk, a fifth of the work was in no mode. So
+//! busy time is all elapsed time that was neither idle, nor waiting, nor stolen; the part that is
+//! missing from the modes has a reading of its own.
 
 use std::path::Path;
 
@@ -93,7 +93,7 @@ impl CpuCounters {
         has_total.then_some(found)
     }
 
-    /// CPUs that are switched on.
+    /// CPUs that are online.
     pub(crate) fn n_cpus(&self) -> usize {
         self.each.len()
     }
@@ -322,7 +322,7 @@ mod tests {
         // More samples than time: taken off what the next second lacks.
         check((90, 90), Some((0.6, 0.0)));
         check((110, 140), Some((0.5, 0.2)));
-        // A host that shows nothing is not a host whose CPUs were busy.
+        // A host that reports nothing is not one whose CPUs were busy.
         check((110, 140), None);
     }
 

@@ -30,7 +30,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("data.other_bytes", Bytes, "other files", "on disk: all other files"),
 ];
 
-/// What a file of a server's data holds.
+/// The kinds of files in a server's data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// Rows without indexes.
@@ -41,9 +41,9 @@ pub enum FileKind {
     TablesAndIndexes,
     /// Old row versions and undo logs.
     Undo,
-    /// A log that is written ahead, or for replication.
+    /// A write-ahead log, or one for replication.
     Logs,
-    /// What is gone after a restart.
+    /// Temporary files, removed at a restart.
     Temporary,
     /// Files of no known use.
     Other,
@@ -73,7 +73,7 @@ pub struct DataFiles {
 }
 
 impl DataFiles {
-    /// Bytes on disk of its logs, which are no part of what was stored; none if they cannot be
+    /// Bytes on disk of its logs, which are not part of the stored data; none if they cannot be
     /// measured, or there are too many files.
     pub fn log_bytes(&self) -> Option<u64> {
         let sizes = measure(self, FILES_MAX).ok()??;
@@ -81,13 +81,13 @@ impl DataFiles {
     }
 }
 
-/// A pause is at least so many times as long as the CPU time that the walk before it took …
+/// A pause is at least this many times as long as the CPU time of the walk before it …
 const PAUSE_PER_CPU: u64 = 100;
 
-/// … and so many times as long as the walk itself, which may have waited for a disk.
+/// … and this many times as long as the walk itself, which may have waited for a disk.
 const PAUSE_PER_WALL: u64 = 10;
 
-/// Files of more than a walk looks at; with so many, it takes about a second.
+/// The most files in a walk; with so many, it takes about a second.
 const FILES_MAX: usize = 300_000;
 
 /// Walks the data folder.

@@ -1,4 +1,4 @@
-//! What the disks do, from `/proc/diskstats` (iostats.rst of the kernel).
+//! Disk activity, from `/proc/diskstats` (iostats.rst of the kernel).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,8 +122,8 @@ fn parse_line(line: &str) -> Option<(&str, DiskCounters)> {
     ))
 }
 
-/// `sda1` is a partition of `sda`, and `nvme0n1p2` of `nvme0n1`. A disk that is only called like
-/// one (`xvda1` without `xvda`) is a disk.
+/// `sda1` is a partition of `sda`, and `nvme0n1p2` of `nvme0n1`. A disk that only has such a
+/// name (`xvda1` without `xvda`) is a disk.
 fn is_partition(name: &str, is_disk: impl Fn(&str) -> bool) -> bool {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() == name.len() {

@@ -1,4 +1,4 @@
-//! What the memory holds, from `/proc/meminfo`, and what moves in and out, from `/proc/vmstat`.
+//! Use of memory, from `/proc/meminfo`, and paging, from `/proc/vmstat`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the network interfaces carry, from `/proc/net/dev`.
+//! Traffic of the network interfaces, from `/proc/net/dev`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! What groups of processes take: the server with all its descendants, the generator.
+//! Resource use of groups of processes: the server with all its descendants, the generator.
 //!
-//! The table of processes is searched for new ones at every read; of those that are no members,
-//! nothing but the parent is ever read, and that once.
+//! The table of processes is searched for new ones at every read; of processes outside the groups
+//! only the parent is read, and only once.
 
 mod listing;
 mod threads;
@@ -93,7 +93,7 @@ fn cpu_total(proc_root: &Path, pids: &[i32]) -> Option<f64> {
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// What is known of one process at one moment.
+/// The state of one process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Member {
     stat: ProcessStat,
@@ -242,7 +242,7 @@ impl GroupState {
     ) -> BTreeMap<i32, Member> {
         let mut pids: BTreeSet<i32> = self.group.pids.iter().copied().collect();
         if self.group.has_descendants {
-            // Who once belonged stays, also when its parent has ended and it has another.
+            // A member stays a member, also if its parent has ended and it has another.
             let known: Vec<i32> = pids.iter().chain(self.members.keys()).copied().collect();
             pids.extend(with_descendants(&known, parents));
         }
@@ -307,7 +307,7 @@ impl GroupState {
     }
 }
 
-/// Counts owed, of this read and the one before.
+/// Counts still to be subtracted, of this read and the one before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Debt(u64);
 
@@ -352,7 +352,7 @@ impl Change<'_> {
         growths.reduce(u64::saturating_add)
     }
 
-    /// What vanished members had counted.
+    /// The last counts of members that have vanished.
     fn vanished(&self, count: impl Fn(&Member) -> Option<u64>) -> u64 {
         let is_gone = |earlier: &&Member| {
             let now = self.now.get(&earlier.stat.pid);

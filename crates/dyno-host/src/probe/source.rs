@@ -1,4 +1,4 @@
-//! A file of the kernel that is opened once and read again and again into the same buffer.
+//! A file of the kernel that is opened once and read repeatedly into the same buffer.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,7 +13,7 @@ pub(super) struct Source {
     buffer: Vec<u8>,
 }
 
-/// More than any file that is read here has; what comes after is not read.
+/// Larger than any file that is read here; the rest is not read.
 const BYTES_MAX: usize = 4 << 20;
 
 impl Source {
@@ -40,7 +40,7 @@ impl Source {
 pub(super) fn text_once<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Option<Cow<'a, str>> {
     let n_bytes = read_all(&File::open(path).ok()?, buffer)?;
     let bytes = buffer.get(..n_bytes)?;
-    // Nearly all is text, which is seen at once.
+    // Nearly all is valid text, which is checked first.
     Some(std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed))
 }
 

@@ -1,4 +1,4 @@
-//! What of this host is watched, and the probes that follow from it.
+//! What is observed on this host, and the probes for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::responsiveness::{self, ResponsivenessProbe};
 use super::{DataFiles, Probe, ProcessGroup, Sampler, ThreadGroups, ThreadListing, usual_groups};
 use crate::storage::{Disk, Mount, nearest_existing};
 
-/// What probes may need to know of their host.
+/// What probes may need to know about their host.
 pub(super) struct Surroundings<'a> {
     /// Holds `proc` and `sys`.
     pub(super) root: &'a Path,
@@ -36,7 +36,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) data: Option<&'a DataFiles>,
     /// A process of the server.
     pub(super) server: Option<i32>,
-    /// For probes that take the time.
+    /// The clock, for probes that measure time.
     pub(super) clock: Option<&'a Arc<dyn Clock>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Thread {
     Own,
 }
 
-/// Makes a probe; none of what cannot be seen there.
+/// Makes a probe; `None` if its subject is not visible on the host.
 type Make = fn(&Surroundings<'_>) -> Option<Box<dyn Probe>>;
 
 /// All probes of a host, one line each: its readings, its thread, and how it is made.
@@ -80,7 +80,7 @@ impl Surroundings<'_> {
 /// Names of the probes with threads of their own: each can be turned off.
 pub const HOST_PROBES: [&str; 3] = ["responsiveness", "frequency", "data"];
 
-/// What of this host is watched.
+/// What is observed on this host.
 #[derive(Clone, Debug, Default)]
 pub struct HostSpec {
     /// The server's own processes; empty if it is on another host, or inside Dyno.
@@ -100,7 +100,7 @@ impl HostSpec {
         self.with(Some(clock), |host| host.probes(Thread::Own))
     }
 
-    /// Does something with what is known of this host.
+    /// Calls a function with what is known about this host.
     fn with<T>(
         &self,
         clock: Option<&Arc<dyn Clock>>,

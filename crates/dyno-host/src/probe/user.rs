@@ -22,7 +22,7 @@ pub const USER_READINGS: &[Reading] = &[
     reading("probe.*.failures", Unit::other("reads"), "failed reads", "times so far that this probe could not be read").worse(),
 ];
 
-/// More than a probe should ever print; what comes after is not read.
+/// More than a probe should ever print; the rest is not read.
 const BYTES_MAX: usize = 1 << 20;
 
 /// The name of a reading of a user's own probe: blanks and the like become `_`.
@@ -40,8 +40,8 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Adds to `readings` what the probe called `probe` found, or notes why it found nothing; and how
-    /// often that has been so.
+    /// Adds to `readings` what the probe called `probe` found, or notes why it failed; and how
+    /// often it has failed.
     pub fn add(
         &mut self,
         probe: &str,
@@ -177,7 +177,7 @@ fn read_some(stdout: &mut ChildStdout, bytes: &mut Vec<u8>) -> io::Result<usize>
 /// Kills it and all that it started, as far as they are in its group.
 fn kill(child: &Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // One that has ended meanwhile is not there to be killed.
+        // It may have ended meanwhile.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
@@ -288,7 +288,7 @@ mod tests {
             probe.without_variables(hidden).read(Nanoseconds::ZERO, &mut readings);
             readings["probe.mine.has_path"]
         };
-        // A shell without PATH takes one of its own, and does not export it.
+        // A shell without PATH uses a default, and does not export it.
         assert_eq!((found(&[]), found(&["PATH".to_owned()])), (1.0, 0.0));
     }
 

@@ -132,7 +132,7 @@ pub(super) struct StoringConnection {
     state: State,
     effect: Effect,
     is_in_transaction: bool,
-    // Holds the write lock, or stands in line for it.
+    // Holds the write lock, or waits for it.
     is_writer: bool,
 }
 

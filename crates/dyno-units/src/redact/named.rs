@@ -91,7 +91,7 @@ pub(super) fn redact_words(words: &[String]) -> Vec<String> {
     redacted
 }
 
-/// Whether the word behind this one is a secret.
+/// Whether the word after this one is a secret.
 fn announces_value(word: &str, is_sshpass: bool) -> bool {
     let is_long = word.starts_with("--") && !word.contains('=') && is_secret_name(word);
     is_long || (is_sshpass && word == "-p")
@@ -101,7 +101,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
 }
 
-/// Values behind `name =` and `"name":`.
+/// Values after `name =` and `"name":`.
 fn assigned(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

@@ -10,7 +10,7 @@ use super::settings::Key;
 /// Bytes of a random key: eleven digits, a dash, eleven digits.
 pub(super) const KEY_BYTES: usize = 23;
 
-/// Digits before and behind the dash.
+/// Digits before and after the dash.
 const HALF: usize = 11;
 
 pub(super) fn random_key(random: &mut RandomStream) -> [u8; KEY_BYTES] {

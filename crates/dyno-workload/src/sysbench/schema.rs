@@ -6,7 +6,7 @@
 //!   `default_storage_engine`, so that one workload runs unchanged on all engines.
 //! - Rows are filled in with explicit ids 1 to `table_size`, so that any worker can make any of
 //!   them; sysbench leaves ids to the server, which gives the same ids when one client inserts.
-//!   PostgreSQL's sequence is then moved behind them (MariaDB, MySQL and SQLite do that alone).
+//!   PostgreSQL's sequence is then moved after them (MariaDB, MySQL and SQLite do that alone).
 //! - After filling, which sysbench does not do, the tables are analysed (PostgreSQL: vacuumed,
 //!   too). Otherwise the server does so by itself at some moment of the measurement: PostgreSQL's
 //!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits.

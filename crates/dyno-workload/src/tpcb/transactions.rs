@@ -76,7 +76,7 @@ impl Script {
         self.lines().iter().map(statement).collect()
     }
 
-    /// Its lines as statements that are parsed each time; behind them BEGIN and COMMIT, if it
+    /// Its lines as statements that are parsed each time; after them BEGIN and COMMIT, if it
     /// has them.
     pub(super) fn unnamed_statements(self, dialect: Dialect) -> Vec<Statement> {
         let ends = if self.has_begin() { &["BEGIN", "COMMIT"][..] } else { &[] };

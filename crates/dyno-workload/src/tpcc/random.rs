@@ -125,7 +125,7 @@ impl Permutation {
         Permutation { n, half_bits: n_bits.div_ceil(2).max(1), keys }
     }
 
-    /// What stands at place `idx`, which is below n.
+    /// The element at position `idx`, which is below n.
     pub(super) fn at(&self, idx: u64) -> u64 {
         let mut value = idx;
         loop {

@@ -320,7 +320,7 @@ fn idle_intervals(runs: u32) -> String {
     }
 }
 
-/// A number with as many digits as it has, six of them at most behind the point.
+/// A number with as many digits as it has, six of them at most after the point.
 fn amount(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value:.0}");

@@ -1,7 +1,7 @@
 //! The numbers as OpenMetrics text (OpenMetrics 1.0, "Text format").
 //!
-//! Every reading is a gauge. Its family is the id that it is registered under; what the star stands
-//! for is the label `of`, so that all disks are one family.
+//! Every reading is a gauge. Its family is the id that it is registered under; what the star
+//! matches is the label `of`, so that all disks are one family.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};

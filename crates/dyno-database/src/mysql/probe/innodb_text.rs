@@ -2,7 +2,7 @@
 //! MariaDB 10 and 11.
 //!
 //! The names follow those of `InnoDB_Stats`, the script that the dim_STAT author wrote for 5.1,
-//! which has become the list that people know. Repeated lines (wait arrays, hash tables) are
+//! which has become the well-known list. Repeated lines (wait arrays, hash tables) are
 //! summed up; of several buffer pools only the total is read. The averages that the text
 //! gives are over an unknown time: rates are made of the counters instead.
 
@@ -47,7 +47,7 @@ impl Section {
 }
 
 /// A line of a section: its pattern and the names of its numbers. A name that begins with `+` is
-/// summed up over all such lines; an empty one is passed over.
+/// summed up over all such lines; an empty one is skipped.
 type Line = (Section, &'static str, &'static [&'static str]);
 
 /// The first that fits a line counts.
@@ -202,7 +202,7 @@ const LSNS: &[(&str, &str)] = &[
     ("Last checkpoint at", "lsn_checkpoint"),
 ];
 
-/// Parses the text. Whatever is not there, or not understood, has no value.
+/// Parses the text. What is missing or not understood has no value.
 pub fn parse_innodb_status(text: &str) -> Values {
     let mut parser = Parser::default();
     let mut section = Section::None;
@@ -376,7 +376,7 @@ impl Parser {
         }
     }
 
-    /// What follows from what was read.
+    /// Values derived from those that were read.
     fn derive(&mut self) {
         let value = |name: &str| self.values.get(name).copied();
         let difference = |left: &str, right: &str| Some((value(left)? - value(right)?).max(0.0));

@@ -1,7 +1,7 @@
 //! Matches lines of a status text against patterns such as `# OS file reads, # OS fsyncs`.
 
 /// Matches a line from its first character that is no blank: `#` is a number, `*` any text, and a
-/// blank any number of blanks. What follows the pattern in the line is passed over. Returns the
+/// blank any number of blanks. What follows the pattern in the line is ignored. Returns the
 /// numbers in order, none if the line is another one.
 pub(super) fn numbers(line: &str, pattern: &str) -> Option<Vec<f64>> {
     let mut rest = line.trim_start();
@@ -30,7 +30,7 @@ pub(super) fn numbers(line: &str, pattern: &str) -> Option<Vec<f64>> {
     Some(found)
 }
 
-/// The line behind `literal`, whose blanks may be any number of blanks.
+/// The line after `literal`, whose blanks may be any number of blanks.
 fn after_literal<'a>(mut line: &'a str, literal: &str) -> Option<&'a str> {
     for c in literal.chars() {
         line = match c {
@@ -41,7 +41,7 @@ fn after_literal<'a>(mut line: &'a str, literal: &str) -> Option<&'a str> {
     Some(line)
 }
 
-/// A number at the front of a text, and the text behind it.
+/// A number at the front of a text, and the text after it.
 pub(super) fn leading_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start_matches([' ', '\t']);
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '-';

@@ -1,5 +1,5 @@
-//! RocksDB from the inside, as MyRocks reports it: memtables, levels, compaction, tombstones and the
-//! perf context. Its counters are in the global status.
+//! RocksDB from the inside, as MyRocks reports it: memtables, levels, compaction, tombstones and
+//! the perf context. Its counters are in the global status.
 
 use std::sync::LazyLock;
 
@@ -102,7 +102,7 @@ impl RocksDbProbe {
             text: Table::new(TEXT),
             perf: None,
             text_due: Every::new(Nanoseconds::from_secs(5)),
-            // It looks into every file.
+            // It reads every file.
             files_due: Every::new(Nanoseconds::from_secs(30)),
             has_asked_level: false,
             notes: Vec::new(),
@@ -134,7 +134,7 @@ impl RocksDbProbe {
             let seconds = now.saturating_sub(*at).as_secs_f64();
             for (name, value) in &values {
                 let growth = value - before.get(name).copied().unwrap_or(*value);
-                // What does not move would be most of a hundred readings.
+                // Constant counters would be most of a hundred readings.
                 if growth > 0.0 && seconds > 0.0 {
                     readings.insert(format!("rocksdb.perf.{name}_per_s"), growth / seconds);
                 }

@@ -28,14 +28,14 @@ pub struct Level {
     pub compacting: f64,
     /// Size of the files, in bytes.
     pub bytes: f64,
-    /// How badly it wants compaction: at 1 it is due.
+    /// The compaction score: at 1 compaction is due.
     pub score: f64,
     /// All columns as the text heads them, sizes of files left out.
     pub columns: BTreeMap<String, f64>,
 }
 
-/// Parses the text, or several of them one after the other. Whatever is not understood is passed
-/// over.
+/// Parses the text, or several of them one after the other. What is not understood is
+/// skipped.
 pub fn parse_rocksdb_status(text: &str) -> RocksDbStatus {
     let mut status = RocksDbStatus::default();
     let mut family: Option<String> = None;

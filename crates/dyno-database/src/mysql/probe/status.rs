@@ -1,4 +1,4 @@
-//! SHOW GLOBAL STATUS: what the server counts above its engines, and what engines add to it.
+//! SHOW GLOBAL STATUS: counters of the server itself, and those of its engines.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

@@ -1,8 +1,8 @@
-//! Which of the server's threads work for clients, as reported by the server: not every MariaDB names its
-//! threads.
+//! Which of the server's threads work for clients, as reported by the server: not every MariaDB
+//! names its threads.
 //!
-//! Read from the performance schema, which reports the most, if it is on; else from MariaDB's list of
-//! processes, whose column TID is the kernel's number of the thread.
+//! Read from the performance schema, which reports the most, if it is on; else from MariaDB's list
+//! of processes, whose column TID is the kernel's number of the thread.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ const ASK_PROCESSES: &str =
     "SELECT TID, ID, USER, COMMAND FROM information_schema.PROCESSLIST WHERE TID > 0";
 const ASK_CONNECTED: &str = "SHOW GLOBAL STATUS LIKE 'Threads_connected'";
 
-/// Who works for a connection.
+/// The kind of thread that works for a connection.
 const CLIENT: ThreadGroup = ThreadGroup { name: "connection", is_foreground: true };
-/// Who works for a connection that is no client's: replication, events.
+/// The kind of thread that works for an internal connection: replication, events.
 const SERVICE: ThreadGroup = ThreadGroup { name: "replication", is_foreground: false };
 
-/// Parts of names in the performance schema, and what such threads are for (source files of
+/// Parts of names in the performance schema, with the purpose of such threads (source files of
 /// MySQL 8 and MariaDB 10.11: the instruments of `sql` and `innodb`).
 const NAMES: [(&str, &str); 10] = [
     ("purge", "purge"),

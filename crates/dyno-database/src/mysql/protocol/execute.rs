@@ -61,7 +61,7 @@ impl ExecuteTemplate {
     }
 
     /// Replaces `out` by the packet that executes the statement with these values, as many as it
-    /// has parameters. False if they are too long for one packet: then only the payload behind
+    /// has parameters. False if they are too long for one packet: then only the payload after
     /// the first header is valid, and has to be split.
     pub(crate) fn write(&mut self, values: &[Value<'_>], out: &mut Vec<u8>) -> bool {
         debug_assert_eq!(values.len(), self.types.len(), "one value a parameter");

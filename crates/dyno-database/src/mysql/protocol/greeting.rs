@@ -117,7 +117,7 @@ impl Answer<'_> {
     }
 }
 
-/// Appends a text and the zero byte behind it.
+/// Appends a text and the zero byte after it.
 fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
     out.push(0);
@@ -145,7 +145,7 @@ pub(crate) fn wanted(greeting: &Greeting, has_catalog: bool, is_encrypted: bool)
         mine |= capability::SSL;
     }
     mine &= greeting.capabilities;
-    // Column definitions are left out together with the EOF packet behind them or not at all: the
+    // Column definitions are left out together with the EOF packet after them or not at all: the
     // documents of MariaDB and its source disagree about that packet.
     let extended = match mine & capability::DEPRECATE_EOF {
         0 => 0,

@@ -9,14 +9,14 @@ use dyno_workload::{KeptRows, StatementError};
 
 use super::{Fields, not_understood};
 
-/// What is known of a column of a result.
+/// A column of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     code: u8,
     is_unsigned: bool,
 }
 
-/// What stands in a text row for NULL.
+/// The byte for NULL in a text row.
 const NULL: u8 = 0xfb;
 
 /// Bit of a column's flags.
@@ -120,7 +120,7 @@ impl RowKeeper {
         self.decode(payload).ok_or_else(|| not_understood("a row in binary"))
     }
 
-    /// A result has ended: the ones behind it are not kept if it had rows.
+    /// A result has ended: later ones are not kept if it had rows.
     pub(crate) fn result_ended(&mut self) {
         self.wants &= self.rows.n_rows() == 0;
     }
@@ -149,7 +149,7 @@ impl RowKeeper {
             return fields.0.is_empty().then_some(());
         }
         fields.u8().filter(|&first| first == 0)?;
-        // The bitmap of NULLs has two bits in front that mean nothing.
+        // The bitmap of NULLs begins with two unused bits.
         let nulls = fields.bytes((columns.len() + 2).div_ceil(8))?;
         for (idx, column) in columns.iter().enumerate() {
             let bit = idx + 2;

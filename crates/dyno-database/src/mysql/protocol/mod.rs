@@ -17,7 +17,7 @@ use dyno_workload::{ErrorClass, StatementError};
 /// Length of a packet's header: 3 bytes length of the payload, 1 byte sequence number.
 pub(crate) const HEADER_LEN: usize = 4;
 
-/// A payload of this length goes on in the next packet.
+/// A payload of this length is continued in the next packet.
 pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
 
 /// No packet but a row or a column definition is longer than this; a server that claims so is
@@ -62,7 +62,7 @@ pub(crate) mod command {
     pub(crate) const STMT_CLOSE: u8 = 0x19;
 }
 
-/// What was negotiated and changes how replies are read.
+/// The negotiated capabilities that change how replies are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Negotiated {
     /// Results end with an OK packet, and column definitions with nothing.
@@ -88,7 +88,7 @@ pub(crate) fn class_of(code: u16) -> ErrorClass {
     }
 }
 
-/// An error for bytes that are not the protocol: after it the connection is of no use.
+/// An error for a violation of the protocol, after which the connection is unusable.
 #[cold]
 pub(crate) fn not_understood(what: &str) -> StatementError {
     StatementError::new(

@@ -25,7 +25,7 @@ impl Outcome {
     /// Reads an OK packet; its first byte is `OK`, or `END` if it ends rows.
     #[inline]
     pub(crate) fn from_ok(payload: &[u8]) -> Option<Outcome> {
-        // What nearly all are like: both numbers in a byte each.
+        // The usual case: both numbers take a byte each.
         if let [_, affected @ 0..=0xfa, 0..=0xfa, a, b, c, d, ..] = *payload {
             return Some(Outcome {
                 affected: u64::from(affected),
@@ -90,7 +90,7 @@ pub(crate) fn read_error(payload: &[u8]) -> StatementError {
     StatementError::new(class_of(code), code.to_string(), message)
 }
 
-/// What a result begins with.
+/// The first packet of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnCount {
     /// Columns of each row.
@@ -143,7 +143,7 @@ pub(crate) fn read_text_row(payload: &[u8], n_columns: u64) -> Option<Vec<Option
             row.push(None);
         } else {
             let text = fields.lenenc_bytes()?;
-            // Nearly all is UTF-8, which is seen at once.
+            // Nearly all is valid UTF-8, which is checked first.
             let whole = std::str::from_utf8(text).map(str::to_owned);
             row.push(Some(whole.unwrap_or_else(|_| String::from_utf8_lossy(text).into_owned())));
         }

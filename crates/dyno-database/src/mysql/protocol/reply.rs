@@ -1,8 +1,8 @@
 //! Follows a reply to its end without decoding it: the path that is measured.
 //!
-//! Rows and column definitions are passed over by their lengths, even if they have not arrived
+//! Rows and column definitions are skipped by their lengths, even if they have not arrived
 //! completely, so that the longest row takes no more memory than a short one. Only the packets
-//! that frame them are read: OK, errors, column counts, ends. Where the rows are kept, they and
+//! that frame them are read: OK, errors, column counts, ends. If the rows are kept, they and
 //! their definitions are read too, by a [`RowKeeper`].
 
 use dyno_workload::{ErrorClass, Reply, StatementError};
@@ -18,9 +18,9 @@ pub(crate) struct ReplyReader {
     state: State,
     // Sequence number of the next packet.
     sequence: u8,
-    // Bytes of the current packet that are still to be passed over.
+    // Bytes of the current packet that are still to be skipped.
     n_skip: usize,
-    // Whether the packet that is passed over goes on in the next one.
+    // Whether the packet being skipped is continued in the next one.
     continues: bool,
     reply: Reply,
     // The file the server asked for and was refused.
@@ -28,7 +28,7 @@ pub(crate) struct ReplyReader {
     keeper: RowKeeper,
 }
 
-/// What is negotiated with a server whose replies are the shortest.
+/// The capabilities of a server with the shortest replies.
 const PLAIN: Negotiated = Negotiated { deprecates_eof: true, caches_metadata: true };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum State {
     First,
     /// So many column definitions come next; at least one.
     Definitions(u64),
-    /// The EOF packet behind the definitions comes next.
+    /// The EOF packet after the definitions comes next.
     DefinitionsEnd,
     /// Rows, or their end.
     Rows,
@@ -45,15 +45,15 @@ enum State {
     Done,
 }
 
-/// How far a reply has come.
+/// The progress of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// More has to arrive.
     Partial,
-    /// It is complete. The error is boxed to keep what every statement passes on short.
+    /// It is complete. The error is boxed to keep the result of every statement small.
     Complete(Result<Reply, Box<StatementError>>),
     /// The server asked for a local file; it waits for a packet with this sequence number, and an
-    /// empty one refuses. The reply goes on after that.
+    /// empty one refuses. The reply continues after that.
     FileWanted(u8),
 }
 
@@ -101,9 +101,9 @@ impl ReplyReader {
         self.state != State::Done
     }
 
-    /// Reads a reply that is as nearly all are: all of it has arrived and nothing else has, it is
-    /// one result, its columns are known, and its rows are not kept. None for any other; then
-    /// nothing was read.
+    /// Reads a reply of the usual form: all of it has arrived and nothing else has, it is one
+    /// result, its columns are known, and its rows are not kept. `None` for any other; then nothing
+    /// was read.
     #[inline]
     pub(crate) fn plain_rows(&mut self, bytes: &[u8]) -> Option<Reply> {
         // A column count of one byte, and the byte that says that no definitions follow.
@@ -143,8 +143,8 @@ impl ReplyReader {
         }
     }
 
-    /// Reads on. Returns how many bytes were used; the others have to be offered again, together
-    /// with more.
+    /// Continues reading. Returns the number of bytes consumed; the others have to be offered
+    /// again, together with more.
     pub(crate) fn advance(&mut self, bytes: &[u8]) -> (usize, Progress) {
         let mut at = 0;
         while self.state != State::Done {
@@ -167,7 +167,7 @@ impl ReplyReader {
                 self.is_passed(first, len)
             };
             if is_passed && self.keeper.wants() {
-                // It is not passed over but read, and so has to be there as a whole.
+                // It is not skipped but read, so it has to be complete.
                 let Some(whole) = payload.get(..len) else { return (at, Progress::Partial) };
                 if let Err(error) = self.keep(whole, sequence) {
                     return (at, self.failed(error));
@@ -195,8 +195,8 @@ impl ReplyReader {
         (at, Progress::Partial)
     }
 
-    /// Passes over rows that are plain and have arrived as a whole, which nearly all are; the
-    /// others are left. Returns how many bytes that were.
+    /// Skips rows that fit in one packet and have arrived completely, as nearly all have; leaves
+    /// the others. Returns the number of bytes skipped.
     #[inline]
     fn pass_rows(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
@@ -228,7 +228,7 @@ impl ReplyReader {
         }
     }
 
-    /// Passes over a packet of this length.
+    /// Skips a packet of this length.
     #[inline]
     fn pass(&mut self, len: usize, sequence: u8) -> Result<(), Box<StatementError>> {
         if sequence != self.sequence {
@@ -339,7 +339,7 @@ impl ReplyReader {
     #[cold]
     fn file_wanted(&mut self, name: &[u8]) -> Progress {
         self.refused_file = Some(String::from_utf8_lossy(Fields(name).rest()).into_owned());
-        // Ours is the next number; the reply goes on with the one behind it.
+        // Ours is the next number; the reply continues with the one after it.
         let ours = self.sequence;
         self.sequence = ours.wrapping_add(1);
         Progress::FileWanted(ours)

@@ -64,8 +64,8 @@ const ASK_WAITS: &str = "SELECT wait_event_type, count(*) FROM pg_catalog.pg_sta
      WHERE wait_event_type IS NOT NULL AND state = 'active' \
      AND pid <> pg_catalog.pg_backend_pid() GROUP BY wait_event_type";
 
-/// Who keeps the oldest row versions: a name under which it is noted once, what is worth knowing about it
-/// now, and the age.
+/// Who keeps the oldest row versions: a name under which it is noted once, what is worth knowing
+/// about it now, and the age.
 const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
      SELECT 'session ' || pid, concat_ws(', ', usename, NULLIF(application_name, ''), datname, \
      state, 'transaction open for ' || \
@@ -85,8 +85,8 @@ const ASK_HOLDER: &str = "SELECT who, what, age FROM ( \
 const ASK_ROLE: &str = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') \
      OR (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)";
 
-/// From this age on, the holder of a horizon is worth a note. A busy server gives out so many
-/// transaction ids in a second or some; who is behind by more holds on to something.
+/// From this age on, the holder of a horizon is worth a note. A busy server assigns as many
+/// transaction ids in about a second; a larger age means that a snapshot is held.
 const HELD_LONG: f64 = 100_000.0;
 
 /// Reads sessions, waits and horizons.

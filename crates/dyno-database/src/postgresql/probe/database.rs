@@ -1,4 +1,4 @@
-//! What the catalog and the whole server did: transactions, rows, blocks, WAL, checkpoints, I/O.
+//! Activity of the catalog and the whole server: transactions, rows, blocks, WAL, checkpoints, I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -51,7 +51,7 @@ pub struct Pool {
 }
 
 /// The pools that SHOW POOLS lists, pgbouncer's own left out. Columns go by their names, which have
-/// been the same since 1.0; what a version adds is passed over.
+/// been the same since 1.0; columns that a version adds are ignored.
 pub fn parse_pools(answer: &NamedRows) -> Vec<Pool> {
     let column = |name: &str| answer.columns.iter().position(|column| column == name);
     let text = |row: &[Option<String>], name: &str| {

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use dyno_workload::{ErrorClass, StatementError, Value};
 
-/// How a value goes over the wire, by its type.
+/// The encoding of a value, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgresql) enum Encoding {
     Int2,
@@ -56,7 +56,7 @@ impl Encoding {
     }
 }
 
-/// What a prepared statement's execution looks like on the wire, but for its values.
+/// The bytes of a prepared statement's execution, except its values.
 #[derive(Debug)]
 pub(in crate::postgresql) struct ExecuteTemplate {
     // Parse, if there is one; Bind up to the number of values.
@@ -240,7 +240,7 @@ fn push_real(number: f64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
         Encoding::Float8 => push_bytes(&number.to_be_bytes(), out),
         Encoding::Float4 => push_bytes(&(number as f32).to_be_bytes(), out),
         Encoding::Raw | Encoding::Text => push_written(format_args!("{number}"), out),
-        // Only a whole number fits a whole number: nothing is rounded behind the caller's back.
+        // Only a whole number fits a whole number: nothing is rounded silently.
         // The bounds are powers of two, so that they are exact.
         _ if number.fract() == 0.0
             && (-9.223372036854776e18..9.223372036854776e18).contains(&number) =>

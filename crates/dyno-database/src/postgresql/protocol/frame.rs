@@ -6,7 +6,7 @@
 pub(in crate::postgresql) const HEADER_BYTES: usize = 5;
 
 /// Longest message, in bytes: PostgreSQL makes no longer one (`MaxAllocSize`). Rows that are only
-/// counted may be so long; what has to be there as a whole has limits of its own.
+/// counted may be that long; messages that have to be complete have limits of their own.
 const LENGTH_MAX: usize = 1 << 30;
 
 /// Bytes that are not the PostgreSQL protocol, in words.
@@ -20,7 +20,7 @@ impl ProtocolError {
         ProtocolError(format!("{what} is truncated"))
     }
 
-    /// A message that has no place here.
+    /// A message that is not allowed here.
     pub(in crate::postgresql) fn unexpected(tag: u8) -> ProtocolError {
         ProtocolError(format!("unexpected message `{}`", char::from(tag).escape_default()))
     }
@@ -42,7 +42,7 @@ pub(in crate::postgresql) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>,
     }
 }
 
-/// Cuts a zero-terminated text from the front of `body`.
+/// Removes a zero-terminated text from the front of `body`.
 pub(in crate::postgresql) fn cut_text<'a>(
     body: &mut &'a [u8],
     what: &str,
@@ -54,7 +54,7 @@ pub(in crate::postgresql) fn cut_text<'a>(
     Ok(text)
 }
 
-/// Cuts `N` bytes from the front of `body`.
+/// Removes `N` bytes from the front of `body`.
 pub(super) fn cut<const N: usize>(body: &mut &[u8], what: &str) -> Result<[u8; N], ProtocolError> {
     let (first, rest) =
         body.split_first_chunk::<N>().ok_or_else(|| ProtocolError::cut_off(what))?;

@@ -94,7 +94,7 @@ pub(in crate::postgresql) struct Notices {
 }
 
 impl Notices {
-    /// Keeps the notice in this `NoticeResponse`; the oldest goes if there are too many.
+    /// Keeps the notice in this `NoticeResponse`; the oldest is dropped if there are too many.
     pub(super) fn keep(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
         let line = ServerMessage::parse(body)?.to_line();
         if self.kept.len() == NOTICES_KEPT {

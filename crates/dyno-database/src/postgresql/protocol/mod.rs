@@ -1,8 +1,8 @@
-//! The PostgreSQL protocol, version 3, without input or output: bytes in, meaning out.
+//! The PostgreSQL protocol, version 3, without input or output: parses and builds messages.
 //!
-//! What is measured (statements and their replies) is written and read here by hand; what happens
-//! once a connection uses the messages of `postgres-protocol`. All lengths are checked: whatever a
-//! server sends ends in a meaning or in a [`ProtocolError`].
+//! The measured part (statements and their replies) is written and read here by hand; what happens
+//! once per connection uses the messages of `postgres-protocol`. All lengths are checked: whatever
+//! a server sends is parsed or becomes a [`ProtocolError`].
 
 mod bind;
 mod frame;

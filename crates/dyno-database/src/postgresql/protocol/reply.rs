@@ -1,4 +1,4 @@
-//! A statement's reply, scanned by kind and length: rows are counted and stepped over, and decoded
+//! A statement's reply, scanned by kind and length: rows are counted and skipped, and decoded
 //! only if they are kept.
 
 use dyno_workload::{ErrorClass, KeptRows, Reply, StatementError};
@@ -8,13 +8,13 @@ use super::frame::{HEADER_BYTES, ProtocolError, header};
 use super::keep::{KEPT_MAX, RowKeeper};
 use super::message::{Notices, ServerMessage};
 
-/// Longest message that has to be seen whole (an error, a notice), in bytes.
+/// Longest message that has to be complete (an error, a notice), in bytes.
 const WHOLE_MAX: usize = 16 << 20;
 
-/// How far a scan came.
+/// The progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgresql) enum Scan {
-    /// The reply goes on.
+    /// The reply continues.
     More,
     /// The reply is complete.
     Done,
@@ -25,7 +25,7 @@ pub(in crate::postgresql) enum Scan {
 /// Scans the replies of one connection, one after the other.
 #[derive(Debug, Default)]
 pub(in crate::postgresql) struct ReplyScanner {
-    // Bytes of the current message that are still to be stepped over.
+    // Bytes of the current message that are still to be skipped.
     n_skip: usize,
     // The reply ends with its command: others of the same pipeline follow.
     ends_at_command: bool,
@@ -46,15 +46,14 @@ impl ReplyScanner {
         self.ends_at_command = false;
     }
 
-    /// Begins the next reply of a pipeline, behind which there are others. It ends with its
-    /// command; if that fails, the server passes over the others, and the reply ends as the last
-    /// one does.
+    /// Begins the next reply of a pipeline, after which there are others. It ends with its command;
+    /// if that fails, the server skips the others, and the reply ends like the last one.
     pub(in crate::postgresql) fn begin_amid(&mut self, columns: Option<&[Encoding]>) {
         self.begin(columns);
         self.ends_at_command = true;
     }
 
-    /// Scans what has arrived; returns how many bytes it is done with, and how far it came.
+    /// Scans what has arrived; returns the number of bytes consumed, and the progress.
     pub(in crate::postgresql) fn scan(
         &mut self,
         bytes: &[u8],
@@ -65,7 +64,7 @@ impl ReplyScanner {
             let end = at + HEADER_BYTES + length;
             match tag {
                 b'D' if self.keeper.wants() => {
-                    // It is read, and so has to be there as a whole.
+                    // It is read, so it has to be complete.
                     let Some(body) = bytes.get(at + HEADER_BYTES..end) else {
                         if length > KEPT_MAX {
                             return Err(ProtocolError(format!("a row of {length} bytes to keep")));

@@ -1,5 +1,5 @@
-//! SCRAM-SHA-256 with keys that are kept, so that a thousand connections pay for the slow key
-//! derivation once.
+//! SCRAM-SHA-256 with cached keys, so that a thousand connections need the slow key derivation only
+//! once.
 //!
 //! Sources: RFC 5802 (the exchange), RFC 7677 (SHA-256), RFC 5929 (`tls-server-end-point`).
 
@@ -13,11 +13,11 @@ use zeroize::Zeroizing;
 
 use crate::waiting::n_stops;
 
-/// Most rounds of key derivation that a server may ask for: bounds what a hostile one can cost to
-/// a second or so of CPU for each connection. PostgreSQL's default is 4096.
+/// Most rounds of key derivation that a server may ask for: limits the cost of a hostile one to
+/// about a second of CPU for each connection. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
-/// Rounds after which is asked whether the user has stopped Dyno.
+/// Rounds between two checks of whether the user has stopped Dyno.
 const ITERATIONS_AT_ONCE: u32 = 16_384;
 
 /// The keys of one password, salt and number of iterations.
@@ -66,7 +66,7 @@ fn derive(
     n_stops: &dyn Fn() -> u32,
 ) -> Result<Keys, String> {
     let before = n_stops();
-    // PostgreSQL takes passwords that SASLprep forbids, as they are.
+    // PostgreSQL accepts passwords that SASLprep forbids unchanged.
     let prepared =
         Zeroizing::new(stringprep::saslprep(password).unwrap_or(password.into()).into_owned());
     // `Hi` of RFC 5802, which is PBKDF2 with an output of one block: by hand, because it has to be
@@ -220,7 +220,7 @@ pub(in crate::postgresql) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>
     Some(digest::digest(hash, certificate).as_ref().to_vec())
 }
 
-/// Cuts one DER element: its tag, its contents, what follows it.
+/// Splits off one DER element: its tag, its contents, what follows it.
 fn cut_der(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [tag, first, rest @ ..] = bytes else { return None };
     let (length, rest) = match *first {

@@ -129,11 +129,11 @@ fn broken_bytes_are_reported() {
     check(b"HTTP/1.1 400 Bad Request", "`H` has an impossible length");
     check(b"?\0\0\0\x04", "unexpected message `?`");
     check(&message(b'Z', b""), "wrong length");
-    check(&message(b'C', b"INSERT 0 5"), "cut off");
+    check(&message(b'C', b"INSERT 0 5"), "truncated");
     check(&message(b'C', b"INSERT 0 x\0"), "`INSERT 0 x`");
     check(&message(b'C', b"INSERT 99999999999999999999\0"), "CommandComplete");
-    check(&message(b'E', b"Mno end"), "cut off");
-    check(&message(b'E', b""), "cut off");
+    check(&message(b'E', b"Mno end"), "truncated");
+    check(&message(b'E', b""), "truncated");
     check(b"D\x40\0\0\x01", "`D` has an impossible length");
     check(b"E\x3f\xff\xff\xff", "a message of 1073741819 bytes");
 }

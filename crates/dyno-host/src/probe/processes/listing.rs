@@ -1,5 +1,5 @@
-//! What the server itself says of its threads: which work for clients, and which for Dyno's own
-//! probes. For servers whose threads have no names, and for what names do not show.
+//! The server's own list of its threads: which work for clients, and which for Dyno's own probes.
+//! For servers whose threads have no names, and for what names do not show.
 //!
 //! Main type: [`ThreadListing`]. A probe of the server fills it; the probe of the processes reads
 //! it. Neither waits for the other: the latest list counts.
@@ -12,17 +12,17 @@ use super::ThreadGroup;
 /// The kind of threads that answer Dyno's probes.
 pub(super) const PROBE: ThreadGroup = ThreadGroup { name: "probe", is_foreground: false };
 
-/// A kind of thread of which nothing is known but that it works for no client.
+/// A thread of which only is known that it works for no client.
 const BACKGROUND: ThreadGroup = ThreadGroup { name: "", is_foreground: false };
 
 /// One thread in the server's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedThread {
-    /// The kernel's number of it.
+    /// The kernel's thread id.
     pub tid: i32,
-    /// The server's number of the connection that it works for; none if it works for none.
+    /// The server's id of the connection that it works for; `None` if it works for none.
     pub connection: Option<u64>,
-    /// What it is for.
+    /// Its purpose.
     pub group: ThreadGroup,
 }
 

@@ -1,8 +1,8 @@
 //! The threads of a group of processes: how long they ran and waited, how often they were switched,
 //! and what kind of thread did it, if names show it.
 //!
-//! A group with many threads is not read every second, but as seldom as it takes to read no more
-//! than so many threads a second; its rates then are over the longer time.
+//! A group with many threads is read less than once a second, so that the number of threads read
+//! per second stays bounded; its rates are then over the longer time.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub type ThreadGroups = fn(process: &str, thread: &str) -> Option<ThreadGroup>;
 /// Threads that are read in a second.
 const THREADS_PER_S: usize = 128;
 
-/// Reads of a thread in which its name is looked at: it may begin with its parent's.
+/// Number of reads of a new thread in which its name is read: it may begin with its parent's name.
 const LOOKS: u32 = 3;
 
 /// What a thread has counted.
@@ -85,7 +85,7 @@ impl Threads {
         let n_threads: u64 = members.values().map(|member| member.stat.n_threads).sum();
         let pause = (n_threads / THREADS_PER_S as u64).min(60);
         let passed = self.before.map(|before| now.saturating_sub(before));
-        // Half a second of grace: reads are not on time to the nanosecond.
+        // Half a second of tolerance: reads are not exactly on time.
         if passed.is_some_and(|passed| {
             passed + Nanoseconds::from_millis(500) < Nanoseconds::from_secs(pause)
         }) {

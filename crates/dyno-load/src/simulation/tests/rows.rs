@@ -26,14 +26,14 @@ struct Ledger {
 struct LedgerConnection {
     ledger: Arc<Mutex<Ledger>>,
     id: u64,
-    in_flight: Option<Asked>,
+    in_flight: Option<Command>,
     is_in_transaction: bool,
     written: Option<i64>,
     kept: KeptRows,
 }
 
 #[derive(Clone, Copy)]
-enum Asked {
+enum Command {
     Begin,
     Commit,
     Rollback,
@@ -89,42 +89,42 @@ impl Connection for LedgerConnection {
 
     fn send_execute(&mut self, _statement: usize, values: &[Value<'_>]) {
         self.in_flight = Some(match values {
-            [Value::Integer(number)] => Asked::Write(*number),
-            _ => Asked::Read,
+            [Value::Integer(number)] => Command::Write(*number),
+            _ => Command::Read,
         });
     }
 
     fn send_text(&mut self, sql: &str) {
         self.in_flight = Some(match sql {
-            "COMMIT" => Asked::Commit,
-            "ROLLBACK" => Asked::Rollback,
-            _ => Asked::Begin,
+            "COMMIT" => Command::Commit,
+            "ROLLBACK" => Command::Rollback,
+            _ => Command::Begin,
         });
     }
 
     fn poll_reply(&mut self) -> Poll<Result<Reply, StatementError>> {
         Poll::Ready(match self.in_flight.take().expect("something was sent") {
-            Asked::Begin => {
+            Command::Begin => {
                 self.is_in_transaction = true;
                 Ok(Reply::default())
             }
-            Asked::Commit | Asked::Rollback if !self.is_in_transaction => Ok(Reply::default()),
-            Asked::Commit => {
+            Command::Commit | Command::Rollback if !self.is_in_transaction => Ok(Reply::default()),
+            Command::Commit => {
                 self.end(true);
                 Ok(Reply::default())
             }
-            Asked::Rollback => {
+            Command::Rollback => {
                 self.end(false);
                 Ok(Reply::default())
             }
-            Asked::Read => {
+            Command::Read => {
                 let number =
                     self.ledger.lock().expect("no thread panics while it holds the lock").number;
                 self.kept.clear(1);
                 self.kept.push_integer(self.written.unwrap_or(number));
                 Ok(Reply { rows: 1, ..Reply::default() })
             }
-            Asked::Write(number) => self.write(number),
+            Command::Write(number) => self.write(number),
         })
     }
 
