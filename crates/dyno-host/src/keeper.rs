@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::FlockOperation;
@@ -48,6 +49,9 @@ const FOLDER_MARK: &str = "DYNO_FOLDER";
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// The most that is read of a program's output: MariaDB lists its settings in 200 KiB.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How long a program may take to say something of itself.
+const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// Takes a program as root and starts it as another user, whom `$0` gives a name. Its arguments:
 /// the file with the name, user id, group id, the program and its arguments. Only this process sees
@@ -230,9 +234,19 @@ impl Keeper {
     /// The output of a program, however it ends: run as a server would be, with none of Dyno's
     /// rights and nothing of its environment, but in no folder.
     pub fn output(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
+        self.output_within(ANSWER_LIMIT, program, arguments)
+    }
+
+    /// The same with another limit.
+    fn output_within(
+        &self,
+        limit: Nanoseconds,
+        program: &Path,
+        arguments: &[&str],
+    ) -> Result<Answer, KeeperError> {
         let refuse =
             |e: std::io::Error| KeeperError(format!("{} does not answer: {e}", program.display()));
-        let mut command = Command::new(program);
+        let mut command = self.apart(program)?;
         command.args(arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         self.clean(&mut command);
@@ -241,13 +255,21 @@ impl Keeper {
         }
         let mut child = confine::start(&mut command, &[], Rights::None)?;
         let (out, errors) = (child.stdout.take(), child.stderr.take());
-        // Both concurrently: a program blocks if its output is not read.
-        let (out, errors) = std::thread::scope(|scope| {
+        // All concurrently: a program blocks if its output is not read.
+        let (is_in_time, out, errors) = std::thread::scope(|scope| {
             let errors = scope.spawn(|| errors.map_or(Ok(String::new()), words));
-            let out = out.map_or(Ok(String::new()), words);
-            (out, errors.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let out = scope.spawn(|| out.map_or(Ok(String::new()), words));
+            let is_in_time = kept::end_within(&child, limit);
+            let join = |reader: ScopedJoinHandle<'_, _>| {
+                reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            (is_in_time, join(out), join(errors))
         });
         let status = child.wait().map_err(refuse)?;
+        if !is_in_time {
+            let program = program.display();
+            return Err(KeeperError(format!("{program} did not answer within {limit}")));
+        }
         Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
     }
 
@@ -395,9 +417,9 @@ impl Keeper {
         let log = open_log(folder, &spec.log)?;
         let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
         let (mut command, rights) = match self.account {
-            None => (Command::new(&spec.program), Rights::None),
+            None => (self.apart(&spec.program)?, Rights::None),
             Some(Account { user, has_name }) if has_name || !spec.needs_name => {
-                let mut command = Command::new(&spec.program);
+                let mut command = self.apart(&spec.program)?;
                 // As root, this also drops all other groups.
                 command.uid(user.uid).gid(user.gid);
                 (command, Rights::None)
@@ -411,10 +433,39 @@ impl Keeper {
             .env(FOLDER_MARK, folder)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(refuse)?)
-            .stderr(log)
-            // Its own group: Ctrl-C in the terminal reaches Dyno, which then stops it in order.
-            .process_group(0);
+            .stderr(log);
         Ok((command, rights))
+    }
+
+    /// A program that is the leader of its own process group: Ctrl-C in the terminal reaches Dyno,
+    /// which then stops it in order.
+    ///
+    /// Under another user it has a session of its own, too, and so no terminal: whoever shares root's
+    /// can type into it (`ioctl(TIOCSTI)`), and root's shell runs that.
+    fn apart(&self, program: &Path) -> Result<Command, KeeperError> {
+        if self.account.is_none() {
+            let mut command = Command::new(program);
+            command.process_group(0);
+            return Ok(command);
+        }
+        let setsid = program::find("setsid", program::USUAL_FOLDERS.iter().map(Path::new));
+        let setsid = setsid.ok_or_else(|| {
+            KeeperError(format!(
+                "the program `setsid` (package util-linux) is missing, without which {} would share \
+                 root's terminal; install it, or run Dyno as a user other than root",
+                program.display()
+            ))
+        })?;
+        // It would say so as well, but only in the log.
+        if let Err(e) = fs::metadata(program) {
+            let program = program.display();
+            return Err(KeeperError(format!("{program} cannot be started: {e}")));
+        }
+        // A process that was just started leads no group, so it becomes the leader of the session
+        // itself and keeps its id.
+        let mut command = Command::new(setsid);
+        command.arg(program);
+        Ok(command)
     }
 
     /// A command that runs as a user without a name in the system: in a mount namespace of its own
@@ -444,7 +495,7 @@ impl Keeper {
             let made = files::make(&names, account.passwd().as_bytes(), self.run_as());
             made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", names.display())))?;
         }
-        let mut command = Command::new(unshare);
+        let mut command = self.apart(&unshare)?;
         command.args(["--mount", "--propagation", "private", "--", "sh", "-c", WITH_A_NAME]);
         command.arg(names);
         command.args([account.user.uid.to_string(), account.user.gid.to_string()]);

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, ExitStatus};
 
 use dyno_units::{Clock, Nanoseconds};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open};
 
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 
@@ -163,8 +164,32 @@ impl Drop for KeptProcess {
     }
 }
 
-/// Freezes a process and all its descendants, so that none can start another one unnoticed while
-/// they are killed one by one. Returns the descendants.
+/// Waits until a process ends by itself, which leads its own group; then ends what is left of the
+/// group, which may hold its output open. Whether it ended within the limit: otherwise it is killed.
+pub(super) fn end_within(child: &Child, limit: Nanoseconds) -> bool {
+    let pid = Pid::from_child(child);
+    let is_over = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => {
+            let mut waited = [PollFd::new(&process, PollFlags::IN)];
+            let limit = Timespec::try_from(limit.to_duration()).ok();
+            rustix::io::retry_on_intr(|| poll(&mut waited, limit.as_ref())).is_ok_and(|n| n > 0)
+        }
+        // Kernels before 5.3 cannot wait with a limit.
+        Err(_) => {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            rustix::process::waitid(WaitId::Pid(pid), options).is_ok()
+        }
+    };
+    if !is_over {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+    // It is not collected yet, so the group is surely its own.
+    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    is_over
+}
+
+/// Stops a process and all its descendants where they stand, so that none can start another one
+/// unseen while they are killed one by one. Returns the descendants.
 pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<ProcessIdentity> {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, Signal::STOP);

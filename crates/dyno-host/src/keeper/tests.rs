@@ -625,6 +625,41 @@ fn a_program_reports_its_version_without_dynos_rights() {
 }
 
 #[test]
+fn who_runs_as_another_user_shares_no_terminal() {
+    let (_outer, keeper) = keeper();
+    if keeper.run_as().is_none() {
+        // Its terminal is its own user's.
+        return;
+    }
+    let folder = keeper.make_folder("db").expect("a folder");
+    // Process, session and terminal.
+    let script = "echo $$; cut -d' ' -f6,7 /proc/$$/stat";
+    let check = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words[1..], [words[0], "0"], "{text}");
+    };
+    for needs_name in [false, true] {
+        let log = folder.join(format!("log-{needs_name}"));
+        let spec = ProcessSpec { needs_name, log, ..shell(&folder, script) };
+        keeper.run(&folder, &spec, &RealClock, LONG).expect("runs");
+        check(&fs::read_to_string(&spec.log).expect("a log"));
+    }
+    check(&keeper.ask(Path::new("/bin/sh"), &["-c", script]).expect("told"));
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_not_waited_for() {
+    let (_outer, keeper) = keeper();
+    let sh = Path::new("/bin/sh");
+    let limit = Nanoseconds::from_millis(300);
+    let error = keeper.output_within(limit, sh, &["-c", "sleep 1000"]).expect_err("no answer");
+    assert_eq!(error.to_string(), "/bin/sh did not answer within 300 ms");
+    // What it leaves behind does not hold its answer up.
+    let answer = keeper.ask(sh, &["-c", "sleep 1000 & echo yes"]);
+    assert_eq!(answer.expect("an answer"), "yes");
+}
+
+#[test]
 fn a_server_that_died_is_cleaned_up_after() {
     let (_outer, keeper) = keeper();
     let check = |pid_file: Option<&str>, expected: bool| {
