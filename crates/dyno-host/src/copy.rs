@@ -38,9 +38,9 @@ pub enum CopyError {
 
 /// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
 /// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; its
-/// ownership is set when it is complete. Holds plain files and folders only: anything else, a
-/// symbolic link above all, is refused. `is_stopped` is called repeatedly; copying ends once it
-/// returns true.
+/// ownership is set when it is complete. Holds plain files and folders only, and files of the
+/// folder's own user: anything else, a symbolic link above all, is refused. `is_stopped` is called
+/// repeatedly; copying ends once it returns true.
 pub fn copy_folder(
     from: &Path,
     to: &Path,
@@ -48,7 +48,8 @@ pub fn copy_folder(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), CopyError> {
     let (from_name, to_name) = (c_path(from)?, c_path(to)?);
-    let copying = Copying { owner, is_stopped };
+    let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
+    let copying = Copying { of_user, owner, is_stopped };
     copying.entry((CWD, &from_name, from), (CWD, &to_name, to))?;
     sync_folder(to).map_err(|error| failed(to, error))
 }
@@ -67,6 +68,8 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> CopyError {
 }
 
 struct Copying<'a> {
+    /// Whose the original is.
+    of_user: u32,
     owner: Option<RunAs>,
     is_stopped: &'a dyn Fn() -> bool,
 }
@@ -148,6 +151,11 @@ impl Copying<'_> {
         let facts = source.metadata().map_err(|error| failed(from, error))?;
         if !facts.is_file() {
             return Err(failed(from, "it is neither a plain file nor a folder"));
+        }
+        if facts.uid() != self.of_user {
+            // A hard link, which a server has made to what only root may read.
+            let why = format!("it belongs to user {}, the folder to {}", facts.uid(), self.of_user);
+            return Err(failed(from, why));
         }
         let len = facts.len();
         copy.set_len(len).map_err(|error| failed(to, error))?;
@@ -254,6 +262,25 @@ mod tests {
         assert!(error.contains("link") && error.contains("neither"), "{error}");
         let error = copied(&bench.path().join("missing"), &bench.path().join("x")).unwrap_err();
         assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    #[test]
+    fn a_hard_link_to_a_file_of_another_user_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else can give files away.
+            return;
+        }
+        let bench = tempfile::tempdir().unwrap();
+        let (from, to) = (bench.path().join("from"), bench.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("rows"), "rows").unwrap();
+        fs::write(bench.path().join("secret"), "secret").unwrap();
+        fs::hard_link(bench.path().join("secret"), from.join("link")).unwrap();
+        for path in [&from, &from.join("rows")] {
+            std::os::unix::fs::chown(path, Some(54_321), None).unwrap();
+        }
+        let error = copied(&from, &to).unwrap_err().to_string();
+        assert!(error.contains("link") && error.contains("belongs to user 0"), "{error}");
     }
 
     #[test]
