@@ -14,10 +14,31 @@ use crate::catalog::ask;
 /// How many of them a message names.
 const NAMED_MAX: usize = 5;
 
-/// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made
-/// operators, or functions that are called like the server's own or like Dyno's procedures.
+/// Refuses a catalog in whose schemas others than superusers and Dyno's own user have made operators,
+/// or functions that are called like the server's own or like Dyno's procedures. The owner of a
+/// database may also give all its sessions a setting: so a search path that passes the server's own
+/// schema over is refused, and another role for a superuser, who could be led out of it again.
 pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
-    let found = traps(connection).map_err(|error| error.to_string())?;
+    let failed = |error: StatementError| error.to_string();
+    if let Some(role) = other_role(connection).map_err(failed)? {
+        return Err(connection.shown(&format!(
+            "the server lets Dyno's user, a superuser, work as `{role}` (setting `role` of the \
+             database or the user); functions of that role would get a superuser's rights. Take the \
+             setting back, or use a user that is no superuser"
+        )));
+    }
+    let schemas = match schemas(connection).map_err(failed)? {
+        Ok(schemas) => schemas,
+        Err(first) => {
+            return Err(connection.shown(&format!(
+                "the server looks for functions, operators and types in the schema `{first}` before \
+                 its own (setting `search_path` of the database or the user); they would run with \
+                 the rights of Dyno's user. Take `pg_catalog` out of the setting, or give Dyno a \
+                 database of its own"
+            )));
+        }
+    };
+    let found = traps(connection, &schemas).map_err(failed)?;
     if found.is_empty() {
         return Ok(());
     }
@@ -32,15 +53,33 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     )))
 }
 
-fn traps(connection: &mut PgConnection) -> Result<Vec<String>, StatementError> {
-    let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))";
-    let literal = |name: String| format!("'{}'", name.replace('\'', "''"));
-    let schemas: Vec<String> =
-        connection.query(path)?.into_iter().flatten().flatten().map(literal).collect();
+/// The role that a superuser's statements run as, if it is another one.
+fn other_role(connection: &mut PgConnection) -> Result<Option<String>, StatementError> {
+    let sql = "SELECT current_user::text FROM pg_roles WHERE rolname = session_user AND rolsuper \
+               AND current_user <> session_user";
+    Ok(ask(connection, sql)?.into_iter().flatten().flatten().next())
+}
+
+/// The schemas that are searched after the server's own; as an error, the one that is searched before.
+fn schemas(connection: &mut PgConnection) -> Result<Result<Vec<String>, String>, StatementError> {
+    let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true))";
+    let mut schemas: Vec<String> =
+        connection.query(path)?.into_iter().flatten().flatten().collect();
+    // A session's temporary tables are its own, and are never searched for functions.
+    schemas.retain(|schema| !schema.starts_with("pg_temp_"));
+    Ok(match schemas.split_first() {
+        Some((first, others)) if first == "pg_catalog" => Ok(others.to_vec()),
+        Some((first, _)) => Err(first.clone()),
+        None => Ok(schemas),
+    })
+}
+
+fn traps(connection: &mut PgConnection, schemas: &[String]) -> Result<Vec<String>, StatementError> {
     if schemas.is_empty() {
         return Ok(Vec::new());
     }
-    let schemas = schemas.join(", ");
+    let literal = |name: &String| format!("'{}'", name.replace('\'', "''"));
+    let schemas = schemas.iter().map(literal).collect::<Vec<String>>().join(", ");
     let sql = format!(
         "WITH s AS (SELECT oid FROM pg_namespace WHERE nspname IN ({schemas})), \
          o AS (SELECT oid, rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> current_user) \

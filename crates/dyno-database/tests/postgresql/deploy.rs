@@ -359,6 +359,35 @@ fn operators_of_others_are_refused_and_no_probe_runs_them() {
 }
 
 #[test]
+fn settings_of_a_database_give_its_owner_no_rights() {
+    let server = server();
+    let mut admin = crate::open(&server);
+    let _ = admin.query("CREATE ROLE mallory LOGIN");
+    admin.query("CREATE DATABASE settings OWNER mallory").unwrap();
+    let endpoint = Endpoint { catalog: "settings".to_owned(), ..server.endpoint.clone() };
+    let mallory = Endpoint { user: "mallory".to_owned(), ..endpoint.clone() };
+    let mut mallory = connect(&mallory).unwrap();
+    let mut check = |made: &str, undone: &str, expected: &str| {
+        mallory.query(made).unwrap();
+        let error = attach(&endpoint, AttachOptions::default()).err().expect("refused").message;
+        assert!(error.contains(expected), "{error}");
+        mallory.query(undone).unwrap();
+        attach(&endpoint, AttachOptions::default()).unwrap().stop().unwrap();
+    };
+    check(
+        "CREATE SCHEMA first; CREATE DOMAIN first.text AS pg_catalog.text; \
+         ALTER DATABASE settings SET search_path = first, pg_catalog, public",
+        "ALTER DATABASE settings SET search_path = first, public",
+        "in the schema `first` before its own",
+    );
+    check(
+        "ALTER DATABASE settings SET role = mallory",
+        "ALTER DATABASE settings RESET role",
+        "work as `mallory`",
+    );
+}
+
+#[test]
 fn a_table_that_is_called_like_the_password_is_not_named() {
     let server = server();
     let (endpoint, _) = shared_with_mallory(&server, "quoting");
