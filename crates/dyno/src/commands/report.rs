@@ -32,7 +32,7 @@ pub(crate) fn run(options: &ReportOptions) -> anyhow::Result<End> {
     if let Some(rows) = format.rows() {
         let folder = match &options.out {
             Some(folder) => folder.clone(),
-            None => place(&runs)?.join("tables"),
+            None => no_link(place(&runs)?.join("tables"))?,
         };
         terminal::out(&write_tables(&findings, &runs, rows, &folder)?);
         return Ok(End::Good);
@@ -205,6 +205,18 @@ fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
     Ok(place)
 }
 
+/// The folder, unless a link is there: whoever has made the run could have files written anywhere.
+fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
+    if folder.is_symlink() {
+        anyhow::bail!(
+            "{} is a symbolic link, and links in a run's folder are not followed; name a folder with \
+             --out",
+            folder.display()
+        );
+    }
+    Ok(folder)
+}
+
 /// Longest name of a folder that names all runs.
 const NAME_BYTES: usize = 120;
 
@@ -271,7 +283,21 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::joined_name;
+    use super::{joined_name, no_link};
+
+    #[test]
+    fn tables_are_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir(path("outside")).unwrap();
+        std::os::unix::fs::symlink(path("outside"), path("tables")).unwrap();
+        std::os::unix::fs::symlink(path("nowhere"), path("dangling")).unwrap();
+        for (name, is_refused) in
+            [("tables", true), ("dangling", true), ("outside", false), ("missing", false)]
+        {
+            assert_eq!(no_link(path(name)).is_err(), is_refused, "{name}");
+        }
+    }
 
     #[test]
     fn several_runs_are_named_by_their_folders() {
