@@ -125,7 +125,7 @@ fn assigned(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The value that begins at `from`: quoted, or up to white space.
+/// The value that begins at `from`: quoted, a list in brackets, or up to white space.
 fn value(text: &str, from: usize, is_in_query: bool) -> Option<Range<usize>> {
     let rest = &text[from..];
     for quote in ["\"\"\"", "'''", "\\\"", "\\'", "\"", "'", "`"] {
@@ -140,9 +140,31 @@ fn value(text: &str, from: usize, is_in_query: bool) -> Option<Range<usize>> {
             return (start < end).then_some(start..end);
         }
     }
+    if let Some(inside) = rest.strip_prefix('[') {
+        let end = from + 1 + list_end(inside);
+        return (from + 1 < end).then_some(from + 1..end);
+    }
     let is_end = |c: char| c.is_whitespace() || "\"'`".contains(c) || (is_in_query && c == '&');
     let end = from + rest.find(is_end).unwrap_or(rest.len());
     (from < end).then_some(from..end)
+}
+
+/// The length of a list up to its closing bracket, or of all text without one. Brackets in quotes do
+/// not count.
+fn list_end(text: &str) -> usize {
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(begun) if c == begun && !is_escaped => quote = None,
+            Some('"') => is_escaped = c == '\\' && !is_escaped,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c == ']' => return at,
+            None => {}
+        }
+    }
+    text.len()
 }
 
 /// Options of commands: `-pSECRET`, `--password SECRET`, `-u user:SECRET`.
@@ -307,6 +329,13 @@ mod tests {
             "command = [\"sh\", \"-c\", \"PGPASSWORD=\\\"***\\\" psql\"]",
         );
         check("{\"password\": \"hunter2\"}", "{\"password\": \"***\"}");
+        check(
+            "vary = { setting = { init_connect = [\"a ']'\", \"hunter2\"], x = [1] } }",
+            "vary = { setting = { init_connect = [***], x = [1] } }",
+        );
+        check("report_password = [\n'a]\\',\n'b' ] # x", "report_password = [***] # x");
+        check("password = ['hunter2\nx = 1", "password = [***");
+        check("password = []", "password = []");
         for text in [
             "a limit <= 20, the password: put it into the URL",
             "mkdir -p /data && test -f x",
