@@ -349,6 +349,20 @@ impl Keeper {
         })
     }
 
+    /// Lets the user that servers run as pass through a folder of this keeper, and through what is
+    /// mounted in it.
+    pub(crate) fn let_servers_through(
+        &self,
+        folder: &Path,
+        mounted: &Path,
+    ) -> Result<(), KeeperError> {
+        self.open_to_servers(folder)?;
+        let Some(user) = self.run_as() else { return Ok(()) };
+        files::let_through(mounted, user).map_err(|e| {
+            KeeperError(format!("{} cannot be opened to servers: {e}", mounted.display()))
+        })
+    }
+
     /// Removes a folder that this Dyno made (proved by its owner file) and in which none of the
     /// noted processes runs any more.
     pub fn remove_folder(&self, folder: &Path) -> Result<(), KeeperError> {

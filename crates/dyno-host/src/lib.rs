@@ -15,6 +15,7 @@ mod probe;
 mod process_table;
 mod storage;
 mod thread_io;
+mod volume;
 
 pub use canary::canary;
 pub use copy::{CopyError, copy_folder, sync_folder};
@@ -35,3 +36,6 @@ pub use probe::{
 };
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};
+pub use volume::{
+    Backing, IoLimit, Volume, VolumeSpec, VolumeUsage, filesystems, volume_problems, volume_usage,
+};

@@ -115,6 +115,16 @@ impl Mount {
         Some(Mount { device_number, point, options: options.join(","), filesystem, device })
     }
 
+    /// All mounts, in the order in which they were made.
+    pub(crate) fn all(mountinfo: &str) -> Vec<Mount> {
+        mountinfo.lines().filter_map(Mount::parse).collect()
+    }
+
+    /// Those at this very path; each hides the ones before it.
+    pub(crate) fn at(mountinfo: &str, path: &Path) -> Vec<Mount> {
+        Mount::all(mountinfo).into_iter().filter(|mount| mount.point == path).collect()
+    }
+
     /// The mount that holds this absolute path.
     pub(crate) fn of(mountinfo: &str, path: &Path) -> Option<Mount> {
         mountinfo

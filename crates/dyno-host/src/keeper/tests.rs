@@ -3,15 +3,19 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use dyno_units::ByteCount;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use super::owner::{OWNER_SUFFIX, TOKEN_FILE};
 use super::*;
+use crate::keeper::leftovers::mount_inside;
 use crate::process_table::{ProcessIdentity, list_processes};
+use crate::volume::{Volume, VolumeSpec};
 
 /// Processes take real time to end, so here the clock is real.
 struct RealClock;
@@ -61,11 +65,16 @@ const DEAD_DYNO: ProcessIdentity = ProcessIdentity { pid: 2_000_000_000, start_t
 fn abandoned(keeper: &Keeper, name: &str) -> Owner {
     let folder = keeper.make_folder(name).expect("a folder");
     fs::write(folder.join("data"), "rows").expect("a file");
-    let (_, mut owner) = Owner::read(&folder).expect("an owner");
+    abandon(keeper, &folder)
+}
+
+/// Leaves a folder as a run would that was killed without any warning.
+fn abandon(keeper: &Keeper, folder: &Path) -> Owner {
+    let (_, mut owner) = Owner::read(folder).expect("an owner");
     owner.dyno = DEAD_DYNO;
     owner.write().expect("written");
     // Its lock died with it.
-    keeper.owner_files().remove(&folder);
+    keeper.owner_files().remove(folder);
     owner
 }
 
@@ -758,6 +767,30 @@ fn a_folder_with_a_mount_is_not_removed() {
     check("/v/db-1/data", Some("/v/db-1/data"));
     check("/v/db", None);
     check("/v/db-2", None);
+}
+
+#[test]
+fn a_volume_of_a_dead_dyno_is_unmounted_and_removed() {
+    let (_outer, keeper) = keeper();
+    let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+    spec.limit.write_iops = Some(1000);
+    let problems = crate::volume_problems(&keeper, &spec);
+    if !problems.is_empty() {
+        eprintln!("skipped: a volume of ext4: {}", problems.join("; "));
+        return;
+    }
+    let (keeper, clock): (_, Arc<dyn Clock>) = (Arc::new(keeper), Arc::new(RealClock));
+    let volume = Volume::make(&keeper, &spec, &clock).expect("it is made");
+    fs::write(volume.folder().join("rows"), "rows").expect("written");
+    let folder = volume.folder().parent().expect("it has one").to_owned();
+    let mounted = || fs::read_to_string("/proc/self/mountinfo").expect("readable");
+    assert!(mount_inside(&mounted(), &folder).is_some());
+    abandon(&keeper, &folder);
+    let done = keeper.end_leftovers(&RealClock);
+    assert_eq!(done.len(), 1, "{done:?}");
+    assert!(done[0].starts_with("removed "), "{done:?}");
+    assert_eq!(mount_inside(&mounted(), &folder), None);
+    assert_eq!(fs::read_dir(keeper.root()).expect("readable").count(), 0);
 }
 
 #[test]

@@ -1,0 +1,255 @@
+//! Why a volume cannot be made here, known before anything is made.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use dyno_units::ByteCount;
+use rustix::fs::OFlags;
+
+use super::filesystem::Filesystem;
+use super::loop_device::BlockDevice;
+use super::spec::{Backing, VolumeSpec};
+use super::{LABEL, filesystem, limit};
+use crate::keeper::Keeper;
+use crate::storage::{Mount, free_bytes};
+
+/// The right to mount, a bit of the effective capabilities (capabilities(7)).
+const CAP_SYS_ADMIN: u32 = 21;
+/// How much of a device's beginning and end is looked at.
+const LOOKED_AT: usize = 1 << 20;
+
+/// Why this volume cannot be made here; nothing where it can. Each is a sentence without its end.
+pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
+    let Some(filesystem) = Filesystem::find(&spec.filesystem) else {
+        let names: Vec<&str> = filesystem::ALL.iter().map(|one| one.name).collect();
+        return vec![format!(
+            "there is no filesystem `{}`; there are {}",
+            spec.filesystem,
+            names.join(", ")
+        )];
+    };
+    let mut problems = Vec::new();
+    if !may_mount() {
+        problems
+            .push("to mount a filesystem, Dyno needs the rights of root (CAP_SYS_ADMIN)".into());
+    }
+    if !spec.limit.is_none() {
+        problems.extend(limit::refused());
+    }
+    if !spec.properties.is_empty() {
+        problems.push(format!("{} has no properties to set", filesystem.name));
+    }
+    match &filesystem.maker {
+        None => problems.extend(in_memory(spec)),
+        Some(maker) => {
+            if keeper.find_program(maker.program, &[]).is_none() {
+                problems.push(format!(
+                    "the program `{}` is missing; install the package `{}`",
+                    maker.program, maker.package
+                ));
+            }
+            problems.extend(unknown_to_the_kernel(filesystem.name));
+        }
+    }
+    problems.extend(match &spec.backing {
+        Backing::Size(size) => too_large_or_small(keeper, filesystem, *size),
+        Backing::Device { path, may_format } => device_problem(path, *may_format),
+    });
+    problems
+}
+
+/// Whether this process has the right to mount.
+fn may_mount() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = bits.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << CAP_SYS_ADMIN) != 0)
+}
+
+/// What does not go with a filesystem that lies in memory.
+fn in_memory(spec: &VolumeSpec) -> Option<String> {
+    let name = &spec.filesystem;
+    let has_device = matches!(spec.backing, Backing::Device { .. });
+    let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || !spec.limit.is_none();
+    if has_device || is_tuned {
+        return Some(format!(
+            "a {name} lies in memory: it has no device, and none to limit or to tune"
+        ));
+    }
+    (!spec.make_options.is_empty())
+        .then(|| format!("no program makes a {name}: `make_options` has no effect"))
+}
+
+fn unknown_to_the_kernel(name: &str) -> Option<String> {
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if known.lines().any(|line| line.trim() == name) {
+        return None;
+    }
+    // A module is loaded by the mount, where there is one.
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let modules = Path::new("/lib/modules").join(release.trim());
+    let list = ["modules.dep", "modules.builtin"]
+        .map(|file| fs::read_to_string(modules.join(file)).unwrap_or_default())
+        .concat();
+    let module = format!("/{name}.ko");
+    (!list.contains(&module)).then(|| format!("this kernel has no {name}, and no module for it"))
+}
+
+fn too_large_or_small(keeper: &Keeper, filesystem: &Filesystem, size: ByteCount) -> Vec<String> {
+    if size < filesystem.least_size {
+        return vec![format!(
+            "the least size of {} is {}, and the study asks for {size}",
+            filesystem.name, filesystem.least_size
+        )];
+    }
+    if filesystem.maker.is_none() {
+        return Vec::new();
+    }
+    match free_bytes(keeper.root()) {
+        Ok(free) if free < size.0 => vec![format!(
+            "its size is {size}, and {} has {} left; choose another disk with `data_folder`",
+            keeper.root().display(),
+            ByteCount(free)
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// Why a device of the machine is not formatted: everything that is not proved to be free counts.
+fn device_problem(path: &Path, may_format: bool) -> Vec<String> {
+    let why = match BlockDevice::at(path) {
+        Err(error) => Some(error.0),
+        Ok(device) => used(&device).or_else(|| {
+            (!may_format).then(|| {
+                format!(
+                    "{} would be formatted, and all on it lost: name it with `--format-device {}` \
+                     if you want that",
+                    path.display(),
+                    path.display()
+                )
+            })
+        }),
+    };
+    why.into_iter().collect()
+}
+
+/// By whom or what a device is used.
+fn used(device: &BlockDevice) -> Option<String> {
+    let path = device.path.display();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounted = Mount::all(&mounts).into_iter().find(|mount| {
+        mount.device_number == device.number || Path::new(&mount.device) == device.path
+    });
+    if let Some(mount) = mounted {
+        return Some(format!("{path} is mounted at {}", mount.point.display()));
+    }
+    let sys = device.sys();
+    let parts = |folder: &str| {
+        let entries = fs::read_dir(sys.join(folder)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    if let Some(holder) = parts("holders").first() {
+        return Some(format!("{path} is used by {holder}"));
+    }
+    if let Some(part) = parts(".").iter().find(|name| sys.join(name).join("partition").exists()) {
+        return Some(format!("{path} has partitions ({part}); name a partition that is free"));
+    }
+    let flags = OFlags::EXCL | OFlags::CLOEXEC;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    // An exclusive look fails while the kernel uses the device, for swap or a RAID, say.
+    let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(&device.path) {
+        Ok(file) => file,
+        Err(error) => return Some(format!("{path} is in use: {error}")),
+    };
+    match is_blank_or_marked(&mut file) {
+        Ok(true) => None,
+        Ok(false) => Some(format!(
+            "{path} holds something that Dyno did not put there; erase it yourself (`wipefs --all \
+             {path}` and `blkdiscard {path}`) if nobody needs it"
+        )),
+        Err(error) => Some(format!("{path} cannot be read: {error}")),
+    }
+}
+
+/// Whether a device holds zeros at its beginning and end, or a filesystem with Dyno's label.
+fn is_blank_or_marked(file: &mut (impl Read + Seek)) -> std::io::Result<bool> {
+    let size = file.seek(SeekFrom::End(0))?;
+    let length = LOOKED_AT.min(usize::try_from(size).unwrap_or(LOOKED_AT));
+    let mut begin = vec![0; length];
+    file.seek(SeekFrom::Start(0))?;
+    file.read_exact(&mut begin)?;
+    if has_label(&begin) {
+        return Ok(true);
+    }
+    let mut end = vec![0; length];
+    file.seek(SeekFrom::End(-i64::try_from(length).unwrap_or(0)))?;
+    file.read_exact(&mut end)?;
+    Ok(begin.iter().chain(&end).all(|byte| *byte == 0))
+}
+
+/// Whether the beginning of a device is that of a filesystem with Dyno's label. The places are those of
+/// the formats on disk: ext4's superblock at 1024 (magic at 56, label of 16 bytes at 120), XFS's at 0
+/// (magic `XFSB`, label of 12 bytes at 108), Btrfs's at 64 KiB (magic at 64, label of 256 bytes at 299).
+fn has_label(begin: &[u8]) -> bool {
+    let at = |offset: usize, length: usize| begin.get(offset..offset + length).unwrap_or_default();
+    let is_label = |bytes: &[u8]| {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        &bytes[..end] == LABEL.as_bytes()
+    };
+    const BTRFS: usize = 64 << 10;
+    (at(1024 + 56, 2) == [0x53, 0xef] && is_label(at(1024 + 120, 16)))
+        || (at(0, 4) == b"XFSB" && is_label(at(108, 12)))
+        || (at(BTRFS + 64, 8) == b"_BHRfS_M" && is_label(at(BTRFS + 299, 256)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn only_zeros_or_dynos_label_are_formatted() {
+        let check = |change: &dyn Fn(&mut Vec<u8>), expected: bool| {
+            let mut bytes = vec![0; 4 << 20];
+            change(&mut bytes);
+            assert_eq!(is_blank_or_marked(&mut Cursor::new(bytes)).expect("read"), expected);
+        };
+        let put = |bytes: &mut Vec<u8>, at: usize, what: &[u8]| {
+            bytes[at..at + what.len()].copy_from_slice(what);
+        };
+        check(&|_| (), true);
+        // A partition table, the end of a RAID member, the first page of a raw database.
+        check(&|bytes| put(bytes, 510, &[0x55, 0xaa]), false);
+        check(&|bytes| put(bytes, (4 << 20) - 65_536, b"\xfc\x4e\x2b\xa9"), false);
+        check(&|bytes| put(bytes, 4096, b"rows"), false);
+        let ext4 = |label: &'static [u8]| {
+            move |bytes: &mut Vec<u8>| {
+                put(bytes, 1024 + 56, &[0x53, 0xef]);
+                put(bytes, 1024 + 120, label);
+            }
+        };
+        check(&ext4(b"dyno"), true);
+        check(&ext4(b"dynopia"), false);
+        check(&ext4(b"home"), false);
+        check(
+            &|bytes| {
+                [(0, &b"XFSB"[..]), (108, b"dyno")]
+                    .map(|(at, what)| put(bytes, at, what))
+                    .iter()
+                    .for_each(drop)
+            },
+            true,
+        );
+        check(&|bytes| put(bytes, 108, b"dyno"), false);
+    }
+
+    #[test]
+    fn a_small_device_is_read_whole() {
+        assert!(is_blank_or_marked(&mut Cursor::new(vec![0; 512])).expect("read"));
+        assert!(!is_blank_or_marked(&mut Cursor::new(vec![1; 512])).expect("read"));
+        assert!(is_blank_or_marked(&mut Cursor::new(Vec::new())).expect("read"));
+    }
+}

@@ -1,0 +1,92 @@
+//! Takes a volume apart: limits, mount, loop device. By the Dyno that made it, or by a later run.
+//!
+//! What is taken apart is proved to be Dyno's: the folder by its owner file (the caller has seen to that),
+//! the loop device by its image, which is a file of that folder, and the mount by its place and its source:
+//! the folder's own `files`, and that loop device, the device that is noted in the folder, or memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::loop_device::{attached_to, detach};
+use super::spec::IoLimit;
+use super::{FILES, IMAGE, MEMORY, NOTES, limit, tool::Tools};
+use crate::KeeperError;
+use crate::storage::Mount;
+
+/// What a volume has changed outside of its folder; written before it is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Notes {
+    /// The device of the machine that the volume lies on; none for an image or memory.
+    #[serde(default)]
+    pub(crate) device: Option<PathBuf>,
+    /// The number of the device whose limit was set, and the limit.
+    #[serde(default)]
+    pub(crate) limited: Option<(String, IoLimit)>,
+    /// Files of `/sys` that were changed, with the values before.
+    #[serde(default)]
+    pub(crate) before: Vec<(PathBuf, String)>,
+}
+
+impl Notes {
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), KeeperError> {
+        let path = folder.join(NOTES);
+        let failed = |error: std::io::Error| {
+            KeeperError(format!("{} cannot be written: {error}", path.display()))
+        };
+        let fresh = folder.join(format!("{NOTES}.new"));
+        fs::write(&fresh, serde_json::to_vec(self).map_err(|e| failed(e.into()))?)
+            .map_err(failed)?;
+        fs::rename(&fresh, &path).map_err(failed)
+    }
+
+    /// Those of a folder; none where it is not a volume's.
+    pub(crate) fn read(folder: &Path) -> Option<Notes> {
+        serde_json::from_slice(&fs::read(folder.join(NOTES)).ok()?).ok()
+    }
+}
+
+/// Takes the volume of a folder apart, if it has one. The folder must be proved to be Dyno's.
+pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperError> {
+    let Some(notes) = Notes::read(folder) else { return Ok(()) };
+    let (image, files) = (folder.join(IMAGE), folder.join(FILES));
+    let loops = attached_to(&image);
+    if let Some((number, limit)) = &notes.limited {
+        limit::lift(number, limit)?;
+    }
+    for (path, value) in &notes.before {
+        // A device that has been pulled has no file any more.
+        if path.exists() {
+            fs::write(path, value).map_err(|error| {
+                KeeperError(format!("{} cannot be put back to {value}: {error}", path.display()))
+            })?;
+        }
+    }
+    let mut sources: Vec<PathBuf> = loops.iter().map(|device| device.path.clone()).collect();
+    sources.extend(notes.device.clone());
+    unmount(&files, &sources)?;
+    loops.iter().try_for_each(|device| detach(tools, device))
+}
+
+/// Unmounts what is mounted at this folder, if its source is one of these, or memory.
+fn unmount(files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| KeeperError(format!("/proc/self/mountinfo cannot be read: {error}")))?;
+    // The last one hides the others.
+    for mount in Mount::at(&mounts, files).iter().rev() {
+        let is_ours = sources.iter().any(|source| Path::new(&mount.device) == source)
+            || (mount.filesystem == "tmpfs" && mount.device == MEMORY);
+        if !is_ours {
+            return Err(KeeperError(format!(
+                "{} is mounted at {}, but not by Dyno: unmount it, then run any command again",
+                mount.device,
+                files.display()
+            )));
+        }
+        rustix::mount::unmount(files, rustix::mount::UnmountFlags::NOFOLLOW).map_err(|error| {
+            KeeperError(format!("{} cannot be unmounted: {error}", files.display()))
+        })?;
+    }
+    Ok(())
+}

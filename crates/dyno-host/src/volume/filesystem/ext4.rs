@@ -1,0 +1,18 @@
+//! ext4.
+
+use dyno_units::ByteCount;
+
+use super::{Filesystem, Maker};
+
+pub(super) const FILESYSTEM: Filesystem = Filesystem {
+    name: "ext4",
+    sentence: "ext4, with its inode tables written at once: else the kernel writes them while it is measured",
+    maker: Some(Maker {
+        program: "mkfs.ext4",
+        package: "e2fsprogs",
+        arguments: &["-q", "-F"],
+        unless_given: &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    }),
+    least_size: ByteCount(16 << 20),
+    caveat: None,
+};

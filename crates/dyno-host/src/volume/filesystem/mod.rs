@@ -1,0 +1,93 @@
+//! The filesystems that a volume may have: a file each, and a line in [`ALL`].
+
+mod btrfs;
+mod ext4;
+mod tmpfs;
+mod xfs;
+
+use dyno_units::ByteCount;
+
+/// All filesystems, in the order in which help texts list them.
+pub(crate) const ALL: &[&Filesystem] =
+    &[&ext4::FILESYSTEM, &xfs::FILESYSTEM, &btrfs::FILESYSTEM, &tmpfs::FILESYSTEM];
+
+/// A filesystem: how it is made and mounted, and what it cannot promise.
+#[derive(Debug)]
+pub(crate) struct Filesystem {
+    pub(crate) name: &'static str,
+    pub(crate) sentence: &'static str,
+    /// What makes it on a device; none if it lies in memory.
+    pub(crate) maker: Option<Maker>,
+    /// The smallest that its programs make.
+    pub(crate) least_size: ByteCount,
+    /// What a reader of a result must know.
+    pub(crate) caveat: Option<&'static str>,
+}
+
+/// The program that makes a filesystem on a device.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    pub(crate) program: &'static str,
+    /// The package of Debian that has it.
+    pub(crate) package: &'static str,
+    /// What it is always given.
+    pub(crate) arguments: &'static [&'static str],
+    /// What it is given unless the user's options have the first word of it: a default that a
+    /// measurement wants.
+    pub(crate) unless_given: &'static [&'static str],
+}
+
+impl Filesystem {
+    /// The filesystem of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Filesystem> {
+        ALL.iter().copied().find(|one| one.name == name)
+    }
+}
+
+impl Maker {
+    /// The arguments that make the filesystem with this label on this device.
+    pub(crate) fn arguments<'a>(
+        &'a self,
+        options: &'a [String],
+        label: &'a str,
+        device: &'a str,
+    ) -> Vec<&'a str> {
+        let mut all = self.arguments.to_vec();
+        let is_given =
+            self.unless_given.first().is_some_and(|first| options.iter().any(|o| o == first));
+        if !is_given {
+            all.extend(self.unless_given);
+        }
+        all.extend(["-L", label]);
+        all.extend(options.iter().map(String::as_str));
+        all.push(device);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_user_replace_what_is_given_by_default() {
+        let check = |options: &[&str], expected: &[&str]| {
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+            let maker = ext4::FILESYSTEM.maker.as_ref().expect("it is made by a program");
+            assert_eq!(maker.arguments(&options, "dyno", "/dev/x"), expected);
+        };
+        let lazy = "lazy_itable_init=0,lazy_journal_init=0";
+        check(&[], &["-q", "-F", "-E", lazy, "-L", "dyno", "/dev/x"]);
+        check(&["-b", "1024"], &["-q", "-F", "-E", lazy, "-L", "dyno", "-b", "1024", "/dev/x"]);
+        check(&["-E", "stride=4"], &["-q", "-F", "-L", "dyno", "-E", "stride=4", "/dev/x"]);
+    }
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        let mut names: Vec<&str> = ALL.iter().map(|one| one.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        assert!(ALL.iter().all(|one| Filesystem::find(one.name).is_some()));
+    }
+}

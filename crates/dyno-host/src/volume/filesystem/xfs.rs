@@ -1,0 +1,19 @@
+//! XFS.
+
+use dyno_units::ByteCount;
+
+use super::{Filesystem, Maker};
+
+pub(super) const FILESYSTEM: Filesystem = Filesystem {
+    name: "xfs",
+    sentence: "XFS",
+    maker: Some(Maker {
+        program: "mkfs.xfs",
+        package: "xfsprogs",
+        arguments: &["-q", "-f"],
+        unless_given: &[],
+    }),
+    // xfsprogs 5.19 and later make no smaller one.
+    least_size: ByteCount(300 << 20),
+    caveat: None,
+};

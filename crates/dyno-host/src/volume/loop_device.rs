@@ -1,0 +1,88 @@
+//! Image files, and the loop devices that make disks of them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dyno_units::ByteCount;
+
+use super::tool::Tools;
+use crate::KeeperError;
+use crate::storage::unescaped;
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockDevice {
+    /// `/dev/loop0`.
+    pub(crate) path: PathBuf,
+    /// `7:0`.
+    pub(crate) number: String,
+}
+
+impl BlockDevice {
+    /// The device at this path.
+    pub(crate) fn at(path: &Path) -> Result<BlockDevice, KeeperError> {
+        let refuse = |why: String| KeeperError(format!("{}: {why}", path.display()));
+        let path = fs::canonicalize(path).map_err(|error| refuse(error.to_string()))?;
+        let facts = fs::metadata(&path).map_err(|error| refuse(error.to_string()))?;
+        let is_block = std::os::unix::fs::FileTypeExt::is_block_device(&facts.file_type());
+        if !is_block {
+            return Err(refuse("it is not a block device".into()));
+        }
+        let number = facts.rdev();
+        let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+        Ok(BlockDevice { path, number })
+    }
+
+    /// Its folder in `/sys`, by its number.
+    pub(crate) fn sys(&self) -> PathBuf {
+        Path::new("/sys/dev/block").join(&self.number)
+    }
+}
+
+/// Makes an image file: sparse, of this size, readable by Dyno's user alone.
+pub(crate) fn make_image(path: &Path, size: ByteCount) -> Result<(), KeeperError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let failed =
+        |error: std::io::Error| KeeperError(format!("the image {}: {error}", path.display()));
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    file.set_len(size.0).map_err(failed)
+}
+
+/// Attaches an image to a free loop device, without the page cache of the filesystem below it where
+/// that allows: else every page would be in memory twice.
+pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, KeeperError> {
+    let image = image.to_string_lossy();
+    let attach = |direct: &str| {
+        tools.run("losetup", "mount", &["--find", "--show", direct, "--nooverlap", &image])
+    };
+    let printed = attach("--direct-io=on").or_else(|_| attach("--direct-io=off"))?;
+    BlockDevice::at(Path::new(printed.trim()))
+}
+
+/// The loop devices whose image is this file.
+pub(crate) fn attached_to(image: &Path) -> Vec<BlockDevice> {
+    let Ok(entries) = fs::read_dir("/sys/block") else { return Vec::new() };
+    let mut found: Vec<BlockDevice> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("loop"))
+        .filter(|entry| {
+            fs::read_to_string(entry.path().join("loop/backing_file"))
+                .is_ok_and(|file| Path::new(&unescaped(file.trim_end_matches('\n'))) == image)
+        })
+        .filter_map(|entry| BlockDevice::at(&Path::new("/dev").join(entry.file_name())).ok())
+        .collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Detaches a loop device.
+pub(crate) fn detach(tools: Tools<'_>, device: &BlockDevice) -> Result<(), KeeperError> {
+    let path = device.path.to_string_lossy();
+    tools.run("losetup", "mount", &["--detach", &path]).map(drop)
+}

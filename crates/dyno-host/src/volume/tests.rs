@@ -1,0 +1,183 @@
+//! Volumes that are really made. What this machine lacks is skipped, with its reason printed.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dyno_units::{ByteCount, Clock, Nanoseconds};
+
+use super::*;
+use crate::keeper::Place;
+
+struct KernelClock(std::time::Instant);
+
+impl Clock for KernelClock {
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds(u64::try_from(self.0.elapsed().as_nanos()).expect("it fits"))
+    }
+
+    fn unix_millis(&self) -> u64 {
+        0
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        std::thread::sleep(Duration::from_nanos(until.saturating_sub(self.now()).0));
+    }
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(KernelClock(std::time::Instant::now()))
+}
+
+/// A root for volumes and its keeper, where volumes of this kind can be made.
+fn lab(spec: &VolumeSpec) -> Option<(tempfile::TempDir, Arc<Keeper>)> {
+    let root = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let keeper = Arc::new(Keeper::new(root.path()).expect("the root can be used"));
+    let problems = volume_problems(&keeper, spec);
+    if problems.is_empty() {
+        return Some((root, keeper));
+    }
+    eprintln!("skipped: a volume of {}: {}", spec.filesystem, problems.join("; "));
+    None
+}
+
+fn mounts_under(folder: &Path) -> usize {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("readable");
+    crate::storage::Mount::all(&mounts)
+        .iter()
+        .filter(|mount| mount.point.starts_with(folder))
+        .count()
+}
+
+#[track_caller]
+fn is_made_and_removed(spec: &VolumeSpec) {
+    let Some((root, keeper)) = lab(spec) else { return };
+    let clock = clock();
+    let volume = Arc::new(Volume::make(&keeper, spec, &clock).expect("it is made"));
+    let place = Place::on(&keeper, volume.clone());
+    let facts = place.facts();
+    assert_eq!(facts.filesystem.as_deref(), Some(spec.filesystem.as_str()));
+    assert_eq!(facts.kind, spec.kind());
+    let server = keeper.make_folder("server").expect("made");
+    let data = place.data_of(&server, server.join("data"));
+    place.make_data(&data).expect("made");
+    fs::write(data.join("rows"), vec![7; 1 << 20]).expect("written");
+    let usage = volume_usage(&keeper, clock.as_ref(), &data, &spec.filesystem).expect("measured");
+    assert_eq!(usage.apparent_bytes, 1 << 20);
+    assert!(usage.free_bytes > 0);
+    assert_eq!(mounts_under(root.path()), 1);
+    let image = volume.folder.join(IMAGE);
+    place.release().expect("removed");
+    assert_eq!(mounts_under(root.path()), 0);
+    assert!(loop_device::attached_to(&image).is_empty());
+    assert!(!volume.folder.exists());
+    keeper.remove_folder(&server).expect("removed");
+}
+
+#[test]
+fn each_filesystem_is_made_and_removed() {
+    for (name, _) in filesystems() {
+        is_made_and_removed(&VolumeSpec::new("v", name, ByteCount(320 << 20)));
+    }
+}
+
+#[test]
+fn options_reach_the_filesystem() {
+    let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+    spec.make_options = vec!["-b".into(), "1024".into()];
+    spec.mount_options = vec!["noatime".into(), "data=journal".into()];
+    spec.read_ahead = Some(ByteCount(64 << 10));
+    let Some((_root, keeper)) = lab(&spec) else { return };
+    let volume = Arc::new(Volume::make(&keeper, &spec, &clock()).expect("it is made"));
+    let facts = Place::on(&keeper, volume.clone()).facts();
+    let options = facts.options.expect("known");
+    for option in ["noatime", "nosuid", "nodev", "data=journal"] {
+        assert!(options.split(',').any(|one| one == option), "{options}");
+    }
+    assert_eq!(rustix::fs::statvfs(&volume.files).expect("known").f_bsize, 1024);
+    let device = loop_device::attached_to(&volume.folder.join(IMAGE)).remove(0);
+    let read_ahead =
+        || fs::read_to_string(device.sys().join("queue/read_ahead_kb")).expect("known");
+    assert_eq!(read_ahead().trim(), "64");
+    volume.release().expect("removed");
+    assert_ne!(read_ahead().trim(), "64");
+}
+
+#[test]
+fn what_cannot_be_made_leaves_nothing() {
+    let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+    spec.mount_options = vec!["no-such-option".into()];
+    let Some((root, keeper)) = lab(&spec) else { return };
+    let error = Volume::make(&keeper, &spec, &clock()).err().expect("refused").0;
+    assert!(error.contains("the volume `v`") && error.contains("mount"), "{error}");
+    assert_eq!(mounts_under(root.path()), 0);
+    assert_eq!(fs::read_dir(keeper.root()).expect("readable").count(), 0);
+}
+
+#[test]
+fn a_limit_is_bound_and_lifted() {
+    let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+    spec.limit = IoLimit { write_iops: Some(500), ..IoLimit::default() };
+    let Some((_root, keeper)) = lab(&spec) else { return };
+    let volume = Volume::make(&keeper, &spec, &clock()).expect("it is made");
+    let device = loop_device::attached_to(&volume.folder.join(IMAGE)).remove(0);
+    let limits = || {
+        let path = "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device";
+        let text = fs::read_to_string(path).expect("readable");
+        text.lines()
+            .find(|line| line.starts_with(&format!("{} ", device.number)))
+            .map(str::to_owned)
+    };
+    assert_eq!(limits(), Some(format!("{} 500", device.number)));
+    volume.release().expect("removed");
+    assert_eq!(limits(), None);
+}
+
+#[test]
+fn a_mount_that_is_not_dynos_stops_the_removal() {
+    let spec = VolumeSpec::new("v", "tmpfs", ByteCount(1 << 20));
+    let Some((_root, keeper)) = lab(&spec) else { return };
+    let clock = clock();
+    let volume = Volume::make(&keeper, &spec, &clock).expect("it is made");
+    let files = volume.files.to_string_lossy().into_owned();
+    let tools = Tools { keeper: &keeper, clock: clock.as_ref() };
+    tools.run("mount", "mount", &["-t", "tmpfs", "theirs", &files]).expect("mounted over it");
+    let error = volume.release().expect_err("refused").0;
+    assert!(error.contains("not by Dyno"), "{error}");
+    tools.run("umount", "mount", &[&files]).expect("unmounted");
+    volume.release().expect("removed");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_beforehand() {
+    let root = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let keeper = Keeper::new(root.path()).expect("the root can be used");
+    let check = |change: &dyn Fn(&mut VolumeSpec), expected: &str| {
+        let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+        change(&mut spec);
+        let problems = volume_problems(&keeper, &spec).join("; ");
+        assert!(problems.contains(expected), "{problems}");
+    };
+    check(
+        &|spec| spec.filesystem = "ntfs".into(),
+        "there is no filesystem `ntfs`; there are ext4,",
+    );
+    check(&|spec| spec.backing = Backing::Size(ByteCount(1 << 60)), "choose another disk");
+    check(&|spec| spec.backing = Backing::Size(ByteCount(4096)), "the least size of ext4 is");
+    check(
+        &|spec| {
+            spec.filesystem = "tmpfs".into();
+            spec.limit.read_iops = Some(1);
+        },
+        "lies in memory",
+    );
+    check(
+        &|spec| {
+            spec.properties.insert("recordsize".into(), "16k".into());
+        },
+        "has no properties",
+    );
+    let device = |path: &str, may_format| Backing::Device { path: path.into(), may_format };
+    check(&|spec| spec.backing = device("/etc/passwd", true), "it is not a block device");
+    check(&|spec| spec.backing = device("/dev/no-such", true), "No such file");
+}

@@ -1,0 +1,102 @@
+//! Runs the programs that make, mount and measure filesystems, with Dyno's own rights.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use dyno_units::{Clock, Nanoseconds, clean_text};
+
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+/// How long a program may take.
+const LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+/// Between two looks whether it has ended.
+const POLL: Nanoseconds = Nanoseconds::from_millis(5);
+/// The most that is read of what it prints.
+const OUTPUT_MAX: u64 = 1 << 20;
+
+/// Where programs are, and the clock that bounds them.
+#[derive(Clone, Copy)]
+pub(crate) struct Tools<'a> {
+    pub(crate) keeper: &'a Keeper,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl Tools<'_> {
+    /// The path of a program; the error names the package that has it.
+    pub(crate) fn find(&self, program: &str, package: &str) -> Result<PathBuf, KeeperError> {
+        self.keeper.find_program(program, &[]).ok_or_else(|| {
+            KeeperError(format!(
+                "the program `{program}` is missing; install the package `{package}`"
+            ))
+        })
+    }
+
+    /// Runs a program to its end and returns what it has printed. It gets nothing of Dyno's environment.
+    pub(crate) fn run(
+        &self,
+        program: &str,
+        package: &str,
+        arguments: &[&str],
+    ) -> Result<String, KeeperError> {
+        self.run_at(&self.find(program, package)?, arguments)
+    }
+
+    fn run_at(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
+        let shown = || format!("`{} {}`", program.display(), arguments.join(" "));
+        let failed = |error: std::io::Error| KeeperError(format!("{} failed: {error}", shown()));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LANG", "C.UTF-8")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let (out, errors) = (child.stdout.take(), child.stderr.take());
+        let until = self.clock.now() + LIMIT;
+        let (status, out, errors) = std::thread::scope(|scope| {
+            let errors = scope.spawn(|| errors.map_or(Ok(Vec::new()), bytes));
+            let out = scope.spawn(|| out.map_or(Ok(Vec::new()), bytes));
+            let status = loop {
+                match child.try_wait() {
+                    Ok(Some(status)) => break Ok(Some(status)),
+                    Ok(None) if self.clock.now() < until => {
+                        self.clock.sleep_until(self.clock.now() + POLL);
+                    }
+                    Ok(None) => {
+                        let _ = child.kill();
+                        break child.wait().map(|_| None);
+                    }
+                    Err(error) => break Err(error),
+                }
+            };
+            (status, joined(out), joined(errors))
+        });
+        let (out, errors) = (out.map_err(failed)?, errors.map_err(failed)?);
+        match status.map_err(failed)? {
+            Some(status) if status.success() => Ok(String::from_utf8_lossy(&out).into_owned()),
+            Some(status) => {
+                let said = clean_text(String::from_utf8_lossy(&errors).trim());
+                Err(KeeperError(format!("{} failed ({status}): {said}", shown())))
+            }
+            None => Err(KeeperError(format!("{} did not end within {LIMIT}", shown()))),
+        }
+    }
+}
+
+fn bytes(mut pipe: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.by_ref().take(OUTPUT_MAX).read_to_end(&mut bytes)?;
+    // The rest is read and dropped, so that the program goes on.
+    std::io::copy(&mut pipe, &mut std::io::sink())?;
+    Ok(bytes)
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

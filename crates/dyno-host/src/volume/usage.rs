@@ -1,0 +1,117 @@
+//! What data take on a volume: as files say, and on disk.
+
+use std::path::Path;
+
+use crate::KeeperError;
+use crate::storage::{folder_bytes, free_bytes};
+
+use super::Tools;
+
+/// What data take on a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VolumeUsage {
+    /// The lengths of the files.
+    pub apparent_bytes: u64,
+    /// What they take, as the filesystem says it of each file; a compressing one says it before
+    /// compression.
+    pub allocated_bytes: u64,
+    /// What they take on disk after compression; none where the filesystem does not compress, or nobody
+    /// can say.
+    pub compressed_bytes: Option<u64>,
+    /// Of `compressed_bytes`, what is stored as it is: what does not compress, and what was written over
+    /// space that had been preallocated. None where nobody can say.
+    pub uncompressed_bytes: Option<u64>,
+    /// What could still be written.
+    pub free_bytes: u64,
+}
+
+/// Measures what lies in a folder of a volume.
+///
+/// # Errors
+///
+/// The folder cannot be read.
+pub fn volume_usage(
+    keeper: &crate::keeper::Keeper,
+    clock: &dyn dyno_units::Clock,
+    folder: &Path,
+    filesystem: &str,
+) -> Result<VolumeUsage, KeeperError> {
+    let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", folder.display()));
+    let mut usage = VolumeUsage {
+        apparent_bytes: apparent_bytes(folder).map_err(failed)?,
+        allocated_bytes: folder_bytes(folder).map_err(failed)?,
+        free_bytes: free_bytes(folder).map_err(failed)?,
+        ..VolumeUsage::default()
+    };
+    if filesystem == "btrfs" {
+        let tools = Tools { keeper, clock };
+        // What nobody can say is none: the program is a package of its own.
+        let folder = folder.to_string_lossy();
+        let text = tools.run("compsize", "btrfs-compsize", &["-b", "-x", &folder]);
+        if let Some(said) = text.ok().as_deref().and_then(compsize) {
+            usage.compressed_bytes = Some(said.disk);
+            usage.uncompressed_bytes = said.uncompressed;
+        }
+    }
+    Ok(usage)
+}
+
+fn apparent_bytes(folder: &Path) -> std::io::Result<u64> {
+    let mut total = 0;
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            let facts = match entry.metadata() {
+                Ok(facts) => facts,
+                // It vanished meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            if facts.is_dir() {
+                open.push(entry.path());
+            } else if facts.is_file() {
+                total += facts.len();
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// What `compsize --bytes` says.
+#[derive(Debug, PartialEq, Eq)]
+struct Compsize {
+    disk: u64,
+    uncompressed: Option<u64>,
+}
+
+/// Reads the table of `compsize --bytes`: a line of kinds, `TOTAL`, `none`, `zstd`, `prealloc`, each with
+/// its percentage, bytes on disk, bytes before compression, and bytes that files refer to.
+fn compsize(text: &str) -> Option<Compsize> {
+    let column = |kind: &str| {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(kind))?;
+        line.split_whitespace().nth(2)?.parse::<u64>().ok()
+    };
+    Some(Compsize { disk: column("TOTAL")?, uncompressed: column("none") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_compsize_is_read() {
+        let text = "Processed 11 files, 160 regular extents (160 refs), 1 inline.\n\
+            Type       Perc     Disk Usage   Uncompressed Referenced  \n\
+            TOTAL       35%     7344128      20971520     20971520    \n\
+            none       100%     1048576      1048576      1048576     \n\
+            zstd        31%     6295552      19922944     19922944    \n";
+        assert_eq!(
+            compsize(text),
+            Some(Compsize { disk: 7_344_128, uncompressed: Some(1_048_576) })
+        );
+        let text = "TOTAL 30% 100 300 300\nzstd 30% 100 300 300\n";
+        assert_eq!(compsize(text), Some(Compsize { disk: 100, uncompressed: None }));
+        assert_eq!(compsize("No files.\n"), None);
+    }
+}
