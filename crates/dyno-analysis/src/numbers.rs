@@ -170,8 +170,9 @@ fn counted(value: f64, digits: i32, trim: bool) -> String {
     if rounded.abs() >= SCALED_FROM {
         return scaled(value, &COUNTS, digits, trim);
     }
-    // A whole number below a thousand is exact: 7, not 7.00.
-    let is_exact = value.abs() < 1000.0 && value.fract() == 0.0;
+    // A whole number below a thousand is exact: 7, not 7.00. A mean of logarithms misses it by a hair.
+    let is_whole = (value - value.round()).abs() <= 1e-9 * value.abs();
+    let is_exact = value.abs() < 1000.0 && is_whole;
     with_commas(&significant(value, digits, trim || is_exact))
 }
 

@@ -698,4 +698,4 @@ fn output(log: &Path, begin: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -178,7 +178,7 @@ mod tests {
         check("p90 <= 20ms", Err("use p95"));
         check("fast", Err("throughput >= 1000"));
         check("job.time <= 15s", Ok(("job.time ≤ 15 s", 15e6)));
-        check("job.rss_peak<2GiB", Ok(("job.rss_peak ≤ 2GiB", 2_147_483_648.0)));
+        check("job.rss_peak<2GiB", Ok(("job.rss_peak ≤ 2 GiB", 2_147_483_648.0)));
         check("vol.ratio ≥ 1.5", Ok(("vol.ratio ≥ 1.5", 1.5)));
         check("job.time <= soon", Err("is no bound of job.time"));
         check("p99.9 <= 1s", Ok(("p99.9 ≤ 1 s", 1e6)));

@@ -18,7 +18,7 @@ use crate::process_table::{ProcessIdentity, list_processes};
 use crate::volume::{Volume, VolumeSpec};
 
 /// Processes take real time to end, so here the clock is real.
-struct RealClock;
+pub(crate) struct RealClock;
 
 impl Clock for RealClock {
     fn now(&self) -> Nanoseconds {

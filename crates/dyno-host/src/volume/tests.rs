@@ -2,31 +2,15 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
-use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock};
 
 use super::*;
 use crate::keeper::Place;
-
-struct KernelClock(std::time::Instant);
-
-impl Clock for KernelClock {
-    fn now(&self) -> Nanoseconds {
-        Nanoseconds(u64::try_from(self.0.elapsed().as_nanos()).expect("it fits"))
-    }
-
-    fn unix_millis(&self) -> u64 {
-        0
-    }
-
-    fn sleep_until(&self, until: Nanoseconds) {
-        std::thread::sleep(Duration::from_nanos(until.saturating_sub(self.now()).0));
-    }
-}
+use crate::keeper::tests::RealClock;
 
 fn clock() -> Arc<dyn Clock> {
-    Arc::new(KernelClock(std::time::Instant::now()))
+    Arc::new(RealClock)
 }
 
 /// A root for volumes and its keeper, where volumes of this kind can be made.

@@ -200,7 +200,7 @@ fn nonsense_is_not_understood() {
     check_error(NEW, &stream(&[&[1], DEFINITION, &[0xfe, 0]]), lost, "too short");
     check_error(OLD, &stream(&[&[1], DEFINITION, &[7]]), lost, "no end of the column");
     check_error(NEW, &[1, 0, 0, 9, 1], lost, "out of order");
-    check_error(NEW, &[0xff, 0xff, 0xf0, 1, 1], lost, "far longer");
+    check_error(NEW, &[0xff, 0xff, 0xf0, 1, 1], lost, "too long");
     let mut wrong = stream(&[&[1], DEFINITION]);
     wrong.extend_from_slice(&[1, 0, 0, 7, 0]);
     check_error(NEW, &wrong, lost, "out of order");
