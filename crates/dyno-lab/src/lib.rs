@@ -26,6 +26,7 @@ mod simulated;
 mod stopping;
 mod trial;
 mod voiding;
+mod volume;
 
 pub use activity::{CommandJob, JobRole};
 pub use calibration::{CalibratedRate, Calibration};
@@ -36,3 +37,4 @@ pub use manifest::make_manifest;
 pub use run::{Lab, RunEnd, RunOrder, run};
 pub use stopping::Decide;
 pub use voiding::Void;
+pub use volume::check_volumes;

@@ -41,6 +41,8 @@ pub struct Lab {
     pub data_sets: Limits,
     /// The workloads that there are.
     pub catalog: Catalog,
+    /// Devices that the user has named as ones that may be formatted.
+    pub format_devices: Vec<PathBuf>,
 }
 
 impl Lab {
@@ -49,7 +51,7 @@ impl Lab {
         ByteCount(self.environment.memory_bytes)
     }
 
-    /// Where the files of its servers live.
+    /// Where the files of its servers live without a volume.
     pub(crate) fn place(&self) -> Place {
         Place::under(&self.keeper)
     }

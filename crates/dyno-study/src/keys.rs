@@ -59,6 +59,10 @@ pub(crate) enum Shape {
     Workload,
     /// A storage engine of the product.
     Engine,
+    /// A filesystem of the vocabulary.
+    Filesystem,
+    /// Bytes, such as `"8GiB"`.
+    Size,
     /// `true` or `false`.
     Switch,
     /// A whole number from the first to the second; as text also `"250k"`.

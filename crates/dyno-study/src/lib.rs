@@ -17,6 +17,7 @@ mod search;
 mod steady;
 mod study;
 mod vocabulary;
+mod volume;
 
 pub use diagnostic::Diagnostic;
 pub use keys::CLIENTS_MAX;
@@ -32,6 +33,7 @@ pub use study::{
     Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord};
+pub use volume::VolumeChoice;
 
 #[cfg(test)]
 mod studies_tests;

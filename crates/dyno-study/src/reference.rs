@@ -44,7 +44,7 @@ pub fn markdown(vocabulary: &Vocabulary) -> String {
         one, `dyno schema` makes a JSON Schema with which editors complete keys. Ready-made studies \
         are in [studies/](../studies/README.md).\n\n\
         Durations are texts such as `\"30s\"`, `\"5min\"`, `\"2h\"`; counts may be written `\"250k\"` or \
-        `\"1M\"`.\n"
+        `\"1M\"`, and sizes `\"8GiB\"` (powers of 1024) or `\"8GB\"` (powers of 1000).\n"
         .to_owned();
     for (name, lead, keys) in tables() {
         let heading = if name.is_empty() { "The file".to_owned() } else { format!("`[{name}]`") };
@@ -120,6 +120,8 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
         Shape::Product => words(vocabulary.products.iter().map(|p| p.name.as_str()).collect()),
         Shape::Workload => "name of a workload".to_owned(),
         Shape::Engine => "name of an engine".to_owned(),
+        Shape::Filesystem => words(vocabulary.filesystems.iter().map(String::as_str).collect()),
+        Shape::Size => "size".to_owned(),
         Shape::Switch => "boolean".to_owned(),
         Shape::Count(least, most) => format!("count, {least} to {most}"),
         Shape::Integer(least, most) if *most == i64::MAX as u64 => format!("integer from {least}"),
@@ -159,6 +161,8 @@ fn example(key: &Key, vocabulary: &Vocabulary) -> String {
             quoted(vocabulary.workloads.first().map_or("", |word| word.name.as_str()))
         }
         Shape::Engine => quoted("InnoDB"),
+        Shape::Filesystem => quoted(vocabulary.filesystems.first().map_or("", String::as_str)),
+        Shape::Size => quoted("8GiB"),
         Shape::Switch if key.default == Some("true") => "false".to_owned(),
         Shape::Switch => "true".to_owned(),
         Shape::Count(least, _) | Shape::Integer(least, _) => least.to_string(),

@@ -15,6 +15,8 @@ use crate::vocabulary::{ProductWord, WorkloadWord};
 const DURATION: &str = r"^\s*(0|([0-9._]+\s*(ns|us|µs|ms|s|sec|m|min|h|d)\s*)+)\s*$";
 /// How numbers with a unit are written.
 const COUNT: &str = r"^\s*[0-9._]+\s*[kKmMBG]?\s*$";
+/// How bytes are written.
+const SIZE: &str = r"^\s*[0-9._]+\s*([kKmMgGtT](i?B)?|B)?\s*$";
 /// How rates that change are written.
 const STEPPED: &str = r"^\s*[0-9][^,]*for[^,]*(,\s*[0-9][^,]*for[^,]*)*$";
 /// How percentages are written.
@@ -85,6 +87,8 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         }),
         // The engines of one product are chosen by a condition on the whole table.
         Shape::Engine => json!({ "type": "string", "examples": engines(vocabulary) }),
+        Shape::Filesystem => json!({ "enum": vocabulary.filesystems }),
+        Shape::Size => json!({ "type": "string", "pattern": SIZE, "examples": ["8GiB"] }),
         Shape::Switch => json!({ "type": "boolean" }),
         Shape::Count(least, most) => number_or_text("integer", *least, *most),
         Shape::Integer(least, most) => {

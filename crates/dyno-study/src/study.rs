@@ -129,6 +129,8 @@ pub enum FieldValue {
     Number(u64),
     /// A duration.
     Duration(Nanoseconds),
+    /// Bytes.
+    Size(ByteCount),
     /// A percentage, as a fraction.
     Fraction(f64),
     /// An amount of money.
@@ -145,6 +147,7 @@ impl fmt::Display for FieldValue {
             FieldValue::Switch(is_on) => is_on.fmt(out),
             FieldValue::Number(number) => number.fmt(out),
             FieldValue::Duration(duration) => write!(out, "{}s", duration.as_secs_f64()),
+            FieldValue::Size(bytes) => out.write_str(&exact_size(*bytes)),
             FieldValue::Fraction(fraction) => write!(out, "{}%", fraction * 100.0),
             FieldValue::Price(price) => write!(out, "{} {}", price.amount, price.currency),
             FieldValue::Setting(value) => out.write_str(&setting_text(value)),

@@ -15,6 +15,8 @@ pub struct Vocabulary {
     pub products: Vec<ProductWord>,
     /// Why it may lack a product that other builds of Dyno have; none in a whole build.
     pub left_out: Option<&'static str>,
+    /// Filesystems a `[volume.…]` table may name.
+    pub filesystems: Vec<String>,
     /// Probes that `probes_off` may name, as the readings of their cost do (`probes.NAME.read_ms`).
     pub probes: Vec<String>,
     /// Workloads a `[workload.…]` table may name.

@@ -106,6 +106,9 @@ pub(crate) struct RunOptions {
     /// The folder in which private servers keep their data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
+    /// Allow formatting this device for a volume of the study; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) format_device: Vec<PathBuf>,
     /// Populate in every trial: neither reuse nor keep data sets
     #[arg(long)]
     pub(crate) no_reuse: bool,

@@ -41,6 +41,7 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
         environment,
         calibration,
         data_sets: Limits::USUAL,
+        format_devices: Vec::new(),
     })
 }
 

@@ -43,6 +43,7 @@ fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     Vocabulary {
         products: products.specs().map(product).collect(),
         left_out: dyno_database::LEFT_OUT,
+        filesystems: dyno_host::filesystems().map(|(name, _)| name.to_owned()).collect(),
         probes: probes().into_iter().map(str::to_owned).collect(),
         workloads: workloads.collect(),
         setting_rules: Some(Arc::new(Settings(products.clone()))),

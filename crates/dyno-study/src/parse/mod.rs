@@ -21,6 +21,7 @@ mod table;
 mod value;
 mod variants;
 mod vary;
+mod volume;
 mod workload;
 
 #[cfg(test)]

@@ -35,6 +35,11 @@ impl Problems {
         self.syntax.is_empty() && self.wrong.is_empty() && self.missing.is_empty()
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.syntax.len() + self.wrong.len() + self.missing.len()
+    }
+
     /// All problems in the order of the text, each place and kind once (what is inherited is read
     /// again), without those that only follow from
     /// broken TOML, and without passwords.

@@ -41,8 +41,18 @@ impl<'a> RawTable<'a> {
 
     /// The settings by name.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&str, &Entry<'a>)> {
+        self.named("settings")
+    }
+
+    /// What a table in this table holds, by name.
+    pub(super) fn named<'r>(
+        &'r self,
+        map: &'r str,
+    ) -> impl Iterator<Item = (&'r str, &'r Entry<'a>)> {
         let entries = self.entries.iter();
-        entries.filter_map(|(field, entry)| Some((field.strip_prefix("settings.")?, entry)))
+        entries.filter_map(move |(field, entry)| {
+            Some((field.strip_prefix(map)?.strip_prefix('.')?, entry))
+        })
     }
 
     /// Gives a field another value, as a level of a factor does.

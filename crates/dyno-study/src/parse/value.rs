@@ -419,10 +419,30 @@ pub(super) fn field(
         Shape::Duration => duration(problems, entry).map(Value::Duration),
         Shape::PositiveDuration => positive_duration(problems, entry).map(Value::Duration),
         Shape::Percentage => fraction(problems, entry).map(Value::Fraction),
+        Shape::Size => size(problems, entry).map(Value::Size),
         Shape::Price => money::price(problems, entry).map(Value::Price),
         Shape::Setting => setting(problems, entry).map(Value::Setting),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(problems, entry).map(Value::Text),
+    }
+}
+
+/// Bytes above zero, such as `"8GiB"`.
+fn size(problems: &mut Problems, entry: &Entry<'_>) -> Option<ByteCount> {
+    let DeValue::String(text) = entry.value else {
+        wrong_type(problems, entry, "a size such as \"8GiB\"");
+        return None;
+    };
+    match text.parse::<ByteCount>() {
+        Ok(bytes) if bytes.0 > 0 => Some(bytes),
+        Ok(_) => {
+            wrong_value(problems, entry, format!("`{}` must be above zero", entry.key));
+            None
+        }
+        Err(error) => {
+            wrong_value(problems, entry, error.to_string());
+            None
+        }
     }
 }
 

@@ -226,6 +226,7 @@ fn measured_fields(table: &Table) -> impl Iterator<Item = (&String, &FieldValue)
 fn field_text(field: &str, value: &FieldValue) -> String {
     match value {
         FieldValue::Duration(duration) => duration.0.to_string(),
+        FieldValue::Size(bytes) => bytes.0.to_string(),
         FieldValue::Switch(_)
         | FieldValue::Number(_)
         | FieldValue::Setting(

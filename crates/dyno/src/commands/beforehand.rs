@@ -1,8 +1,9 @@
 //! What all commands that run trials check and print before the first one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use dyno_host::Keeper;
 use dyno_lab::Lab;
 use dyno_study::{Design, Plan};
 use dyno_units::{ByteCount, Nanoseconds};
@@ -29,6 +30,20 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
         terminal::say(&format!("error: {variant}: {why}"));
     }
     Err(crate::misuse(anyhow!("{last_variant}: {last_why}\nnothing was run; correct the settings")))
+}
+
+/// Whether all volumes can be made here.
+pub(crate) fn check_volumes(
+    keeper: &Keeper,
+    format_devices: &[PathBuf],
+    plan: &Plan,
+) -> anyhow::Result<()> {
+    let refused = dyno_lab::check_volumes(keeper, format_devices, plan);
+    let Some((last, others)) = refused.split_last() else { return Ok(()) };
+    for why in others {
+        terminal::say(&format!("error: {why}"));
+    }
+    Err(crate::misuse(anyhow!("{last}")))
 }
 
 /// Says before the run when the largest data set will not fit on the disk.

@@ -1,8 +1,10 @@
 //! `dyno check`: all errors of a study.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::commands::{StudyFile, counted, plan, power, read_study};
+use dyno_host::Keeper;
+
+use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
 use crate::{End, terminal};
 
 /// Checks a study file.
@@ -10,6 +12,14 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
     let plan = dyno_study::plan(&study, seed);
+    if plan.variants.iter().any(|variant| variant.volume().is_some()) {
+        let folder = study.design.data_folder.as_deref().map(Path::new);
+        let keeper = Keeper::new(&crate::lab::data_root(folder)?)?;
+        // Whether a device may be formatted is said when the study is run.
+        let devices = plan.variants.iter().filter_map(|variant| variant.volume()?.device);
+        let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
+        beforehand::check_volumes(&keeper, &devices, &plan)?;
+    }
     let past = plan::past(&plan, &study.design);
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
     terminal::out(&format!(

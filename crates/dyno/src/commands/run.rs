@@ -29,12 +29,14 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let of_study = study.design.data_folder.as_ref().map(Path::new);
     let mut lab = lab::make(options.data_folder.as_deref().or(of_study))?;
     lab.data_sets = Limits { bytes: options.keep_data, unused: options.keep_data_for };
+    lab.format_devices = options.format_device.clone();
     let now = lab.clock.unix_millis();
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
     let manifest =
         dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, now)?;
     beforehand::warn_of_disk(&plan, &lab)?;
+    beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     terminal::say(&beforehand::headline(&plan, &study.design, &folder));
     let order = RunOrder {

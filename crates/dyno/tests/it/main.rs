@@ -36,4 +36,5 @@ mod support;
 mod sysbench;
 mod tpcb;
 mod tpcc;
+mod volumes;
 mod watch;

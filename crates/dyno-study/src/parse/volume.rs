@@ -1,0 +1,148 @@
+//! Reads the `[volume.NAME]` tables.
+
+use super::kind::Kind;
+use super::problems::Problems;
+use super::table::RawTable;
+use super::value::Entry;
+use crate::keys::{INHERITED, Key, Shape, key};
+use crate::nearest::did_you_mean;
+use crate::{Diagnostic, Table, Vocabulary};
+
+/// Volumes.
+pub(crate) const KIND: Kind = Kind {
+    name: "volume",
+    help: "Filesystems made for the data of servers that Dyno starts: [volume.NAME].",
+    lead: "One table for each volume: a filesystem that is made for a trial, holds the data of the \
+           servers that Dyno starts, and is removed after it. It needs the rights of root. Without such \
+           a table, data lie in Dyno's data folder.",
+    example: "{ zfs = { filesystem = \"xfs\", size = \"8GiB\" } }",
+    names: ["\"ext4\"", "\"xfs\""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &["size", "device"],
+    is_chosen: true,
+    needed: None,
+    read,
+};
+
+const KEYS: &[Key] = &[
+    key("filesystem", Shape::Filesystem, "The filesystem."),
+    key(
+        "size",
+        Shape::Size,
+        "The size of the image file that it lies on, by a loop device; of a tmpfs, how much memory it \
+         may take.",
+    )
+    .example("\"8GiB\""),
+    key(
+        "device",
+        Shape::Text,
+        "A device to format instead of an image file. It must be blank or carry Dyno's label, and be \
+         named on the command line, too: --format-device DEVICE.",
+    )
+    .example("\"/dev/nvme1n1\"")
+    .fixed("give each device a table and vary `volume`"),
+    key("like", Shape::Text, "Another volume, whose keys this one inherits and may override.")
+        .example("\"ext4\"")
+        .fixed(INHERITED),
+    key("make_options", Shape::Text, "Options for the program that makes the filesystem.")
+        .example("\"-b 1024\""),
+    key("mount_options", Shape::Text, "Options of the mount, separated by commas.")
+        .example("\"noatime,compress=zstd:1\""),
+    key("properties", Shape::Settings, "Properties of filesystems that have them.")
+        .example("{ recordsize = \"16k\" }"),
+    key("scheduler", Shape::Text, "The I/O scheduler of its device.").example("\"none\""),
+    key("read_ahead", Shape::Size, "Read-ahead of its device.").example("\"128KiB\""),
+    key(
+        "limit",
+        Shape::Settings,
+        "The most that its device may do in a second: read_iops, write_iops (flushes included), \
+         read_bandwidth, write_bandwidth (bytes).",
+    )
+    .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
+];
+
+/// What may stand in `limit`.
+const LIMITS: [&str; 4] = ["read_iops", "write_iops", "read_bandwidth", "write_bandwidth"];
+
+/// Reads a table, and checks what it says as a whole.
+fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    let before = problems.count();
+    check_filesystem(problems, raw, vocabulary);
+    check_backing(problems, raw);
+    for (name, entry) in raw.named("limit") {
+        check_limit(problems, name, entry, table.as_ref());
+    }
+    table.filter(|_| problems.count() == before)
+}
+
+fn check_filesystem(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) {
+    let known = || vocabulary.filesystems.iter().map(String::as_str);
+    match (raw.entry("filesystem"), raw.text("filesystem")) {
+        (Some(entry), Some(name)) if !known().any(|one| one == name) => problems.add(
+            Diagnostic::new(entry.span.clone(), format!("unknown filesystem `{name}`"))
+                .with_label("Dyno does not know how to make it")
+                .with_help(did_you_mean(name, known())),
+        ),
+        (None, _) => problems.add_missing(
+            Diagnostic::new(
+                raw.name_span.clone(),
+                format!("`[volume.{}]` names no filesystem", raw.name),
+            )
+            .with_label("no `filesystem`")
+            .with_help(format!(
+                "add filesystem = \"…\", one of {}",
+                known().collect::<Vec<_>>().join(", ")
+            )),
+        ),
+        _ => {}
+    }
+}
+
+fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
+    match (raw.entry("size"), raw.entry("device")) {
+        (Some(size), Some(device)) => {
+            let later = if size.key_span.start < device.key_span.start { device } else { size };
+            problems.add(
+                Diagnostic::new(later.key_span.clone(), "`size` and `device` cannot be combined")
+                    .with_label("the second of the two")
+                    .with_help("`size` is an image file that Dyno makes, `device` a real one"),
+            );
+        }
+        (None, None) => problems.add_missing(
+            Diagnostic::new(
+                raw.name_span.clone(),
+                format!("`[volume.{}]` has neither a size nor a device", raw.name),
+            )
+            .with_label("neither `size` nor `device`")
+            .with_help("add size = \"8GiB\", or device = \"/dev/…\""),
+        ),
+        _ => {}
+    }
+}
+
+fn check_limit(problems: &mut Problems, name: &str, entry: &Entry<'_>, table: Option<&Table>) {
+    if !LIMITS.contains(&name) {
+        problems.add(
+            Diagnostic::new(entry.key_span.clone(), format!("unknown limit `{name}`"))
+                .with_label("no such limit")
+                .with_help(did_you_mean(name, LIMITS)),
+        );
+        return;
+    }
+    let value = table.and_then(|table| table.fields.get(&format!("limit.{name}")));
+    let is_right = value.is_none_or(|value| crate::volume::per_second(name, value).is_some());
+    if !is_right {
+        let expected = if name.ends_with("iops") {
+            "a whole number above 0 such as 500"
+        } else {
+            "bytes per second above 0 such as \"8MiB\""
+        };
+        problems.add(
+            Diagnostic::new(entry.span.clone(), format!("`{name}` must be {expected}"))
+                .with_label("not such a number"),
+        );
+    }
+}

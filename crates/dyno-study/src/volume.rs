@@ -1,0 +1,92 @@
+//! What a study says of a volume.
+
+use std::collections::BTreeMap;
+
+use dyno_units::{ByteCount, SettingValue};
+
+use crate::{FieldValue, Table, Variant};
+
+/// One `[volume.NAME]`, with what it inherits and the levels of a variant filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VolumeChoice {
+    /// Its name in the study.
+    pub name: String,
+    /// `ext4`: a filesystem of the vocabulary.
+    pub filesystem: String,
+    /// The size of its image, or of the memory that it may take; none on a device.
+    pub size: Option<ByteCount>,
+    /// The device to format; none on an image.
+    pub device: Option<String>,
+    /// Options for the program that makes the filesystem, word by word.
+    pub make_options: Vec<String>,
+    /// Options of the mount.
+    pub mount_options: Vec<String>,
+    /// Properties of the filesystem, as text.
+    pub properties: BTreeMap<String, String>,
+    /// The I/O scheduler of its device.
+    pub scheduler: Option<String>,
+    /// Read-ahead of its device.
+    pub read_ahead: Option<ByteCount>,
+    /// Limits by name, per second: operations, or bytes.
+    pub limit: BTreeMap<String, u64>,
+}
+
+/// A limit: operations or bytes per second; none if the value is neither, or zero.
+pub(crate) fn per_second(name: &str, value: &FieldValue) -> Option<u64> {
+    let number = match value {
+        FieldValue::Setting(SettingValue::Integer(number)) => u64::try_from(*number).ok()?,
+        FieldValue::Setting(value) if !name.ends_with("iops") => match value {
+            SettingValue::Bytes(bytes) => bytes.0,
+            SettingValue::Text(text) => text.parse::<ByteCount>().ok()?.0,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    (number > 0).then_some(number)
+}
+
+impl VolumeChoice {
+    /// A volume with the values of a table that was checked; none if it is no volume's.
+    pub(crate) fn of(table: &Table) -> Option<VolumeChoice> {
+        let text = |field: &str| table.text(field).map(str::to_owned);
+        let size = |field: &str| match table.fields.get(field) {
+            Some(FieldValue::Size(bytes)) => Some(*bytes),
+            _ => None,
+        };
+        let words = |field: &str, separator: fn(char) -> bool| {
+            let text = table.text(field).unwrap_or_default();
+            let words = text.split(separator).map(str::trim).filter(|word| !word.is_empty());
+            words.map(str::to_owned).collect()
+        };
+        let named = |map: &'static str| {
+            let fields = table.fields.iter();
+            fields.filter_map(move |(field, value)| {
+                Some((field.strip_prefix(map)?.strip_prefix('.')?.to_owned(), value))
+            })
+        };
+        (table.kind == "volume").then_some(())?;
+        Some(VolumeChoice {
+            name: table.name.clone(),
+            filesystem: text("filesystem")?,
+            size: size("size"),
+            device: text("device"),
+            make_options: words("make_options", char::is_whitespace),
+            mount_options: words("mount_options", |c| c == ','),
+            properties: named("properties")
+                .map(|(name, value)| (name, value.to_string()))
+                .collect(),
+            scheduler: text("scheduler"),
+            read_ahead: size("read_ahead"),
+            limit: named("limit")
+                .filter_map(|(name, value)| Some((name.clone(), per_second(&name, value)?)))
+                .collect(),
+        })
+    }
+}
+
+impl Variant {
+    /// The volume that its data lie on; none for Dyno's data folder.
+    pub fn volume(&self) -> Option<VolumeChoice> {
+        self.tables.iter().find_map(|table| VolumeChoice::of(table))
+    }
+}
