@@ -178,10 +178,7 @@ fn variant_record(
         levels: variant
             .levels
             .iter()
-            .map(|level| LevelRecord {
-                factor: level.factor.clone(),
-                level: redact_setting(&level.factor, &level.level),
-            })
+            .map(|level| LevelRecord { factor: level.factor.clone(), level: level.level.clone() })
             .collect(),
         baseline: variant.baseline,
         database: variant.database.name.clone(),

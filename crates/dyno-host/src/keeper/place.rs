@@ -81,6 +81,12 @@ impl Place {
         self.storage.as_ref().map_or_else(|| "folder".to_owned(), |storage| storage.kind())
     }
 
+    /// The folder that holds the data of servers and nothing else; none where data live in the
+    /// servers' own folders.
+    pub fn apart(&self) -> Option<&Path> {
+        self.storage.as_ref().map(|storage| storage.folder())
+    }
+
     /// The folder under which data are put.
     fn path(&self) -> &Path {
         self.storage.as_ref().map_or(self.keeper.root(), |storage| storage.folder())

@@ -25,7 +25,7 @@ pub struct VolumeUsage {
     pub free_bytes: u64,
 }
 
-/// Measures what lies in a folder of a volume.
+/// Measures what lies in a folder of a volume, after all of it was written back.
 ///
 /// # Errors
 ///
@@ -37,6 +37,9 @@ pub fn volume_usage(
     filesystem: &str,
 ) -> Result<VolumeUsage, KeeperError> {
     let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", folder.display()));
+    // What is not written back yet has no place on the disk, and is not compressed.
+    let synced = std::fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
+    synced.map_err(failed)?;
     let mut usage = VolumeUsage {
         apparent_bytes: apparent_bytes(folder).map_err(failed)?,
         allocated_bytes: folder_bytes(folder).map_err(failed)?,

@@ -1,7 +1,20 @@
 //! What the data take on disk after the last step.
 
+use dyno_host::volume_usage;
+use dyno_units::Direction::{Higher, Lower, Neither};
+use dyno_units::{Metric, Unit, metric};
+
 use super::Phase;
 use crate::trial::{Trial, TrialError, log_bytes};
+
+/// What is measured of data that lie on a volume.
+#[rustfmt::skip]
+const FIGURES: [Metric; 4] = [
+    metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
+    metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "what the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
+    metric("data.compression", Unit::Number, Higher, "compression of data", "what the data would take uncompressed ÷ what they take on the volume").secondary(),
+    metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of what the data take on the volume that is stored as it is: it does not compress, or was written over preallocated space"),
+];
 
 /// Reads the size of the data, and of the logs among them.
 pub(super) struct DataSize;
@@ -15,6 +28,33 @@ impl Phase for DataSize {
         let Some(server) = trial.deployment.server() else { return Ok(()) };
         trial.results.data.bytes_after = server.data_bytes();
         trial.results.data.log_bytes_after = log_bytes(server);
-        Ok(())
+        on_volume(trial)
     }
+}
+
+/// Adds what the data take on a volume to the figures of the last step.
+fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+    let (lab, Some(volume)) = (trial.lab, trial.variant.volume()) else { return Ok(()) };
+    let folder = trial.deployment.members.iter().find_map(|member| member.place.as_ref()?.apart());
+    let (Some(folder), Some(step)) = (folder, trial.results.steps.last_mut()) else {
+        return Ok(());
+    };
+    let usage = volume_usage(&lab.keeper, lab.clock.as_ref(), folder, &volume.filesystem)?;
+    let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
+    let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
+    let values = [
+        Some(usage.apparent_bytes as f64),
+        Some(compressed.unwrap_or(usage.allocated_bytes as f64)),
+        compressed.and_then(|bytes| share(usage.allocated_bytes as f64, bytes)),
+        usage
+            .uncompressed_bytes
+            .zip(compressed)
+            .and_then(|(as_is, all)| share(as_is as f64, all).map(|share| share * 100.0)),
+    ];
+    for (metric, value) in FIGURES.into_iter().zip(values) {
+        let Some(value) = value else { continue };
+        step.figures.insert(metric.id, value);
+        trial.results.metrics.push(metric);
+    }
+    Ok(())
 }

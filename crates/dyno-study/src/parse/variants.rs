@@ -72,7 +72,15 @@ pub(super) fn make(
 }
 
 fn level((factor, at): (&ReadFactor<'_>, &usize)) -> Level {
-    Level { factor: factor.factor.name.clone(), level: factor.factor.levels[*at].clone() }
+    Level { factor: factor.factor.name.clone(), level: shown(factor, *at) }
+}
+
+/// A level as names of variants, plans and records have it: of a secret, only which one it is.
+fn shown(read: &ReadFactor<'_>, at: usize) -> String {
+    let level = &read.factor.levels[at];
+    let hidden =
+        dyno_units::redact_setting(read.factor.label.as_deref().unwrap_or_default(), level);
+    if hidden == *level { hidden } else { format!("{hidden} ({})", at + 1) }
 }
 
 /// A table with the levels of some variants, and what it stands for.
@@ -211,9 +219,9 @@ fn baseline_index(cell: &[usize], fixed: &[BaselineLevel], factors: &[ReadFactor
 /// The name of a variant: its levels, or its database if nothing is varied.
 fn name(factors: &[ReadFactor<'_>], cell: &[usize], tables: &[Made]) -> String {
     let part = |(read, at): (&ReadFactor<'_>, &usize)| {
-        let level = &read.factor.levels[*at];
+        let level = shown(read, *at);
         match &read.factor.label {
-            None => level.clone(),
+            None => level,
             Some(label) => format!("{label}={level}"),
         }
     };

@@ -54,8 +54,13 @@ const HARMLESS_BEGINNINGS: [&str; 5] = [
     "caching_sha2_password_",
 ];
 
-/// Whether the value of what has this name (a setting, a variable, an option) is a secret.
+/// Whether the value of what has this name (a setting, a variable, an option) is a secret. A name behind
+/// those of tables (`setting.NAME`) counts as well as the whole.
 pub fn is_secret_name(name: &str) -> bool {
+    is_secret(name) || name.split_once('.').is_some_and(|(_, name)| is_secret_name(name))
+}
+
+fn is_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_ascii_lowercase().replace(['-', '.'], "_");
     let is_harmless = HARMLESS.contains(&name.as_str())
         || HARMLESS_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));

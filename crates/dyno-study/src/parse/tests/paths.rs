@@ -56,6 +56,21 @@ fn any_field_of_a_table_can_be_varied() {
 }
 
 #[test]
+fn levels_that_are_secrets_are_numbered() {
+    let study = study(&with_design(
+        "database = 'a'\nvary = { 'setting.init_connect' = ['SET a=1', 'SET b=2'], \
+         'setting.my.secret' = ['x'] }\nbaseline = { 'setting.init_connect' = 'SET b=2' }",
+    ));
+    let expected =
+        ["init_connect=*** (1) · my.secret=*** (1)", "init_connect=*** (2) · my.secret=*** (1)"];
+    assert_eq!(names(&study), expected);
+    assert_eq!(study.variants[0].baseline, Some(1));
+    assert_eq!(study.variants[0].levels[0].level, "*** (1)");
+    let value = &study.variants[1].database.settings["init_connect"];
+    assert_eq!(*value, SettingValue::Text("SET b=2".to_owned()));
+}
+
+#[test]
 fn short_and_long_paths_mean_the_same() {
     let of = |vary: &str| study(&with_design(&format!("database = 'a'\n{vary}"))).variants;
     let expected = of("vary = { setting = { x = ['25%', true] }, option = { tables = [3, 4] } }");
@@ -268,4 +283,61 @@ fn a_level_that_its_table_cannot_have_is_refused_at_its_place() {
            = help: use `product` instead of `url`, or leave this key out
     "#]]
     .assert_eq(&render("study.toml", &of_url, &diagnostics));
+}
+
+/// A study of one database on volumes, with these lines of a volume and in its design.
+fn on_volume(volume: &str, design: &str) -> String {
+    format!(
+        "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[volume.v]\n{volume}\n\
+         [workload.oltp_read_only]\n[design]\n{design}\n"
+    )
+}
+
+#[test]
+fn any_field_of_a_volume_can_be_varied() {
+    let source = on_volume(
+        "filesystem = 'ext4'\nsize = '1GiB'\nmake_options = '-b 1024  -O ^has_journal'\n\
+         mount_options = 'noatime, data=ordered'\nlimit = { write_bandwidth = '8MB' }",
+        "vary = { 'volume.filesystem' = ['ext4', 'xfs'], 'volume.limit.write_iops' = [500, 1000] }",
+    );
+    let study = study(&source);
+    let expected = "filesystem=xfs · limit.write_iops=500";
+    assert_eq!(names(&study)[2], expected);
+    let volume = study.variants[2].volume().expect("it has one");
+    assert_eq!((volume.name.as_str(), volume.filesystem.as_str()), ("v", "xfs"));
+    assert_eq!(volume.size.map(|size| size.0), Some(1 << 30));
+    assert_eq!(volume.make_options, ["-b", "1024", "-O", "^has_journal"]);
+    assert_eq!(volume.mount_options, ["noatime", "data=ordered"]);
+    let limits: Vec<(&str, u64)> =
+        volume.limit.iter().map(|(name, limit)| (name.as_str(), *limit)).collect();
+    assert_eq!(limits, [("write_bandwidth", 8_000_000), ("write_iops", 500)]);
+    assert_eq!(crate::fixture::study(&with_design("database = 'a'")).variants[0].volume(), None);
+}
+
+#[test]
+fn a_volume_that_cannot_be_is_refused() {
+    let check = |volume: &str, expected: &[&str]| {
+        let source = on_volume(volume, "clients = 1");
+        let problems = parse(&source, &vocabulary()).expect_err("it is wrong");
+        let found: Vec<&str> = problems.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(found, expected, "{volume}");
+    };
+    check("filesystem = 'ext5'\nsize = '1GiB'", &["unknown filesystem `ext5`"]);
+    check("like = 'v'", &["`[volume.v]` inherits from itself"]);
+    check(
+        "mount_options = 'noatime'",
+        &["`[volume.v]` has neither a size nor a device", "`[volume.v]` names no filesystem"],
+    );
+    check(
+        "filesystem = 'xfs'\nsize = '1GiB'\ndevice = '/dev/x'",
+        &["`size` and `device` cannot be combined"],
+    );
+    check(
+        "filesystem = 'xfs'\nsize = '1GiB'\nlimit = { writes = 1, read_iops = 0, write_iops = '8MiB' }",
+        &[
+            "unknown limit `writes`",
+            "`read_iops` must be a whole number above 0 such as 500",
+            "`write_iops` must be a whole number above 0 such as 500",
+        ],
+    );
 }
