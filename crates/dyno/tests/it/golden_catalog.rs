@@ -77,9 +77,29 @@ const READING: [(&str, &str); 1] = [("tpcc", "size = \"small\"\n")];
 /// How much faster the servers of [`READING`] workloads are.
 const FASTER: f64 = 10.0;
 
+/// The study with a database for each of its volumes, which a simulated server does not have.
+fn without_volumes(study: &str) -> String {
+    if !study.contains("[volume.") {
+        return study.to_owned();
+    }
+    let is_volume = |name: &str| name.starts_with("volume.");
+    let parts = parts(study).into_iter().filter(|(name, _)| !name.starts_with("database."));
+    let text = parts.map(|(name, lines)| {
+        let lines = match is_volume(name) {
+            // Each of them is another database.
+            true => "settings = {}".to_owned(),
+            false => lines.join("\n").replace("volume = ", "database = "),
+        };
+        let heading = name.replace("volume.", "database.");
+        if name.is_empty() { format!("{lines}\n") } else { format!("[{heading}]\n{lines}\n") }
+    });
+    text.collect()
+}
+
 /// The study on simulated servers: title, variants and loads are its own. What a simulated server
-/// does not take (engine, settings) is left out, and sizes and times are `SMALL`.
+/// does not take (engine, settings, volumes) is left out, and sizes and times are `SMALL`.
 fn simulated(study: &str) -> String {
+    let study = &without_volumes(study);
     let parts = parts(study);
     let times = service_times(&parts);
     let reading = |name: &str| {
@@ -155,6 +175,7 @@ pages! {
     key_order: "key-order",
     pgbench: "pgbench",
     queue: "queue",
+    throttled_filesystems: "throttled-filesystems",
     tpcc_volumes: "tpcc-volumes",
 }
 

@@ -143,7 +143,7 @@ fn too_few_rows_are_refused_before_anything_is_made() {
     let arguments = ["bench", "insert-benchmark", "--on", "sqlite", "--tables", "one"];
     let answer = bench.dyno(&[&arguments[..], &["--clients", "4", "--rows-i1", "100"]].concat());
     assert_ne!(answer.code, 0);
-    for word in ["rows_i1", "100 rows", "4 clients", "at least 200"] {
+    for word in ["--rows-i1", "100 rows", "4 clients", "at least 200"] {
         assert!(answer.err.contains(word), "no {word} in {}", answer.err);
     }
 }

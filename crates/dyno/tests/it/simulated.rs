@@ -190,7 +190,7 @@ fn a_step_goes_on_until_it_is_steady_or_its_time_is_over() {
     let answer =
         bench.dyno(&["bench", "oltp_point_select", "--on", "simulated", "--until-steady", "5s"]);
     assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("steady for `duration`, which is 10 s"), "{}", answer.err);
+    assert!(answer.err.contains("steady for --duration, which is 10 s"), "{}", answer.err);
 }
 
 #[test]

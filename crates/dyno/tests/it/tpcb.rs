@@ -81,7 +81,7 @@ fn a_fillfactor_is_refused_where_there_is_none() {
     let arguments = ["bench", "tpcb", "--fillfactor", "80", "--duration", "200ms"];
     let answer = bench.dyno(&[&arguments[..], &["--on", "sqlite"]].concat());
     assert_eq!(answer.code, 2);
-    assert!(answer.err.contains("`fillfactor`: only tables of PostgreSQL"), "{}", answer.err);
+    assert!(answer.err.contains("--fillfactor: only tables of PostgreSQL"), "{}", answer.err);
     let answer = bench.dyno_good(&[&arguments[..], &["--on", "postgresql"]].concat());
     let audit = answer.out.lines().find(|line| line.starts_with("audit ")).unwrap();
     assert!(audit.contains(" passed") && !audit.contains("FAILED"), "{audit}");

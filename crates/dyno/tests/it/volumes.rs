@@ -59,7 +59,10 @@ fn images_under(folder: &Path) -> usize {
 fn each_variant_lies_on_the_filesystem_it_names() {
     let (bench, folder) = (Workbench::new(), DataFolder::new());
     let vary = r#"vary = { "volume.filesystem" = ["ext4", "xfs", "btrfs", "tmpfs"] }"#;
-    bench.write("study.toml", &study("size = \"320MiB\"\nmount_options = \"noatime\"", vary));
+    bench.write(
+        "study.toml",
+        &study("filesystem = \"ext4\"\nsize = \"320MiB\"\nmount_options = \"noatime\"", vary),
+    );
     if !can_be_made(&bench) {
         return;
     }
@@ -112,7 +115,7 @@ fn a_killed_run_leaves_no_mount_after_the_next_command() {
 fn a_volume_that_is_too_small_fails_its_trial_alone() {
     let (bench, folder) = (Workbench::new(), DataFolder::new());
     let sizes = r#"vary = { "volume.size" = ["16MiB", "256MiB"] }"#;
-    let text = study("filesystem = \"ext4\"", sizes).replace("1000", "200000");
+    let text = study("filesystem = \"ext4\"\nsize = \"1GiB\"", sizes).replace("1000", "200000");
     bench.write("study.toml", &text);
     if !can_be_made(&bench) {
         return;
