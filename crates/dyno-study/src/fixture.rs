@@ -15,7 +15,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
         left_out: None,
-        filesystems: ["ext4", "xfs", "tmpfs"].map(str::to_owned).into(),
+        filesystems: ["ext4", "xfs", "btrfs", "tmpfs"].map(str::to_owned).into(),
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),

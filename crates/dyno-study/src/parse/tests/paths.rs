@@ -138,12 +138,12 @@ fn baselines_name_fields_as_vary_does() {
 fn unknown_paths_are_refused_with_the_nearest_one() {
     check_refused(
         "database = 'a'\nvary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], \
-         'workload.tabels' = [1], 'volume.size' = [1] }",
+         'workload.tabels' = [1], 'disk.size' = [1] }",
         expect![[r#"
             error: unknown key `databse.engine` in `vary`
               --> study.toml:11:10
                |
-            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
                |          ^^^^^^^^^^^^^^^^ unknown key
                |
                = help: did you mean `database.engine`?
@@ -151,7 +151,7 @@ fn unknown_paths_are_refused_with_the_nearest_one() {
             error: `[database.NAME]` has no field `enigne`
               --> study.toml:11:41
                |
-            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
                |                                         ^^^^^^^^^^^^^^^^^ unknown field
                |
                = help: did you mean `engine`?
@@ -159,18 +159,18 @@ fn unknown_paths_are_refused_with_the_nearest_one() {
             error: workload `oltp_read_only` has no option `tabels`
               --> study.toml:11:73
                |
-            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
                |                                                                         ^^^^^^^^^^^^^^^^^ unknown option
                |
                = help: did you mean `tables`?
 
-            error: unknown key `volume.size` in `vary`
+            error: unknown key `disk.size` in `vary`
               --> study.toml:11:98
                |
-            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'volume.size' = [1] }
-               |                                                                                                  ^^^^^^^^^^^^^ unknown key
+            11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
+               |                                                                                                  ^^^^^^^^^^^ unknown key
                |
-               = help: choose one of `database`, `workload`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.version`, `database.engine`, `database.programs`
+               = help: choose one of `database`, `workload`, `volume`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.version`, `database.engine`, `database.programs`, `volume.filesystem`, `volume.size`, `volume.make_options`, `volume.mount_options`, `volume.scheduler`, `volume.read_ahead`
         "#]],
     );
 }
@@ -323,7 +323,7 @@ fn a_volume_that_cannot_be_is_refused() {
         assert_eq!(found, expected, "{volume}");
     };
     check("filesystem = 'ext5'\nsize = '1GiB'", &["unknown filesystem `ext5`"]);
-    check("like = 'v'", &["`[volume.v]` inherits from itself"]);
+    check("like = 'v'", &["volume `v` inherits from itself"]);
     check(
         "mount_options = 'noatime'",
         &["`[volume.v]` has neither a size nor a device", "`[volume.v]` names no filesystem"],

@@ -193,16 +193,16 @@ fn duplicate_keys() {
 #[test]
 fn unknown_top_level_table() {
     check(
-        "title = 'x'\n[volume.small]\nsize = 1\n[database.a]\nproduct = 'sqlite'\n\
+        "title = 'x'\n[disk.small]\nsize = 1\n[database.a]\nproduct = 'sqlite'\n\
          [workload.oltp_read_only]\n",
         expect![[r#"
-            error: unknown key `volume` in a study file
+            error: unknown key `disk` in a study file
              --> study.toml:2:2
               |
-            2 | [volume.small]
-              |  ^^^^^^ unknown key
+            2 | [disk.small]
+              |  ^^^^ unknown key
               |
-              = help: choose one of `title`, `database`, `workload`, `design`, `machine`, `probe`
+              = help: choose one of `title`, `database`, `workload`, `volume`, `design`, `machine`, `probe`
         "#]],
     );
 }
