@@ -34,6 +34,8 @@ pub enum CaveatKind {
     MissedArrivals,
     /// Variants that are compared do not promise the same durability.
     DifferentDurability,
+    /// The data of some trials lay in memory.
+    InMemory,
     /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.

@@ -4,6 +4,7 @@ mod alike;
 mod course;
 mod dead_end;
 mod differences;
+mod in_memory;
 mod joined;
 mod law;
 mod missed;
@@ -51,6 +52,7 @@ pub(crate) fn caveats(
     caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));
     caveats.extend(different_durability(joined, findings));
+    caveats.extend(in_memory::caveat(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
     caveats.extend(short_measurement(measured));

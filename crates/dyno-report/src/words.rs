@@ -39,6 +39,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::GeneratorLimit => "load generator possibly the bottleneck",
         CaveatKind::Errors => "failed attempts",
         CaveatKind::DeadEnd => "no commits at the end",
+        CaveatKind::InMemory => "data in memory",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::DifferentDurability => "different durability",
         CaveatKind::MissingTrials => "missing trials",
