@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dyno_units::Nanoseconds;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::loop_device::{attached_to, detach};
@@ -14,6 +16,11 @@ use super::spec::IoLimit;
 use super::{FILES, IMAGE, MEMORY, NOTES, limit, tool::Tools};
 use crate::KeeperError;
 use crate::storage::Mount;
+
+/// How long a mount may stay busy after what used it has ended.
+const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+/// Between two tries to unmount it.
+const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// What a volume has changed outside of its folder; written before it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,12 +72,12 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
     }
     let mut sources: Vec<PathBuf> = loops.iter().map(|device| device.path.clone()).collect();
     sources.extend(notes.device.clone());
-    unmount(&files, &sources)?;
+    unmount(tools, &files, &sources)?;
     loops.iter().try_for_each(|device| detach(tools, device))
 }
 
 /// Unmounts what is mounted at this folder, if its source is one of these, or memory.
-fn unmount(files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
+fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| KeeperError(format!("/proc/self/mountinfo cannot be read: {error}")))?;
     // The last one hides the others.
@@ -84,9 +91,25 @@ fn unmount(files: &Path, sources: &[PathBuf]) -> Result<(), KeeperError> {
                 files.display()
             )));
         }
-        rustix::mount::unmount(files, rustix::mount::UnmountFlags::NOFOLLOW).map_err(|error| {
-            KeeperError(format!("{} cannot be unmounted: {error}", files.display()))
-        })?;
+        unmount_once(tools, files)?;
     }
     Ok(())
+}
+
+/// Unmounts what is mounted last at this folder. It stays busy for a moment after a server has ended, or
+/// while a probe reads there.
+fn unmount_once(tools: Tools<'_>, files: &Path) -> Result<(), KeeperError> {
+    let until = tools.clock.now() + BUSY_LIMIT;
+    loop {
+        match rustix::mount::unmount(files, rustix::mount::UnmountFlags::NOFOLLOW) {
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) if tools.clock.now() < until => {
+                tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
+            }
+            Err(error) => {
+                let files = files.display();
+                return Err(KeeperError(format!("{files} cannot be unmounted: {error}")));
+            }
+        }
+    }
 }

@@ -133,6 +133,21 @@ fn a_mount_that_is_not_dynos_stops_the_removal() {
 }
 
 #[test]
+fn a_mount_that_is_busy_for_a_moment_is_unmounted() {
+    let spec = VolumeSpec::new("v", "tmpfs", ByteCount(1 << 20));
+    let Some((root, keeper)) = lab(&spec) else { return };
+    let volume = Volume::make(&keeper, &spec, &clock()).expect("it is made");
+    let mut reader = std::process::Command::new("sleep")
+        .arg("0.3")
+        .current_dir(&volume.files)
+        .spawn()
+        .expect("sleep");
+    volume.release().expect("removed once nobody uses it");
+    assert_eq!(mounts_under(root.path()), 0);
+    assert!(reader.wait().expect("ended").success());
+}
+
+#[test]
 fn what_does_not_fit_is_refused_beforehand() {
     let root = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let keeper = Keeper::new(root.path()).expect("the root can be used");
