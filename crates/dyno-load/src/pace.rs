@@ -60,7 +60,7 @@ pub(crate) struct ClientPace<R> {
 
     due: Cell<Nanoseconds>,
     sent: Cell<Nanoseconds>,
-    granted: Cell<Option<Nanoseconds>>,
+    is_granted: Cell<bool>,
     // The worker's time is that of this client's last `done`, and so can serve as `sent`.
     is_time_fresh: Cell<bool>,
     retries_made: Cell<u32>,
@@ -102,7 +102,7 @@ impl<R: Reactor> ClientPace<R> {
             yields: Cell::new(false),
             due: Cell::default(),
             sent: Cell::default(),
-            granted: Cell::default(),
+            is_granted: Cell::default(),
             is_time_fresh: Cell::new(false),
             retries_made: Cell::new(0),
             n_left: Cell::new(plan.quota.unwrap_or(u64::MAX)),
@@ -168,10 +168,10 @@ impl<R: Reactor> ClientPace<R> {
         }
     }
 
-    /// Gives the client an arrival, due at this time.
+    /// Gives the client an arrival that the worker has set aside.
     #[inline]
-    pub(crate) fn grant(&self, due: Nanoseconds) {
-        self.granted.set(Some(due));
+    pub(crate) fn grant(&self) {
+        self.is_granted.set(true);
         self.enqueue();
     }
 
@@ -298,7 +298,11 @@ impl<R: Reactor> ClientPace<R> {
 
     #[inline]
     fn poll_arrival(&self) -> Poll<bool> {
-        match self.granted.take().or_else(|| self.worker.take_arrival()) {
+        let due = match self.is_granted.take() {
+            true => self.worker.take_granted(),
+            false => self.worker.take_arrival(),
+        };
+        match due {
             Some(due) => {
                 self.due.set(due);
                 Poll::Ready(true)

@@ -42,6 +42,18 @@ pub fn run_simulated_step(
     clock: &Arc<ManualClock>,
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
+    let read = Arc::clone(clock) as Arc<dyn Clock>;
+    run_with(spec, workload, server, (clock, read), observe)
+}
+
+/// The same with a clock of its own for the worker, which may be one that takes time to read.
+fn run_with(
+    spec: &StepSpec,
+    workload: &MadeWorkload,
+    server: &SimulatedServer,
+    (clock, read): (&Arc<ManualClock>, Arc<dyn Clock>),
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
     check(spec)?;
     let clients = spec.load.clients();
     let timeline = Timeline::new(clock.now(), spec.warm_up, spec.duration);
@@ -57,11 +69,10 @@ pub fn run_simulated_step(
         retries: spec.retries,
         statement_timeout: spec.statement_timeout,
     };
-    let shared: Arc<dyn Clock> = Arc::clone(clock) as _;
     let recorder = Recorder::new(n_kinds, outlet);
     let finish = Finish::of(spec);
     let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
-    let mut worker = Worker::new(WorkerState::new(shared, reactor, rules, recorder, ends));
+    let mut worker = Worker::new(WorkerState::new(read, reactor, rules, recorder, ends));
     let range = ClientRange { first: 0, step: 1, total: clients };
     worker.open_clients(&ClientSetup { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });

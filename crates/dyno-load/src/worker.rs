@@ -186,10 +186,10 @@ impl<R: Reactor> Worker<R> {
         state.keep_arrivals();
         let mut idle = state.idle.borrow_mut();
         while let Some(&slot) = idle.front()
-            && let Some(due) = state.take_arrival()
+            && state.grant_arrival()
         {
             idle.pop_front();
-            self.clients[slot as usize].pace.grant(due);
+            self.clients[slot as usize].pace.grant();
         }
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct WorkerState<R> {
     pub(crate) queue: RefCell<VecDeque<u32>>,
     /// Clients that wait for an arrival, longest first.
     pub(crate) idle: RefCell<VecDeque<u32>>,
+    /// When the arrivals were due that idle clients were given and have not taken up yet.
+    granted: RefCell<VecDeque<Nanoseconds>>,
     /// Clients to be polled at a time.
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
     pub(crate) in_flight: Cell<u64>,
@@ -106,6 +108,7 @@ impl<R: Reactor> WorkerState<R> {
             recorder: RefCell::new(recorder),
             queue: RefCell::new(VecDeque::with_capacity(n)),
             idle: RefCell::new(VecDeque::with_capacity(n)),
+            granted: RefCell::new(VecDeque::with_capacity(n)),
             timers: RefCell::new(BinaryHeap::with_capacity(n)),
             in_flight: Cell::new(0),
             arrivals: OnceCell::new(),
@@ -216,6 +219,20 @@ impl<R: Reactor> WorkerState<R> {
         }
         self.give_up_stale(&mut arrivals);
         Some(arrivals.to_send.take())
+    }
+
+    /// Sets the next arrival aside for a client that is about to be polled; false if none is due.
+    #[inline]
+    pub(crate) fn grant_arrival(&self) -> bool {
+        let Some(due) = self.take_arrival() else { return false };
+        self.granted.borrow_mut().push_back(due);
+        true
+    }
+
+    /// Takes the arrival that was set aside longest ago.
+    #[inline]
+    pub(crate) fn take_granted(&self) -> Option<Nanoseconds> {
+        self.granted.borrow_mut().pop_front()
     }
 
     fn own(&self, slot: u32) -> Option<&RefCell<Option<OwnArrivals>>> {
@@ -338,6 +355,10 @@ impl<R: Reactor> WorkerState<R> {
             let mut arrivals = arrivals.borrow_mut();
             recorder.were_due(arrivals.to_count.skip_before(end));
             if is_last {
+                // The end came between the turn of the schedule and that of the clients.
+                let granted = self.granted.take();
+                let from = self.counted_from();
+                recorder.missed(granted.into_iter().filter(|due| *due >= from).count() as u64);
                 recorder.missed(self.give_up(&mut arrivals, end));
             }
         }

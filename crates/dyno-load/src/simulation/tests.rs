@@ -476,3 +476,40 @@ proptest! {
         prop_assert_eq!(lengths, (spec.warm_up + spec.duration).0);
     }
 }
+
+/// A clock that is read by a busy machine: each reading takes this long.
+struct SlowToRead(Arc<ManualClock>, Nanoseconds);
+
+impl Clock for SlowToRead {
+    fn now(&self) -> Nanoseconds {
+        let now = self.0.now();
+        self.0.advance_to(now + self.1);
+        now
+    }
+
+    fn unix_millis(&self) -> u64 {
+        self.0.unix_millis()
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        self.0.advance_to(until);
+    }
+}
+
+#[test]
+fn arrivals_that_the_end_overtakes_on_their_way_to_a_client_are_missed() {
+    let check = |read_us, arrivals| {
+        let spec = StepSpec { duration: MS.times(50), ..open(4000.0, arrivals, 16, 1) };
+        let server = SimulatedServer::new(1, ServiceTime::Constant(Nanoseconds::from_micros(100)));
+        let clock = Arc::new(ManualClock::new());
+        let read = Arc::new(SlowToRead(Arc::clone(&clock), Nanoseconds::from_micros(read_us)));
+        let totals = run_with(&spec, &reads(1), &server, (&clock, read), &mut |_| {}).unwrap();
+        let measured = &totals.measured;
+        let accounted = measured.committed() + totals.in_flight_at_end + measured.missed;
+        assert_eq!(measured.due, accounted, "{read_us} µs a reading, {arrivals:?}");
+    };
+    for read_us in 20..120 {
+        check(read_us, Arrivals::Constant);
+        check(read_us, Arrivals::Poisson);
+    }
+}
