@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
-    bench, calibrate, check, compare, completions, datasets, doctor, explain_cost, gate, plan,
-    report, run, schema, serve, sql, watch,
+    bench, check, compare, completions, datasets, doctor, explain_cost, gate, plan, report, run,
+    schema, serve, sql, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -256,7 +256,13 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Watch(options) => watch::run(&options),
         Command::ExplainCost(options) => explain_cost::run(&options),
         Command::Doctor { data_folder } => doctor::run(data_folder),
-        Command::Calibrate(options) => calibrate::run(&options),
+        #[cfg(feature = "servers")]
+        Command::Calibrate(options) => crate::commands::calibrate::run(&options),
+        #[cfg(not(feature = "servers"))]
+        Command::Calibrate(_) => anyhow::bail!(
+            "`dyno calibrate` needs servers: {}",
+            dyno_database::LEFT_OUT.unwrap_or_default()
+        ),
         Command::Datasets(options) => datasets::run(&options),
         Command::Completions { shell } => completions::run(shell),
     }

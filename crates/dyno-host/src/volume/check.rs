@@ -38,6 +38,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
     if !spec.limit.is_none() {
         problems.extend(limit::refused());
     }
+    problems.extend(refused_option(spec));
     if !spec.properties.is_empty() {
         problems.push(format!("{} has no properties to set", filesystem.name));
     }
@@ -58,6 +59,35 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
         Backing::Device { path, may_format } => device_problem(path, *may_format),
     });
     problems
+}
+
+/// Options of a mount that lead to another place, or give rights.
+const MOUNT_REFUSED: [&str; 11] = [
+    "bind",
+    "rbind",
+    "move",
+    "remount",
+    "loop",
+    "helper",
+    "uhelper",
+    "journal_dev",
+    "device",
+    "suid",
+    "dev",
+];
+
+/// An option by which programs that run as root would touch, or read, something other than the volume.
+fn refused_option(spec: &VolumeSpec) -> Option<String> {
+    let leads_away = |word: &&String| word.contains('/') || word.contains("..");
+    let refused = |word: &&String| {
+        let name = word.split('=').next().unwrap_or_default().to_ascii_lowercase();
+        leads_away(word) || name.starts_with("x-") || MOUNT_REFUSED.contains(&name.as_str())
+    };
+    let make = spec.make_options.iter().find(leads_away).map(|word| ("make_options", word));
+    let mount = spec.mount_options.iter().find(refused).map(|word| ("mount_options", word));
+    make.or(mount).map(|(key, word)| {
+        format!("`{word}` in `{key}` is refused: Dyno would use it as root, outside of the volume")
+    })
 }
 
 /// Whether this process has the right to mount.

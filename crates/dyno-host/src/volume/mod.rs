@@ -115,7 +115,7 @@ impl Volume {
         if let (Some(device), Some(maker)) = (&device, &filesystem.maker) {
             let path = device.path.to_string_lossy();
             let arguments = maker.arguments(&spec.make_options, LABEL, &path);
-            self.tools().run(maker.program, maker.package, &arguments)?;
+            self.tools().run_in(&self.folder, maker.program, maker.package, &arguments)?;
         }
         self.mount(spec, device.as_ref())?;
         if let Some(device) = &device {
@@ -142,8 +142,7 @@ impl Volume {
     }
 
     fn mount(&self, spec: &VolumeSpec, device: Option<&BlockDevice>) -> Result<(), KeeperError> {
-        // What a server writes gets no rights by being there.
-        let mut options = vec!["nosuid".to_owned(), "nodev".to_owned()];
+        let mut options = spec.mount_options.clone();
         let source = match device {
             Some(device) => device.path.to_string_lossy().into_owned(),
             None => {
@@ -153,7 +152,8 @@ impl Volume {
                 MEMORY.to_owned()
             }
         };
-        options.extend(spec.mount_options.iter().cloned());
+        // What a server writes gets no rights by being there. The last word counts.
+        options.extend(["nosuid", "nodev"].map(str::to_owned));
         let (files, options) = (self.files.to_string_lossy(), options.join(","));
         let arguments = ["-t", &spec.filesystem, "-o", &options, &source, &files];
         self.tools().run("mount", "mount", &arguments).map(drop)

@@ -176,6 +176,16 @@ fn what_does_not_fit_is_refused_beforehand() {
         },
         "has no properties",
     );
+    for word in ["-d", "/root"] {
+        let is_refused = word == "/root";
+        let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+        spec.make_options = vec![word.to_owned()];
+        let problems = volume_problems(&keeper, &spec).join("; ");
+        assert_eq!(problems.contains("outside of the volume"), is_refused, "{problems}");
+    }
+    for word in ["remount", "suid", "journal_path=/dev/sda", "X-mount.subdir=a", "device=b"] {
+        check(&|spec| spec.mount_options.push(word.into()), "outside of the volume");
+    }
     let device = |path: &str, may_format| Backing::Device { path: path.into(), may_format };
     check(&|spec| spec.backing = device("/etc/passwd", true), "it is not a block device");
     check(&|spec| spec.backing = device("/dev/no-such", true), "No such file");

@@ -40,18 +40,26 @@ impl Tools<'_> {
         package: &str,
         arguments: &[&str],
     ) -> Result<String, KeeperError> {
-        self.run_at(&self.find(program, package)?, arguments)
+        self.run_in(Path::new("/"), program, package, arguments)
     }
 
-    fn run_at(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
+    /// The same, in a folder.
+    pub(crate) fn run_in(
+        &self,
+        folder: &Path,
+        program: &str,
+        package: &str,
+        arguments: &[&str],
+    ) -> Result<String, KeeperError> {
+        let program = self.find(program, package)?;
         let shown = || format!("`{} {}`", program.display(), arguments.join(" "));
         let failed = |error: std::io::Error| KeeperError(format!("{} failed: {error}", shown()));
-        let mut child = Command::new(program)
+        let mut child = Command::new(&program)
             .args(arguments)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("LANG", "C.UTF-8")
-            .current_dir("/")
+            .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

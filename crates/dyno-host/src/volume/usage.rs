@@ -63,7 +63,15 @@ fn apparent_bytes(folder: &Path) -> std::io::Result<u64> {
     let mut total = 0;
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
-        for entry in std::fs::read_dir(path)? {
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            // It vanished meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path != folder => {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
             let entry = entry?;
             let facts = match entry.metadata() {
                 Ok(facts) => facts,

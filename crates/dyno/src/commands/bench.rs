@@ -57,9 +57,20 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         folder: record.path().to_owned(),
     };
     let measured = measure(matches, &lab, &order)?;
+    conclude(matches, &record, measured, &order, &lab)
+}
+
+/// Prints what a bench came to.
+fn conclude(
+    matches: &ArgMatches,
+    record: &Place,
+    measured: Measured,
+    order: &RunOrder<'_>,
+    lab: &Lab,
+) -> anyhow::Result<End> {
     let end = measured.end;
     if end.interrupted {
-        if let Some(search) = measured.probes.unfinished(&manifest) {
+        if let Some(search) = measured.probes.unfinished(order.manifest) {
             tell_unfinished(&search, matches.get_flag("json"))?;
         }
         return Ok(End::Interrupted);
@@ -76,11 +87,11 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     if let TrialOutcome::Failed { message, server_log } = &trial.outcome {
         tell_log(server_log);
         if measured.has_begun {
-            tell_measured(&record, &run, trial, &lab.environment)?;
+            tell_measured(record, &run, trial, &lab.environment)?;
         }
         bail!("the trial failed: {message}");
     }
-    show(matches, &record, (&run, trial), &lab)?;
+    show(matches, record, (&run, trial), lab)?;
     if end.uncleaned > 0 {
         terminal::say("the result is valid; remove what was left behind (see above) by hand");
         return Ok(End::Bad);

@@ -4,9 +4,6 @@ mod beforehand;
 pub(crate) mod bench;
 #[cfg(feature = "servers")]
 pub(crate) mod calibrate;
-#[cfg(not(feature = "servers"))]
-#[path = "calibrate_left_out.rs"]
-pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -16,6 +16,9 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// How often a load is tried that a busy machine can disturb.
+const ATTEMPTS: usize = 4;
+
 /// A stop as the test knows it itself.
 #[derive(Debug)]
 struct Stop {
@@ -120,30 +123,40 @@ fn has_sign(stall: &Value, sign: &str) -> bool {
     stall["moved_first"].as_array().unwrap().iter().any(|moved| moved["sign_of"] == sign)
 }
 
-#[track_caller]
-fn check_stop(product: &str) {
-    let _alone = alone();
-    let (stop, stalls) = stop_for_a_second(product);
+/// How a stop and the stall that was found at its time differ, if they do.
+fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
     // A busy machine may hold up the load at other times, too.
     let end_s = stop.start_s + stop.length_s;
     let overlap = |stall: &&Value| {
         let start_s = number(stall, "start_s");
         end_s.min(start_s + number(stall, "length_s")) - stop.start_s.max(start_s)
     };
-    let stall = stalls.iter().max_by(|a, b| overlap(a).total_cmp(&overlap(b)));
-    let stall = stall.unwrap_or_else(|| panic!("{product}: no stall, of {stop:?}"));
-    let off_s = number(stall, "length_s") - stop.length_s;
-    assert!(off_s.abs() <= 0.1, "{product}: {stop:?}, found {stalls:#?}");
-    assert_eq!(stall["gap"], true, "{product}: {stall:#}");
+    let Some(stall) = stalls.iter().max_by(|a, b| overlap(a).total_cmp(&overlap(b))) else {
+        return Some("no stall".to_owned());
+    };
+    let is_as_long = (number(stall, "length_s") - stop.length_s).abs() <= 0.1;
     let missing_s = number(stall, "missing") / number(stall, "level");
-    assert!((missing_s - stop.length_s).abs() <= 0.15, "{product}: {stop:?}, {stall:#}");
+    let is_as_deep = (missing_s - stop.length_s).abs() <= 0.15 && stall["gap"] == true;
     let is_of_server = |moved: &Value| {
         moved["sign_of"] == "a suspended process"
             && moved["reading"].as_str().is_some_and(|name| name.starts_with("server."))
             && moved["meaning"].as_str().is_some_and(|text| !text.is_empty())
     };
-    let moved = stall["moved_first"].as_array().unwrap();
-    assert!(moved.iter().any(is_of_server), "{product}: {moved:#?}");
+    let is_named = stall["moved_first"].as_array().unwrap().iter().any(is_of_server);
+    (!(is_as_long && is_as_deep && is_named)).then(|| format!("{stall:#}"))
+}
+
+#[track_caller]
+fn check_stop(product: &str) {
+    let _alone = alone();
+    // A busy machine may hold up the load just before or after the stop, which makes the stall longer.
+    let differences: Vec<String> = (0..ATTEMPTS)
+        .map_while(|_| {
+            let (stop, stalls) = stop_for_a_second(product);
+            difference(&stop, &stalls).map(|found| format!("{stop:?}, found {found}"))
+        })
+        .collect();
+    assert!(differences.len() < ATTEMPTS, "{product}: {}", differences.join("\n"));
 }
 
 #[test]
@@ -155,9 +168,6 @@ fn a_mariadb_that_is_stopped_for_a_second_is_found_and_named() {
 fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
     check_stop("postgresql");
 }
-
-/// How often a load is tried that a busy machine can disturb.
-const ATTEMPTS: usize = 4;
 
 #[test]
 fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
