@@ -4,6 +4,7 @@
 //! Main type: `Keeper`. It knows folders, processes and users; nothing about databases.
 
 mod account;
+mod answer;
 mod confine;
 mod files;
 mod kept;
@@ -15,12 +16,11 @@ mod program;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 
@@ -29,6 +29,7 @@ use rustix::fs::FlockOperation;
 
 use account::Account;
 pub use account::RunAs;
+use answer::words;
 use confine::Rights;
 pub use files::last_lines;
 pub use kept::{HowStopped, KeptProcess};
@@ -47,9 +48,6 @@ const NAME_BYTES_MAX: usize = 16;
 const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output is quoted in the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// The most that is read of a program's output: MariaDB lists its settings in 200 KiB.
-const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
 /// How long a program may take to say something of itself.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -250,22 +248,28 @@ impl Keeper {
         command.args(arguments).current_dir("/").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         self.clean(&mut command);
+        // It has no folder; a name that none has marks what it starts.
+        let mark = self.fresh_path("answer");
+        command.env(FOLDER_MARK, &mark);
         if let Some(user) = self.run_as() {
             command.uid(user.uid).gid(user.gid);
         }
         let mut child = confine::start(&mut command, &[], Rights::None)?;
         let (out, errors) = (child.stdout.take(), child.stderr.take());
+        let is_over = AtomicBool::new(false);
         // All concurrently: a program blocks if its output is not read.
         let (is_in_time, out, errors) = std::thread::scope(|scope| {
-            let errors = scope.spawn(|| errors.map_or(Ok(String::new()), words));
-            let out = scope.spawn(|| out.map_or(Ok(String::new()), words));
+            let errors = scope.spawn(|| words(errors, &is_over));
+            let out = scope.spawn(|| words(out, &is_over));
             let is_in_time = kept::end_within(&child, limit);
+            is_over.store(true, Ordering::Release);
             let join = |reader: ScopedJoinHandle<'_, _>| {
                 reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             (is_in_time, join(out), join(errors))
         });
         let status = child.wait().map_err(refuse)?;
+        leftovers::end_detached(&self.proc_root, &mark, self.uid_of_processes());
         if !is_in_time {
             let program = program.display();
             return Err(KeeperError(format!("{program} did not answer within {limit}")));
@@ -364,7 +368,7 @@ impl Keeper {
     }
 
     /// Removes a folder that this Dyno made (proved by its owner file) and in which none of the
-    /// noted processes runs any more.
+    /// noted processes runs any more. What has detached itself from them is ended first.
     pub fn remove_folder(&self, folder: &Path) -> Result<(), KeeperError> {
         let owner = self.owned(folder)?;
         if let Some(process) = owner.processes.iter().find(|p| p.is_alive(&self.proc_root)) {
@@ -375,6 +379,7 @@ impl Keeper {
             )));
         }
         self.clean_up_after_crash(&owner);
+        leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
         leftovers::remove(folder)?;
         self.owner_files().remove(folder);
         Ok(())
@@ -517,6 +522,11 @@ impl Keeper {
         Ok(command)
     }
 
+    /// The user of the processes that it starts.
+    fn uid_of_processes(&self) -> u32 {
+        self.run_as().map_or(rustix::process::geteuid().as_raw(), |user| user.uid)
+    }
+
     /// Takes all of Dyno's own environment away from a command.
     fn clean(&self, command: &mut Command) {
         command.env_clear().env("PATH", &self.path).env("LANG", "C.UTF-8").env("TZ", "UTC");
@@ -567,13 +577,6 @@ impl Keeper {
             let _ = child.wait();
         }
     }
-}
-
-/// The beginning of a program's output, as text.
-fn words(from: impl Read) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    from.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn joined(folders: &[PathBuf]) -> OsString {

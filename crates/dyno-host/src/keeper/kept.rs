@@ -221,6 +221,21 @@ pub(super) fn kill_identity(proc_root: &Path, process: ProcessIdentity) {
     signal_identity(proc_root, process, Signal::KILL);
 }
 
+/// Kills this very process, if it still runs, and waits until it has ended, up to this long.
+pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: Nanoseconds) {
+    let Some(pid) = Pid::from_raw(process.pid) else { return };
+    // Opened first, so that it is this process that is waited for. Kernels before 5.3 cannot wait.
+    let descriptor = pidfd_open(pid, PidfdFlags::empty());
+    if !process.is_alive(proc_root) {
+        return;
+    }
+    kill_identity(proc_root, process);
+    if let (Ok(descriptor), Ok(limit)) = (descriptor, Timespec::try_from(limit.to_duration())) {
+        let mut waited = [PollFd::new(&descriptor, PollFlags::IN)];
+        let _ = rustix::io::retry_on_intr(|| poll(&mut waited, Some(&limit)));
+    }
+}
+
 /// Sends a signal to this very process, if it still runs.
 pub(super) fn signal_identity(proc_root: &Path, process: ProcessIdentity, signal: Signal) {
     if process.is_alive(proc_root)

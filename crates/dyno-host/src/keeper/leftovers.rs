@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
 use super::files::open_own;
-use super::kept::{POLL, freeze_descendants, kill_identity, signal_identity};
+use super::kept::{POLL, freeze_descendants, kill_and_wait, kill_identity, signal_identity};
 use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE, take_lock};
 use super::{FOLDER_MARK, Keeper, KeeperError};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
@@ -115,6 +115,36 @@ fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
         Err(error) => messages.push(error.to_string()),
     }
     messages
+}
+
+/// Ends what has detached itself from the processes of a folder of this Dyno, whose noted processes have
+/// all ended: processes of the servers' user (`uid`) that carry the folder's mark.
+pub(super) fn end_detached(proc_root: &Path, folder: &Path, uid: u32) {
+    let own = i32::try_from(std::process::id()).ok();
+    let is_detached = |stat: &ProcessStat| {
+        stat.is_alive()
+            && Some(stat.pid) != own
+            && fs::metadata(proc_root.join(stat.pid.to_string())).is_ok_and(|p| p.uid() == uid)
+            && carries_mark(proc_root, stat.pid, folder)
+    };
+    // One that was started while others were ended shows up in the next round.
+    for _ in 0..ROUNDS_MAX {
+        let left: Vec<ProcessIdentity> = list_processes(proc_root)
+            .iter()
+            .filter(|stat| is_detached(stat))
+            .map(ProcessStat::identity)
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        // None of them can start another one while they are killed one by one.
+        for process in &left {
+            signal_identity(proc_root, *process, Signal::STOP);
+        }
+        for process in left {
+            kill_and_wait(proc_root, process, KILLED_LIMIT);
+        }
+    }
 }
 
 fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<String> {

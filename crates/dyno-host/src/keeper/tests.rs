@@ -335,6 +335,25 @@ fn leftovers_that_do_not_listen_are_killed_with_their_children() {
 }
 
 #[test]
+fn what_detaches_itself_ends_with_the_folder() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    // A session of its own, whose parent has ended: no group and no family leads to it.
+    let script = "setsid sh -c 'cd /; setsid sleep 1000 & exit' </dev/null >/dev/null 2>&1 & wait";
+    let mut process = keeper.spawn(&folder, &shell(&folder, script)).expect("started");
+    let mut apart = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    while process.ended().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait_for_processes(&folder, 1);
+    keeper.remove_folder(&folder).expect("removed");
+    assert_eq!(processes_of(&folder), 0);
+    assert_eq!(apart.try_wait().expect("readable"), None);
+    apart.kill().expect("killed");
+    apart.wait().expect("ended");
+}
+
+#[test]
 fn leftovers_of_a_dead_dyno_are_ended() {
     let (_outer, keeper) = keeper();
     let mut owner = abandoned(&keeper, "db");
@@ -654,6 +673,19 @@ fn who_runs_as_another_user_shares_no_terminal() {
         check(&fs::read_to_string(&spec.log).expect("a log"));
     }
     check(&keeper.ask(Path::new("/bin/sh"), &["-c", script]).expect("told"));
+}
+
+#[test]
+fn what_keeps_the_output_of_a_program_open_is_ended() {
+    let (_outer, keeper) = keeper();
+    // A session of its own, as a daemon has it: the end of the program's group does not reach it.
+    let script = "echo version 7; setsid sleep 1000 & echo $!; sleep 0.1";
+    let answer = keeper.output(Path::new("/bin/sh"), &["-c", script]).expect("an answer");
+    let mut lines = answer.out.lines();
+    assert_eq!(lines.next(), Some("version 7"));
+    let pid = lines.next().and_then(|line| line.parse().ok()).expect("its process");
+    let stat = ProcessStat::read(Path::new("/proc"), pid);
+    assert!(stat.is_none_or(|stat| !stat.is_alive() || stat.name != "sleep"), "it goes on");
 }
 
 #[test]
