@@ -1,7 +1,7 @@
 //! A user's own probe: a command that prints lines of a name and a value.
 //!
-//! It has a time limit, after which it is killed with all it started. A command that fails costs
-//! its own readings; it is reported once, and counted.
+//! It has a time limit, after which it is killed. What it has started in its process group ends with
+//! it in every case. A command that fails costs its own readings; it is reported once, and counted.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use dyno_units::reading::prelude::*;
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, redact_secrets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -25,10 +25,14 @@ pub const USER_READINGS: &[Reading] = &[
 /// More than a probe should ever print; the rest is not read.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The name of a reading of a user's own probe: blanks and the like become `_`.
+/// Characters that the name of a reading may have; the rest is cut off.
+const NAME_LENGTH_MAX: usize = 120;
+
+/// The name of a reading of a user's own probe, without the secrets in it; blanks and the like become `_`.
 pub fn reading_name(probe: &str, name: &str) -> String {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | '%');
-    let name = name.trim().chars().map(|c| if allowed(c) { c } else { '_' });
+    let name = redact_secrets(name.trim());
+    let name = name.chars().map(|c| if allowed(c) { c } else { '_' }).take(NAME_LENGTH_MAX);
     format!("{probe}.{}", name.collect::<String>())
 }
 
@@ -113,9 +117,8 @@ impl CommandProbe {
             .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let deadline = self.clock.now() + self.limit;
         let result = self.text_of(&mut child, deadline);
-        if result.is_err() {
-            kill(&child);
-        }
+        // It is not collected yet, so the group is surely its own.
+        kill(&child);
         let status = child.wait().map_err(|error| error.to_string())?;
         match result {
             Ok(_) if !status.success() => Err(format!("`{program}` ended with {status}")),
@@ -230,6 +233,7 @@ mod tests {
     use dyno_units::ManualClock;
 
     use super::*;
+    use crate::process_table::ProcessStat;
 
     fn read(script: &str, limit: Nanoseconds, n_times: usize) -> (Readings, Vec<String>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned);
@@ -257,6 +261,27 @@ mod tests {
         );
         check("two words 4\n", &[("probe.p.two_words", 4.0)]);
         check("nothing\n 7\nx NaN\ny inf\n", &[]);
+    }
+
+    #[test]
+    fn secrets_in_names_are_hidden() {
+        let check = |text: &str, expected: &str| {
+            let found: Vec<String> = parse("probe.p", text).into_keys().collect();
+            assert_eq!(found, [expected], "{text}");
+        };
+        check("mysql://me:S3cr3t@h/db queue 12\n", "probe.p.mysql_//me_____h/db_queue");
+        check("PGPASSWORD=S3cr3t psql: 3\n", "probe.p.PGPASSWORD_____psql");
+        check("--token S3cr3t = 1\n", "probe.p.--token____");
+        check("IDENTIFIED BY 'S3cr3t' 4\n", "probe.p.IDENTIFIED_BY______");
+        // Names of counters that only sound like one keep their values.
+        assert_eq!(parse("probe.p", "tokens_per_s 5")["probe.p.tokens_per_s"], 5.0);
+    }
+
+    #[test]
+    fn names_are_short() {
+        let found = parse("probe.p", &format!("{} 1\n", "x".repeat(100_000)));
+        let lengths: Vec<usize> = found.keys().map(String::len).collect();
+        assert_eq!(lengths, ["probe.p.".len() + NAME_LENGTH_MAX]);
     }
 
     #[test]
@@ -297,6 +322,29 @@ mod tests {
         check_failure("echo a 1; exit 3", LONG, "exit status: 3");
         check_failure("echo nothing", LONG, "no line holds");
         check_failure("yes x 1", LONG, "more than");
+    }
+
+    #[test]
+    fn what_a_command_leaves_in_the_background_ends_with_it() {
+        let script = "sleep 1000 </dev/null >/dev/null 2>&1 & echo pid $!";
+        let (readings, notes) = read(script, LONG, 1);
+        assert_eq!(notes, Vec::<String>::new());
+        let pid = readings["probe.mine.pid"] as i32;
+        let has_ended = || {
+            let stat = ProcessStat::read(std::path::Path::new("/proc"), pid);
+            stat.is_none_or(|stat| !stat.is_alive() || stat.name != "sleep")
+        };
+        // The signal has been sent; it takes a moment to arrive.
+        for _ in 0..1000 {
+            if has_ended() {
+                return;
+            }
+            let _ = poll(
+                &mut [],
+                Timespec::try_from(std::time::Duration::from_millis(5)).ok().as_ref(),
+            );
+        }
+        panic!("process {pid} goes on");
     }
 
     #[test]
