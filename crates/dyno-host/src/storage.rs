@@ -14,10 +14,29 @@ use rustix::io::Errno;
 /// followed, even if one replaces a folder meanwhile; what vanishes meanwhile
 /// does not count. A plain file is measured as well.
 pub fn folder_bytes(path: &Path) -> io::Result<u64> {
-    let facts = rustix::fs::lstat(path)?;
     // An inode with several names is encountered several times.
     let mut met = BTreeSet::new();
-    let mut n_bytes = disk_bytes(&facts, &mut met);
+    let mut n_bytes = 0;
+    visit(path, &mut |facts| n_bytes += disk_bytes(facts, &mut met))?;
+    Ok(n_bytes)
+}
+
+/// The lengths of all regular files in a folder, holes included. Links and what vanishes are treated as
+/// by [`folder_bytes`].
+pub(crate) fn folder_length(path: &Path) -> io::Result<u64> {
+    let mut n_bytes = 0;
+    visit(path, &mut |facts| {
+        if FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile {
+            n_bytes += u64::try_from(facts.st_size).unwrap_or(0);
+        }
+    })?;
+    Ok(n_bytes)
+}
+
+/// Shows the facts of a folder and of everything in it, by descriptors.
+fn visit(path: &Path, see: &mut dyn FnMut(&Stat)) -> io::Result<()> {
+    let facts = rustix::fs::lstat(path)?;
+    see(&facts);
     let mut open = Vec::new();
     if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
         open.push(open_folder(CWD, path)?);
@@ -31,13 +50,13 @@ pub fn folder_bytes(path: &Path) -> io::Result<u64> {
             }
             let facts = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
             let Some(facts) = unless_gone(facts)? else { continue };
-            n_bytes += disk_bytes(&facts, &mut met);
+            see(&facts);
             if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
                 open.extend(unless_gone(open_folder(&folder, name))?);
             }
         }
     }
-    Ok(n_bytes)
+    Ok(())
 }
 
 /// Opens a folder by its name in another one, not through a symbolic link.
@@ -229,6 +248,8 @@ mod tests {
         assert!(with_links < with_rows + (64 << 10), "{with_rows} then {with_links}");
         assert!(folder_bytes(&path("sub/rows")).expect("measured") >= 1 << 20);
         assert!(folder_bytes(&path("missing")).is_err());
+        // Each name has the length of its file; links and folders have none.
+        assert_eq!(folder_length(folder.path()).expect("measured"), (2 << 20) + (1 << 30));
     }
 
     #[test]

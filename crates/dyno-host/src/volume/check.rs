@@ -62,12 +62,14 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
 }
 
 /// Options of a mount that lead to another place, or give rights.
-const MOUNT_REFUSED: [&str; 11] = [
+const MOUNT_REFUSED: [&str; 13] = [
     "bind",
     "rbind",
     "move",
     "remount",
     "loop",
+    "offset",
+    "sizelimit",
     "helper",
     "uhelper",
     "journal_dev",
@@ -78,7 +80,12 @@ const MOUNT_REFUSED: [&str; 11] = [
 
 /// An option by which programs that run as root would touch, or read, something other than the volume.
 fn refused_option(spec: &VolumeSpec) -> Option<String> {
-    let leads_away = |word: &&String| word.contains('/') || word.contains("..");
+    // A quote hides the options behind it; `device=LABEL=…` names one as its path would.
+    const AWAY: [&str; 5] = ["/", "..", "\"", "\\", "device="];
+    let leads_away = |word: &&String| {
+        let word = word.to_ascii_lowercase();
+        AWAY.iter().any(|away| word.contains(away))
+    };
     let refused = |word: &&String| {
         let name = word.split('=').next().unwrap_or_default().to_ascii_lowercase();
         leads_away(word) || name.starts_with("x-") || MOUNT_REFUSED.contains(&name.as_str())

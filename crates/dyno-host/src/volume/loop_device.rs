@@ -1,6 +1,7 @@
 //! Image files, and the loop devices that make disks of them.
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,9 @@ use dyno_units::ByteCount;
 use super::tool::Tools;
 use crate::KeeperError;
 use crate::storage::unescaped;
+
+/// How much of a device's beginning is overwritten before it is formatted.
+const CLEARED: usize = 1 << 20;
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,20 @@ impl BlockDevice {
         let number = facts.rdev();
         let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
         Ok(BlockDevice { path, number })
+    }
+
+    /// Overwrites its beginning, where filesystems have their marks: one that was there before must not be
+    /// mounted if the program that makes the new one makes none.
+    pub(crate) fn clear(&self) -> Result<(), KeeperError> {
+        let cleared = fs::OpenOptions::new().write(true).open(&self.path).and_then(|mut file| {
+            let size = file.seek(SeekFrom::End(0))?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&vec![0; CLEARED.min(usize::try_from(size).unwrap_or(CLEARED))])?;
+            file.sync_all()
+        });
+        cleared.map_err(|error| {
+            KeeperError(format!("{} cannot be overwritten: {error}", self.path.display()))
+        })
     }
 
     /// Its folder in `/sys`, by its number.

@@ -113,6 +113,9 @@ impl Volume {
         })?;
         let device = self.device(filesystem, spec)?;
         if let (Some(device), Some(maker)) = (&device, &filesystem.maker) {
+            if matches!(spec.backing, Backing::Device { .. }) {
+                device.clear()?;
+            }
             let path = device.path.to_string_lossy();
             let arguments = maker.arguments(&spec.make_options, LABEL, &path);
             self.tools().run_in(&self.folder, maker.program, maker.package, &arguments)?;

@@ -148,6 +148,30 @@ fn a_mount_that_is_busy_for_a_moment_is_unmounted() {
 }
 
 #[test]
+fn a_device_holds_nothing_of_before() {
+    let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
+    let Some((root, keeper)) = lab(&spec) else { return };
+    let (clock, image) = (clock(), root.path().join("disk"));
+    loop_device::make_image(&image, ByteCount(64 << 20)).expect("made");
+    let tools = Tools { keeper: &keeper, clock: clock.as_ref() };
+    let device = loop_device::attach(tools, &image).expect("attached");
+    spec.backing = Backing::Device { path: device.path.clone(), may_format: true };
+    let volume = Volume::make(&keeper, &spec, &clock).expect("a blank device is formatted");
+    fs::write(volume.files.join("rows"), "of a run before").expect("written");
+    volume.release().expect("removed");
+    // It carries Dyno's label now. A dry run makes no filesystem, and the old one must not come back.
+    spec.make_options = vec!["-n".into()];
+    let error = Volume::make(&keeper, &spec, &clock).err().expect("nothing was made").0;
+    assert!(error.contains("mount"), "{error}");
+    spec.make_options = Vec::new();
+    let volume = Volume::make(&keeper, &spec, &clock).expect("it is blank again");
+    assert!(!volume.files.join("rows").exists());
+    volume.release().expect("removed");
+    loop_device::detach(tools, &device).expect("detached");
+    assert_eq!(mounts_under(root.path()), 0);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_beforehand() {
     let root = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let keeper = Keeper::new(root.path()).expect("the root can be used");
@@ -176,14 +200,24 @@ fn what_does_not_fit_is_refused_beforehand() {
         },
         "has no properties",
     );
-    for word in ["-d", "/root"] {
-        let is_refused = word == "/root";
+    for (word, is_refused) in
+        [("-d", false), ("stride=4", false), ("/root", true), ("device=LABEL=journal", true)]
+    {
         let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
         spec.make_options = vec![word.to_owned()];
         let problems = volume_problems(&keeper, &spec).join("; ");
         assert_eq!(problems.contains("outside of the volume"), is_refused, "{problems}");
     }
-    for word in ["remount", "suid", "journal_path=/dev/sda", "X-mount.subdir=a", "device=b"] {
+    for word in [
+        "remount",
+        "suid",
+        "journal_path=/dev/sda",
+        "X-mount.subdir=a",
+        "device=b",
+        "offset=4096",
+        "sizelimit=1",
+        "usrjquota=\"a",
+    ] {
         check(&|spec| spec.mount_options.push(word.into()), "outside of the volume");
     }
     let device = |path: &str, may_format| Backing::Device { path: path.into(), may_format };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::KeeperError;
-use crate::storage::{folder_bytes, free_bytes};
+use crate::storage::{folder_bytes, folder_length, free_bytes};
 
 use super::Tools;
 
@@ -41,7 +41,7 @@ pub fn volume_usage(
     let synced = std::fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
     synced.map_err(failed)?;
     let mut usage = VolumeUsage {
-        apparent_bytes: apparent_bytes(folder).map_err(failed)?,
+        apparent_bytes: folder_length(folder).map_err(failed)?,
         allocated_bytes: folder_bytes(folder).map_err(failed)?,
         free_bytes: free_bytes(folder).map_err(failed)?,
         ..VolumeUsage::default()
@@ -57,36 +57,6 @@ pub fn volume_usage(
         }
     }
     Ok(usage)
-}
-
-fn apparent_bytes(folder: &Path) -> std::io::Result<u64> {
-    let mut total = 0;
-    let mut open = vec![folder.to_owned()];
-    while let Some(path) = open.pop() {
-        let entries = match std::fs::read_dir(&path) {
-            Ok(entries) => entries,
-            // It vanished meanwhile.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path != folder => {
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let facts = match entry.metadata() {
-                Ok(facts) => facts,
-                // It vanished meanwhile.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if facts.is_dir() {
-                open.push(entry.path());
-            } else if facts.is_file() {
-                total += facts.len();
-            }
-        }
-    }
-    Ok(total)
 }
 
 /// What `compsize --bytes` says.

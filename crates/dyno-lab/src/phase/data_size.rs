@@ -1,6 +1,6 @@
 //! What the data take on disk after the last step.
 
-use dyno_host::volume_usage;
+use dyno_host::{VolumeUsage, volume_usage};
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
@@ -32,29 +32,68 @@ impl Phase for DataSize {
     }
 }
 
-/// Adds what the data take on a volume to the figures of the last step.
+/// Adds what the data take on a volume to the figures of the last step. What cannot be measured is noted:
+/// it costs no trial.
 fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let (lab, Some(volume)) = (trial.lab, trial.variant.volume()) else { return Ok(()) };
     let folder = trial.deployment.members.iter().find_map(|member| member.place.as_ref()?.apart());
     let (Some(folder), Some(step)) = (folder, trial.results.steps.last_mut()) else {
         return Ok(());
     };
-    let usage = volume_usage(&lab.keeper, lab.clock.as_ref(), folder, &volume.filesystem)?;
-    let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
-    let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
-    let values = [
-        Some(usage.apparent_bytes as f64),
-        Some(compressed.unwrap_or(usage.allocated_bytes as f64)),
-        compressed.and_then(|bytes| share(usage.allocated_bytes as f64, bytes)),
-        usage
-            .uncompressed_bytes
-            .zip(compressed)
-            .and_then(|(as_is, all)| share(as_is as f64, all).map(|share| share * 100.0)),
-    ];
+    let usage = match volume_usage(&lab.keeper, lab.clock.as_ref(), folder, &volume.filesystem) {
+        Ok(usage) => usage,
+        Err(error) => return trial.note(format!("what the data take is not known: {error}")),
+    };
+    let compresses = volume.mount_options.iter().any(|option| option.starts_with("compress"));
+    let values = figures(&usage, compresses);
+    let is_known = values[1].is_some();
     for (metric, value) in FIGURES.into_iter().zip(values) {
         let Some(value) = value else { continue };
         step.figures.insert(metric.id, value);
         trial.results.metrics.push(metric);
     }
-    Ok(())
+    match is_known {
+        true => Ok(()),
+        false => trial.note(format!(
+            "what the data take on {} after compression is not known; install the program `compsize` \
+             (package btrfs-compsize)",
+            volume.filesystem
+        )),
+    }
+}
+
+/// The values of [`FIGURES`]. What a compressing filesystem says of its files is from before compression,
+/// and so says nothing of the disk.
+fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 4] {
+    let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
+    let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
+    [
+        Some(usage.apparent_bytes as f64),
+        compressed.or((!compresses).then_some(usage.allocated_bytes as f64)),
+        compressed.and_then(|bytes| share(usage.allocated_bytes as f64, bytes)),
+        usage
+            .uncompressed_bytes
+            .zip(compressed)
+            .and_then(|(as_is, all)| share(as_is as f64, all).map(|share| share * 100.0)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_can_say_is_no_figure() {
+        let mut usage = VolumeUsage {
+            apparent_bytes: 300,
+            allocated_bytes: 400,
+            compressed_bytes: Some(100),
+            uncompressed_bytes: Some(25),
+            free_bytes: 7,
+        };
+        assert_eq!(figures(&usage, true), [Some(300.0), Some(100.0), Some(4.0), Some(25.0)]);
+        (usage.compressed_bytes, usage.uncompressed_bytes) = (None, None);
+        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None]);
+        assert_eq!(figures(&usage, false), [Some(300.0), Some(400.0), None, None]);
+    }
 }
