@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{HowStopped, Keeper, KeptProcess, ProcessSpec};
+use dyno_host::{Keeper, KeptProcess, ProcessSpec};
 use dyno_record::ActivitySummary;
 use dyno_units::{
     Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
@@ -198,11 +198,11 @@ impl Command {
                 true => Some(Stopped::AtEndOfStep),
                 false => (size > OUTPUT_BYTES_MAX).then_some(Stopped::TooMuchOutput),
             };
-            if stopped.is_some() {
-                let how = process.stop("TERM", self.clock.as_ref(), STOP_LIMIT);
-                // One that ended by itself at that very moment was not stopped.
-                let has_succeeded = how == HowStopped::Ended && process.has_succeeded();
-                return (stopped.filter(|_| !has_succeeded), most);
+            // One that ended by itself at that very moment was not stopped. One that ends on the signal
+            // has not done its work, even if it says that it succeeded.
+            if stopped.is_some() && process.ended().is_none() {
+                process.stop("TERM", self.clock.as_ref(), STOP_LIMIT);
+                return (stopped, most);
             }
             self.clock.sleep_until(self.clock.now() + POLL);
         }

@@ -112,18 +112,21 @@ fn a_step_ends_with_the_job_that_ends_it() {
 
 #[test]
 fn a_job_beside_the_load_is_stopped_when_that_ends() {
-    let run = run_with("sqlite", 1, job("echo rows 1; exec sleep 600", JobRole::Beside));
-    let trial = &run.trials[0];
-    assert_eq!(trial.outcome, TrialOutcome::Finished);
-    let step = &trial.steps[0];
-    assert_eq!(step.ended_by.as_deref(), Some("time"));
-    let activity = &step.activities[0];
-    assert_eq!(
-        (activity.ended.as_str(), activity.is_done),
-        ("was stopped at the end of the step", false)
-    );
-    // What it was doing is no result.
-    assert!(step.figures.is_empty(), "{:?}", step.figures);
+    let on_signal = "trap 'exit 0' TERM; echo rows 1; sleep 600 & wait";
+    for script in ["echo rows 1; exec sleep 600", on_signal] {
+        let run = run_with("sqlite", 1, job(script, JobRole::Beside));
+        let trial = &run.trials[0];
+        assert_eq!(trial.outcome, TrialOutcome::Finished);
+        let step = &trial.steps[0];
+        assert_eq!(step.ended_by.as_deref(), Some("time"));
+        let activity = &step.activities[0];
+        assert_eq!(
+            (activity.ended.as_str(), activity.is_done),
+            ("was stopped at the end of the step", false)
+        );
+        // What it was doing is no result, even if it says that it succeeded.
+        assert!(step.figures.is_empty(), "{:?}", step.figures);
+    }
 }
 
 #[test]
