@@ -1,13 +1,18 @@
 //! The lock on a run's folder: one `dyno run` at a time writes there.
 //!
-//! An exclusive `flock` on the file `lock`, held as long as the run is written; the kernel gives it up
-//! with the process, however that ends. The file says which process it is.
+//! Exclusive `flock`s on the folder itself and on the file `lock` in it, held as long as the run is
+//! written; the kernel gives them up with the process, however that ends. The folder's counts, for a file
+//! can be removed or replaced; the file says which process it is, and is what there is where a
+//! filesystem cannot lock folders.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
+
+use rustix::fs::OFlags;
 
 use crate::files::{append, open_regular, read_bounded};
 use crate::{WriteError, WriteErrorKind};
@@ -20,9 +25,10 @@ pub(crate) const LOCK: &str = "lock";
 const TRIES: u32 = 20;
 const PAUSE_MS: u64 = 10;
 
-/// The lock, held until this is dropped.
+/// The locks, held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunLock {
+    _folder: Option<File>,
     _file: File,
 }
 
@@ -30,37 +36,56 @@ impl RunLock {
     /// Takes the lock of a folder that is there.
     pub(crate) fn take(folder: &Path) -> Result<RunLock, WriteError> {
         let path = folder.join(LOCK);
+        let itself = open_folder(folder).map_err(|error| WriteError::io(folder, &error))?;
+        let itself = match taken_soon(&itself) {
+            Ok(true) => Some(itself),
+            Ok(false) => return Err(held(folder, &path)),
+            // As on some network filesystems: then the file has to do.
+            Err(_) => None,
+        };
         let mut file = append(&path).map_err(|error| WriteError::io(&path, &error))?;
-        let (_open, never) = mpsc::channel::<()>();
-        for _ in 0..TRIES {
-            match file.try_lock() {
-                Ok(()) => {
-                    // Only for whoever is told to wait: a disk that is full is told of elsewhere.
-                    let _ = file.set_len(0);
-                    let _ = writeln!(file, "{}", std::process::id());
-                    return Ok(RunLock { _file: file });
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(WriteError::new(
-                        &path,
-                        format!(
-                            "it cannot be locked ({error}); choose a folder on a local disk with --out"
-                        ),
-                    ));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    // Nothing is ever sent: this is a pause.
-                    let _ = never.recv_timeout(Duration::from_millis(PAUSE_MS));
-                }
+        match taken_soon(&file) {
+            Ok(true) => {}
+            Ok(false) => return Err(held(folder, &path)),
+            Err(error) => {
+                return Err(WriteError::new(
+                    &path,
+                    format!(
+                        "it cannot be locked ({error}); choose a folder on a local disk with --out"
+                    ),
+                ));
             }
         }
-        let why = format!(
-            "another Dyno{} is writing this run; wait until it has ended, or choose another folder \
-             with --out (`dyno run --new` for a run of its own)",
-            holder(&path)
-        );
-        Err(WriteError { kind: WriteErrorKind::Held, ..WriteError::new(folder, why) })
+        // Only a hint for whoever has to wait: a disk that is full is reported elsewhere.
+        let _ = file.set_len(0);
+        let _ = writeln!(file, "{}", std::process::id());
+        Ok(RunLock { _folder: itself, _file: file })
     }
+}
+
+/// Whether the lock of a file or folder could be taken, at once or within a moment.
+fn taken_soon(file: &File) -> std::io::Result<bool> {
+    let (_open, never) = mpsc::channel::<()>();
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {
+                // Nothing is ever sent: this is a pause.
+                let _ = never.recv_timeout(Duration::from_millis(PAUSE_MS));
+            }
+        }
+    }
+    Ok(false)
+}
+
+fn held(folder: &Path, lock: &Path) -> WriteError {
+    let why = format!(
+        "another Dyno{} is writing this run; wait until it has ended, or choose another folder \
+         with --out (`dyno run --new` for a run of its own)",
+        holder(lock)
+    );
+    WriteError { kind: WriteErrorKind::Held, ..WriteError::new(folder, why) }
 }
 
 /// Which process holds the lock, as far as its file says.
@@ -75,6 +100,13 @@ fn holder(lock: &Path) -> String {
 /// Whether a Dyno is writing the run in this folder just now. Folders that were never locked, or
 /// cannot be, are not being written.
 pub fn is_being_written(folder: &Path) -> bool {
-    let Ok(file) = open_regular(&folder.join(LOCK)) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    let files = [open_folder(folder), open_regular(&folder.join(LOCK))];
+    let is_locked = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    files.iter().flatten().any(is_locked)
+}
+
+/// Opens a folder; what has its name and is none, such as a FIFO, is refused without waiting.
+fn open_folder(folder: &Path) -> std::io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(folder)
 }

@@ -432,6 +432,26 @@ fn a_run_is_written_by_one_at_a_time() {
 }
 
 #[test]
+fn a_lock_file_that_was_removed_or_replaced_admits_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+    let is_held = || {
+        assert!(is_being_written(&path));
+        let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap();
+        assert_eq!(error.kind, WriteErrorKind::Held, "{error}");
+    };
+    fs::remove_file(path.join("lock")).unwrap();
+    is_held();
+    fs::write(path.join("another"), "1\n").unwrap();
+    fs::rename(path.join("another"), path.join("lock")).unwrap();
+    is_held();
+    drop(run);
+    assert!(!is_being_written(&path));
+    RunWriter::resume(&path, &manifest("2-a")).unwrap();
+}
+
+#[test]
 fn a_kill_while_the_manifest_is_written_leaves_a_folder_that_can_be_used() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
