@@ -3,13 +3,15 @@
 //!
 //! Not a library, because small ones leave the hard parts to the caller. A request's head has to be
 //! complete by a deadline, however slowly its bytes come; an answer has to be read by one; only so
-//! many connections are answered at a time; and a request must name this machine as its host, so
-//! that no page of another site can read through a name of its own.
+//! many connections are answered at a time, and the one that has waited longest for its client makes
+//! room for a new one; and a request must name this machine as its host, so that no page of another
+//! site can read through a name of its own.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -110,16 +112,91 @@ impl Drop for Place {
     }
 }
 
+/// Connections that wait for their clients (for a request, or until an answer has been read), the one
+/// that has waited longest first. Any of them can be ended in favour of a new one.
+#[derive(Clone, Default)]
+pub(crate) struct Waiting(Arc<Mutex<Queue>>);
+
+#[derive(Default)]
+struct Queue {
+    n_entered: u64,
+    all: VecDeque<(u64, TcpStream, Place)>,
+}
+
+impl Waiting {
+    /// A place for a connection; if all are taken, that of the one that has waited longest, which is
+    /// ended. None if none waits.
+    fn make_room(&self, places: &Places) -> Option<Place> {
+        loop {
+            match places.take() {
+                None if self.end_oldest() => {}
+                place => return place,
+            }
+        }
+    }
+
+    fn end_oldest(&self) -> bool {
+        let Some((_, stream, _place)) = self.queue().all.pop_front() else { return false };
+        // Its thread then ends by itself; a client that has gone is no error.
+        let _ = stream.shutdown(Shutdown::Both);
+        true
+    }
+
+    /// Notes that a connection waits for its client, until it [leaves](Waiting::leave).
+    fn enter(&self, stream: &TcpStream, place: Place) -> std::io::Result<u64> {
+        let stream = stream.try_clone()?;
+        let mut queue = self.queue();
+        queue.n_entered += 1;
+        let number = queue.n_entered;
+        queue.all.push_back((number, stream, place));
+        Ok(number)
+    }
+
+    /// Gives the place back to a connection that no longer waits; none if it was ended.
+    fn leave(&self, number: u64) -> Option<Place> {
+        let mut queue = self.queue();
+        let at = queue.all.iter().position(|(one, ..)| *one == number)?;
+        queue.all.remove(at).map(|(_, _, place)| place)
+    }
+
+    /// Does something during which a connection waits for its client, at a place that may be taken
+    /// from the connection that has waited longest. None if there is no place.
+    pub(crate) fn hold<T>(
+        &self,
+        places: &Places,
+        stream: &TcpStream,
+        work: impl FnOnce() -> std::io::Result<T>,
+    ) -> Option<std::io::Result<T>> {
+        let place = self.make_room(places)?;
+        Some(self.enter(stream, place).and_then(|number| {
+            let result = work();
+            drop(self.leave(number));
+            result
+        }))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A connection whose request has been read.
 pub(crate) struct Exchange {
     pub(crate) request: Request,
     pub(crate) stream: TcpStream,
+    place: Option<Place>,
+    waiting: Waiting,
 }
 
 impl Exchange {
     /// Sends an answer, without its body for a HEAD.
     pub(crate) fn send(&mut self, reply: &Reply) -> std::io::Result<()> {
-        reply.send(&mut self.stream, self.request.method == "GET")
+        let has_body = self.request.method == "GET";
+        let Some(place) = self.place.take() else { return Ok(()) };
+        let number = self.waiting.enter(&self.stream, place)?;
+        let result = reply.send(&mut self.stream, has_body);
+        self.place = self.waiting.leave(number);
+        result
     }
 }
 
@@ -130,27 +207,34 @@ pub(crate) fn serve(
     most: usize,
     answer: impl Fn(Exchange) -> std::io::Result<()> + Send + Sync + 'static,
 ) {
-    let (places, answer) = (Places::new(most), Arc::new(answer));
+    let (places, waiting, answer) = (Places::new(most), Waiting::default(), Arc::new(answer));
     // A connection that was closed before it was accepted is no reason to stop.
     for mut stream in listener.incoming().filter_map(Result::ok) {
-        let Some(place) = places.take() else {
+        let Some(place) = waiting.make_room(&places) else {
             // A client without an answer will retry.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let _ = Reply::status(Status::Busy).send(&mut stream, true);
             continue;
         };
-        let answer = Arc::clone(&answer);
+        // If it cannot be noted, or no thread can be started, the connection is closed.
+        let Ok(number) = waiting.enter(&stream, place) else { continue };
+        let (answer, all) = (Arc::clone(&answer), waiting.clone());
         let thread = std::thread::Builder::new().name("dyno-http".to_owned());
-        // If no thread can be started, the connection is closed.
-        let _ = thread.spawn(move || {
-            let _place = place;
+        let started = thread.spawn(move || {
+            let read = read(&mut stream);
+            let Some(place) = all.leave(number) else { return };
             // A browser that has gone away is not an error.
-            let _ = match read(&mut stream) {
-                Ok(Ok(request)) => answer(Exchange { request, stream }),
+            let _ = match read {
+                Ok(Ok(request)) => {
+                    answer(Exchange { request, stream, place: Some(place), waiting: all })
+                }
                 Ok(Err(status)) => Reply::status(status).send(&mut stream, true),
                 Err(error) => Err(error),
             };
         });
+        if started.is_err() {
+            drop(waiting.leave(number));
+        }
     }
 }
 
@@ -424,6 +508,60 @@ mod tests {
         assert!(panics.join().is_err());
         let again = places.take();
         assert!(again.is_some() && places.take().is_none());
+    }
+
+    /// A server with so many places that says `200` to every request, and asks for nothing else.
+    fn server(most: usize) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            serve(&listener, most, |mut exchange| {
+                // More than the buffers of both sides hold.
+                let body =
+                    "x".repeat(if exchange.request.parts() == ["long"] { 32 << 20 } else { 1 });
+                exchange.send(&Reply::text(Status::Good, "text/plain", body))
+            });
+        });
+        address
+    }
+
+    fn connect(address: std::net::SocketAddr, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn status(address: std::net::SocketAddr) -> String {
+        let mut head = [0; 15];
+        connect(address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .read_exact(&mut head)
+            .unwrap();
+        String::from_utf8_lossy(&head).into_owned()
+    }
+
+    #[test]
+    fn clients_that_reconnect_do_not_keep_others_out() {
+        let address = server(2);
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            // Each of them takes the place of an older one; so does who has a request.
+            silent.extend((0..3).map(|_| connect(address, "GET / HTTP/1.1\r\nHost: loc")));
+            assert_eq!(status(address), "HTTP/1.1 200 OK");
+        }
+        // The oldest was ended without an answer.
+        assert_eq!(silent[0].read(&mut [0; 1]).unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn clients_that_do_not_read_their_answers_do_not_keep_others_out() {
+        let address = server(2);
+        let request = "GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let mut deaf: Vec<TcpStream> = (0..2).map(|_| connect(address, request)).collect();
+        // Their answers are being sent.
+        for stream in &mut deaf {
+            stream.read_exact(&mut [0; 1024]).unwrap();
+        }
+        assert_eq!(status(address), "HTTP/1.1 200 OK");
     }
 
     #[test]

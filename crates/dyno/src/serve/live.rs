@@ -26,8 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BLOCK: u64 = 4 << 20;
 
 /// Sends events until the browser goes away.
-pub(super) fn stream(run: &RunEntry, exchange: Exchange, clock: &dyn Clock) -> std::io::Result<()> {
-    let Exchange { request, mut stream } = exchange;
+pub(super) fn stream(
+    run: &RunEntry,
+    exchange: &Exchange,
+    clock: &dyn Clock,
+) -> std::io::Result<()> {
+    let (request, mut stream) = (&exchange.request, &exchange.stream);
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(http::stream_head().as_bytes())?;
     if request.method != "GET" {

@@ -21,7 +21,7 @@ use dyno_units::Clock;
 
 use crate::clock::SystemClock;
 use crate::commands::report;
-use crate::http::{self, Exchange, Places, Reply, Request, Status};
+use crate::http::{self, Exchange, Places, Reply, Request, Status, Waiting};
 use runs::{RunEntry, RunList};
 
 /// Connections that are answered at the same time.
@@ -38,7 +38,7 @@ const REPORT_BYTES_MOST: usize = 64 << 20;
 pub(crate) struct Server {
     folder: PathBuf,
     clock: SystemClock,
-    streams: Places,
+    streams: (Places, Waiting),
     reports: Mutex<VecDeque<Made>>,
 }
 
@@ -60,7 +60,7 @@ impl Server {
         Ok(Server {
             folder,
             clock: SystemClock::start(),
-            streams: Places::new(STREAMS_MOST),
+            streams: (Places::new(STREAMS_MOST), Waiting::default()),
             reports: Mutex::default(),
         })
     }
@@ -73,10 +73,11 @@ impl Server {
     fn answer(&self, mut exchange: Exchange) -> std::io::Result<()> {
         if let ["run", name, "events"] = exchange.request.parts()[..] {
             let Some(run) = self.find(name) else { return exchange.send(&not_found()) };
-            let Some(_place) = self.streams.take() else {
-                return exchange.send(&Reply::status(Status::Busy));
-            };
-            return live::stream(&run, exchange, &self.clock);
+            // The oldest makes room for a new one: its browser asks again by itself.
+            let (places, streams) = &self.streams;
+            let sent = streams
+                .hold(places, &exchange.stream, || live::stream(&run, &exchange, &self.clock));
+            return sent.unwrap_or_else(|| exchange.send(&Reply::status(Status::Busy)));
         }
         let reply = match self.reply(&exchange.request) {
             Ok(reply) => reply.unwrap_or_else(not_found),

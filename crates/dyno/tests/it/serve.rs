@@ -201,13 +201,33 @@ fn clients_that_are_slow_do_not_hold_up_others_for_long() {
             stream
         })
         .collect();
-    // Each gets the answer that its time is over, and its place is free again.
+    // They wait, and others are answered.
+    assert!(served.get("/").starts_with("HTTP/1.1 200"));
+    // Those that did not have to make room get the answer that their time is over.
     let mut answer = String::new();
-    slow[0].read_to_string(&mut answer).unwrap();
+    slow[69].read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-    for stream in &mut slow[1..] {
+    for stream in &mut slow[..69] {
         let _ = stream.read_to_string(&mut String::new());
     }
+    assert!(served.get("/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn live_pages_that_stay_open_leave_room_for_new_ones() {
+    let bench = with_two_runs();
+    let served = Served::start(&bench);
+    let open = || {
+        let mut stream = TcpStream::connect(served.address).unwrap();
+        stream.write_all(b"GET /run/first/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut status = [0; 15];
+        stream.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200 OK");
+        stream
+    };
+    let mut streams: Vec<TcpStream> = (0..45).map(|_| open()).collect();
+    // The first was ended; it may still have something to read.
+    let _ = streams[0].read_to_end(&mut Vec::new());
     assert!(served.get("/").starts_with("HTTP/1.1 200"));
 }
 
