@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use dyno_model::Name;
 use dyno_study::{Plan, Variant, WorkloadChoice};
+use dyno_workload::Row;
 use dyno_workload::catalog::Catalog;
-use dyno_workload::{Dialect, Row};
 
 use crate::manifest::plan_workload;
 
@@ -63,28 +62,19 @@ fn expected(
     let workload = plan_workload(catalog, plan, variant)?;
     let mut data = ExpectedData { rows: 0, bytes: 0, is_populated: false };
     let (mut row, mut text) = (Row::new(), Vec::new());
-    // Tables of the same columns and size have alike rows.
-    let mut means: Vec<((Vec<Name>, u64), u64)> = Vec::new();
-    // Rows do not depend on the dialect; only the statements that make the tables do.
-    for (idx, table) in workload.tables(Dialect::ALL[0]).into_iter().enumerate() {
-        let shape = (table.columns, table.rows);
-        let mean = match means.iter().find(|(known, _)| *known == shape) {
-            Some((_, mean)) => *mean,
-            None => {
-                let sampled = shape.1.min(samples);
-                text.clear();
-                for nth in 0..sampled {
-                    row.clear();
-                    workload.fill_row(idx, nth * (shape.1 / sampled), &mut row);
-                    row.write_tab_separated(&mut text);
-                }
-                let mean = text.len() as u64 / sampled.max(1);
-                means.push((shape.clone(), mean));
-                mean
-            }
-        };
-        data.rows += shape.1;
-        data.bytes += shape.1 * (mean + ROW_OVERHEAD);
+    // Tables of the same columns and size have similar rows.
+    for shape in workload.table_shapes() {
+        let sampled = shape.rows.min(samples);
+        text.clear();
+        for nth in 0..sampled {
+            row.clear();
+            workload.fill_row(shape.first, nth * (shape.rows / sampled), &mut row);
+            row.write_tab_separated(&mut text);
+        }
+        let mean = text.len() as u64 / sampled.max(1);
+        let rows = shape.rows.saturating_mul(shape.n_tables);
+        data.rows = data.rows.saturating_add(rows);
+        data.bytes = data.bytes.saturating_add(rows.saturating_mul(mean + ROW_OVERHEAD));
     }
     data.is_populated = data.rows > 0;
     let loaded = workload.rows_of_steps();

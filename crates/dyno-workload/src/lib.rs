@@ -39,4 +39,4 @@ pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
-pub use workload::{ClientFuture, Clients, Dialect, MadeWorkload, Table, Workload};
+pub use workload::{ClientFuture, Clients, Dialect, MadeWorkload, Table, TableShape, Workload};

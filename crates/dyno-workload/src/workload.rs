@@ -62,6 +62,13 @@ pub trait Workload: Send + Sync {
     /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
+    /// How many tables there are of each size and columns, for estimates: without statements and names,
+    /// which take time where there are many tables and many variants.
+    fn table_shapes(&self) -> Vec<TableShape> {
+        // Rows do not depend on the dialect; only the statements that make the tables do.
+        table_shapes(self.tables(Dialect::ALL[0]))
+    }
+
     /// Writes row `number` (counted from 0) of table `table_idx` of [`Workload::tables`].
     ///
     /// A pure function of its arguments and the workload's seed: any worker can make any row, in
@@ -202,4 +209,33 @@ pub struct Table {
     pub rows: u64,
     /// Statements to run after it is filled: secondary indexes, statistics.
     pub after: Vec<String>,
+}
+
+/// Tables that have the same columns and the same number of rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableShape {
+    /// The first of them, counted from 0 in [`Workload::tables`].
+    pub first: usize,
+    /// How many there are.
+    pub n_tables: u64,
+    /// How many rows each of them is filled with.
+    pub rows: u64,
+}
+
+/// The shapes of these tables, in the order of their first ones.
+fn table_shapes(tables: Vec<Table>) -> Vec<TableShape> {
+    let mut shapes: Vec<(Vec<Name>, TableShape)> = Vec::new();
+    for (first, table) in tables.into_iter().enumerate() {
+        let is_alike = |(columns, shape): &&mut (Vec<Name>, TableShape)| {
+            shape.rows == table.rows && *columns == table.columns
+        };
+        match shapes.iter_mut().find(is_alike) {
+            Some((_, shape)) => shape.n_tables += 1,
+            None => {
+                let shape = TableShape { first, n_tables: 1, rows: table.rows };
+                shapes.push((table.columns, shape));
+            }
+        }
+    }
+    shapes.into_iter().map(|(_, shape)| shape).collect()
 }

@@ -31,7 +31,7 @@ use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
     AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TextRows, Workload, drive,
+    TableShape, TextRows, Workload, drive,
 };
 
 use audit::Audit;
@@ -171,6 +171,14 @@ impl Workload for Sysbench {
             Shape::BulkInsert { .. } => schema::bulk_tables(self.schema.n_tables),
             _ => self.schema.tables(dialect),
         }
+    }
+
+    fn table_shapes(&self) -> Vec<TableShape> {
+        let rows = match self.shape {
+            Shape::BulkInsert { .. } => 0,
+            _ => self.schema.n_rows,
+        };
+        vec![TableShape { first: 0, n_tables: self.schema.n_tables, rows }]
     }
 
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {

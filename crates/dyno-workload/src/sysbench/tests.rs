@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use expect_test::{Expect, expect};
 
 use crate::fake::{Fake, Ran, made, refused_option};
-use crate::{Dialect, ErrorClass, MadeWorkload, Row, StatementError, Tally};
+use crate::{Dialect, ErrorClass, MadeWorkload, Row, StatementError, TableShape, Tally};
 
 fn workload(name: &str, options: &[(&str, &str)]) -> MadeWorkload {
     made(name, options, 1).unwrap()
@@ -199,6 +199,25 @@ fn check_tables(dialect: Dialect, options: &[(&str, &str)], expected: Expect) {
     let create = table.create.replace(", ", ",\n  ");
     let text = format!("{create}\n{}", table.after.join("\n"));
     expected.assert_eq(&text);
+}
+
+#[test]
+fn the_shapes_of_tables_are_those_of_the_tables() {
+    for (name, options) in [
+        ("oltp_read_write", &[("tables", "7"), ("table_size", "123")][..]),
+        ("oltp_insert", &[("tables", "2")]),
+        ("bulk_insert", &[]),
+    ] {
+        let workload = workload(name, options);
+        for dialect in Dialect::ALL {
+            let tables = workload.tables(dialect);
+            let n_tables = tables.len() as u64;
+            let rows = tables[0].rows;
+            assert!(tables.iter().all(|t| (&t.columns, t.rows) == (&tables[0].columns, rows)));
+            let expected = [TableShape { first: 0, n_tables, rows }];
+            assert_eq!(workload.table_shapes(), expected, "{name}");
+        }
+    }
 }
 
 #[test]
