@@ -53,9 +53,10 @@ pub(crate) fn requirements(
 fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> RequirementFacts {
     let metric = metrics.required(&requirement.measure);
     let estimate = metric.and_then(|metric| cell.metrics.get(&metric.id));
-    // Bounds on times are in microseconds.
+    // Bounds that are written as times are in microseconds.
     let bound = requirement.bound
         * match metric.map(|metric| &metric.unit) {
+            _ if requirement.is_in_own_unit => 1.0,
             Some(Unit::Seconds) => 1e-6,
             Some(Unit::Milliseconds) => 1e-3,
             _ => 1.0,
@@ -97,7 +98,7 @@ fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> Req
 mod tests {
     use super::*;
     use crate::fixtures::{run, wobble};
-    use crate::{Options, analyse};
+    use crate::{Estimate, Options, analyse};
 
     #[track_caller]
     fn check(measure: &str, bound: f64, repetitions: u32, expected: RequirementOutcome) {
@@ -106,6 +107,7 @@ mod tests {
             text: "as demanded".to_owned(),
             measure: measure.to_owned(),
             bound,
+            is_in_own_unit: false,
             is_least: None,
         }];
         let findings = analyse(&[run], &Options::default());
@@ -134,12 +136,38 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_in_the_unit_of_its_metric_and_a_time_is_not() {
+        let metric =
+            dyno_units::metric("job.time", Unit::Seconds, Direction::Lower, "time", "time");
+        let estimate = Estimate { n: 1, value: 12.0, ..Estimate::default() };
+        let mut cell = Cell::default();
+        cell.metrics.insert(metric.id, estimate);
+        let mut metrics = Metrics::default();
+        metrics.extend([&metric]);
+        let outcome = |bound: f64, is_in_own_unit: bool| {
+            let requirement = RequirementRecord {
+                text: "as demanded".to_owned(),
+                measure: "job.time".to_owned(),
+                bound,
+                is_in_own_unit,
+                is_least: Some(false),
+            };
+            judge(&requirement, &metrics, &cell).outcome
+        };
+        assert_eq!(outcome(15.0, true), RequirementOutcome::Met);
+        assert_eq!(outcome(11.0, true), RequirementOutcome::NotMet);
+        assert_eq!(outcome(15e6, false), RequirementOutcome::Met);
+        assert_eq!(outcome(11e6, false), RequirementOutcome::NotMet);
+    }
+
+    #[test]
     fn where_nothing_committed_nothing_is_met() {
         let cell = Cell::default();
         let requirement = RequirementRecord {
             text: "p95 ≤ 1 ms".to_owned(),
             measure: "p95".to_owned(),
             bound: 1_000.0,
+            is_in_own_unit: false,
             is_least: None,
         };
         assert_eq!(

@@ -129,6 +129,7 @@ fn requirement_record(requirement: &Requirement) -> RequirementRecord {
         measure: requirement.measure().to_owned(),
         is_least: Some(requirement.is_least()),
         bound: requirement.bound(),
+        is_in_own_unit: requirement.is_in_own_unit(),
     }
 }
 

@@ -130,8 +130,12 @@ pub struct RequirementRecord {
     /// Of what: `throughput`, a statistic of response times (`mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `max`), or any metric by its id.
     pub measure: String,
-    /// Transactions per second; times in microseconds, whatever the metric's unit; others in that unit.
+    /// Transactions per second; times in microseconds, whatever the metric's unit; sizes in bytes; a
+    /// number in the metric's own unit where `is_in_own_unit`.
     pub bound: f64,
+    /// Whether the bound was written as a number, which is in the metric's own unit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_own_unit: bool,
     /// Whether the measure must not be less than the bound; if not it must not be more. None in records
     /// of before this was kept: then it follows from the measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

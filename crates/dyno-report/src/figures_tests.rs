@@ -62,6 +62,7 @@ fn run_of_jobs() -> Run {
         text: "job.time ≤ 15 s".to_owned(),
         measure: "job.time".to_owned(),
         bound: 15e6,
+        is_in_own_unit: false,
         is_least: Some(false),
     }];
     run

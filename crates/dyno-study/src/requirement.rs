@@ -73,6 +73,11 @@ impl Requirement {
         }
     }
 
+    /// Whether its bound is a number in the metric's own unit.
+    pub fn is_in_own_unit(&self) -> bool {
+        matches!(self, Requirement::Metric { bound: Bound::Number(_), .. })
+    }
+
     /// Its bound: microseconds, bytes, transactions per second, or a number.
     pub fn bound(&self) -> f64 {
         match self {
@@ -182,5 +187,9 @@ mod tests {
         check("vol.ratio ≥ 1.5", Ok(("vol.ratio ≥ 1.5", 1.5)));
         check("job.time <= soon", Err("is no bound of job.time"));
         check("p99.9 <= 1s", Ok(("p99.9 ≤ 1 s", 1e6)));
+        let is_in_own_unit = |text: &str| text.parse::<Requirement>().map(|r| r.is_in_own_unit());
+        assert_eq!(is_in_own_unit("job.time <= 15"), Ok(true));
+        assert_eq!(is_in_own_unit("job.time <= 15s"), Ok(false));
+        assert_eq!(is_in_own_unit("throughput >= 15"), Ok(false));
     }
 }
