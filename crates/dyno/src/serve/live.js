@@ -74,6 +74,12 @@
     requestAnimationFrame(() => { asked = false; draw(); });
   };
   const source = new EventSource(document.querySelector("[data-events]").dataset.events);
+  // Every connection begins with all that has happened: after an interruption nothing is there twice.
+  source.addEventListener("open", () => {
+    seconds.length = 0;
+    one("events").replaceChildren();
+    later();
+  });
   source.addEventListener("state", event => {
     const { planned, ended, trial, of, running, left } = JSON.parse(event.data);
     const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; no Dyno is running it";

@@ -321,6 +321,24 @@ fn a_browser_searches_runs_and_sees_one_live() {
     let row = rows.as_array().unwrap().last().unwrap();
     assert!(row[0].as_str().unwrap().starts_with("20"), "{row}");
     assert!(rows.to_string().contains("the trial began") && !rows.to_string().contains("took_s"));
+    // Others take the place of its stream; it connects again, and shows nothing twice.
+    let n_before = browser.value(
+        "(table => { window.again = new Promise(done => { const n = table.rows.length; \
+         const see = () => table.rows.length >= n && done(table.rows.length); \
+         new MutationObserver(see).observe(table, { childList: true }); }); \
+         return table.rows.length; })(document.getElementById('events'))",
+    );
+    let taken: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.address).unwrap();
+            let request = "GET /run/first/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            stream.write_all(request.as_bytes()).unwrap();
+            stream.read_exact(&mut [0; 15]).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(browser.value("window.again"), n_before);
+    drop(taken);
     browser.open(&format!("http://{}/", served.address));
     browser.resize(400);
     let heights =
