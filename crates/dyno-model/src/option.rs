@@ -20,6 +20,8 @@ pub struct OptionSpec {
 pub enum OptionKind {
     /// A whole number; as text also `20k` and `20M`.
     Count,
+    /// A number of bytes; as text also `16KiB` and `8GB`.
+    Size,
     /// A number with an optional fraction.
     Real,
     /// `on` or `off`; as text also `true`, `false`, `yes`, `no`, `1` and `0`.
@@ -68,6 +70,11 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Count, default, help)
     }
 
+    /// An option that takes a number of bytes.
+    pub const fn size(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Size, default, help)
+    }
+
     /// An option that takes a number with an optional fraction.
     pub const fn real(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
         OptionSpec::new(name, OptionKind::Real, default, help)
@@ -104,6 +111,7 @@ impl OptionSpec {
     pub fn check(&self, text: &str) -> Result<(), OptionError> {
         let is_accepted = match &self.kind {
             OptionKind::Count => dyno_units::parse_count(text).is_ok(),
+            OptionKind::Size => text.parse::<dyno_units::ByteCount>().is_ok(),
             OptionKind::Real => text.parse::<f64>().is_ok_and(f64::is_finite),
             OptionKind::Switch => parse_switch(text).is_some(),
             OptionKind::Word(words) => words.iter().any(|word| word == text),
@@ -113,6 +121,7 @@ impl OptionSpec {
         }
         let wanted = match &self.kind {
             OptionKind::Count => "a whole number such as 100 or \"20k\"".to_owned(),
+            OptionKind::Size => "a size such as 512 or \"16KiB\"".to_owned(),
             OptionKind::Real => "a number".to_owned(),
             OptionKind::Switch => "on or off".to_owned(),
             OptionKind::Word(words) => {

@@ -330,6 +330,7 @@ fn option_table(vocabulary: &Vocabulary, wrap: impl Fn(Value) -> Value) -> Value
 fn option(option: &OptionSpec) -> Value {
     let mut value = match &option.kind {
         OptionKind::Count => number_or_text("integer", 0, i64::MAX as u64),
+        OptionKind::Size => json!({ "type": ["integer", "string"], "minimum": 0 }),
         OptionKind::Real => json!({ "type": ["number", "string"] }),
         OptionKind::Switch => json!({ "enum": [true, false, "on", "off", "true", "false"] }),
         OptionKind::Word(words) => json!({ "enum": words.iter().collect::<Vec<&str>>() }),
@@ -344,7 +345,7 @@ fn default(option: &OptionSpec) -> Value {
     let number = match option.kind {
         OptionKind::Count => text.parse::<u64>().ok().map(Value::from),
         OptionKind::Real => text.parse::<f64>().ok().map(Value::from),
-        OptionKind::Switch | OptionKind::Word(_) => None,
+        OptionKind::Size | OptionKind::Switch | OptionKind::Word(_) => None,
     };
     number.unwrap_or_else(|| json!(text))
 }

@@ -77,6 +77,19 @@ impl FromStr for ByteCount {
     }
 }
 
+impl ByteCount {
+    /// The number in the largest binary unit that leaves it whole, as it can be read again:
+    /// `16KiB`, `512`.
+    pub fn exact_text(self) -> String {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let whole = |shift: &u32| self.0 > 0 && self.0.trailing_zeros() >= *shift;
+        match units.iter().find(|(_, shift)| whole(shift)) {
+            Some((unit, shift)) => format!("{}{unit}", self.0 >> shift),
+            None => self.0.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for ByteCount {
     /// Writes the largest binary unit that leaves a number of at least 1: `1.5 GiB`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

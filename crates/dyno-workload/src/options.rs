@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_model::{Name, OptionError, OptionSpec, parse_switch};
+use dyno_units::ByteCount;
 
 /// Option values as text, by name, complete: defaults filled in, names and kinds checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,13 @@ impl Options {
     /// The value of an option that is a whole number.
     pub fn count(&self, name: &str) -> u64 {
         dyno_units::parse_count(self.text(name)).expect("checked when the options were resolved")
+    }
+
+    /// The value of an option that is a number of bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        let size: ByteCount =
+            self.text(name).parse().expect("checked when the options were resolved");
+        size.0
     }
 
     /// The value of an option that is a number.

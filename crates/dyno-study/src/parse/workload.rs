@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use dyno_model::{OptionKind, OptionSpec};
+use dyno_units::ByteCount;
 use toml::de::DeValue;
 
 use super::kind::Kind;
@@ -166,7 +167,7 @@ fn report_unknown_option(
     );
 }
 
-/// The value of a workload option as text: counts as digits, switches as `on` and `off`, so that
+/// The value of a workload option as text: counts as digits, sizes as `16KiB`, switches as `on` and `off`, so that
 /// equal values are equal texts.
 fn option_text(problems: &mut Problems, entry: &Entry<'_>, option: &OptionSpec) -> Option<String> {
     match &option.kind {
@@ -175,11 +176,31 @@ fn option_text(problems: &mut Problems, entry: &Entry<'_>, option: &OptionSpec) 
             let count = value::count(problems, entry, (0, i64::MAX as u64))?;
             Some(count.to_string())
         }
+        OptionKind::Size => size_text(problems, entry),
         OptionKind::Real => real_text(problems, entry),
         OptionKind::Switch => switch_text(problems, entry),
         OptionKind::Word(words) => {
             let meanings: Vec<(&str, &str)> = words.iter().map(|word| (word, word)).collect();
             value::word(problems, entry, &meanings).map(str::to_owned)
+        }
+    }
+}
+
+/// A number of bytes, or a text with a unit.
+fn size_text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    let text = match entry.value {
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+        DeValue::String(text) => text,
+        _ => {
+            wrong_type(problems, entry, "a size such as \"16KiB\"");
+            return None;
+        }
+    };
+    match text.parse::<ByteCount>() {
+        Ok(bytes) => Some(bytes.exact_text()),
+        Err(error) => {
+            wrong_value(problems, entry, error.to_string());
+            None
         }
     }
 }

@@ -193,7 +193,7 @@ fn workload_argument(spec: &OptionSpec) -> Arg {
     match &spec.kind {
         OptionKind::Word(words) => proposing(argument, owned(words.iter().collect())),
         OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
-        OptionKind::Count | OptionKind::Real => argument,
+        OptionKind::Count | OptionKind::Size | OptionKind::Real => argument,
     }
 }
 
