@@ -36,6 +36,9 @@ pub enum CaveatKind {
     DifferentDurability,
     /// The data of some trials lay in memory.
     InMemory,
+    /// What was written may not have been on the disk when that was confirmed, or reads may have been
+    /// served from memory.
+    NotOnDisk,
     /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.

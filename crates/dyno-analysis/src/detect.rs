@@ -8,6 +8,7 @@ mod in_memory;
 mod joined;
 mod law;
 mod missed;
+mod not_on_disk;
 
 pub(crate) use alike::is_cached_on_one_side;
 
@@ -53,6 +54,7 @@ pub(crate) fn caveats(
     caveats.extend(missed::missed_arrivals(joined, findings));
     caveats.extend(different_durability(joined, findings));
     caveats.extend(in_memory::caveat(joined, findings));
+    caveats.extend(not_on_disk::caveats(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
     caveats.extend(short_measurement(measured));

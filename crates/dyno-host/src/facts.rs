@@ -313,6 +313,8 @@ fn add_storage(host: &Host, data_folder: &Path, found: &mut FactList) {
     let kind = |is_rotational| if is_rotational { "yes" } else { "no" };
     found.add("disk.rotational", disk.is_rotational.map(kind));
     found.add("disk.write_cache", disk.write_cache);
+    found.add("disk.loop_file", disk.loop_file);
+    found.add("disk.loop_direct", disk.is_loop_direct.map(kind));
 }
 
 fn add_limits(host: &Host, found: &mut FactList) {

@@ -186,6 +186,10 @@ pub(crate) struct Disk {
     pub(crate) is_rotational: Option<bool>,
     /// `write back` if a sync must flush the disk's own cache, else `write through`.
     pub(crate) write_cache: Option<String>,
+    /// Of a loop device, the file that it shows as a disk.
+    pub(crate) loop_file: Option<String>,
+    /// Of a loop device, whether it goes past the page cache of that file.
+    pub(crate) is_loop_direct: Option<bool>,
 }
 
 impl Disk {
@@ -215,6 +219,8 @@ impl Disk {
             scheduler: read("queue/scheduler").map(|text| chosen(&text).to_owned()),
             is_rotational: read("queue/rotational").map(|text| text == "1"),
             write_cache: read("queue/write_cache"),
+            loop_file: read("loop/backing_file"),
+            is_loop_direct: read("loop/dio").map(|text| text == "1"),
         }
     }
 }
@@ -281,6 +287,12 @@ broken line
         assert_eq!(Mount::of("", Path::new("/")), None);
     }
 
+    fn write_at(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+
     #[test]
     fn a_disk_is_found_for_its_partition() {
         let sys = tempfile::tempdir().expect("a folder");
@@ -298,6 +310,10 @@ broken line
         write("device/model", "Fast Disk   \n");
         symlink("../../devices/sdb/sdb1", sys.path().join("dev/block/8:17")).expect("a link");
         symlink("../../devices/sdb/sdb1", sys.path().join("class/block/sdb1")).expect("a link");
+        write_at(sys.path(), "devices/loop0/queue/rotational", "0\n");
+        write_at(sys.path(), "devices/loop0/loop/backing_file", "/data/x.img\n");
+        write_at(sys.path(), "devices/loop0/loop/dio", "1\n");
+        symlink("../../devices/loop0", sys.path().join("dev/block/7:0")).expect("a link");
         let mount = |number: &str, device: &str| Mount {
             device_number: number.into(),
             point: "/".into(),
@@ -311,10 +327,17 @@ broken line
             scheduler: Some("mq-deadline".into()),
             is_rotational: Some(false),
             write_cache: None,
+            loop_file: None,
+            is_loop_direct: None,
         };
         assert_eq!(Disk::of(sys.path(), &mount("8:17", "/dev/sdb1")), expected);
         assert_eq!(Disk::of(sys.path(), &mount("0:40", "/dev/sdb1")), expected);
         assert_eq!(Disk::of(sys.path(), &mount("0:41", "tmpfs")), Disk::default());
+        let image = Disk::of(sys.path(), &mount("7:0", "/dev/loop0"));
+        assert_eq!(
+            (image.loop_file.as_deref(), image.is_loop_direct),
+            (Some("/data/x.img"), Some(true))
+        );
     }
 
     #[test]

@@ -321,6 +321,8 @@ pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
         options,
         is_rotational: facts.is_rotational,
         write_cache: facts.write_cache,
+        loop_file: facts.loop_file,
+        is_loop_direct: facts.is_loop_direct,
         survives_power_failure: facts.survives_power_failure,
     }
 }

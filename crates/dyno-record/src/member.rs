@@ -45,6 +45,12 @@ pub struct PlaceFacts {
     /// `write back` if a sync had to flush the disk's own cache, else `write through`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<String>,
+    /// Of a loop device, the file that it shows as a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_file: Option<String>,
+    /// Of a loop device, whether it goes past the page cache of that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_loop_direct: Option<bool>,
     /// Whether what was synced is there after the power has failed: not in memory. None if the
     /// filesystem is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,6 +40,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::Errors => "failed attempts",
         CaveatKind::DeadEnd => "no commits at the end",
         CaveatKind::InMemory => "data in memory",
+        CaveatKind::NotOnDisk => "not on disk",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::DifferentDurability => "different durability",
         CaveatKind::MissingTrials => "missing trials",

@@ -55,6 +55,10 @@ pub struct PlaceFacts {
     pub is_rotational: Option<bool>,
     /// `write back` if a sync must flush the disk's own cache, else `write through`.
     pub write_cache: Option<String>,
+    /// Of a loop device, the file that it shows as a disk.
+    pub loop_file: Option<String>,
+    /// Of a loop device, whether it goes past the page cache of that file.
+    pub is_loop_direct: Option<bool>,
     /// Whether what was synced is there after the power has failed: not in memory. None if the
     /// filesystem is not known.
     pub survives_power_failure: Option<bool>,
@@ -105,6 +109,8 @@ impl Place {
             options: Some(mount.options),
             is_rotational: disk.is_rotational,
             write_cache: disk.write_cache,
+            loop_file: disk.loop_file,
+            is_loop_direct: disk.is_loop_direct,
             ..facts
         }
     }
