@@ -97,6 +97,9 @@ pub fn replace_tables(
     connection: &mut dyn Connection,
     tables: &[String],
 ) -> Result<(), CatalogError> {
+    if !connection.speaks_sql() {
+        return Ok(());
+    }
     note_tables(connection, tables)?;
     let catalog = Catalog::look(connection)?;
     for table in tables.iter().rev() {

@@ -14,6 +14,7 @@ mod debt;
 mod durability;
 mod endpoint;
 mod explain_cost;
+mod files;
 mod local;
 #[cfg(feature = "servers")]
 pub mod mysql;

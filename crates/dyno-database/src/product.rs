@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_units::Clock;
-use dyno_workload::Dialect;
+use dyno_workload::{Dialect, Target};
 
 use crate::{DataShape, DeployError, Place, Server, ServerSpec};
 
@@ -78,6 +78,8 @@ pub struct ProductSpec {
     pub confused_names: Vec<(String, String)>,
     /// The SQL it speaks; none if it speaks none.
     pub dialect: Option<Dialect>,
+    /// What workloads must work on to run on it.
+    pub target: Target,
     /// Storage engines to choose from; empty if there is just one.
     pub engines: Vec<String>,
     /// Whether it runs inside Dyno's own process: there is nothing to install, and no version to
@@ -148,6 +150,7 @@ impl ProductSpec {
             summary: summary.to_owned(),
             confused_names: Vec::new(),
             dialect,
+            target: Target::Sql,
             engines: Vec::new(),
             is_embedded: false,
             stores_data: true,

@@ -22,6 +22,7 @@ const FAMILIES: &[&Family] = &[
     &crate::postgresql::FAMILY,
     #[cfg(feature = "servers")]
     &crate::null::FAMILY,
+    &crate::files::FAMILY,
 ];
 
 /// The contents of a product folder: products that share code.

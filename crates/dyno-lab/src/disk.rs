@@ -76,6 +76,9 @@ fn expected(
         data.rows = data.rows.saturating_add(rows);
         data.bytes = data.bytes.saturating_add(rows.saturating_mul(mean + ROW_OVERHEAD));
     }
+    if let Some(bytes) = workload.bytes_on_disk() {
+        data.bytes = bytes;
+    }
     data.is_populated = data.rows > 0;
     let loaded = workload.rows_of_steps();
     data.rows += loaded;

@@ -20,6 +20,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
             product("postgresql", &[], false),
+            product("files", &[], true),
             product("simulated", &[], true),
         ],
         probes: ["responsiveness", "frequency", "mysql", "innodb", "debt"]
@@ -38,6 +39,8 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("key-order", &[KEY_ORDER]),
             workload("dbstress", &[DBSTRESS]),
             workload("tpcc", &[TPCC]),
+            workload("file-io", &[FILE_IO]),
+            workload("fsync", &[FSYNC]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
     }
@@ -107,6 +110,14 @@ const INSERT_BENCHMARK: Group = &[
 const KEY_ORDER: Group =
     &[("key", "sequential"), ("table_size", "0"), ("rows_per_transaction", "1")];
 const DBSTRESS: Group = &[("obj_table_size", "10k"), ("ref", "slice"), ("rw_ratio", "1")];
+const FILE_IO: Group = &[("operation", "read"), ("block_size", "16KiB"), ("total_size", "1GiB")];
+const FSYNC: Group = &[
+    ("bytes", "512B"),
+    ("sync", "fsync"),
+    ("position", "overwrite"),
+    ("direct", "off"),
+    ("operations", "0"),
+];
 const TPCC: Group = &[("tables", "1"), ("warehouses", "1"), ("consistency", "before-and-after")];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
@@ -128,7 +139,11 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "together" => words(name, &["together", "one-by-one"]),
                     "slice" => words(name, &["slice", "mod2000", "mod2t", "random"]),
                     "before-and-after" => words(name, &["before-and-after", "after", "none"]),
+                    "read" => words(name, &["read", "rewrite", "write", "mixed"]),
+                    "fsync" => words(name, &["fsync", "fdatasync", "dsync", "none"]),
+                    "overwrite" => words(name, &["overwrite", "append"]),
                     "sequential" => words(name, &["sequential", "random-string"]),
+                    text if text.ends_with('B') => OptionSpec::size(name, default, help),
                     text if text.contains('.') => OptionSpec::real(name, default, help),
                     _ => OptionSpec::count(name, default, help),
                 }

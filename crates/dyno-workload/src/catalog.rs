@@ -8,7 +8,7 @@ use dyno_model::{Name, OptionError, OptionSpec, StepRequest};
 use dyno_units::Seed;
 
 use crate::options::Options;
-use crate::{Workload, dbstress, insert_benchmark, key_order, sysbench, tpcb, tpcc};
+use crate::{Target, Workload, dbstress, files, insert_benchmark, key_order, sysbench, tpcb, tpcc};
 
 /// A workload that can be named in a study.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub struct WorkloadSpec {
     pub summary: Name,
     /// The options it takes, in the order of help texts.
     pub options: Vec<OptionSpec>,
+    /// What it works on.
+    pub target: Target,
     plan: Plan,
 }
 
@@ -57,7 +59,19 @@ impl WorkloadSpec {
         options: Vec<OptionSpec>,
         plan: impl Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync + 'static,
     ) -> WorkloadSpec {
-        WorkloadSpec { name: name.into(), summary: summary.into(), options, plan: Arc::new(plan) }
+        WorkloadSpec {
+            name: name.into(),
+            summary: summary.into(),
+            options,
+            target: Target::Sql,
+            plan: Arc::new(plan),
+        }
+    }
+
+    /// The same workload, on something else than a database.
+    #[must_use]
+    pub fn on(self, target: Target) -> WorkloadSpec {
+        WorkloadSpec { target, ..self }
     }
 
     /// Plans the workload with these options; those that are not given have their defaults. Pure:
@@ -100,6 +114,7 @@ impl Catalog {
             tpcb::spec(),
             tpcc::spec(),
         ]);
+        workloads.extend(files::specs());
         Catalog { workloads }
     }
 

@@ -21,6 +21,12 @@ pub trait Connection: Send {
     /// The SQL this connection speaks.
     fn dialect(&self) -> Dialect;
 
+    /// Whether it carries SQL. Else it carries operations on files, its dialect means nothing, and
+    /// there is no catalog in which tables could be noted.
+    fn speaks_sql(&self) -> bool {
+        true
+    }
+
     /// A text that holds what the server has sent, for a message: as one harmless line, without the
     /// password if the connection has one. Cold.
     fn shown(&self, text: &str) -> String {

@@ -18,6 +18,7 @@ pub mod dbstress;
 mod drive;
 #[cfg(test)]
 mod fake;
+pub mod files;
 pub mod insert_benchmark;
 mod kept;
 pub mod key_order;
@@ -39,4 +40,6 @@ pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
-pub use workload::{ClientFuture, Clients, Dialect, MadeWorkload, Table, TableShape, Workload};
+pub use workload::{
+    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Table, TableShape, Target, Workload,
+};

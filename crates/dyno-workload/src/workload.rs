@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use dyno_model::{Name, WorkloadStep};
+use dyno_units::{Metric, MetricId};
 
 use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
 
@@ -24,6 +25,11 @@ pub trait Workload: Send + Sync {
 
     /// Its options, resolved, as name and value: what a record keeps.
     fn options(&self) -> Vec<(String, String)>;
+
+    /// What it works on; the same as its [`crate::catalog::WorkloadSpec`] says.
+    fn works_on(&self) -> Target {
+        Target::Sql
+    }
 
     /// Whether it can run on this dialect with its options; if not, why not and what to do.
     ///
@@ -75,6 +81,11 @@ pub trait Workload: Send + Sync {
     /// any order, and it is the same row on every machine.
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row);
 
+    /// Bytes that its tables take on disk, where its rows do not say.
+    fn bytes_on_disk(&self) -> Option<u64> {
+        None
+    }
+
     /// The statements each connection prepares.
     fn statements(&self, dialect: Dialect) -> Vec<Statement>;
 
@@ -95,9 +106,42 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
+    /// What its steps measure besides transactions and their times: the figures that
+    /// [`Workload::figures`] gives.
+    fn metrics(&self) -> &'static [Metric] {
+        &[]
+    }
+
+    /// The figures of a step, each one of [`Workload::metrics`]. Pure.
+    fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
+        let _ = step;
+        Vec::new()
+    }
+
     /// Makes what the clients of one trial share. Their tables must be as [`Workload::fill_row`]
     /// fills them.
     fn clients(self: Arc<Self>) -> Arc<dyn Clients>;
+}
+
+/// What was measured in a step.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasuredStep<'a> {
+    /// Transactions that committed, by kind.
+    pub committed: &'a [u64],
+    /// Measured time in seconds.
+    pub seconds: f64,
+    /// CPU seconds of the load generator's process in that time; none where time is simulated.
+    pub cpu_s: Option<f64>,
+}
+
+/// What a workload works on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// Tables, by SQL.
+    #[default]
+    Sql,
+    /// Files, by operations on them: [`crate::files::FileCommand`].
+    Files,
 }
 
 /// The clients of one trial, and what they share while they run: mostly counters that the audit

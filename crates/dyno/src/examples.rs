@@ -1,5 +1,7 @@
 //! Examples of each command, for its `--help`. A test parses every one of them.
 
+use dyno_workload::Target;
+
 /// An example and what it does.
 type Example = (&'static str, &'static str);
 
@@ -126,10 +128,14 @@ pub(crate) fn of_bench() -> String {
 }
 
 /// Examples of one workload, as a section of its help. Those with steps of their own take no rate.
-pub(crate) fn of_workload(name: &str) -> String {
-    let mut lines = vec![format!("dyno bench {name} --on mariadb --clients 8")];
+pub(crate) fn of_workload(name: &str, target: Target) -> String {
+    let (first, second) = match target {
+        Target::Sql => ("mariadb", "postgresql"),
+        Target::Files => ("files", "files"),
+    };
+    let mut lines = vec![format!("dyno bench {name} --on {first} --clients 8")];
     if name != "insert-benchmark" {
-        lines.push(format!("dyno bench {name} --on postgresql --rate 500 --duration 1min"));
+        lines.push(format!("dyno bench {name} --on {second} --rate 500 --duration 1min"));
     }
     format!("Examples:\n  {}", lines.join("\n  "))
 }
@@ -175,7 +181,7 @@ mod tests {
         let all = OF_COMMANDS.iter().flat_map(|(_, examples)| *examples).chain(OF_BENCH);
         all.for_each(|(line, _)| check(line));
         for workload in dyno_workload::catalog::Catalog::built_in().workloads() {
-            let text = of_workload(&workload.name);
+            let text = of_workload(&workload.name, workload.target);
             text.lines().skip(1).for_each(|line| check(line.trim()));
         }
     }

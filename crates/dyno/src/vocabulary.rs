@@ -10,7 +10,7 @@ use dyno_study::{
 };
 use dyno_units::Seed;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
-use dyno_workload::{Dialect, Workload};
+use dyno_workload::{Dialect, Target, Workload};
 
 /// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
@@ -91,6 +91,28 @@ impl Rules {
         Ok(workload)
     }
 
+    /// Whether the workload works on what the product has.
+    fn check_target(&self, product: &Product) -> Result<(), String> {
+        let name = &self.workload.name;
+        let (offered, product) = match product {
+            Product::Url(_) => (Target::Sql, "a server with a URL"),
+            Product::Private(product) => match self.products.spec(product) {
+                Some(spec) if !spec.is_simulated => (spec.target, product.as_str()),
+                _ => return Ok(()),
+            },
+        };
+        match (self.workload.target, offered) {
+            (Target::Files, Target::Sql) => Err(format!(
+                "`{name}` works on files, and {product} is a database; choose product = \"files\""
+            )),
+            (Target::Sql, Target::Files) => Err(format!(
+                "`{name}` sends SQL, and {product} take none; choose a database, or one of the \
+                 workloads file-io and fsync"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The SQL that a product speaks, if that is known before it runs.
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
@@ -125,6 +147,7 @@ impl WorkloadRules for Rules {
         {
             Endpoint::from_url(url).map_err(|error| error.0)?;
         }
+        self.check_target(product)?;
         match self.dialect(product) {
             Some(dialect) => {
                 let workload = self.plan(options, request)?;

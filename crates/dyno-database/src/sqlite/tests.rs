@@ -11,7 +11,8 @@ use dyno_model::{OptionKind, OptionSpec, StepRequest, names};
 use dyno_units::{Clock, ManualClock, Seed, SettingValue};
 use dyno_workload::catalog::Catalog;
 use dyno_workload::{
-    Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value, Workload,
+    Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Target, Value,
+    Workload,
 };
 
 use super::pragma;
@@ -212,7 +213,9 @@ fn populate(workload: &dyn Workload, connection: &mut dyn Connection) -> u64 {
 fn every_workload_can_be_populated_and_prepared() {
     let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let small = [given("tables", "2"), given("table_size", "500")];
-    for spec in Catalog::built_in().workloads() {
+    let catalog = Catalog::built_in();
+    let all = catalog.workloads().iter().filter(|spec| spec.target == Target::Sql);
+    for spec in all {
         let is_count = |option: &&OptionSpec| matches!(option.kind, OptionKind::Count);
         let has =
             |name: &str| spec.options.iter().filter(is_count).any(|option| option.name == name);

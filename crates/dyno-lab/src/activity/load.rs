@@ -10,7 +10,7 @@ use dyno_record::{
     IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError, new_histogram,
 };
 use dyno_units::Nanoseconds;
-use dyno_workload::{AuditTotals, Connector, MadeWorkload};
+use dyno_workload::{AuditTotals, Connector, MadeWorkload, MeasuredStep};
 use hdrhistogram::Histogram;
 
 use super::{Activity, Journal, StepEnd, Surroundings};
@@ -120,6 +120,7 @@ impl Activity for LoadActivity<'_> {
     fn add_to(&mut self, end: &mut StepEnd) {
         let Some(outcome) = self.outcome.take() else { return };
         end.did.add(&outcome.did);
+        self.add_figures(&outcome, end);
         self.summarise(outcome, &mut end.summary);
     }
 }
@@ -149,6 +150,20 @@ impl<'a> LoadActivity<'a> {
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
         })
+    }
+
+    /// What the workload itself measures.
+    fn add_figures(&self, outcome: &Outcome, end: &mut StepEnd) {
+        let Outcome { totals, process_cpu, .. } = outcome;
+        let kinds = totals.measured.kinds.iter();
+        let committed: Vec<u64> = kinds.map(|kind| kind.outcomes.committed()).collect();
+        let measured = MeasuredStep {
+            committed: &committed,
+            seconds: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
+            cpu_s: process_cpu.map(|(user_s, system_s)| user_s + system_s),
+        };
+        end.summary.figures.extend(self.workload.figures(&measured));
+        end.metrics.extend(self.workload.metrics().iter().cloned());
     }
 
     /// How close the workers came to what they can do on this machine.

@@ -10,6 +10,7 @@ mod datasets;
 mod dbstress;
 mod explain_cost;
 mod failures;
+mod files;
 mod find_rate;
 mod foreign;
 mod gate;

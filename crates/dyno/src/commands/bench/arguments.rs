@@ -34,7 +34,7 @@ pub(crate) fn command() -> Command {
 fn workload_command(workload: &WorkloadSpec) -> Command {
     let command = Command::new(workload.name.clone().into_owned())
         .about(workload.summary.clone().into_owned())
-        .after_help(examples::of_workload(&workload.name))
+        .after_help(examples::of_workload(&workload.name, workload.target))
         .args(database_arguments())
         .args(load_arguments());
     search::with_options(command)

@@ -1,0 +1,187 @@
+//! What a connection to files is told, as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// The files that a connection works on, and how it works on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSet {
+    /// Number of the first file.
+    pub first: u64,
+    /// How many files there are from that one on.
+    pub files: u64,
+    /// Bytes of each file when it is whole; a limit for files that grow.
+    pub size: u64,
+    /// Bytes of an operation.
+    pub block: u64,
+    /// Offsets are multiples of this many bytes.
+    pub step: u64,
+    /// Whether operations go past the page cache (`O_DIRECT`).
+    pub is_direct: bool,
+    /// Whether each write is on disk before it ends (`O_DSYNC`).
+    pub is_synced: bool,
+    /// Bytes of each sector that do not compress.
+    pub random: u64,
+    /// Determines the content.
+    pub seed: u64,
+}
+
+/// What a connection to files is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileCommand {
+    /// Makes the first file, empty. Refuses if all files of the set do not fit, or if operations
+    /// cannot be done as the set says.
+    Make(FileSet),
+    /// Opens all files of the set for what follows.
+    Open(FileSet),
+    /// Makes the first file of the set, with its first block, and opens it for what follows.
+    Begin(FileSet),
+    /// Reads a block: of this file, at this offset. It must hold what was written there.
+    Read,
+    /// Writes a block: to this file, at this offset.
+    Write,
+    /// Cuts a file to no bytes.
+    Truncate,
+    /// Syncs the file: data and metadata.
+    Fsync,
+    /// Syncs the file's data, and of its metadata what is needed to read them.
+    Fdatasync,
+    /// Syncs all files of the set.
+    Settle(FileSet),
+    /// Reads back a sample of all files of the set. The answer is one row: bytes of the files, bytes
+    /// on disk, sectors read, sectors never written, sectors with wrong content.
+    Check(FileSet),
+}
+
+/// The name of file `number` of a set, in its folder and as a table.
+pub fn file_name(number: u64) -> String {
+    format!("file{number}")
+}
+
+/// The number of the file with this name.
+pub fn file_number(name: &str) -> Option<u64> {
+    name.strip_prefix("file")?.parse().ok()
+}
+
+impl fmt::Display for FileCommand {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, set) = match self {
+            FileCommand::Read => return out.write_str("read ? ?"),
+            FileCommand::Write => return out.write_str("write ? ?"),
+            FileCommand::Truncate => return out.write_str("truncate ?"),
+            FileCommand::Fsync => return out.write_str("fsync ?"),
+            FileCommand::Fdatasync => return out.write_str("fdatasync ?"),
+            FileCommand::Make(set) => ("make", set),
+            FileCommand::Open(set) => ("open", set),
+            FileCommand::Begin(set) => ("begin", set),
+            FileCommand::Settle(set) => ("settle", set),
+            FileCommand::Check(set) => ("check", set),
+        };
+        let FileSet { first, files, size, block, step, is_direct, is_synced, random, seed } = set;
+        write!(
+            out,
+            "{word} first={first} files={files} size={size} block={block} step={step} \
+             direct={} synced={} random={random} seed={seed}",
+            u8::from(*is_direct),
+            u8::from(*is_synced)
+        )
+    }
+}
+
+impl FromStr for FileCommand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FileCommand, String> {
+        let refuse = || format!("`{text}` is not an operation on files");
+        let mut words = text.split_ascii_whitespace();
+        let word = words.next().ok_or_else(refuse)?;
+        let plain = match word {
+            "read" => Some(FileCommand::Read),
+            "write" => Some(FileCommand::Write),
+            "truncate" => Some(FileCommand::Truncate),
+            "fsync" => Some(FileCommand::Fsync),
+            "fdatasync" => Some(FileCommand::Fdatasync),
+            _ => None,
+        };
+        if let Some(command) = plain {
+            return if command.to_string() == text { Ok(command) } else { Err(refuse()) };
+        }
+        let make = match word {
+            "make" => FileCommand::Make,
+            "open" => FileCommand::Open,
+            "begin" => FileCommand::Begin,
+            "settle" => FileCommand::Settle,
+            "check" => FileCommand::Check,
+            _ => return Err(refuse()),
+        };
+        let mut values = BTreeMap::new();
+        for pair in words {
+            let (name, value) = pair.split_once('=').ok_or_else(refuse)?;
+            values.insert(name, value.parse::<u64>().map_err(|_| refuse())?);
+        }
+        let mut take = |name: &str| values.remove(name).ok_or_else(refuse);
+        let set = FileSet {
+            first: take("first")?,
+            files: take("files")?,
+            size: take("size")?,
+            block: take("block")?,
+            step: take("step")?,
+            is_direct: take("direct")? != 0,
+            is_synced: take("synced")? != 0,
+            random: take("random")?,
+            seed: take("seed")?,
+        };
+        if values.is_empty() { Ok(make(set)) } else { Err(refuse()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_command_is_read_as_it_is_written(
+            n in prop::array::uniform6(any::<u64>()),
+            flags in any::<(bool, bool)>(),
+        ) {
+            let [first, files, size, block, step, seed] = n;
+            let (is_direct, is_synced) = flags;
+            let random = seed % 513;
+            let set =
+                FileSet { first, files, size, block, step, is_direct, is_synced, random, seed };
+            for command in [
+                FileCommand::Make(set),
+                FileCommand::Open(set),
+                FileCommand::Begin(set),
+                FileCommand::Settle(set),
+                FileCommand::Check(set),
+                FileCommand::Read,
+                FileCommand::Write,
+                FileCommand::Truncate,
+                FileCommand::Fsync,
+                FileCommand::Fdatasync,
+            ] {
+                prop_assert_eq!(command.to_string().parse(), Ok(command));
+            }
+            prop_assert_eq!(file_number(&file_name(first)), Some(first));
+        }
+
+        #[test]
+        fn other_texts_are_no_commands(text in "[a-z =0-9?]{0,60}") {
+            if let Ok(command) = text.parse::<FileCommand>() {
+                prop_assert!(text.starts_with(command.to_string().split(' ').next().unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_operation_is_refused() {
+        for text in ["", "SELECT 1", "read", "open first=1", "open first=x", "write ? ? ?"] {
+            assert!(text.parse::<FileCommand>().is_err(), "{text}");
+        }
+    }
+}

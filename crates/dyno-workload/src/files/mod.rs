@@ -1,0 +1,109 @@
+//! Workloads that measure a volume: their clients read, write and sync files, and there is no
+//! server.
+//!
+//! `file-io` is what fio and `sysbench fileio` do: reads and writes of one size at random or
+//! sequential places. `fsync` is what a database's log does: a small write, then a sync of it.
+//!
+//! A file is a [`Table`](crate::Table) and a block of it a row, so that making the files is the fill
+//! phase. What a client sends is a [`FileCommand`] as text, which the product that has files carries
+//! out. All content follows from the seed and can be checked: see [`Content`].
+
+mod command;
+mod content;
+mod io;
+mod io_settings;
+mod sync;
+
+#[cfg(test)]
+mod tests;
+
+use dyno_units::Direction::{Higher, Lower};
+use dyno_units::{Metric, MetricId, Unit, metric};
+
+use crate::catalog::WorkloadSpec;
+use crate::workload::MeasuredStep;
+use crate::{AuditRow, TextRows, number_in};
+
+pub use command::{FileCommand, FileSet, file_name, file_number};
+pub use content::{Content, SECTOR, Sectors};
+
+/// The workloads, for the catalogue.
+pub fn specs() -> Vec<WorkloadSpec> {
+    vec![io::spec(), sync::spec()]
+}
+
+/// What a step of these workloads measures besides operations and their times.
+#[rustfmt::skip]
+const FIGURES: &[Metric] = &[
+    metric("io.data_rate", Unit::BytesPerSecond, Higher, "data rate", "bytes of the blocks read and written ÷ measured time").secondary(),
+    metric("io.cpu_per_operation", Unit::Microseconds, Lower, "CPU per operation", "CPU time of Dyno's process, which does the operations itself, ÷ operations").secondary(),
+];
+
+/// The figures of a step whose operations have blocks of this size.
+fn figures(step: &MeasuredStep<'_>, block: u64) -> Vec<(MetricId, f64)> {
+    let operations: u64 = step.committed.iter().sum();
+    let mut figures = Vec::new();
+    if step.seconds > 0.0 {
+        figures.push((FIGURES[0].id, (operations * block) as f64 / step.seconds));
+    }
+    if let Some(cpu_s) = step.cpu_s
+        && operations > 0
+    {
+        figures.push((FIGURES[1].id, cpu_s * 1e6 / operations as f64));
+    }
+    figures
+}
+
+/// What the answer to [`FileCommand::Check`] says: one row with these numbers.
+struct Checked {
+    /// Bytes of all files, holes included.
+    size: Option<i128>,
+    /// Bytes that the filesystem has allocated for them.
+    on_disk: Option<i128>,
+    /// Sectors that were read back, …
+    sectors: Option<i128>,
+    /// … those among them that nobody has written, …
+    empty: Option<i128>,
+    /// … and those that do not hold what was written there.
+    wrong: Option<i128>,
+}
+
+impl Checked {
+    fn read(answers: &[TextRows]) -> Checked {
+        let number = |column| answers.first().and_then(|answer| number_in(answer, 0, column));
+        Checked {
+            size: number(0),
+            on_disk: number(1),
+            sectors: number(2),
+            empty: number(3),
+            wrong: number(4),
+        }
+    }
+
+    /// What was read back is what was written.
+    fn content(&self) -> AuditRow {
+        let read = self.sectors.map_or("no number".to_owned(), |n| n.to_string());
+        AuditRow::equal(
+            format!("sectors with wrong content, of {read} that were read back"),
+            0,
+            self.wrong,
+        )
+        .undecided_if(self.sectors == Some(0))
+    }
+
+    /// The files are as large as they are to be; how much of that lies on disk is up to the
+    /// filesystem.
+    fn bytes(&self, bounds: (i128, i128)) -> AuditRow {
+        let AuditRow { name, expected, mut measured, pass, .. } =
+            AuditRow::between("bytes of the files", bounds, self.size);
+        if let (Some(size), Some(on_disk)) = (self.size, self.on_disk)
+            && size > 0
+        {
+            measured = format!(
+                "{measured}; {on_disk} on disk, {:.3} of that",
+                on_disk as f64 / size as f64
+            );
+        }
+        AuditRow::judged(name, expected, measured, pass)
+    }
+}

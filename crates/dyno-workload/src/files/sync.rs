@@ -1,0 +1,283 @@
+//! `fsync`: a small write and a sync of it, again and again: what a database's log costs at least.
+//!
+//! Each client has a file of its own. It writes over the same place, or appends; a file that has
+//! reached its limit is cut to nothing first, in the same operation.
+
+use std::sync::Arc;
+
+use dyno_model::{Name, OptionSpec, Pacing, Role, name};
+use dyno_units::{Metric, MetricId, Nanoseconds, RandomStream};
+
+use super::io_settings::{Sync, check_direct, refuse, size};
+use super::{Checked, FIGURES, FileCommand, FileSet, figures};
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::workload::{MeasuredStep, Target};
+use crate::{
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
+    StatementClass, StatementError, Table, TextRows, Transactions, Value, Workload, drive,
+};
+use dyno_model::WorkloadStep;
+
+const NAME: &str = "fsync";
+
+const OPTIONS: &[OptionSpec] = &[
+    OptionSpec::size("bytes", "512", "bytes of a write"),
+    OptionSpec::word(
+        "sync",
+        &["fsync", "fdatasync", "dsync", "none"],
+        "what puts the write on disk: fsync, fdatasync, the write itself (O_DSYNC), or nothing",
+    ),
+    OptionSpec::word(
+        "position",
+        &["overwrite", "append"],
+        "whether the same place is written again, or the file grows",
+    ),
+    OptionSpec::switch("direct", false, "whether writes go past the page cache (O_DIRECT)"),
+    OptionSpec::count(
+        "operations",
+        "0",
+        "writes of each client, after which the step ends; 0 to go on for the measured time",
+    ),
+    OptionSpec::size("append_limit", "64MiB", "size at which a file that grows is cut to nothing"),
+];
+
+/// The least and the longest time that `operations` may take, in seconds; in between one for each.
+const LIMIT_S: (u64, u64) = (60, 24 * 3600);
+
+/// The workload, for the catalogue.
+pub(super) fn spec() -> WorkloadSpec {
+    let summary = "small writes to a file, each followed by a sync, without a server";
+    WorkloadSpec::new(NAME, summary, OPTIONS.to_vec(), plan).on(Target::Files)
+}
+
+fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
+    let options = input.options;
+    let bytes = size(options, "bytes", 1, 64 << 20)?;
+    let limit = size(options, "append_limit", bytes, 1 << 52)?;
+    let sync = match options.text("sync") {
+        "fsync" => Sync::Fsync,
+        word => Sync::read(word),
+    };
+    let is_direct = options.switch("direct");
+    if is_direct {
+        check_direct("bytes", bytes)?;
+    }
+    let appends = options.text("position") == "append";
+    let operations = options.count("operations");
+    if operations > 1 << 40 {
+        refuse("operations", "it is too large")?;
+    }
+    let kind = name(NAME);
+    let role = Role {
+        name: name("writer"),
+        clients: input.request.clients,
+        pacing: Pacing::Closed,
+        quota: Some(operations),
+        kinds: vec![kind],
+    };
+    let step = WorkloadStep {
+        name: Name::from(format!("{operations} operations")),
+        roles: vec![role],
+        limit: Nanoseconds::from_secs(operations.clamp(LIMIT_S.0, LIMIT_S.1)),
+        settle: Nanoseconds::ZERO,
+    };
+    let set = FileSet {
+        first: 0,
+        files: input.request.clients as u64,
+        size: if appends { limit / bytes * bytes } else { bytes },
+        block: bytes,
+        step: bytes,
+        is_direct,
+        is_synced: sync == Sync::Dsync,
+        random: super::SECTOR as u64,
+        seed: input.seed.derive(NAME, 0).0,
+    };
+    let steps = if operations > 0 { vec![step] } else { Vec::new() };
+    Ok(Arc::new(Fsync { options: options.pairs(), set, sync, appends, steps }))
+}
+
+struct Fsync {
+    options: Vec<(String, String)>,
+    /// The files of all clients.
+    set: FileSet,
+    sync: Sync,
+    appends: bool,
+    /// One, if there is a number of operations.
+    steps: Vec<WorkloadStep>,
+}
+
+/// Statements, by their index.
+const WRITE: usize = 0;
+const TRUNCATE: usize = 1;
+const SYNC: usize = 2;
+
+impl Fsync {
+    /// What a client prepares, with a file of its own.
+    fn statements_of(&self, client: u64) -> Vec<Statement> {
+        let own = FileSet { first: client, files: 1, ..self.set };
+        let statement = |command: FileCommand, class| Statement::new(command.to_string(), class);
+        let sync = self.sync.command().unwrap_or(FileCommand::Fsync);
+        vec![
+            statement(FileCommand::Write, StatementClass::Write),
+            statement(FileCommand::Truncate, StatementClass::Other),
+            statement(sync, StatementClass::Other),
+            Statement::set_up(FileCommand::Begin(own).to_string()),
+        ]
+    }
+}
+
+impl Workload for Fsync {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn works_on(&self) -> Target {
+        Target::Files
+    }
+
+    fn kinds(&self) -> &[Name] {
+        const { &[name(NAME)] }
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.options.clone()
+    }
+
+    fn steps(&self) -> &[WorkloadStep] {
+        &self.steps
+    }
+
+    /// One, so that what cannot be done is refused before the load; clients make their own.
+    fn tables(&self, _dialect: Dialect) -> Vec<Table> {
+        vec![Table {
+            name: super::file_name(0),
+            create: FileCommand::Make(self.set).to_string(),
+            columns: vec![name("block")],
+            rows: 0,
+            after: Vec::new(),
+        }]
+    }
+
+    fn bytes_on_disk(&self) -> Option<u64> {
+        Some(self.set.files.saturating_mul(self.set.size))
+    }
+
+    fn fill_row(&self, _table_idx: usize, number: u64, row: &mut Row) {
+        row.push_integer(number as i64);
+    }
+
+    fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
+        Vec::new()
+    }
+
+    fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
+        vec![FileCommand::Check(self.set).to_string()]
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        FIGURES
+    }
+
+    fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
+        figures(step, self.set.block)
+    }
+
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        Arc::new(FsyncClients { plan: self })
+    }
+}
+
+struct FsyncClients {
+    plan: Arc<Fsync>,
+}
+
+impl Clients for FsyncClients {
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        let statements = self.plan.statements_of(context.client_idx as u64);
+        let client = Client {
+            plan: Arc::clone(&self.plan),
+            file: Value::Integer(context.client_idx as i64),
+            // The first block is there.
+            end: self.plan.set.block,
+            offset: 0,
+            is_cut: false,
+        };
+        Box::pin(begin(client, statements, context))
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        let Fsync { set, sync, appends, .. } = &*self.plan;
+        let checked = Checked::read(answers);
+        let (least, most) = (totals.committed(), totals.committed() + totals.unfinished());
+        let row = |name: &str, more: u64, sent: u64| {
+            AuditRow::between(name, (least.into(), (most + more).into()), Some(sent.into()))
+        };
+        let mut rows = vec![row("writes", 0, totals.tally.writes)];
+        if sync.command().is_some() {
+            // Files that were cut, and what follows a failure, count here as well.
+            let cuts = if *appends { least / (set.size / set.block).max(1) + 1 } else { 0 };
+            rows.push(row("syncs", cuts + totals.unfinished(), totals.tally.others));
+        }
+        let all = i128::from(set.files.saturating_mul(set.size));
+        rows.push(checked.bytes((i128::from(set.block), all)));
+        rows.push(AuditRow::equal("sectors without content", 0, checked.empty));
+        rows.push(checked.content());
+        rows
+    }
+}
+
+/// Makes the client's file, then runs the client. Without the file all its operations fail, and say
+/// why.
+async fn begin(client: Client, statements: Vec<Statement>, mut context: ClientContext) {
+    let made = context.session.prepare(&statements);
+    context.statements = statements.into();
+    drive(Maybe { client, refused: made.err() }, context).await;
+}
+
+/// A client, or why it cannot do anything.
+struct Maybe {
+    client: Client,
+    refused: Option<StatementError>,
+}
+
+struct Client {
+    plan: Arc<Fsync>,
+    file: Value<'static>,
+    /// Bytes of the file when what was drawn before is done.
+    end: u64,
+    // Of the operation that was drawn.
+    offset: u64,
+    is_cut: bool,
+}
+
+impl Transactions for Maybe {
+    fn draw(&mut self, _random: &mut RandomStream) -> usize {
+        let Client { plan, end, offset, is_cut, .. } = &mut self.client;
+        if plan.appends {
+            *is_cut = *end + plan.set.block > plan.set.size;
+            *offset = if *is_cut { 0 } else { *end };
+            *end = *offset + plan.set.block;
+        }
+        0
+    }
+
+    async fn perform(
+        &mut self,
+        _kind: usize,
+        _random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        if let Some(error) = &self.refused {
+            return Err(error.clone());
+        }
+        let Client { plan, file, offset, is_cut, .. } = &self.client;
+        if *is_cut {
+            session.execute(TRUNCATE, &[*file]).await?;
+        }
+        session.execute(WRITE, &[*file, Value::Integer(*offset as i64)]).await?;
+        if plan.sync.command().is_some() {
+            session.execute(SYNC, &[*file]).await?;
+        }
+        Ok(())
+    }
+}
