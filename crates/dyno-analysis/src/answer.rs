@@ -41,6 +41,7 @@ enum Topic {
     Safety,
     Fastest,
     Scaling,
+    Saturation,
     Money,
 }
 
@@ -51,6 +52,7 @@ impl Topic {
             Topic::Safety => &["durab", "safe", "commit"],
             Topic::Fastest => &["fast", "slow"],
             Topic::Scaling => &["scal"],
+            Topic::Saturation => &["satur"],
             Topic::Money => &["money", "price", "cheap"],
         }
     }
@@ -101,6 +103,9 @@ impl AnswerWriter<'_> {
             None => found.push((Topic::Fastest, self.fastest())),
         }
         found.extend(self.scaling().map(|text| (Topic::Scaling, text)));
+        if Topic::Saturation.asked_at(&self.findings.title).is_some() {
+            found.extend(self.saturation().map(|text| (Topic::Saturation, text)));
+        }
         found.extend(self.cheapest().into_iter().map(|text| (Topic::Money, text)));
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));

@@ -4,7 +4,7 @@ use super::AnswerWriter;
 use crate::Estimate;
 use crate::numbers::Unit;
 use crate::scaling::{ScalingFacts, ScalingLoad};
-use crate::words::list;
+use crate::words::{count, list};
 
 /// As many variants are named with their speed-up; of more, the first and the last.
 const NAMED_MOST: usize = 3;
@@ -93,6 +93,41 @@ impl AnswerWriter<'_> {
         };
         let (first, last) = (first.clients, last.clients);
         Some(SpeedUp { variant: facts.variant, best, first, last, end })
+    }
+
+    /// From how many clients on each variant saturates: where its response time turns, as a multiple of
+    /// what it is with the fewest clients. None without at least three closed loads.
+    pub(super) fn saturation(&self) -> Option<String> {
+        let all = &self.findings.scaling;
+        let times = |facts: &ScalingFacts| {
+            let last = facts.loads.last()?;
+            Some((last.clients, Unit::Ratio.show(last.saturation)))
+        };
+        if let [only] = all.as_slice() {
+            let (name, (last, times)) = (self.name(only.variant), times(only)?);
+            let first = count(only.loads.first()?.clients, "client");
+            return Some(match only.turns_at {
+                Some(turn) => format!(
+                    "{name} saturates from {} on: response time is {times} that of {first} at {last}.",
+                    count(turn, "client")
+                ),
+                None => format!(
+                    "{name} does not saturate up to {last} clients: response time is {times} that of \
+                     {first}."
+                ),
+            });
+        }
+        let part = |(nth, facts): (usize, &ScalingFacts)| {
+            let (last, times) = times(facts)?;
+            let turn = facts.turns_at.map_or("at no load".to_owned(), |turn| match nth {
+                0 => format!("from {}", count(turn, "client")),
+                _ => format!("from {turn}"),
+            });
+            let what = if nth == 0 { "response time " } else { "" };
+            Some(format!("{} {turn} ({what}{times} at {last})", self.name(facts.variant)))
+        };
+        let parts: Vec<String> = all.iter().take(NAMED_MOST).enumerate().filter_map(part).collect();
+        (!parts.is_empty()).then(|| format!("Saturates: {}.", parts.join("; ")))
     }
 
     /// The speed-ups with their confidence intervals, in one line.

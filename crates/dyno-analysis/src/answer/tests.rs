@@ -450,6 +450,42 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
 }
 
 #[test]
+fn where_it_saturates_comes_first_if_the_title_asks() {
+    // Throughputs that follow from mean response times of 0.14 … 1.95 ms.
+    let clients = [1, 4, 16, 64, 256];
+    let nvme: Vec<f64> =
+        [0.14, 0.15, 0.21, 0.50, 1.95].iter().zip(clients).map(|(ms, n)| n as f64 / ms).collect();
+    let even: Vec<f64> = clients.iter().map(|n| *n as f64 * 7.0).collect();
+    let check = |names: &[&str], rates: &[&[f64]], expected: Expect| {
+        let mut run = noisy(names, &clients, 3, rates);
+        run.manifest.title = "Where does the disk saturate?".to_owned();
+        check_headline(&run, &expected);
+    };
+    check(
+        &["nvme"],
+        &[&nvme],
+        expect![
+            "nvme saturates from 16 clients on: response time is 13.8× that of 1 client at 256."
+        ],
+    );
+    check(
+        &["even"],
+        &[&even],
+        expect![
+            "even does not saturate up to 256 clients: response time is 0.994× that of 1 client."
+        ],
+    );
+    check(
+        &["nvme", "even"],
+        &[&nvme, &even],
+        expect![
+            "Saturates: nvme from 16 clients (response time 13.8× at 256); even at no load (0.990× at \
+             256)."
+        ],
+    );
+}
+
+#[test]
 fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     let rates: [&[f64]; 3] = [
         &[100.0, 180.0, 300.0, 560.0],

@@ -171,10 +171,12 @@ pages! {
     cpu_shootout: "cpu-shootout",
     dbstress: "dbstress",
     durability: "durability",
+    fsync: "fsync",
     insert_benchmark: "insert-benchmark",
     key_order: "key-order",
     pgbench: "pgbench",
     queue: "queue",
+    saturation: "saturation",
     throttled_filesystems: "throttled-filesystems",
     tpcc_volumes: "tpcc-volumes",
 }
