@@ -1,10 +1,12 @@
-//! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, in one run.
+//! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, and beside fio on the
+//! same disk, in one run.
 //!
 //! Peers alternate with Dyno (A B A B …), so that a change of the machine's speed affects both.
 //! What is printed is the median of the ratios of the pairs, with the smallest and the largest:
 //! absolute figures of a shared machine say little, ratios within one run say more.
 
 mod dbstress;
+mod files;
 mod insert_benchmark;
 mod instructions;
 mod mariadb;
@@ -32,15 +34,17 @@ pub(crate) struct Effort {
 }
 
 /// Measures and prints the table. Words of `arguments` select rows by what their names hold;
-/// `--quick` measures two short pairs, which only shows that everything works.
+/// `--quick` measures two short pairs, which only shows that everything works. `--program=PATH` measures
+/// that program, and builds none.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
     let effort =
         if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 3 } };
+    let program = arguments.iter().find_map(|argument| argument.strip_prefix("--program="));
     let wanted: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));
-    let dyno = build()?;
+    let dyno = program.map_or_else(build, |program| Ok(PathBuf::from(program)))?;
     let mut rows = Vec::new();
     rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
     rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
@@ -48,6 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     rows.extend(dbstress::measure(&dyno, effort, &is_wanted)?);
     rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);
     rows.extend(tpcc::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(files::measure(&dyno, effort, &is_wanted)?);
     rows.extend(instructions::measure(&dyno, &is_wanted)?);
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", wanted.join(", "));

@@ -14,7 +14,7 @@ pub(crate) struct Row {
     pub(crate) measure: String,
     pub(crate) peer: &'static str,
     pub(crate) unit: &'static str,
-    /// The goal for the ratio: at most or at least this much.
+    /// The goal for the ratio.
     pub(crate) goal: Goal,
     pub(crate) pairs: Vec<Pair>,
 }
@@ -24,6 +24,8 @@ pub(crate) struct Row {
 pub(crate) enum Goal {
     AtMost(f64),
     AtLeast(f64),
+    /// From the first to the second.
+    Within(f64, f64),
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -44,6 +46,7 @@ fn reach(goal: Goal) -> String {
     match goal {
         Goal::AtMost(most) => format!("≤ {most}"),
         Goal::AtLeast(least) => format!("≥ {least}"),
+        Goal::Within(least, most) => format!("{least} … {most}"),
     }
 }
 
@@ -74,6 +77,7 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
         let is_reached = match row.goal {
             Goal::AtMost(most) => ratio <= most,
             Goal::AtLeast(least) => ratio >= least,
+            Goal::Within(least, most) => (least..=most).contains(&ratio),
         };
         out += &format!(
             "| {} | {} | {} | {} | {} | {ratio:.2} | {:.2} … {:.2} | {goal} | {} |\n",
