@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-database/src/mysql", "a product's folder"),
     ("crates/dyno-database/src/postgresql", "a product's folder"),
     ("crates/dyno-database/src/null", "a product's folder"),
+    ("crates/dyno-database/src/files", "a product's folder"),
     ("crates/dyno-database/src/products.rs", "the list of the folders"),
     ("crates/dyno-database/src/lib.rs", "the modules"),
     ("crates/dyno-database/src/probe/debts.rs", "what the parts of a debt mean"),
