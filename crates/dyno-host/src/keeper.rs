@@ -7,6 +7,7 @@ mod account;
 mod answer;
 mod confine;
 mod files;
+mod group;
 mod kept;
 mod leftovers;
 mod owner;
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
 use rustix::fs::FlockOperation;
 
 use account::Account;
@@ -32,8 +33,11 @@ pub use account::RunAs;
 use answer::words;
 use confine::Rights;
 pub use files::last_lines;
+pub use group::memory_limit_problem;
+pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
 pub use kept::{HowStopped, KeptProcess};
 pub use owner::AfterCrash;
+pub(crate) use owner::random_token;
 use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
@@ -45,7 +49,7 @@ const PATH_BYTES_MAX: usize = 79;
 /// Longest part of a name hint that is used in a folder's name.
 const NAME_BYTES_MAX: usize = 16;
 /// The environment variable that marks a process with the folder it was started in.
-const FOLDER_MARK: &str = "DYNO_FOLDER";
+pub(crate) const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output is quoted in the error.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// How long a program may take to say something of itself.
@@ -91,6 +95,8 @@ pub struct ProcessSpec {
     pub log: PathBuf,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
+    /// How much memory it may take, with all that it starts; none for no limit.
+    pub memory: Option<ByteCount>,
     /// Whether the program refuses to run as a user without a name.
     pub needs_name: bool,
     /// What to run before the folder is removed, if it died.
@@ -335,11 +341,28 @@ impl Keeper {
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
         self.open_to_servers(folder)?;
         let (mut command, rights) = self.command(folder, spec)?;
+        let group = spec.memory.map(|memory| self.make_group(folder, memory)).transpose()?;
         let child = confine::start(&mut command, &spec.cpus, rights)?;
         // From here on, dropping it on an error kills it.
         let process = KeptProcess::new(child);
+        if let Some(group) = group {
+            group::add(&group, process.pid())?;
+        }
         self.note(folder, process.pid(), spec.after_crash.as_ref())?;
         Ok(process)
+    }
+
+    /// Makes the control group of the processes of a folder; it is noted first.
+    fn make_group(&self, folder: &Path, memory: ByteCount) -> Result<PathBuf, KeeperError> {
+        let group = group::planned(folder)?;
+        {
+            let mut owner_files = self.owner_files();
+            let (_, mut owner) = Owner::read(folder)?;
+            owner.group = Some(group.clone());
+            owner_files.insert(folder.to_owned(), owner.write()?);
+        }
+        group::make(&group, memory)?;
+        Ok(group)
     }
 
     /// Lets the user that servers run as, if it is another one, pass through a folder of this
@@ -380,6 +403,7 @@ impl Keeper {
         }
         self.clean_up_after_crash(&owner);
         leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
+        owner.remove_group()?;
         leftovers::remove(folder)?;
         self.owner_files().remove(folder);
         Ok(())

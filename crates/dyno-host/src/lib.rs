@@ -11,6 +11,7 @@ mod facts;
 mod keeper;
 mod listener;
 mod own;
+mod page_cache;
 mod probe;
 mod process_table;
 mod storage;
@@ -23,12 +24,13 @@ pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{
     AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeeperError, KeptProcess, Place,
-    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines,
+    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines, memory_limit_problem,
 };
 pub use listener::{
     is_loopback, listener_of_port, listener_of_socket, listens_by_network, user_of_client,
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
+pub use page_cache::{drop_page_cache, page_cache_problem};
 pub use probe::{
     CommandProbe, DataFiles, Failures, FileKind, HOST_PROBES, HostSpec, ListedThread, Probe,
     ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,
@@ -37,5 +39,5 @@ pub use probe::{
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};
 pub use volume::{
-    Backing, IoLimit, Volume, VolumeSpec, VolumeUsage, filesystems, volume_problems, volume_usage,
+    Backing, Dips, IoLimit, Volume, VolumeSpec, VolumeUsage, filesystems, volume_problems,
 };

@@ -187,6 +187,9 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
             return alone(format!("a process still writes to {}", log.display()));
         }
         keeper.clean_up_after_crash(owner);
+        if owner.boot == keeper.me.boot {
+            owner.remove_group()?;
+        }
         crate::volume::dismantle(crate::volume::Tools { keeper, clock }, folder)?;
     }
     remove(folder)

@@ -48,6 +48,9 @@ pub(super) struct Owner {
     pub(super) processes: Vec<ProcessIdentity>,
     /// How to remove a server's traces outside of the folder, if it died without doing so.
     pub(super) after_crash: Option<AfterCrash>,
+    /// The control group that was made for them.
+    #[serde(default)]
+    pub(super) group: Option<PathBuf>,
 }
 
 /// A program that removes what a dead server leaves outside of its folder.
@@ -136,7 +139,13 @@ impl Owner {
             dyno: me.dyno,
             processes: Vec::new(),
             after_crash: None,
+            group: None,
         })
+    }
+
+    /// Removes the control group of its processes, which have ended.
+    pub(super) fn remove_group(&self) -> Result<(), KeeperError> {
+        self.group.as_deref().map_or(Ok(()), super::group::remove)
     }
 
     /// Where the owner file of a folder lies.
@@ -234,7 +243,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Hexadecimal digits that cannot be guessed.
-fn random_token() -> io::Result<String> {
+pub(crate) fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -18,6 +18,7 @@ const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 pub struct Place {
     keeper: Arc<Keeper>,
     storage: Option<Arc<dyn Storage>>,
+    logs: Option<Arc<dyn Storage>>,
 }
 
 /// What holds the data of servers apart from their own folders.
@@ -67,12 +68,22 @@ pub struct PlaceFacts {
 impl Place {
     /// In the servers' own folders, under the keeper's root.
     pub fn under(keeper: &Arc<Keeper>) -> Place {
-        Place { keeper: Arc::clone(keeper), storage: None }
+        Place { keeper: Arc::clone(keeper), storage: None, logs: None }
     }
 
     /// Apart from the servers' own folders, which this keeper makes.
     pub fn on(keeper: &Arc<Keeper>, storage: Arc<dyn Storage>) -> Place {
-        Place { keeper: Arc::clone(keeper), storage: Some(storage) }
+        Place { keeper: Arc::clone(keeper), storage: Some(storage), logs: None }
+    }
+
+    /// The same place, with the logs of servers apart from their data.
+    pub fn with_logs_on(self, storage: Arc<dyn Storage>) -> Place {
+        Place { logs: Some(storage), ..self }
+    }
+
+    /// Where the logs of the server with this folder live; none if they live with its data.
+    pub fn logs_of(&self, server: &Path) -> Option<PathBuf> {
+        Some(self.logs.as_ref()?.folder().join(server.file_name()?))
     }
 
     /// Who starts and ends processes, and owns the servers' folders.
@@ -133,15 +144,16 @@ impl Place {
             .map_err(|error| KeeperError(format!("{} cannot be created: {error}", data.display())))
     }
 
-    /// Removes data that live apart from their server's folder; others go with that.
+    /// Removes data or logs that live apart from their server's folder; others go with that.
     ///
     /// # Errors
     ///
     /// They cannot be removed.
     pub fn remove_data(&self, data: &Path) -> Result<(), KeeperError> {
-        match &self.storage {
-            Some(storage) if data.parent() == Some(storage.folder()) => leftovers::remove(data),
-            _ => Ok(()),
+        let mut apart = [&self.storage, &self.logs].into_iter().flatten();
+        match apart.any(|storage| data.parent() == Some(storage.folder())) {
+            true => leftovers::remove(data),
+            false => Ok(()),
         }
     }
 
@@ -151,7 +163,9 @@ impl Place {
     ///
     /// Something is left.
     pub fn release(&self) -> Result<(), KeeperError> {
-        self.storage.as_ref().map_or(Ok(()), |storage| storage.release())
+        // What was made last goes first.
+        let all = [&self.logs, &self.storage].into_iter().flatten();
+        all.map(|storage| storage.release()).fold(Ok(()), Result::and)
     }
 }
 
@@ -223,7 +237,15 @@ mod tests {
         place.remove_data(&data).expect("removed");
         assert!(!data.exists());
         place.make_data(&data).expect("made again");
-        place.release().expect("given back");
+        let logs =
+            place.clone().with_logs_on(Arc::new(FolderElsewhere::make(&there).expect("made")));
+        assert_eq!(place.logs_of(&server), None);
+        let of_logs = logs.logs_of(&server).expect("apart");
+        assert!(of_logs.starts_with(there.root()) && of_logs.file_name() == server.file_name());
+        logs.make_data(&of_logs).expect("made");
+        logs.remove_data(&of_logs).expect("removed");
+        assert!(!of_logs.exists());
+        logs.release().expect("given back");
         let left: Vec<_> = fs::read_dir(there.root()).expect("read").collect();
         assert!(left.is_empty(), "{left:?}");
         here.remove_folder(&server).expect("removed");

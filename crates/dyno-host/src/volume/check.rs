@@ -8,10 +8,12 @@ use std::path::Path;
 use dyno_units::ByteCount;
 use rustix::fs::OFlags;
 
-use super::filesystem::Filesystem;
+use super::filesystem::{Filesystem, MadeBy};
+use super::limit::Groups;
 use super::loop_device::BlockDevice;
 use super::spec::{Backing, VolumeSpec};
-use super::{LABEL, filesystem, limit};
+use super::zfs::{self, Zfs};
+use super::{LABEL, filesystem};
 use crate::keeper::Keeper;
 use crate::storage::{Mount, free_bytes};
 
@@ -35,16 +37,27 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
         problems
             .push("to mount a filesystem, Dyno needs the rights of root (CAP_SYS_ADMIN)".into());
     }
-    if !spec.limit.is_none() {
-        problems.extend(limit::refused());
+    if !spec.limit.is_none() || spec.dips.is_some() {
+        problems.extend(Groups::find().err().map(|error| error.0));
     }
     problems.extend(refused_option(spec));
-    if !spec.properties.is_empty() {
-        problems.push(format!("{} has no properties to set", filesystem.name));
-    }
-    match &filesystem.maker {
-        None => problems.extend(in_memory(spec)),
-        Some(maker) => {
+    match &filesystem.made_by {
+        MadeBy::Pool => match Zfs::find(keeper) {
+            Ok(zfs) => {
+                problems.extend(zfs.problems(spec));
+                problems.extend(zfs::used_by_another(keeper));
+            }
+            Err(problem) => problems.push(problem),
+        },
+        _ if !spec.properties.is_empty() => {
+            problems.push(format!("{} has no properties to set", filesystem.name));
+        }
+        _ if spec.cache.is_some() || spec.arc.is_some() => {
+            let name = filesystem.name;
+            problems.push(format!("{name} has neither a cache device nor an ARC; zfs has"));
+        }
+        MadeBy::Memory => problems.extend(in_memory(spec)),
+        MadeBy::Program(maker) => {
             if keeper.find_program(maker.program, &[]).is_none() {
                 problems.push(format!(
                     "the program `{}` is missing; install the package `{}`",
@@ -55,7 +68,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
         }
     }
     problems.extend(match &spec.backing {
-        Backing::Size(size) => too_large_or_small(keeper, filesystem, *size),
+        Backing::Size(size) => too_large_or_small(keeper, filesystem, *size, spec.cache),
         Backing::Device { path, may_format } => device_problem(path, *may_format),
     });
     problems
@@ -109,7 +122,8 @@ fn may_mount() -> bool {
 fn in_memory(spec: &VolumeSpec) -> Option<String> {
     let name = &spec.filesystem;
     let has_device = matches!(spec.backing, Backing::Device { .. });
-    let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || !spec.limit.is_none();
+    let is_limited = !spec.limit.is_none() || spec.dips.is_some();
+    let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || is_limited;
     if has_device || is_tuned {
         return Some(format!(
             "a {name} lies in memory: it has no device, and none to limit or to tune"
@@ -119,7 +133,7 @@ fn in_memory(spec: &VolumeSpec) -> Option<String> {
         .then(|| format!("no program makes a {name}: `make_options` has no effect"))
 }
 
-fn unknown_to_the_kernel(name: &str) -> Option<String> {
+pub(super) fn unknown_to_the_kernel(name: &str) -> Option<String> {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     if known.lines().any(|line| line.trim() == name) {
         return None;
@@ -134,16 +148,22 @@ fn unknown_to_the_kernel(name: &str) -> Option<String> {
     (!list.contains(&module)).then(|| format!("this kernel has no {name}, and no module for it"))
 }
 
-fn too_large_or_small(keeper: &Keeper, filesystem: &Filesystem, size: ByteCount) -> Vec<String> {
+fn too_large_or_small(
+    keeper: &Keeper,
+    filesystem: &Filesystem,
+    size: ByteCount,
+    cache: Option<ByteCount>,
+) -> Vec<String> {
     if size < filesystem.least_size {
         return vec![format!(
             "the least size of {} is {}, and the study asks for {size}",
             filesystem.name, filesystem.least_size
         )];
     }
-    if filesystem.maker.is_none() {
+    if filesystem.is_memory() {
         return Vec::new();
     }
+    let size = ByteCount(size.0.saturating_add(cache.map_or(0, |cache| cache.0)));
     match free_bytes(keeper.root()) {
         Ok(free) if free < size.0 => vec![format!(
             "its size is {size}, and {} has {} left; choose another disk with `data_folder`",

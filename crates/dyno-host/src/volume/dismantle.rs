@@ -2,7 +2,8 @@
 //!
 //! What is taken apart is proved to be Dyno's: the folder by its owner file (the caller has seen to that),
 //! the loop device by its image, which is a file of that folder, and the mount by its place and its source:
-//! the folder's own `files`, and that loop device, the device that is noted in the folder, or memory.
+//! the folder's own `files`, and that loop device, the device that is noted in the folder, the dataset of the
+//! pool that is noted there, or memory. That pool is destroyed only if it carries the noted token.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,18 @@ use dyno_units::Nanoseconds;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::limit::Groups;
 use super::loop_device::{attached_to, detach};
 use super::spec::IoLimit;
-use super::{FILES, IMAGE, MEMORY, NOTES, limit, tool::Tools};
+use super::zfs::Pool;
+use super::{CACHE, FILES, IMAGE, MEMORY, NOTES, tool::Tools};
 use crate::KeeperError;
 use crate::storage::Mount;
 
 /// How long a mount may stay busy after what used it has ended.
-const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+pub(super) const BUSY_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// Between two tries to unmount it.
-const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
+pub(super) const BUSY_POLL: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// What a volume has changed outside of its folder; written before it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +34,15 @@ pub(crate) struct Notes {
     /// The number of the device whose limit was set, and the limit.
     #[serde(default)]
     pub(crate) limited: Option<(String, IoLimit)>,
+    /// The lower limit that it has at times.
+    #[serde(default)]
+    pub(crate) dipped: Option<IoLimit>,
+    /// The control group that was made for the limit, with version 2.
+    #[serde(default)]
+    pub(crate) group: Option<PathBuf>,
+    /// The pool that lies on its device.
+    #[serde(default)]
+    pub(crate) pool: Option<Pool>,
     /// Files of `/sys` that were changed, with the values before.
     #[serde(default)]
     pub(crate) before: Vec<(PathBuf, String)>,
@@ -48,6 +60,13 @@ impl Notes {
         fs::rename(&fresh, &path).map_err(failed)
     }
 
+    /// Lifts the limit of the device, if one was set.
+    pub(crate) fn lift_limit(&self) -> Result<(), KeeperError> {
+        let Some((number, limit)) = &self.limited else { return Ok(()) };
+        let limits: Vec<IoLimit> = [Some(*limit), self.dipped].into_iter().flatten().collect();
+        Groups::find()?.lift(self.group.as_deref(), number, &limits)
+    }
+
     /// Those of a folder; none where it is not a volume's.
     pub(crate) fn read(folder: &Path) -> Option<Notes> {
         serde_json::from_slice(&fs::read(folder.join(NOTES)).ok()?).ok()
@@ -57,11 +76,9 @@ impl Notes {
 /// Takes the volume of a folder apart, if it has one. The folder must be proved to be Dyno's.
 pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperError> {
     let Some(notes) = Notes::read(folder) else { return Ok(()) };
-    let (image, files) = (folder.join(IMAGE), folder.join(FILES));
-    let loops = attached_to(&image);
-    if let Some((number, limit)) = &notes.limited {
-        limit::lift(number, limit)?;
-    }
+    let files = folder.join(FILES);
+    let loops = [IMAGE, CACHE].map(|image| attached_to(&folder.join(image))).concat();
+    notes.lift_limit()?;
     for (path, value) in &notes.before {
         // A device that has been pulled has no file any more.
         if path.exists() {
@@ -72,8 +89,17 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
     }
     let mut sources: Vec<PathBuf> = loops.iter().map(|device| device.path.clone()).collect();
     sources.extend(notes.device.clone());
+    if let Some(pool) = &notes.pool {
+        pool.destroy(tools)?;
+        // What zfs-fuse had mounted stays when it was killed.
+        sources.push(PathBuf::from(pool.dataset()));
+    }
     unmount(tools, &files, &sources)?;
-    loops.iter().try_for_each(|device| detach(tools, device))
+    if let (Some(pool), Some(device)) = (&notes.pool, &notes.device) {
+        pool.erase_labels(device)?;
+    }
+    loops.iter().try_for_each(|device| detach(tools, device))?;
+    notes.group.as_deref().map_or(Ok(()), crate::keeper::remove_group)
 }
 
 /// Unmounts what is mounted at this folder, if its source is one of these, or memory.

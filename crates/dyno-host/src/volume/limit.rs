@@ -1,119 +1,252 @@
 //! Limits on what a device may do in a second, by the control groups of the kernel.
 //!
 //! Version 1 (blkio) limits a device for the root group, which all I/O passes through that no other group
-//! accounts for: direct I/O, reads, and the writeback of the page cache. Version 2 limits groups other than
-//! the root alone (`io.max`), so the servers would have to be moved into one.
+//! accounts for: direct I/O, reads, and the writeback of the page cache. Version 2 (`io.max`) limits groups
+//! other than the root alone, so the processes that use the volume are moved into a group of Dyno's, or the
+//! limit is set on the one of Dyno's that they are in already.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::spec::IoLimit;
 use crate::KeeperError;
+use crate::keeper::GROUP_PREFIX;
 
 /// The files of version 1, and what of a limit stands in each.
-const V1_FILES: [(&str, fn(&IoLimit) -> Option<u64>); 4] = [
+const V1_FILES: [(&str, Part); 4] = [
     ("blkio.throttle.read_iops_device", |limit| limit.read_iops),
     ("blkio.throttle.write_iops_device", |limit| limit.write_iops),
     ("blkio.throttle.read_bps_device", |limit| limit.read_bandwidth),
     ("blkio.throttle.write_bps_device", |limit| limit.write_bandwidth),
 ];
 
-/// Where the kernel's control groups of version 1 are.
-const V1_GROUP: &str = "/sys/fs/cgroup/blkio";
+/// The words of `io.max`, and what of a limit each says.
+const V2_WORDS: [(&str, Part); 4] = [
+    ("rbps", |limit| limit.read_bandwidth),
+    ("wbps", |limit| limit.write_bandwidth),
+    ("riops", |limit| limit.read_iops),
+    ("wiops", |limit| limit.write_iops),
+];
 
-/// Why a limit cannot be bound here; none where it can.
-pub(crate) fn refused() -> Option<String> {
-    refused_at(Path::new(V1_GROUP), Path::new("/sys/fs/cgroup/cgroup.controllers"))
+/// A part of a limit.
+type Part = fn(&IoLimit) -> Option<u64>;
+
+/// The control groups by which devices are limited on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// The root group of `blkio`.
+    V1(PathBuf),
+    /// The root of version 2, with the controller `io`.
+    V2(PathBuf),
 }
 
-fn refused_at(v1: &Path, v2: &Path) -> Option<String> {
-    if v1.join(V1_FILES[0].0).exists() {
-        return None;
+impl Groups {
+    /// Those of this machine; an error where there are none.
+    pub(crate) fn find() -> Result<Groups, KeeperError> {
+        Groups::find_under(Path::new("/sys/fs/cgroup"))
     }
-    Some(if v2.exists() {
-        "limits of a volume need the control group `blkio` of version 1; this kernel has version 2, \
-         which Dyno does not use for limits yet"
-            .to_owned()
-    } else {
-        "limits of a volume need the control group `blkio`, which is not mounted here".to_owned()
-    })
-}
 
-/// Binds the limit to a device, named by its number (`7:0`).
-pub(crate) fn bind(number: &str, limit: &IoLimit) -> Result<(), KeeperError> {
-    bind_at(Path::new(V1_GROUP), number, limit)
-}
+    fn find_under(root: &Path) -> Result<Groups, KeeperError> {
+        let v1 = root.join("blkio");
+        if v1.join(V1_FILES[0].0).exists() {
+            return Ok(Groups::V1(v1));
+        }
+        let has_io = |folder: &PathBuf| {
+            fs::read_to_string(folder.join("cgroup.controllers"))
+                .is_ok_and(|text| text.split_whitespace().any(|name| name == "io"))
+        };
+        let mut v2 = [root.to_owned(), root.join("unified")].into_iter();
+        v2.find(has_io).map(Groups::V2).ok_or_else(|| {
+            KeeperError(
+                "limits of a volume need the control group `blkio` (version 1) or the controller \
+                 `io` (version 2), and neither is there"
+                    .to_owned(),
+            )
+        })
+    }
 
-/// Lifts the limit from a device, unless somebody has set another one since.
-pub(crate) fn lift(number: &str, limit: &IoLimit) -> Result<(), KeeperError> {
-    lift_at(Path::new(V1_GROUP), number, limit)
-}
+    /// The group whose limit binds these processes: none in version 1, where it is the root. Of version
+    /// 2 one of Dyno's that the first of them is in (`member_of` is the text of its `/proc/PID/cgroup`),
+    /// else the one of this name, which is yet to be made.
+    pub(crate) fn group_for(&self, name: &str, member_of: &str) -> Option<PathBuf> {
+        let Groups::V2(root) = self else { return None };
+        let path = member_of.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or("");
+        let is_dynos = path.starts_with(GROUP_PREFIX) && !path.contains('/');
+        Some(root.join(if is_dynos { path } else { name }))
+    }
 
-fn lift_at(group: &Path, number: &str, limit: &IoLimit) -> Result<(), KeeperError> {
-    for (file, value) in V1_FILES {
-        let Some(value) = value(limit) else { continue };
-        let path = group.join(file);
-        let now = fs::read_to_string(&path).unwrap_or_default();
-        if now.lines().any(|line| line == format!("{number} {value}")) {
-            fs::write(&path, format!("{number} 0")).map_err(|error| {
-                KeeperError(format!("the limit of {number} stays in {}: {error}", path.display()))
+    /// Makes the group, unless it is there, and moves these processes into it.
+    pub(crate) fn move_into(&self, group: &Path, processes: &[i32]) -> Result<(), KeeperError> {
+        let Groups::V2(root) = self else { return Ok(()) };
+        write(&root.join("cgroup.subtree_control"), "+io")?;
+        if !group.is_dir() {
+            fs::create_dir(group).map_err(|error| {
+                KeeperError(format!(
+                    "the control group {} cannot be made: {error}",
+                    group.display()
+                ))
             })?;
         }
+        let list = group.join("cgroup.procs");
+        for process in processes {
+            // One that has ended meanwhile needs no limit.
+            let is_there = Path::new("/proc").join(process.to_string()).exists();
+            match write(&list, &process.to_string()) {
+                Err(error) if is_there => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Binds the limit to a device, named by its number (`7:0`); in version 2 for this group.
+    pub(crate) fn bind(
+        &self,
+        group: Option<&Path>,
+        number: &str,
+        limit: &IoLimit,
+    ) -> Result<(), KeeperError> {
+        match self {
+            Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
+                // 0 is no limit: one that a device had before must not count.
+                write(&root.join(file), &format!("{number} {}", part(limit).unwrap_or(0)))
+            }),
+            Groups::V2(root) => {
+                let group = group.unwrap_or(root);
+                write(&group.join("io.max"), &io_max(number, limit))
+            }
+        }
+    }
+
+    /// Lifts these limits from a device, unless somebody has set another one since.
+    pub(crate) fn lift(
+        &self,
+        group: Option<&Path>,
+        number: &str,
+        limits: &[IoLimit],
+    ) -> Result<(), KeeperError> {
+        match self {
+            Groups::V1(root) => V1_FILES.iter().try_for_each(|(file, part)| {
+                let path = root.join(file);
+                let now = fs::read_to_string(&path).unwrap_or_default();
+                let is_ours = limits.iter().filter_map(part).any(|value| {
+                    let line = format!("{number} {value}");
+                    now.lines().any(|now| now == line)
+                });
+                if is_ours { write(&path, &format!("{number} 0")) } else { Ok(()) }
+            }),
+            // The group is one of Dyno's, so all limits in it are.
+            Groups::V2(_) => match group {
+                Some(group) if group.is_dir() => {
+                    write(&group.join("io.max"), &io_max(number, &IoLimit::default()))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
 }
 
-fn bind_at(group: &Path, number: &str, limit: &IoLimit) -> Result<(), KeeperError> {
-    for (file, value) in V1_FILES {
-        let path = group.join(file);
-        // 0 is no limit: one that a device had before must not count.
-        let line = format!("{number} {}", value(limit).unwrap_or(0));
-        fs::write(&path, &line).map_err(|error| {
-            KeeperError(format!(
-                "the limit `{line}` cannot be written to {}: {error}",
-                path.display()
-            ))
-        })?;
-    }
-    Ok(())
+/// A line of `io.max`.
+fn io_max(number: &str, limit: &IoLimit) -> String {
+    let word = |(name, part): &(&str, Part)| match part(limit) {
+        Some(value) => format!("{name}={value}"),
+        None => format!("{name}=max"),
+    };
+    let words: Vec<String> = V2_WORDS.iter().map(word).collect();
+    format!("{number} {}", words.join(" "))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), KeeperError> {
+    fs::write(path, text).map_err(|error| {
+        KeeperError(format!("`{text}` cannot be written to {}: {error}", path.display()))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_file_gets_its_own_part_and_zero_lifts() {
-        let group = tempfile::tempdir().expect("a folder");
-        let read = |name: &str| fs::read_to_string(group.path().join(name)).expect("written");
-        let limit = IoLimit {
+    fn limit() -> IoLimit {
+        IoLimit {
             read_iops: None,
             write_iops: Some(500),
             read_bandwidth: Some(8_000_000),
             write_bandwidth: None,
-        };
-        bind_at(group.path(), "7:3", &limit).expect("bound");
+        }
+    }
+
+    #[test]
+    fn version_1_has_a_file_for_each_part_and_zero_lifts() {
+        let group = tempfile::tempdir().expect("a folder");
+        let read = |name: &str| fs::read_to_string(group.path().join(name)).expect("written");
+        let groups = Groups::V1(group.path().to_owned());
+        groups.bind(None, "7:3", &limit()).expect("bound");
         assert_eq!(read("blkio.throttle.read_iops_device"), "7:3 0");
         assert_eq!(read("blkio.throttle.write_iops_device"), "7:3 500");
         assert_eq!(read("blkio.throttle.read_bps_device"), "7:3 8000000");
         assert_eq!(read("blkio.throttle.write_bps_device"), "7:3 0");
         // Another limit, set since, is somebody else's.
         fs::write(group.path().join("blkio.throttle.read_bps_device"), "7:3 9").expect("written");
-        lift_at(group.path(), "7:3", &limit).expect("lifted");
+        groups.lift(None, "7:3", &[limit()]).expect("lifted");
         assert_eq!(read("blkio.throttle.write_iops_device"), "7:3 0");
         assert_eq!(read("blkio.throttle.read_bps_device"), "7:3 9");
+        // The lower one of a dip is Dyno's as well.
+        let lower = IoLimit { write_iops: Some(50), ..limit() };
+        groups.bind(None, "7:3", &lower).expect("bound");
+        groups.lift(None, "7:3", &[limit(), lower]).expect("lifted");
+        assert_eq!(read("blkio.throttle.write_iops_device"), "7:3 0");
     }
 
     #[test]
-    fn a_kernel_without_version_1_is_refused_with_a_reason() {
-        let here = tempfile::tempdir().expect("a folder");
-        let controllers = here.path().join("cgroup.controllers");
-        let why = refused_at(here.path(), &controllers).expect("refused");
-        assert!(why.contains("not mounted"), "{why}");
-        fs::write(&controllers, "cpu io").expect("written");
-        let why = refused_at(here.path(), &controllers).expect("refused");
-        assert!(why.contains("version 2"), "{why}");
-        fs::write(here.path().join(V1_FILES[0].0), "").expect("written");
-        assert_eq!(refused_at(here.path(), &controllers), None);
+    fn version_2_limits_the_group_of_the_processes() {
+        let root = tempfile::tempdir().expect("a folder");
+        let groups = Groups::V2(root.path().to_owned());
+        let own = groups.group_for("dyno-v", "0::/\n").expect("a group");
+        assert_eq!(own, root.path().join("dyno-v"));
+        let me = i32::try_from(std::process::id()).expect("a number");
+        groups.move_into(&own, &[me, me]).expect("moved");
+        groups.bind(Some(&own), "7:3", &limit()).expect("bound");
+        let read = |path: &str| fs::read_to_string(root.path().join(path)).expect("written");
+        assert_eq!(read("cgroup.subtree_control"), "+io");
+        assert_eq!(read("dyno-v/cgroup.procs"), me.to_string());
+        assert_eq!(read("dyno-v/io.max"), "7:3 rbps=8000000 wbps=max riops=max wiops=500");
+        groups.lift(Some(&own), "7:3", &[limit()]).expect("lifted");
+        assert_eq!(read("dyno-v/io.max"), "7:3 rbps=max wbps=max riops=max wiops=max");
+        // A group that has gone has no limit.
+        groups.lift(Some(&root.path().join("dyno-w")), "7:3", &[limit()]).expect("nothing");
+    }
+
+    #[test]
+    fn a_group_of_dynos_that_holds_the_server_is_used() {
+        let groups = Groups::V2("/g".into());
+        let check = |member_of: &str, expected: &str| {
+            assert_eq!(groups.group_for("dyno-v", member_of), Some(PathBuf::from(expected)));
+        };
+        check("0::/dyno-mariadb-12ab\n", "/g/dyno-mariadb-12ab");
+        check("0::/user.slice/dyno-x\n", "/g/dyno-v");
+        check("0::/dyno-a/b\n", "/g/dyno-v");
+        check("", "/g/dyno-v");
+        assert_eq!(Groups::V1("/g".into()).group_for("dyno-v", "0::/\n"), None);
+    }
+
+    #[test]
+    fn the_groups_of_the_machine_are_found_or_the_reason_is_said() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| root.path().join(name);
+        let why = Groups::find_under(root.path()).expect_err("none").0;
+        assert!(why.contains("neither is there"), "{why}");
+        fs::create_dir(path("unified")).expect("made");
+        fs::write(path("unified/cgroup.controllers"), "cpu\n").expect("written");
+        assert!(Groups::find_under(root.path()).is_err());
+        fs::write(path("unified/cgroup.controllers"), "cpu io\n").expect("written");
+        assert_eq!(Groups::find_under(root.path()).expect("one"), Groups::V2(path("unified")));
+        fs::write(path("cgroup.controllers"), "io\n").expect("written");
+        assert_eq!(
+            Groups::find_under(root.path()).expect("one"),
+            Groups::V2(root.path().to_owned())
+        );
+        fs::create_dir(path("blkio")).expect("made");
+        fs::write(path("blkio").join(V1_FILES[0].0), "").expect("written");
+        assert_eq!(Groups::find_under(root.path()).expect("one"), Groups::V1(path("blkio")));
     }
 }

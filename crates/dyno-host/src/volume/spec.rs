@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, Nanoseconds};
 use serde::{Deserialize, Serialize};
 
 /// What a volume is asked to be.
@@ -27,6 +27,12 @@ pub struct VolumeSpec {
     pub read_ahead: Option<ByteCount>,
     /// The most its device may do.
     pub limit: IoLimit,
+    /// When it may do less.
+    pub dips: Option<Dips>,
+    /// Of ZFS, the size of a second device that caches what is read, an image file as well.
+    pub cache: Option<ByteCount>,
+    /// Of ZFS, how much memory its cache (the ARC) may take.
+    pub arc: Option<ByteCount>,
 }
 
 /// What a volume lies on.
@@ -58,7 +64,42 @@ pub struct IoLimit {
     pub write_bandwidth: Option<u64>,
 }
 
+/// A limit that is lowered for a while, again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dips {
+    /// From one to the next; each period ends with one.
+    pub every: Nanoseconds,
+    /// How long each lasts.
+    pub length: Nanoseconds,
+    /// The most that the device may do then; what it does not name stays as it is.
+    pub limit: IoLimit,
+}
+
 impl IoLimit {
+    /// This limit, with what another one names put in its place.
+    pub fn with(&self, other: &IoLimit) -> IoLimit {
+        IoLimit {
+            read_iops: other.read_iops.or(self.read_iops),
+            write_iops: other.write_iops.or(self.write_iops),
+            read_bandwidth: other.read_bandwidth.or(self.read_bandwidth),
+            write_bandwidth: other.write_bandwidth.or(self.write_bandwidth),
+        }
+    }
+
+    /// The limit in words: `500 writes/s, 8 MiB/s read`; none for no limit.
+    pub fn words(&self) -> Option<String> {
+        let rate = |value: Option<u64>, unit: &str| Some(format!("{} {unit}", value?));
+        let bytes = |value: Option<u64>, unit: &str| Some(format!("{} {unit}", ByteCount(value?)));
+        let words = [
+            rate(self.read_iops, "reads/s"),
+            rate(self.write_iops, "writes/s"),
+            bytes(self.read_bandwidth, "read/s"),
+            bytes(self.write_bandwidth, "written/s"),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == IoLimit::default()
@@ -78,6 +119,9 @@ impl VolumeSpec {
             scheduler: None,
             read_ahead: None,
             limit: IoLimit::default(),
+            dips: None,
+            cache: None,
+            arc: None,
         }
     }
 
@@ -97,6 +141,20 @@ impl VolumeSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dip_changes_what_it_names() {
+        let limit = IoLimit { read_iops: Some(500), write_iops: Some(500), ..IoLimit::default() };
+        let dip =
+            IoLimit { write_iops: Some(50), write_bandwidth: Some(1 << 20), ..IoLimit::default() };
+        let words = |limit: IoLimit| limit.words();
+        assert_eq!(words(limit).as_deref(), Some("500 reads/s, 500 writes/s"));
+        assert_eq!(
+            words(limit.with(&dip)).as_deref(),
+            Some("500 reads/s, 50 writes/s, 1 MiB written/s")
+        );
+        assert_eq!(words(IoLimit::default()), None);
+    }
 
     #[test]
     fn the_kind_says_what_shapes_files() {

@@ -6,6 +6,7 @@ use crate::KeeperError;
 use crate::storage::{folder_bytes, folder_length, free_bytes};
 
 use super::Tools;
+use super::zfs::Pool;
 
 /// What data take on a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,28 +19,37 @@ pub struct VolumeUsage {
     /// What they take on disk after compression; none where the filesystem does not compress, or nobody
     /// can say.
     pub compressed_bytes: Option<u64>,
+    /// What the data would take uncompressed over what they take; none as for `compressed_bytes`.
+    pub compression: Option<f64>,
     /// Of `compressed_bytes`, what is stored as it is: what does not compress, and what was written over
     /// space that had been preallocated. None where nobody can say.
     pub uncompressed_bytes: Option<u64>,
     /// What could still be written.
     pub free_bytes: u64,
+    /// Seconds that a snapshot took, where the filesystem is ZFS; what was in memory is written first.
+    pub snapshot_s: Option<f64>,
+    /// Seconds that a clone of it took.
+    pub clone_s: Option<f64>,
 }
 
-/// Measures what lies in a folder of a volume, after all of it was written back.
+/// Measures what lies in a folder of a volume, after all of it was written back. `pool` is what it lies in
+/// with ZFS.
 ///
 /// # Errors
 ///
-/// The folder cannot be read.
-pub fn volume_usage(
-    keeper: &crate::keeper::Keeper,
-    clock: &dyn dyno_units::Clock,
+/// The folder cannot be read, or ZFS does not answer.
+pub(super) fn measure(
+    tools: Tools<'_>,
     folder: &Path,
     filesystem: &str,
+    pool: Option<&Pool>,
 ) -> Result<VolumeUsage, KeeperError> {
     let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", folder.display()));
     // What is not written back yet has no place on the disk, and is not compressed.
     let synced = std::fs::File::open(folder).and_then(|file| Ok(rustix::fs::syncfs(file)?));
     synced.map_err(failed)?;
+    // Its snapshot waits for what is written back, so it comes first.
+    let zfs = pool.map(|pool| pool.measure(tools)).transpose()?;
     let mut usage = VolumeUsage {
         apparent_bytes: folder_length(folder).map_err(failed)?,
         allocated_bytes: folder_bytes(folder).map_err(failed)?,
@@ -47,14 +57,21 @@ pub fn volume_usage(
         ..VolumeUsage::default()
     };
     if filesystem == "btrfs" {
-        let tools = Tools { keeper, clock };
         // What nobody can say is none: the program is a package of its own.
         let folder = folder.to_string_lossy();
         let text = tools.run("compsize", "btrfs-compsize", &["-b", "-x", &folder]);
         if let Some(said) = text.ok().as_deref().and_then(compsize) {
             usage.compressed_bytes = Some(said.disk);
+            usage.compression =
+                (said.disk > 0).then(|| usage.allocated_bytes as f64 / said.disk as f64);
             usage.uncompressed_bytes = said.uncompressed;
         }
+    }
+    if let Some(zfs) = zfs {
+        usage.compressed_bytes = Some(zfs.referenced_bytes);
+        usage.compression = Some(zfs.compression);
+        usage.snapshot_s = Some(zfs.snapshot_s);
+        usage.clone_s = Some(zfs.clone_s);
     }
     Ok(usage)
 }

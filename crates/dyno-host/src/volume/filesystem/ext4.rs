@@ -2,17 +2,16 @@
 
 use dyno_units::ByteCount;
 
-use super::{Filesystem, Maker};
+use super::{Filesystem, MadeBy, Maker};
 
 pub(super) const FILESYSTEM: Filesystem = Filesystem {
     name: "ext4",
     sentence: "ext4, with its inode tables written at once: else the kernel writes them while it is measured",
-    maker: Some(Maker {
+    made_by: MadeBy::Program(Maker {
         program: "mkfs.ext4",
         package: "e2fsprogs",
         arguments: &["-q", "-F"],
         unless_given: &["-E", "lazy_itable_init=0,lazy_journal_init=0"],
     }),
     least_size: ByteCount(16 << 20),
-    caveat: None,
 };

@@ -4,24 +4,39 @@ mod btrfs;
 mod ext4;
 mod tmpfs;
 mod xfs;
+mod zfs;
 
 use dyno_units::ByteCount;
 
 /// All filesystems, in the order in which help texts list them.
-pub(crate) const ALL: &[&Filesystem] =
-    &[&ext4::FILESYSTEM, &xfs::FILESYSTEM, &btrfs::FILESYSTEM, &tmpfs::FILESYSTEM];
+pub(crate) const ALL: &[&Filesystem] = &[
+    &ext4::FILESYSTEM,
+    &xfs::FILESYSTEM,
+    &btrfs::FILESYSTEM,
+    &zfs::FILESYSTEM,
+    &tmpfs::FILESYSTEM,
+];
 
-/// A filesystem: how it is made and mounted, and what it cannot promise.
+/// A filesystem: how it is made and mounted.
 #[derive(Debug)]
 pub(crate) struct Filesystem {
     pub(crate) name: &'static str,
     pub(crate) sentence: &'static str,
-    /// What makes it on a device; none if it lies in memory.
-    pub(crate) maker: Option<Maker>,
+    /// What makes it.
+    pub(crate) made_by: MadeBy,
     /// The smallest that its programs make.
     pub(crate) least_size: ByteCount,
-    /// What a reader of a result must know.
-    pub(crate) caveat: Option<&'static str>,
+}
+
+/// What makes a filesystem.
+#[derive(Debug)]
+pub(crate) enum MadeBy {
+    /// A program, on a device.
+    Program(Maker),
+    /// The mount itself: it lies in memory.
+    Memory,
+    /// The programs of ZFS: a pool on a device, and a dataset in it.
+    Pool,
 }
 
 /// The program that makes a filesystem on a device.
@@ -38,6 +53,11 @@ pub(crate) struct Maker {
 }
 
 impl Filesystem {
+    /// Whether it lies in memory.
+    pub(crate) fn is_memory(&self) -> bool {
+        matches!(self.made_by, MadeBy::Memory)
+    }
+
     /// The filesystem of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Filesystem> {
         ALL.iter().copied().find(|one| one.name == name)
@@ -73,7 +93,9 @@ mod tests {
     fn options_of_the_user_replace_what_is_given_by_default() {
         let check = |options: &[&str], expected: &[&str]| {
             let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-            let maker = ext4::FILESYSTEM.maker.as_ref().expect("it is made by a program");
+            let MadeBy::Program(maker) = &ext4::FILESYSTEM.made_by else {
+                panic!("it is made by a program")
+            };
             assert_eq!(maker.arguments(&options, "dyno", "/dev/x"), expected);
         };
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";

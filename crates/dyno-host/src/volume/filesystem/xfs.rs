@@ -2,12 +2,12 @@
 
 use dyno_units::ByteCount;
 
-use super::{Filesystem, Maker};
+use super::{Filesystem, MadeBy, Maker};
 
 pub(super) const FILESYSTEM: Filesystem = Filesystem {
     name: "xfs",
     sentence: "XFS",
-    maker: Some(Maker {
+    made_by: MadeBy::Program(Maker {
         program: "mkfs.xfs",
         package: "xfsprogs",
         arguments: &["-q", "-f"],
@@ -15,5 +15,4 @@ pub(super) const FILESYSTEM: Filesystem = Filesystem {
     }),
     // xfsprogs 5.19 and later make no smaller one.
     least_size: ByteCount(300 << 20),
-    caveat: None,
 };

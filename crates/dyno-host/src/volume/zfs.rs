@@ -1,0 +1,510 @@
+//! ZFS: a pool on the volume's device with one dataset, by the kernel's module or by zfs-fuse.
+//!
+//! A pool is Dyno's if its name is noted in the volume's folder and it carries the random token that is
+//! noted there as well: no other one is ever destroyed. zfs-fuse runs once on a machine. Dyno starts it if
+//! it does not run, marked with the volume's folder, so that a later run ends it like any process that a
+//! killed Dyno has left; one that somebody else has started is used and left running.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use dyno_units::{ByteCount, Nanoseconds};
+use serde::{Deserialize, Serialize};
+
+use super::dismantle::{BUSY_LIMIT, BUSY_POLL};
+use super::loop_device::BlockDevice;
+use super::spec::VolumeSpec;
+use super::tool::Tools;
+use crate::KeeperError;
+use crate::keeper::{FOLDER_MARK, Keeper, random_token};
+use crate::process_table::list_processes;
+
+/// The program of ZFS in user space, and the package that has it.
+const DAEMON: &str = "zfs-fuse";
+/// The packages of which one has `zpool` and `zfs`.
+const PACKAGE: &str = "zfsutils-linux` or `zfs-fuse";
+/// How long zfs-fuse may take until it answers.
+const READY_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
+/// The property of a pool by which Dyno knows its own.
+const TOKEN_PROPERTY: &str = "dyno:token";
+/// What zfs-fuse prints, in the volume's folder.
+const DAEMON_LOG: &str = "zfs-fuse.log";
+/// The sizes of its cache that zfs-fuse takes.
+const FUSE_ARC: [ByteCount; 2] = [ByteCount(16 << 20), ByteCount(16384 << 20)];
+/// The least size of the cache of the kernel's module.
+const KERNEL_ARC_LEAST: ByteCount = ByteCount(64 << 20);
+/// Where the kernel's module is told the size of its cache.
+const KERNEL_ARC: &str = "/sys/module/zfs/parameters/zfs_arc_max";
+/// The least size of a device of a pool.
+pub(crate) const DEVICE_LEAST: ByteCount = ByteCount(64 << 20);
+/// How much of a device's beginning and end holds labels of a pool.
+const LABELS: usize = 1 << 20;
+
+/// Properties of a dataset that a study may set: those that shape how data are stored and cached, and
+/// none that lead elsewhere (`mountpoint`, `sharenfs`) or give rights. Also whether zfs-fuse has it.
+const PROPERTIES: [(&str, bool); 17] = [
+    ("atime", true),
+    ("checksum", true),
+    ("compression", true),
+    ("copies", true),
+    ("dedup", true),
+    ("direct", false),
+    ("dnodesize", false),
+    ("logbias", true),
+    ("prefetch", false),
+    ("primarycache", true),
+    ("recordsize", true),
+    ("redundant_metadata", false),
+    ("relatime", false),
+    ("secondarycache", true),
+    ("special_small_blocks", false),
+    ("sync", false),
+    ("xattr", true),
+];
+
+/// Options of `zpool create` that a study may give.
+const POOL_OPTIONS: [&str; 2] = ["ashift", "autotrim"];
+
+/// Who does ZFS on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zfs {
+    /// A module of the kernel.
+    Kernel,
+    /// zfs-fuse, in user space.
+    Fuse,
+}
+
+/// A pool that Dyno makes; noted before it is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pool {
+    pub(crate) name: String,
+    pub(crate) token: String,
+}
+
+impl Zfs {
+    /// Who does it here. The two have programs of the same names, and their packages exclude each other.
+    pub(crate) fn find(keeper: &Keeper) -> Result<Zfs, String> {
+        if keeper.find_program(DAEMON, &[]).is_some() {
+            return Ok(Zfs::Fuse);
+        }
+        if let Some(why) = super::check::unknown_to_the_kernel("zfs") {
+            return Err(format!("{why}; or install the package `zfs-fuse`"));
+        }
+        if keeper.find_program("zpool", &[]).is_none() {
+            return Err(
+                "the program `zpool` is missing; install the package `zfsutils-linux`".to_owned()
+            );
+        }
+        Ok(Zfs::Kernel)
+    }
+
+    /// What it does not do of what is asked, each in a sentence without its end.
+    pub(crate) fn problems(self, spec: &VolumeSpec) -> Vec<String> {
+        let mut problems: Vec<String> = spec
+            .properties
+            .iter()
+            .filter_map(|(name, value)| self.property_problem(name, value))
+            .collect();
+        if let Some(option) = spec.mount_options.first() {
+            problems.push(format!(
+                "`{option}` in `mount_options`: a dataset has `properties` instead, such as atime = \"off\""
+            ));
+        }
+        if pool_options(&spec.make_options).is_none() {
+            problems.push(format!(
+                "`make_options` of zfs may be -o NAME=VALUE with a NAME of {}",
+                POOL_OPTIONS.join(" or ")
+            ));
+        }
+        if let Some(arc) = spec.arc {
+            let [least, most] = match self {
+                Zfs::Fuse => FUSE_ARC,
+                Zfs::Kernel => [KERNEL_ARC_LEAST, ByteCount(u64::MAX)],
+            };
+            if arc < least || arc > most {
+                problems.push(format!("`arc_size` must be at least {least}, and {most} at most"));
+            }
+        }
+        if spec.cache.is_some_and(|cache| cache < DEVICE_LEAST) {
+            problems.push(format!("the least size of a cache device is {DEVICE_LEAST}"));
+        }
+        problems
+    }
+
+    fn property_problem(self, name: &str, value: &str) -> Option<String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        let known = PROPERTIES.iter().find(|(known, _)| *known == name);
+        let newer = ["lz4", "zstd"].iter().any(|kind| value.starts_with(kind));
+        match (known, self) {
+            _ if value.is_empty() || !value.chars().all(is_plain) => {
+                Some(format!("`{value}` is no value of the property `{name}`"))
+            }
+            (None, _) => {
+                let names: Vec<&str> = PROPERTIES.iter().map(|(name, _)| *name).collect();
+                Some(format!("zfs has no property `{name}` to set; there are {}", names.join(", ")))
+            }
+            (Some((_, false)), Zfs::Fuse) => {
+                Some(format!("zfs-fuse has no property `{name}`; the kernel's ZFS has"))
+            }
+            _ if self == Zfs::Fuse && name == "compression" && newer => Some(format!(
+                "zfs-fuse does not compress by {value}, but by lzjb, zle and gzip-1 to gzip-9; the \
+                 kernel's ZFS does"
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// The options of `zpool create`, word by word; none if one of them is not allowed.
+fn pool_options(words: &[String]) -> Option<Vec<&str>> {
+    let is_allowed = |pair: &[String]| match pair {
+        [flag, option] => {
+            let name = option.split_once('=').map(|(name, _)| name);
+            flag == "-o" && name.is_some_and(|name| POOL_OPTIONS.contains(&name))
+        }
+        _ => false,
+    };
+    words.chunks(2).all(is_allowed).then(|| words.iter().map(String::as_str).collect())
+}
+
+impl Pool {
+    /// A pool with a name and a token of its own.
+    pub(crate) fn new() -> Result<Pool, KeeperError> {
+        let token = random_token()
+            .map_err(|error| KeeperError(format!("no random numbers can be read: {error}")))?;
+        Ok(Pool { name: format!("dyno-{}", &token[..12]), token })
+    }
+
+    /// The dataset that holds the data.
+    pub(crate) fn dataset(&self) -> String {
+        format!("{}/data", self.name)
+    }
+
+    /// Makes the pool on a device, with a cache device if there is one, and its dataset, mounted here.
+    pub(crate) fn make(
+        &self,
+        tools: Tools<'_>,
+        spec: &VolumeSpec,
+        (device, cache): (&BlockDevice, Option<&BlockDevice>),
+        files: &Path,
+    ) -> Result<(), KeeperError> {
+        let token = format!("{TOKEN_PROPERTY}={}", self.token);
+        let path = |device: &BlockDevice| device.path.to_string_lossy().into_owned();
+        let (device, cache) = (path(device), cache.map(path));
+        // Without a cache file no later start of ZFS imports it by itself.
+        let mut arguments = vec!["create", "-f", "-o", "cachefile=none"];
+        arguments.extend(pool_options(&spec.make_options).unwrap_or_default());
+        arguments.extend(["-O", "mountpoint=none", "-O", &token, &self.name, &device]);
+        arguments.extend(cache.iter().flat_map(|cache| ["cache", cache]));
+        tools.run("zpool", PACKAGE, &arguments)?;
+        let (place, dataset) = (format!("mountpoint={}", files.display()), self.dataset());
+        let properties: Vec<String> =
+            spec.properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut arguments = vec!["create", "-o", &place, "-o", "setuid=off", "-o", "devices=off"];
+        arguments.extend(properties.iter().flat_map(|property| ["-o", property]));
+        arguments.push(&dataset);
+        tools.run("zfs", PACKAGE, &arguments)?;
+        // zfs-fuse does not hand its properties on to the mount.
+        let files = files.to_string_lossy();
+        let arguments = ["-i", "-o", "remount,bind,nosuid,nodev", &files];
+        tools.run("mount", "mount", &arguments).map(drop)
+    }
+
+    /// Destroys the pool, if it is there and carries this token.
+    pub(crate) fn destroy(&self, tools: Tools<'_>) -> Result<(), KeeperError> {
+        if Zfs::find(tools.keeper) == Ok(Zfs::Fuse) && daemons().is_empty() {
+            // Then there are no pools.
+            return Ok(());
+        }
+        if !pools(tools)?.iter().any(|name| *name == self.name) {
+            return Ok(());
+        }
+        let arguments = ["get", "-H", "-o", "value", TOKEN_PROPERTY, &self.name];
+        let token = tools.run("zfs", PACKAGE, &arguments)?;
+        if token.trim() != self.token {
+            return Err(KeeperError(format!(
+                "the pool {} does not carry the token of Dyno's pool of this name: it is left alone",
+                self.name
+            )));
+        }
+        // It stays busy for a moment after a server has ended.
+        let until = tools.clock.now() + BUSY_LIMIT;
+        loop {
+            match tools.run("zpool", PACKAGE, &["destroy", &self.name]) {
+                Err(error) if error.0.contains("busy") && tools.clock.now() < until => {
+                    tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
+                }
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    /// Takes the pool's labels from a device that carries its name, so that the device is blank again.
+    pub(crate) fn erase_labels(&self, device: &Path) -> Result<(), KeeperError> {
+        let failed = |error: std::io::Error| {
+            KeeperError(format!("the labels of the pool stay on {}: {error}", device.display()))
+        };
+        let file = fs::OpenOptions::new().read(true).write(true).open(device);
+        erase(&mut file.map_err(failed)?, &self.name).map_err(failed)
+    }
+
+    /// Times a snapshot, which waits until all that was written is on the device, and a clone of it.
+    /// Both are removed again.
+    ///
+    /// Returns seconds of the snapshot and of the clone, and the values of `referenced` (bytes) and
+    /// `compressratio` while the snapshot was there.
+    pub(crate) fn measure(&self, tools: Tools<'_>) -> Result<ZfsUsage, KeeperError> {
+        let dataset = self.dataset();
+        let (snapshot, clone) = (format!("{dataset}@dyno"), format!("{}/clone", self.name));
+        let run = |arguments: &[&str]| tools.run("zfs", PACKAGE, arguments);
+        let timed = |arguments: &[&str]| {
+            let began = tools.clock.now();
+            run(arguments)?;
+            Ok::<f64, KeeperError>(tools.clock.now().saturating_sub(began).as_secs_f64())
+        };
+        let snapshot_s = timed(&["snapshot", &snapshot])?;
+        let clone_s = timed(&["clone", "-o", "mountpoint=none", &snapshot, &clone])?;
+        let properties = "referenced,compressratio";
+        let said = run(&["get", "-H", "-p", "-o", "value", properties, &dataset])?;
+        run(&["destroy", &clone])?;
+        run(&["destroy", &snapshot])?;
+        let (referenced_bytes, compression) = parse_usage(&said).ok_or_else(|| {
+            KeeperError(format!("`zfs get {properties}` says something unknown: {said}"))
+        })?;
+        Ok(ZfsUsage { snapshot_s, clone_s, referenced_bytes, compression })
+    }
+}
+
+/// What ZFS says of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ZfsUsage {
+    pub(crate) snapshot_s: f64,
+    pub(crate) clone_s: f64,
+    pub(crate) referenced_bytes: u64,
+    /// What the data would take uncompressed over what they take.
+    pub(crate) compression: f64,
+}
+
+/// Two lines: bytes, and a ratio such as `1.35x` (`1.35` from the kernel's ZFS).
+fn parse_usage(text: &str) -> Option<(u64, f64)> {
+    let mut lines = text.lines().map(str::trim);
+    let referenced = lines.next()?.parse().ok()?;
+    let ratio: f64 = lines.next()?.trim_end_matches('x').parse().ok()?;
+    Some((referenced, ratio))
+}
+
+/// The names of all pools.
+fn pools(tools: Tools<'_>) -> Result<Vec<String>, KeeperError> {
+    let text = tools.run("zpool", PACKAGE, &["list", "-H", "-o", "name"])?;
+    Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+/// The processes of zfs-fuse on this machine, each with the folder that it was started for, if Dyno has
+/// started it.
+fn daemons() -> Vec<(i32, Option<PathBuf>)> {
+    let proc_root = Path::new("/proc");
+    let mark = format!("{FOLDER_MARK}=");
+    let all = list_processes(proc_root).into_iter();
+    all.filter(|process| process.name == DAEMON && process.is_alive())
+        .map(|process| {
+            let environment = fs::read(proc_root.join(process.pid.to_string()).join("environ"));
+            let environment = environment.unwrap_or_default();
+            let folder = environment.split(|byte| *byte == 0).find_map(|entry| {
+                String::from_utf8_lossy(entry).strip_prefix(&mark).map(PathBuf::from)
+            });
+            (process.pid, folder)
+        })
+        .collect()
+}
+
+/// That zfs-fuse runs for another Dyno than this keeper's, in a sentence without its end.
+pub(crate) fn used_by_another(keeper: &Keeper) -> Option<String> {
+    let (pid, folder) = daemons().into_iter().find_map(|(pid, of)| Some((pid, of?)))?;
+    (!folder.starts_with(keeper.root())).then(|| {
+        format!(
+            "zfs-fuse runs once on a machine, and another Dyno has started it (process {pid}, for {}): \
+             wait for the end of that run",
+            folder.display()
+        )
+    })
+}
+
+/// Starts zfs-fuse for the volume of this folder, unless it runs already. Returns it if it was started.
+pub(crate) fn start_daemon(
+    tools: Tools<'_>,
+    folder: &Path,
+    arc: Option<ByteCount>,
+) -> Result<Option<Child>, KeeperError> {
+    if let Some(problem) = used_by_another(tools.keeper) {
+        return Err(KeeperError(problem));
+    }
+    if let Some((pid, _)) = daemons().first() {
+        return match arc {
+            Some(_) => Err(KeeperError(format!(
+                "zfs-fuse runs already (process {pid}), with a cache of its own size: `arc_size` needs \
+                 one that Dyno starts for this volume"
+            ))),
+            None => Ok(None),
+        };
+    }
+    let program = tools.find(DAEMON, DAEMON)?;
+    let mut child = spawn_daemon(&program, folder, arc)?;
+    let until = tools.clock.now() + READY_LIMIT;
+    loop {
+        let has_ended = !matches!(child.try_wait(), Ok(None));
+        let Err(error) = pools(tools) else { return Ok(Some(child)) };
+        if tools.clock.now() >= until {
+            end(&mut child);
+            let said = crate::keeper::last_lines(&folder.join(DAEMON_LOG), 5).join("; ");
+            return Err(KeeperError(format!("zfs-fuse does not answer: {}; {said}", error.0)));
+        }
+        tools.clock.sleep_until(tools.clock.now() + BUSY_POLL);
+        if has_ended {
+            // One that has just been killed keeps its socket for a moment.
+            child = spawn_daemon(&program, folder, arc)?;
+        }
+    }
+}
+
+fn spawn_daemon(
+    program: &Path,
+    folder: &Path,
+    arc: Option<ByteCount>,
+) -> Result<Child, KeeperError> {
+    let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", program.display()));
+    let log = fs::File::create(folder.join(DAEMON_LOG)).map_err(failed)?;
+    let mut command = Command::new(program);
+    // Not past the block cache (--disable-block-cache): servers could then map no file into memory.
+    command.args(["--no-daemon", "-o", "default_permissions"]);
+    if let Some(arc) = arc {
+        command.arg("--max-arc-size").arg((arc.0 >> 20).to_string());
+    }
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env(FOLDER_MARK, folder);
+    command.current_dir("/").stdin(Stdio::null());
+    command.stdout(log.try_clone().map_err(failed)?).stderr(log).process_group(0);
+    command.spawn().map_err(failed)
+}
+
+/// Ends the zfs-fuse that Dyno has started, once no pool is left in it.
+pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<(), KeeperError> {
+    let left = match child.try_wait() {
+        Ok(None) => pools(tools)?,
+        _ => Vec::new(),
+    };
+    if !left.is_empty() {
+        return Err(KeeperError(format!(
+            "zfs-fuse (process {}) was started by Dyno, but keeps running: it has pools that this \
+             volume did not make ({})",
+            child.id(),
+            left.join(", ")
+        )));
+    }
+    end(child);
+    Ok(())
+}
+
+/// Asked to end it would wait ten seconds for its threads; without pools it has nothing to save.
+fn end(child: &mut Child) {
+    // It may have ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The file by which the kernel's module is told the size of its cache, and the value.
+pub(crate) fn kernel_arc(arc: ByteCount) -> (PathBuf, String) {
+    (PathBuf::from(KERNEL_ARC), arc.0.to_string())
+}
+
+/// Overwrites the beginning and the end, where the labels of a pool lie, if they name this pool.
+fn erase(device: &mut (impl Read + Write + Seek), pool: &str) -> std::io::Result<()> {
+    let size = device.seek(SeekFrom::End(0))?;
+    let length = LABELS.min(usize::try_from(size).unwrap_or(LABELS));
+    let mut begin = vec![0; length];
+    device.seek(SeekFrom::Start(0))?;
+    device.read_exact(&mut begin)?;
+    let is_labelled = begin.windows(pool.len()).any(|found| found == pool.as_bytes());
+    if !is_labelled {
+        return Ok(());
+    }
+    let zeros = vec![0; length];
+    for at in [0, size.saturating_sub(length as u64)] {
+        device.seek(SeekFrom::Start(at))?;
+        device.write_all(&zeros)?;
+    }
+    device.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn what_zfs_does_not_do_is_said_beforehand() {
+        let check = |zfs: Zfs, change: &dyn Fn(&mut VolumeSpec), expected: &str| {
+            let mut spec = VolumeSpec::new("v", "zfs", ByteCount(1 << 30));
+            change(&mut spec);
+            let problems = zfs.problems(&spec).join("; ");
+            match expected {
+                "" => assert_eq!(problems, ""),
+                expected => assert!(problems.contains(expected), "{problems}"),
+            }
+        };
+        let set = |name: &'static str, value: &'static str| {
+            move |spec: &mut VolumeSpec| drop(spec.properties.insert(name.into(), value.into()))
+        };
+        check(Zfs::Fuse, &set("recordsize", "16k"), "");
+        check(Zfs::Fuse, &set("compression", "gzip-1"), "");
+        check(Zfs::Fuse, &set("compression", "lz4"), "does not compress by lz4");
+        check(Zfs::Kernel, &set("compression", "lz4"), "");
+        check(Zfs::Fuse, &set("sync", "disabled"), "zfs-fuse has no property `sync`");
+        check(Zfs::Kernel, &set("sync", "disabled"), "");
+        // What leads elsewhere, or gives rights.
+        check(Zfs::Kernel, &set("mountpoint", "legacy"), "no property `mountpoint`");
+        check(Zfs::Kernel, &set("setuid", "on"), "no property `setuid`");
+        check(Zfs::Kernel, &set("recordsize", "16k,x=/etc"), "is no value");
+        let options = |words: &'static [&'static str]| {
+            move |spec: &mut VolumeSpec| {
+                spec.make_options = words.iter().map(|&word| word.to_owned()).collect();
+            }
+        };
+        check(Zfs::Kernel, &options(&["-o", "ashift=12"]), "");
+        check(Zfs::Kernel, &options(&["-R", "root"]), "may be -o NAME=VALUE");
+        check(Zfs::Kernel, &options(&["-o", "cachefile=x"]), "may be -o NAME=VALUE");
+        check(Zfs::Kernel, &options(&["-o"]), "may be -o NAME=VALUE");
+        check(Zfs::Fuse, &|spec| spec.mount_options.push("noatime".into()), "`properties` instead");
+        check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(1 << 20)), "at least 16 MiB");
+        check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(64 << 20)), "");
+        check(Zfs::Fuse, &|spec| spec.cache = Some(ByteCount(1)), "cache device");
+    }
+
+    #[test]
+    fn labels_are_erased_only_if_they_are_of_this_pool() {
+        let check = |name: &str, expected: bool| {
+            let mut bytes = vec![7_u8; 4 << 20];
+            bytes[20_000..20_000 + name.len()].copy_from_slice(name.as_bytes());
+            let mut device = Cursor::new(bytes);
+            erase(&mut device, "dyno-0123456789ab").expect("read and written");
+            let bytes = device.into_inner();
+            let is_blank = |part: &[u8]| part.iter().all(|byte| *byte == 0);
+            assert_eq!(is_blank(&bytes[..LABELS]), expected, "{name}");
+            assert_eq!(is_blank(&bytes[(4 << 20) - LABELS..]), expected, "{name}");
+            assert!(bytes[2 << 20] == 7);
+        };
+        check("dyno-0123456789ab", true);
+        check("dyno-0123456789ac", false);
+        check("tank", false);
+    }
+
+    #[test]
+    fn what_zfs_says_of_a_dataset_is_read() {
+        assert_eq!(parse_usage("218103808\n1.35x\n"), Some((218_103_808, 1.35)));
+        assert_eq!(parse_usage("218103808\n1.35\n"), Some((218_103_808, 1.35)));
+        assert_eq!(parse_usage("-\n-\n"), None);
+        assert_eq!(parse_usage(""), None);
+    }
+}
