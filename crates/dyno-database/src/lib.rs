@@ -16,6 +16,7 @@ mod endpoint;
 mod explain_cost;
 mod files;
 mod local;
+mod logs;
 #[cfg(feature = "servers")]
 pub mod mysql;
 #[cfg(feature = "servers")]

@@ -14,6 +14,7 @@ use dyno_host::{DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProces
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::data::move_data;
+use crate::logs::LogFiles;
 use crate::{DeployError, Place};
 
 /// How long a server may take until it answers.
@@ -43,6 +44,8 @@ pub(crate) struct ServerFolder {
     path: PathBuf,
     /// The folder with its data.
     data: PathBuf,
+    /// The folder with its logs, if they lie apart from its data.
+    logs: Option<PathBuf>,
     is_removed: bool,
 }
 
@@ -51,7 +54,11 @@ impl ServerFolder {
     pub(crate) fn make(place: &Place, name: &str) -> Result<ServerFolder, DeployError> {
         let path = place.keeper().make_folder(name)?;
         let data = place.data_of(&path, path.join("data"));
-        let folder = ServerFolder { place: place.clone(), path, data, is_removed: false };
+        let logs = place.logs_of(&path);
+        let folder = ServerFolder { place: place.clone(), path, data, logs, is_removed: false };
+        if let Some(logs) = &folder.logs {
+            place.make_data(logs)?;
+        }
         for inner in ["run", "tmp"] {
             place.keeper().make_inner(&folder.path, inner)?;
         }
@@ -59,9 +66,17 @@ impl ServerFolder {
     }
 
     /// Moves the kept data of an earlier server there, or makes an empty folder for new data.
-    pub(crate) fn put_data(&self, handed_over: Option<&Path>) -> Result<(), DeployError> {
+    pub(crate) fn put_data(
+        &self,
+        handed_over: Option<&Path>,
+        kind: ServerKind,
+    ) -> Result<(), DeployError> {
         match handed_over {
-            Some(data) => move_data(data, &self.data, self.keeper()),
+            Some(data) => {
+                move_data(data, &self.data, self.keeper())?;
+                let logs = self.logs.as_ref();
+                logs.map_or(Ok(()), |logs| kind.log_files.part(&self.data, logs, self.keeper()))
+            }
             None => Ok(self.place.make_data(&self.data)?),
         }
     }
@@ -77,6 +92,11 @@ impl ServerFolder {
     /// The folder with its data.
     pub(crate) fn data(&self) -> PathBuf {
         self.data.clone()
+    }
+
+    /// The folder with its logs, if they lie apart from its data.
+    pub(crate) fn logs(&self) -> Option<&Path> {
+        self.logs.as_deref()
     }
 
     /// The folder with its socket.
@@ -107,7 +127,9 @@ impl ServerFolder {
     fn remove(&mut self) -> Result<(), DeployError> {
         self.is_removed = true;
         let folder = self.keeper().remove_folder(&self.path);
-        Ok(folder.and(self.place.remove_data(&self.data))?)
+        let apart = [Some(&self.data), self.logs.as_ref()].into_iter().flatten();
+        let removed = apart.map(|data| self.place.remove_data(data)).fold(Ok(()), Result::and);
+        Ok(folder.and(removed)?)
     }
 }
 
@@ -127,6 +149,8 @@ pub(crate) struct ServerKind {
     pub(crate) product: &'static str,
     /// The signal for an orderly shutdown.
     pub(crate) stop_signal: &'static str,
+    /// What its logs are among its data.
+    pub(crate) log_files: LogFiles,
 }
 
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
@@ -273,7 +297,11 @@ impl OwnServer {
         })?;
         let data = self.folder.data();
         tidy(&data)?;
-        move_data(&data, to, self.folder.keeper())?;
+        let keeper = self.folder.keeper();
+        match self.folder.logs() {
+            Some(logs) => self.kind.log_files.unite((&data, logs), to, keeper)?,
+            None => move_data(&data, to, keeper)?,
+        }
         self.folder.remove()
     }
 }

@@ -44,6 +44,11 @@ pub trait Product: Send + Sync {
         Ok(())
     }
 
+    /// Whether the logs of its private servers can live apart from their data ([`Place::logs_of`]).
+    fn has_log_folder(&self) -> bool {
+        false
+    }
+
     /// Why a private server must not have this setting; none if it may.
     fn refused_setting(&self, name: &str) -> Option<String> {
         let _ = name;

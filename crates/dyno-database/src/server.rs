@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
-use dyno_units::{Clock, SettingValue};
+use dyno_units::{ByteCount, Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
@@ -26,6 +26,8 @@ pub struct ServerSpec {
     pub settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
+    /// How much memory its processes may take; none for no limit.
+    pub memory: Option<ByteCount>,
 }
 
 impl ServerSpec {
@@ -38,6 +40,7 @@ impl ServerSpec {
             programs: None,
             settings: BTreeMap::new(),
             cpus: Vec::new(),
+            memory: None,
         }
     }
 }

@@ -90,10 +90,17 @@ impl OptionFile<'_> {
             &folder(self.folder.data()),
             &folder(self.folder.run()),
             &folder(self.folder.tmp()),
+            self.folder.logs().map(|logs| logs.to_string_lossy()).as_deref(),
         )
     }
 
-    fn text_with(&self, data: &str, run: &str, tmp: &str) -> Result<String, DeployError> {
+    fn text_with(
+        &self,
+        data: &str,
+        run: &str,
+        tmp: &str,
+        logs: Option<&str>,
+    ) -> Result<String, DeployError> {
         let mut out = String::from("[mysqld]\n");
         let mut line = |name: &str, value: &str| {
             // Writing to a String cannot fail.
@@ -122,11 +129,26 @@ impl OptionFile<'_> {
             line("plugin_dir", &plugins.to_string_lossy());
         }
         line("datadir", data);
+        if let Some(logs) = logs {
+            line("innodb_log_group_home_dir", logs);
+            if self.has_binary_log() {
+                line("log_bin", &format!("{logs}/binlog"));
+            }
+        }
         line("tmpdir", tmp);
         line("socket", &format!("{run}/{SOCKET}"));
         line("pid_file", &format!("{run}/server.pid"));
         line("skip_networking", "ON");
         Ok(out)
+    }
+
+    /// Whether the study turns the binary log on.
+    fn has_binary_log(&self) -> bool {
+        let off = ["0", "off", "false"];
+        self.settings.iter().any(|(name, value)| {
+            normal(name) == "log_bin"
+                && !off.contains(&value.to_string().to_ascii_lowercase().as_str())
+        })
     }
 
     fn product_lines(&self) -> &'static str {
@@ -230,6 +252,15 @@ mod tests {
         engine: Option<&str>,
         is_mariadb: bool,
     ) -> Result<String, String> {
+        text_with_logs(settings, engine, is_mariadb, None)
+    }
+
+    fn text_with_logs(
+        settings: &[(&str, SettingValue)],
+        engine: Option<&str>,
+        is_mariadb: bool,
+        logs: Option<&str>,
+    ) -> Result<String, String> {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let folder = tempfile::tempdir().unwrap();
         let keeper = std::sync::Arc::new(dyno_host::Keeper::new(folder.path()).unwrap());
@@ -239,7 +270,25 @@ mod tests {
             engine,
             settings: &settings.collect(),
         };
-        option_file.text_with("/d/data", "/d/run", "/d/tmp").map_err(|error| error.message)
+        option_file.text_with("/d/data", "/d/run", "/d/tmp", logs).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn logs_lie_where_they_are_sent() {
+        let check = |value: Option<SettingValue>, expected: &[&str]| {
+            let setting = value.map(|value| ("log-bin", value));
+            let settings: Vec<_> = setting.into_iter().collect();
+            let text = text_with_logs(&settings, None, true, Some("/v/logs")).unwrap();
+            let own = text.lines().filter(|line| line.contains("/v/logs"));
+            assert_eq!(own.collect::<Vec<_>>(), expected);
+        };
+        let redo = "innodb_log_group_home_dir = /v/logs";
+        let binary = "log_bin = /v/logs/binlog";
+        check(None, &[redo]);
+        check(Some(SettingValue::Switch(false)), &[redo]);
+        check(Some(SettingValue::Text("OFF".to_owned())), &[redo]);
+        check(Some(SettingValue::Switch(true)), &[redo, binary]);
+        assert!(!text(&[], None, true).unwrap().contains("log_group_home"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::option_file::{Install, OptionFile};
 use super::{MySqlConnection, facts, files};
+use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
@@ -34,7 +35,11 @@ const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "us
 const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
 
 /// How its servers are named and stopped.
-const KIND: ServerKind = ServerKind { product: "MariaDB", stop_signal: "TERM" };
+const KIND: ServerKind = ServerKind {
+    product: "MariaDB",
+    stop_signal: "TERM",
+    log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
+};
 
 /// A server that Dyno started and removes.
 struct PrivateServer {
@@ -56,7 +61,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         settings: &spec.settings,
     };
     folder.write("my.cnf", &option_file.text()?)?;
-    folder.put_data(data)?;
+    folder.put_data(data, KIND)?;
     if data.is_none() {
         // The log is removed with the folder, so an error keeps its last lines.
         make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
@@ -66,6 +71,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
     let process = ProcessSpec {
         cpus: spec.cpus.clone(),
+        memory: spec.memory,
         ..process_spec(&folder, &install.server, vec![option_file_argument(&folder)])
     };
     let endpoint = Endpoint {
@@ -346,6 +352,7 @@ mod tests {
             programs: None,
             settings: Default::default(),
             cpus: Vec::new(),
+            memory: None,
         }
     }
 

@@ -93,6 +93,10 @@ impl Product for MariaDb {
         check::check_settings(spec, place.keeper())
     }
 
+    fn has_log_folder(&self) -> bool {
+        true
+    }
+
     fn refused_setting(&self, name: &str) -> Option<String> {
         option_file::refused_setting(name)
     }

@@ -9,6 +9,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, files, settings, statement_failed};
+use crate::logs::LogFiles;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
@@ -24,7 +25,8 @@ const CATALOG: &str = "dyno";
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
 /// pages.
-const KIND: ServerKind = ServerKind { product: "PostgreSQL", stop_signal: "INT" };
+const KIND: ServerKind =
+    ServerKind { product: "PostgreSQL", stop_signal: "INT", log_files: LogFiles::Folder("pg_wal") };
 
 /// A private server that is up.
 struct PrivateServer {
@@ -47,7 +49,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let configuration = settings::configuration(&spec.settings, &folder.data())?;
     folder.write(settings::CONFIGURATION_FILE, &configuration)?;
     folder.write(settings::ACCESS_FILE, settings::ACCESS)?;
-    folder.put_data(data)?;
+    folder.put_data(data, KIND)?;
     if data.is_none() {
         make_data(&folder, &programs, clock)?;
     }
@@ -57,6 +59,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
         log: folder.log(),
         cpus: spec.cpus.clone(),
+        memory: spec.memory,
         after_crash: Some(after_crash(&folder, &programs)),
         ..ProcessSpec::default()
     };
@@ -100,7 +103,10 @@ fn make_data(
                 format!("--locale={locale}"),
                 // Data that are not there yet need no sync; the server keeps its own.
                 "--no-sync".to_owned(),
-            ],
+            ]
+            .into_iter()
+            .chain(folder.logs().map(|logs| format!("--waldir={}", logs.display())))
+            .collect(),
             log: folder.path().join("initdb.log"),
             needs_name: true,
             ..ProcessSpec::default()

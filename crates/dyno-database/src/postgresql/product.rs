@@ -92,6 +92,10 @@ impl Product for PostgreSql {
         check::check_settings(spec, place.keeper())
     }
 
+    fn has_log_folder(&self) -> bool {
+        true
+    }
+
     fn refused_setting(&self, name: &str) -> Option<String> {
         settings::refused_setting(name)
     }

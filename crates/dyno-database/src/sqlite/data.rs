@@ -75,6 +75,7 @@ mod tests {
             programs: None,
             settings: [(name.to_owned(), value)].into(),
             cpus: Vec::new(),
+            memory: None,
         })
         .unwrap()
     }

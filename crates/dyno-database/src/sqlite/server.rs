@@ -93,6 +93,9 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if spec.programs.is_some() {
         return refused("there are no programs to find", "leave `programs` out");
     }
+    if spec.memory.is_some() {
+        return refused("its memory is Dyno's", "leave its `memory` out");
+    }
     if !spec.cpus.is_empty() {
         return refused("it runs on the workers' CPUs", "leave its `cpus` out");
     }
