@@ -6,6 +6,7 @@
 //! around all of them.
 
 mod command;
+mod dips;
 mod journal;
 mod load;
 
@@ -25,6 +26,7 @@ use crate::trial::TrialError;
 
 pub(crate) use command::Command;
 pub use command::{CommandJob, JobRole};
+pub(crate) use dips::VolumeDips;
 pub(crate) use journal::{Journal, keep_samples, watched};
 pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,

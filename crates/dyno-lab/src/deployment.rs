@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_database::{AttachOptions, DeployError, Endpoint, Place, Products, Server, ServerSpec};
+use dyno_host::Volume;
 use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
 use dyno_record::{
@@ -41,6 +42,8 @@ pub(crate) struct Member {
     pub(crate) source: Source,
     /// Where its data live, once that is provided.
     pub(crate) place: Option<Place>,
+    /// The volumes that hold its data, once they are made.
+    pub(crate) volumes: Vec<Arc<Volume>>,
     /// What runs, once it is up.
     pub(crate) instance: Option<Box<dyn Instance>>,
 }
@@ -177,6 +180,7 @@ impl Deployment {
             },
             source,
             place: None,
+            volumes: Vec::new(),
             instance: None,
         };
         let (source, rows) = source(lab, design, variant)?;
@@ -291,6 +295,7 @@ pub(crate) fn source(
         programs: database.programs.as_ref().map(PathBuf::from),
         settings,
         cpus: design.server_cpus.clone(),
+        memory: database.memory,
     };
     Ok((Source::Start(spec), None))
 }

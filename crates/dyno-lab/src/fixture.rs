@@ -27,7 +27,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
     let vocabulary = dyno_study::Vocabulary {
         products: vec![product],
         left_out: None,
-        filesystems: Vec::new(),
+        filesystems: vec!["ext4".to_owned()],
         workloads: vec![workload],
         probes: Vec::new(),
         setting_rules: None,

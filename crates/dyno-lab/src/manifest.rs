@@ -45,6 +45,9 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     if let Some(limit) = plan.run_off {
         conditions.insert("run_off".to_owned(), limit.to_string());
     }
+    if plan.drop_caches {
+        conditions.insert("drop_caches".to_owned(), "true".to_owned());
+    }
     if !study.design.probes_off.is_empty() {
         conditions.insert("probes_off".to_owned(), study.design.probes_off.join(", "));
     }
@@ -202,6 +205,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         programs,
         settings,
         allow_existing_tables,
+        memory,
+        // The volume is in the variant's tables.
+        log_volume: _,
         // What becomes of the tables afterwards changes nothing that is measured.
         keep_tables: _,
         // In the record by themselves.
@@ -216,6 +222,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     }
     if let Some(programs) = programs {
         asked.insert("programs".to_owned(), programs.clone());
+    }
+    if let Some(memory) = memory {
+        asked.insert("memory".to_owned(), memory.to_string());
     }
     if *allow_existing_tables {
         asked.insert("allow_existing_tables".to_owned(), "true".to_owned());

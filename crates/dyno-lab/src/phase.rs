@@ -6,7 +6,9 @@ mod audit;
 mod check_alive;
 mod data_size;
 mod deploy;
+mod drop_caches;
 mod fill;
+mod limit_volumes;
 mod provision;
 mod rest;
 mod run_off;
@@ -16,7 +18,7 @@ mod step;
 mod tear_down;
 
 use dyno_model::WorkloadStep;
-use dyno_study::Plan;
+use dyno_study::{Plan, Variant, VolumeChoice};
 use dyno_units::Nanoseconds;
 
 use crate::trial::{Trial, TrialError};
@@ -43,11 +45,15 @@ pub(crate) trait Phase {
     }
 }
 
-/// The phases of each trial of this plan, in order. `own` are the steps that the variant's workload
+/// The phases of each trial of this variant, in order. `own` are the steps that its workload
 /// defines; none where the plan's loads are the steps.
-pub(crate) fn phases(plan: &Plan, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
+pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
     let mut phases: Vec<Box<dyn Phase>> =
         vec![Box::new(provision::Provision), Box::new(deploy::Deploy), Box::new(fill::Fill)];
+    let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
+    if is_limited {
+        phases.push(Box::new(limit_volumes::LimitVolumes));
+    }
     for (step, planned) in plan.steps.iter().enumerate() {
         if step > 0 && plan.rest > Nanoseconds::ZERO {
             phases.push(Box::new(rest::Rest { length: plan.rest }));
@@ -58,12 +64,18 @@ pub(crate) fn phases(plan: &Plan, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
             let step = planned.name.clone();
             phases.push(Box::new(settle::Settle { step, limit: wait }));
         }
+        if plan.drop_caches {
+            phases.push(Box::new(drop_caches::DropCaches));
+        }
         phases.push(Box::new(step::Step { step, planned: planned.clone(), own }));
     }
     phases.push(Box::new(check_alive::CheckAlive));
     phases.push(Box::new(data_size::DataSize));
     if let Some(limit) = plan.run_off {
         phases.push(Box::new(run_off::RunOffPhase { limit }));
+    }
+    if is_limited {
+        phases.push(Box::new(limit_volumes::LiftLimits));
     }
     phases.push(Box::new(audit::Audit));
     phases.push(Box::new(tear_down::TearDown));
@@ -77,10 +89,15 @@ mod tests {
     use super::*;
     use crate::fixture::plan;
 
+    /// The phases of a plan's first variant.
+    fn of(plan: &Plan, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
+        phases(plan, &plan.variants[0], own)
+    }
+
     #[track_caller]
     fn check((clients, design): (&[u32], &str), own: &[WorkloadStep], expected: &[&str]) {
         let names: Vec<String> =
-            phases(&plan(clients, design), own).iter().map(|phase| phase.name()).collect();
+            of(&plan(clients, design), own).iter().map(|phase| phase.name()).collect();
         assert_eq!(names, expected, "{design}");
     }
 
@@ -95,6 +112,23 @@ mod tests {
         let start = ["provision", "deploy", "fill", "step 2 clients"];
         let expected = [&start, checks, &["run-off"], ends].concat();
         check((&[2], "run_off = '5s'\n"), &[], &expected);
+    }
+
+    #[test]
+    fn caches_are_dropped_right_before_each_step() {
+        let start = ["provision", "deploy", "fill", "drop caches", "step 1 client", "rest"];
+        let expected = [&start[..], &["drop caches", "step 2 clients"], &END].concat();
+        check((&[1, 2], "rest = '1s'\ndrop_caches = true\n"), &[], &expected);
+    }
+
+    #[test]
+    fn limits_of_volumes_bind_from_the_first_step_to_the_audit() {
+        let limit = "run_off = '5s'\n[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\nlimit = { write_iops = 9 }\n";
+        let start = ["provision", "deploy", "fill", "limit volumes", "step 2 clients"];
+        let end = ["check alive", "data size", "run-off", "lift limits", "audit", "tear down"];
+        check((&[2], limit), &[], &[&start[..], &end].concat());
+        let dips = limit.replace("limit =", "dips =").replace("9", "9, every = '2s', for = '1s'");
+        check((&[2], &dips), &[], &[&start[..], &end].concat());
     }
 
     #[test]
@@ -113,7 +147,7 @@ mod tests {
 
     #[test]
     fn only_the_end_runs_after_a_failure() {
-        let phases = phases(&plan(&[2], "run_off = '5s'\n"), &[]);
+        let phases = of(&plan(&[2], "run_off = '5s'\n"), &[]);
         let runs: Vec<bool> = phases.iter().map(|phase| phase.runs_after_failure()).collect();
         let (last, others) = runs.split_last().expect("there are phases");
         assert!(*last && !others.contains(&true), "{runs:?}");

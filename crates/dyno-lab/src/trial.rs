@@ -205,7 +205,7 @@ fn perform(
     let workload = plan_workload(&lab.catalog, order.plan, variant)?;
     let own = workload.steps().to_vec();
     check_steps(order.plan, &own)?;
-    let phases = phases(order.plan, &own);
+    let phases = phases(order.plan, variant, &own);
     let deployment = Deployment::of(lab, order.design, variant)?;
     let workload = MadeWorkload::new(workload);
     let mut trial =

@@ -1,14 +1,14 @@
 //! Volumes of a study as the host makes them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_host::{Backing, IoLimit, Keeper, VolumeSpec, volume_problems};
+use dyno_host::{Backing, Dips, IoLimit, Keeper, VolumeSpec, volume_problems};
 use dyno_study::{Plan, Product, VolumeChoice};
 use dyno_units::ByteCount;
 
 /// What the host is asked to make for a volume of the study.
 pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {
-    let limit = |name: &str| choice.limit.get(name).copied();
     let backing = match &choice.device {
         Some(device) => Backing::Device {
             may_format: format_devices.iter().any(|named| named.as_os_str() == device.as_str()),
@@ -25,32 +25,64 @@ pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeS
         properties: choice.properties.clone(),
         scheduler: choice.scheduler.clone(),
         read_ahead: choice.read_ahead,
-        limit: IoLimit {
-            read_iops: limit("read_iops"),
-            write_iops: limit("write_iops"),
-            read_bandwidth: limit("read_bandwidth"),
-            write_bandwidth: limit("write_bandwidth"),
-        },
+        limit: limit(&choice.limit),
+        dips: choice.dips.as_ref().map(|dips| Dips {
+            every: dips.every,
+            length: dips.length,
+            limit: limit(&dips.limit),
+        }),
+        cache: choice.cache,
+        arc: choice.arc_size,
+    }
+}
+
+/// A limit of the study as the host binds it.
+fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
+    let of = |name: &str| by_name.get(name).copied();
+    IoLimit {
+        read_iops: of("read_iops"),
+        write_iops: of("write_iops"),
+        read_bandwidth: of("read_bandwidth"),
+        write_bandwidth: of("write_bandwidth"),
     }
 }
 
 /// Why volumes of this plan cannot be made here, each once, with the name of the volume.
 /// `format_devices` are those that the user has named as ones that may be formatted.
 pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -> Vec<String> {
+    let products = crate::products();
     let mut refused = Vec::new();
+    if plan.drop_caches {
+        refused.extend(dyno_host::page_cache_problem());
+    }
     for variant in &plan.variants {
-        let Some(choice) = variant.volume() else { continue };
-        let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
-        if matches!(variant.database.product, Product::Url(_)) {
-            problems.push(format!(
-                "database `{}` already runs, and keeps its data where they are",
-                variant.database.name
-            ));
-        }
-        for problem in problems {
-            let problem = format!("volume `{}`: {problem}", choice.name);
+        let database = &variant.database;
+        let mut add = |problem: String| {
             if !refused.contains(&problem) {
                 refused.push(problem);
+            }
+        };
+        if database.memory.is_some() {
+            dyno_host::memory_limit_problem().into_iter().for_each(&mut add);
+        }
+        if let (Product::Private(name), Some(_)) = (&database.product, &database.log_volume)
+            && !products.find(name).is_some_and(|product| product.has_log_folder())
+        {
+            let database = &database.name;
+            add(format!(
+                "database `{database}`: the logs of {name} lie with its data: leave `log_volume` out"
+            ));
+        }
+        for choice in variant.volumes() {
+            let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
+            if matches!(database.product, Product::Url(_)) {
+                problems.push(format!(
+                    "database `{}` already runs, and keeps its data where they are",
+                    database.name
+                ));
+            }
+            for problem in problems {
+                add(format!("volume `{}`: {problem}", choice.name));
             }
         }
     }

@@ -178,6 +178,33 @@ pub enum EventKind {
         /// Seconds.
         took_s: f64,
     },
+    /// The limit of a volume's device was set, or lifted.
+    VolumeLimited {
+        /// The volume's name.
+        volume: String,
+        /// The limit in words; none where it was lifted.
+        limit: Option<String>,
+    },
+    /// The limit of a volume's device was lowered for a while. Written down after the step.
+    VolumeDipped {
+        /// The step's index.
+        step: usize,
+        /// The volume's name.
+        volume: String,
+        /// When it was lowered, in seconds since the measure phase began.
+        start_s: f64,
+        /// For how long, in seconds.
+        length_s: f64,
+        /// The lower limit in words.
+        limit: String,
+    },
+    /// The operating system's page cache was emptied.
+    CachesDropped {
+        /// Bytes that it held before.
+        before_bytes: u64,
+        /// Bytes that it held after.
+        after_bytes: u64,
+    },
     /// A rest between steps or trials began.
     Rested {
         /// Its length in seconds.

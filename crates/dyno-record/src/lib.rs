@@ -39,7 +39,7 @@ pub use server::{CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary,
-    LoadProbe, RunOff, SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary,
+    LoadProbe, RunOff, SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary, VolumeDip,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -232,6 +232,9 @@ pub struct StepSummary {
     /// The wait before it for the engine's debt, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
+    /// When the limit of a volume was lowered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dips: Vec<VolumeDip>,
     /// What went on in it beside its load, or instead of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activities: Vec<ActivitySummary>,
@@ -243,6 +246,19 @@ pub struct StepSummary {
         serialize_with = "serialize_finite"
     )]
     pub figures: BTreeMap<MetricId, f64>,
+}
+
+/// A while in which the limit of a volume's device was lowered on purpose.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VolumeDip {
+    /// The volume's name.
+    pub volume: String,
+    /// When it began, in seconds since the measure phase began.
+    pub start_s: f64,
+    /// How long it lasted, in seconds.
+    pub length_s: f64,
+    /// The lower limit in words.
+    pub limit: String,
 }
 
 /// What went on in a step beside its load, or instead of it. Its figures are the step's.

@@ -15,7 +15,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
         left_out: None,
-        filesystems: ["ext4", "xfs", "btrfs", "tmpfs"].map(str::to_owned).into(),
+        filesystems: ["ext4", "xfs", "btrfs", "zfs", "tmpfs"].map(str::to_owned).into(),
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
@@ -260,6 +260,7 @@ order = "sequential"
 seed = 42
 warm_up = "1s"
 run_off = "30m"
+drop_caches = true
 stop = "repetitions"
 duration = "10s"
 rest = "500ms"

@@ -309,6 +309,13 @@ const DESIGN_ONLY: &[Key] = &[
         "After the last step of each trial, watch without load how the engine catches up with \
          deferred work (flushing, purge, compaction, vacuum), at most this long.",
     ).example("\"10min\""),
+    with_default(
+        "drop_caches",
+        Shape::Switch,
+        "false",
+        "Whether the operating system's page cache is emptied before each step (of the whole machine; \
+         needs the rights of root). What a server keeps in memory of its own stays there.",
+    ).example("true"),
     key(
         "probes_off",
         Shape::Levels(&Shape::Probe),

@@ -33,7 +33,7 @@ pub use study::{
     Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord};
-pub use volume::VolumeChoice;
+pub use volume::{DipsChoice, VolumeChoice};
 
 #[cfg(test)]
 mod studies_tests;

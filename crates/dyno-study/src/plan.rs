@@ -32,6 +32,8 @@ pub struct Plan {
     pub rest: Nanoseconds,
     /// Longest time after the last step of a trial in which the engine's debt is watched, if it is.
     pub run_off: Option<Nanoseconds>,
+    /// Whether the page cache is emptied before each step.
+    pub drop_caches: bool,
     /// Repetitions before a variant that is settled gets no more of them; none where all get all.
     pub repetitions_min: Option<u32>,
 }
@@ -280,6 +282,7 @@ pub fn plan_in(study: &Study, seed: Seed, order: BlockOrder) -> Plan {
         trials,
         rest: design.rest,
         run_off: design.run_off,
+        drop_caches: design.drop_caches,
         repetitions_min: design.repetitions_min,
     }
 }

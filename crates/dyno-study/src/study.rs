@@ -202,6 +202,10 @@ pub struct Database {
     pub engine: Option<String>,
     /// The folder with the server's programs, where PATH and the usual places will not do.
     pub programs: Option<String>,
+    /// How much memory the server may take, if that is limited.
+    pub memory: Option<ByteCount>,
+    /// The volume of its logs, if they lie apart from its data.
+    pub log_volume: Option<String>,
     /// Settings, by name, in the product's own names.
     pub settings: BTreeMap<String, SettingValue>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
@@ -278,6 +282,8 @@ pub struct Design {
     /// Longest time that a trial watches, after its last step and without load, how the engine pays
     /// its debt; none where it does not.
     pub run_off: Option<Nanoseconds>,
+    /// Whether the page cache is emptied before each step.
+    pub drop_caches: bool,
     /// Names of probes that are not read.
     pub probes_off: Vec<String>,
     /// Effects smaller than this do not matter to the asker, as a fraction (0.03 for 3 %).

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::{ByteCount, SettingValue};
+use dyno_units::{ByteCount, Nanoseconds, SettingValue, parse_duration};
 
 use crate::{FieldValue, Table, Variant};
 
@@ -29,6 +29,32 @@ pub struct VolumeChoice {
     pub read_ahead: Option<ByteCount>,
     /// Limits by name, per second: operations, or bytes.
     pub limit: BTreeMap<String, u64>,
+    /// When the limits are lower.
+    pub dips: Option<DipsChoice>,
+    /// Of ZFS, the size of a cache device.
+    pub cache: Option<ByteCount>,
+    /// Of ZFS, how much memory its cache may take.
+    pub arc_size: Option<ByteCount>,
+}
+
+/// The kind of a variant's table that is the volume of its logs. In studies it is a [volume.NAME].
+pub(crate) const LOG_VOLUME: &str = "log_volume";
+
+/// Limits that are lowered for a while, again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DipsChoice {
+    /// From one to the next; each period ends with one.
+    pub every: Nanoseconds,
+    /// How long each lasts.
+    pub length: Nanoseconds,
+    /// The limits that are lower, by name.
+    pub limit: BTreeMap<String, u64>,
+}
+
+/// A time above zero; none if the value is no such time.
+pub(crate) fn time(value: &FieldValue) -> Option<Nanoseconds> {
+    let FieldValue::Setting(SettingValue::Text(text)) = value else { return None };
+    parse_duration(text).ok().filter(|time| *time > Nanoseconds::ZERO)
 }
 
 /// A limit: operations or bytes per second; none if the value is neither, or zero.
@@ -46,8 +72,13 @@ pub(crate) fn per_second(name: &str, value: &FieldValue) -> Option<u64> {
 }
 
 impl VolumeChoice {
-    /// A volume with the values of a table that was checked; none if it is no volume's.
-    pub(crate) fn of(table: &Table) -> Option<VolumeChoice> {
+    /// Whether its device is limited, at least at times.
+    pub fn is_limited(&self) -> bool {
+        !self.limit.is_empty() || self.dips.is_some()
+    }
+
+    /// A volume with the values of a table that was checked; none if it is of another kind than this.
+    pub(crate) fn of(kind: &str, table: &Table) -> Option<VolumeChoice> {
         let text = |field: &str| table.text(field).map(str::to_owned);
         let size = |field: &str| match table.fields.get(field) {
             Some(FieldValue::Size(bytes)) => Some(*bytes),
@@ -64,7 +95,17 @@ impl VolumeChoice {
                 Some((field.strip_prefix(map)?.strip_prefix('.')?.to_owned(), value))
             })
         };
-        (table.kind == "volume").then_some(())?;
+        let limits = |map: &'static str| -> BTreeMap<String, u64> {
+            named(map)
+                .filter_map(|(name, value)| Some((name.clone(), per_second(&name, value)?)))
+                .collect()
+        };
+        let dips = || {
+            let of = |name: &str| time(table.fields.get(&format!("dips.{name}"))?);
+            let (every, length) = (of("every")?, of("for")?);
+            Some(DipsChoice { every, length, limit: limits("dips") })
+        };
+        (table.kind == kind).then_some(())?;
         Some(VolumeChoice {
             name: table.name.clone(),
             filesystem: text("filesystem")?,
@@ -77,9 +118,10 @@ impl VolumeChoice {
                 .collect(),
             scheduler: text("scheduler"),
             read_ahead: size("read_ahead"),
-            limit: named("limit")
-                .filter_map(|(name, value)| Some((name.clone(), per_second(&name, value)?)))
-                .collect(),
+            limit: limits("limit"),
+            dips: dips(),
+            cache: size("cache"),
+            arc_size: size("arc_size"),
         })
     }
 }
@@ -87,6 +129,16 @@ impl VolumeChoice {
 impl Variant {
     /// The volume that its data lie on; none for Dyno's data folder.
     pub fn volume(&self) -> Option<VolumeChoice> {
-        self.tables.iter().find_map(|table| VolumeChoice::of(table))
+        self.tables.iter().find_map(|table| VolumeChoice::of("volume", table))
+    }
+
+    /// The volume that its logs lie on; none if they lie with its data.
+    pub fn log_volume(&self) -> Option<VolumeChoice> {
+        self.tables.iter().find_map(|table| VolumeChoice::of(LOG_VOLUME, table))
+    }
+
+    /// All its volumes, that of its data first.
+    pub fn volumes(&self) -> Vec<VolumeChoice> {
+        self.volume().into_iter().chain(self.log_volume()).collect()
     }
 }

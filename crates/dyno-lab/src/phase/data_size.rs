@@ -1,6 +1,6 @@
 //! What the data take on disk after the last step.
 
-use dyno_host::{VolumeUsage, volume_usage};
+use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
 use dyno_units::{Metric, Unit, metric};
 
@@ -9,11 +9,13 @@ use crate::trial::{Trial, TrialError, log_bytes};
 
 /// What is measured of data that lie on a volume.
 #[rustfmt::skip]
-const FIGURES: [Metric; 4] = [
+const FIGURES: [Metric; 6] = [
     metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
     metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "what the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
     metric("data.compression", Unit::Number, Higher, "compression of data", "what the data would take uncompressed ÷ what they take on the volume").secondary(),
     metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of what the data take on the volume that is stored as it is: it does not compress, or was written over preallocated space"),
+    metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "what a snapshot of the volume took after the last step, until all that had been written was on the device").secondary(),
+    metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "what a clone of that snapshot took").secondary(),
 ];
 
 /// Reads the size of the data, and of the logs among them.
@@ -35,16 +37,19 @@ impl Phase for DataSize {
 /// Adds what the data take on a volume to the figures of the last step. What cannot be measured is noted:
 /// it costs no trial.
 fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-    let (lab, Some(volume)) = (trial.lab, trial.variant.volume()) else { return Ok(()) };
-    let folder = trial.deployment.members.iter().find_map(|member| member.place.as_ref()?.apart());
-    let (Some(folder), Some(step)) = (folder, trial.results.steps.last_mut()) else {
+    let mut members = trial.deployment.members.iter();
+    let volume = members.find_map(|member| member.volumes.first()).cloned();
+    let (Some(volume), Some(step)) = (volume, trial.results.steps.last_mut()) else {
         return Ok(());
     };
-    let usage = match volume_usage(&lab.keeper, lab.clock.as_ref(), folder, &volume.filesystem) {
+    let usage = match volume.usage() {
         Ok(usage) => usage,
         Err(error) => return trial.note(format!("what the data take is not known: {error}")),
     };
-    let compresses = volume.mount_options.iter().any(|option| option.starts_with("compress"));
+    let choice = trial.variant.volume();
+    let compresses = choice.is_some_and(|choice| {
+        choice.mount_options.iter().any(|option| option.starts_with("compress"))
+    });
     let values = figures(&usage, compresses);
     let is_known = values[1].is_some();
     for (metric, value) in FIGURES.into_iter().zip(values) {
@@ -57,24 +62,26 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         false => trial.note(format!(
             "what the data take on {} after compression is not known; install the program `compsize` \
              (package btrfs-compsize)",
-            volume.filesystem
+            volume.name()
         )),
     }
 }
 
 /// The values of [`FIGURES`]. What a compressing filesystem says of its files is from before compression,
 /// and so says nothing of the disk.
-fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 4] {
+fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 6] {
     let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
     [
         Some(usage.apparent_bytes as f64),
         compressed.or((!compresses).then_some(usage.allocated_bytes as f64)),
-        compressed.and_then(|bytes| share(usage.allocated_bytes as f64, bytes)),
+        usage.compression,
         usage
             .uncompressed_bytes
             .zip(compressed)
             .and_then(|(as_is, all)| share(as_is as f64, all).map(|share| share * 100.0)),
+        usage.snapshot_s,
+        usage.clone_s,
     ]
 }
 
@@ -88,12 +95,18 @@ mod tests {
             apparent_bytes: 300,
             allocated_bytes: 400,
             compressed_bytes: Some(100),
+            compression: Some(4.0),
             uncompressed_bytes: Some(25),
             free_bytes: 7,
+            snapshot_s: Some(0.5),
+            clone_s: None,
         };
-        assert_eq!(figures(&usage, true), [Some(300.0), Some(100.0), Some(4.0), Some(25.0)]);
-        (usage.compressed_bytes, usage.uncompressed_bytes) = (None, None);
-        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None]);
-        assert_eq!(figures(&usage, false), [Some(300.0), Some(400.0), None, None]);
+        assert_eq!(
+            figures(&usage, true),
+            [Some(300.0), Some(100.0), Some(4.0), Some(25.0), Some(0.5), None]
+        );
+        usage = VolumeUsage { apparent_bytes: 300, allocated_bytes: 400, ..VolumeUsage::default() };
+        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None, None, None]);
+        assert_eq!(figures(&usage, false), [Some(300.0), Some(400.0), None, None, None, None]);
     }
 }

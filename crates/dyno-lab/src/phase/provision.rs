@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dyno_database::Place;
 use dyno_host::Volume;
-use dyno_study::Variant;
+use dyno_study::{Variant, VolumeChoice};
 
 use super::Phase;
 use crate::deployment::{Member, Source, recorded_place};
@@ -23,23 +23,32 @@ impl Phase for Provision {
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         let (lab, variant) = (trial.lab, trial.variant);
         trial.deployment.members.iter_mut().try_for_each(|member| {
-            member.place = provide(lab, variant, member)?;
+            provide(lab, variant, member)?;
             member.facts.place = member.place.as_ref().map(|place| recorded_place(place.facts()));
             Ok(())
         })
     }
 }
 
-/// The place of a member: in its server's own folder, or on the volume of its variant.
-fn provide(lab: &Lab, variant: &Variant, member: &Member) -> Result<Option<Place>, TrialError> {
+/// Provides the place of a member: in its server's own folder, or on the volumes of its variant.
+fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
     match (&member.source, variant.volume()) {
-        (Source::Attach { .. } | Source::Simulate(_), _) => Ok(None),
-        (Source::Start(_), None) => Ok(Some(lab.place())),
+        (Source::Attach { .. } | Source::Simulate(_), _) => {}
+        (Source::Start(_), None) => member.place = Some(lab.place()),
         (Source::Start(_), Some(choice)) => {
-            let spec = volume::spec(&choice, &lab.format_devices);
-            let volume = Volume::make(&lab.keeper, &spec, &lab.clock)
-                .map_err(|error| TrialError::new(error.0))?;
-            Ok(Some(Place::on(&lab.keeper, Arc::new(volume))))
+            let volume = make(lab, &choice)?;
+            member.place = Some(Place::on(&lab.keeper, volume.clone()));
+            member.volumes.push(volume);
         }
     }
+    let (Some(place), Some(choice)) = (&member.place, variant.log_volume()) else { return Ok(()) };
+    let volume = make(lab, &choice)?;
+    member.place = Some(place.clone().with_logs_on(volume.clone()));
+    member.volumes.push(volume);
+    Ok(())
+}
+
+fn make(lab: &Lab, choice: &VolumeChoice) -> Result<Arc<Volume>, TrialError> {
+    let spec = volume::spec(choice, &lab.format_devices);
+    Ok(Arc::new(Volume::make(&lab.keeper, &spec, &lab.clock)?))
 }

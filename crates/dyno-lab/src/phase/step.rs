@@ -2,13 +2,13 @@
 
 use dyno_host::HostSpec;
 use dyno_model::{Load, WorkloadStep};
-use dyno_record::{EventKind, StepSummary};
+use dyno_record::{EventKind, StepSummary, VolumeDip};
 use dyno_study::{LoadLevel, PlannedStep};
 
 use super::Phase;
 use crate::activity::{
     Activities, Activity, Beside, Command, JobRole, Journal, Length, LoadActivity, LoadPlan,
-    StepEnd, p95_us, response_times, throughput, watched, watched_load,
+    StepEnd, VolumeDips, p95_us, response_times, throughput, watched, watched_load,
 };
 use crate::observe::Watched;
 use crate::trial::{Trial, TrialError};
@@ -39,6 +39,11 @@ impl Phase for Step {
             throughput: throughput(&summary),
             p95_us: p95_us(&summary),
         });
+        for dip in summary.dips.clone() {
+            let VolumeDip { volume, start_s, length_s, limit } = dip;
+            let step = self.step;
+            trial.event(EventKind::VolumeDipped { step, volume, start_s, length_s, limit })?;
+        }
         let dead_end = dead_end(&summary);
         trial.results.steps.push(summary);
         ended.map_or(Ok(()), |ended| trial.event(ended))?;
@@ -100,6 +105,10 @@ impl Step {
             activity: Box::new(Command::new(job, &lab.keeper, &lab.clock)),
             ends_step: job.role != JobRole::Beside,
         });
+        let volumes = deployment.members.iter().flat_map(|member| &member.volumes);
+        let dips = volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock));
+        let beside =
+            beside.chain(dips.map(|dips| Beside { activity: Box::new(dips), ends_step: false }));
         let server = deployment.server();
         let watched = match server {
             Some(server) => {

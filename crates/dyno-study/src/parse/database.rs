@@ -53,6 +53,20 @@ const KEYS: &[Key] = &[
          bytes.",
     )
     .example("{ innodb_buffer_pool_size = \"25%\", innodb_flush_log_at_trx_commit = 1 }"),
+    key(
+        "memory",
+        Shape::Size,
+        "How much memory the server may take, with the pages of files that it reads and writes (a \
+         control group; needs the rights of root; only for servers that Dyno starts).",
+    )
+    .example("\"4GiB\""),
+    key(
+        "log_volume",
+        Shape::Text,
+        "The volume of its logs, apart from its data: InnoDB's redo log and the binary log, \
+         PostgreSQL's pg_wal. It is made for them alone, like that [volume.NAME].",
+    )
+    .example("\"logs\""),
     with_default(
         "allow_existing_tables",
         Shape::Switch,
@@ -147,6 +161,11 @@ impl Database {
             version: text("version"),
             engine: text("engine"),
             programs: text("programs"),
+            memory: match table.fields.get("memory") {
+                Some(FieldValue::Size(bytes)) => Some(*bytes),
+                _ => None,
+            },
+            log_volume: text("log_volume"),
             settings: table.settings(),
             allow_existing_tables: table.is_on("allow_existing_tables"),
             keep_tables: table.is_on("keep_tables"),
@@ -164,7 +183,7 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    for name in ["engine", "programs"] {
+    for name in ["engine", "programs", "memory", "log_volume"] {
         if let Some(given) = raw.entry(name) {
             problems.add(
                 Diagnostic::new(

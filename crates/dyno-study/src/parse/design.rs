@@ -229,6 +229,7 @@ struct Scalars {
     workers: Option<u32>,
     generator_cpus: Vec<u32>,
     server_cpus: Vec<u32>,
+    drop_caches: bool,
     reuse: bool,
     data_folder: Option<String>,
     probes_off: Vec<String>,
@@ -269,6 +270,7 @@ impl Scalars {
             workers,
             generator_cpus: section.read_or("generator_cpus", problems, Vec::new(), cpus),
             server_cpus: section.read_or("server_cpus", problems, Vec::new(), cpus),
+            drop_caches: section.read_or("drop_caches", problems, false, value::switch),
             reuse: section.read_or("reuse", problems, true, value::switch),
             data_folder: section
                 .read("data_folder", problems, value::text)
@@ -299,6 +301,7 @@ impl Scalars {
             until_steady: None,
             rest: self.times.rest,
             run_off: self.times.run_off,
+            drop_caches: self.drop_caches,
             probes_off: self.probes_off,
             threshold: self.threshold,
             budget: self.times.budget,

@@ -9,9 +9,13 @@ use std::sync::Arc;
 use super::choice::{Choice, Chosen};
 use super::database;
 use super::design::TRIALS_MAX;
+use super::kind::Kind;
 use super::problems::Problems;
 use super::vary::ReadFactor;
-use crate::{Database, Level, Table, Variant, Vocabulary, WorkloadChoice};
+use super::volume;
+use crate::nearest::did_you_mean;
+use crate::volume::LOG_VOLUME;
+use crate::{Database, Diagnostic, Level, Table, Variant, Vocabulary, WorkloadChoice};
 
 /// In place of a database: each product has a baseline of its own, the first of its databases.
 pub(super) const OWN_BASELINE: &str = "own";
@@ -131,7 +135,39 @@ impl Tables<'_, '_> {
             };
             all.push(made);
         }
-        all.into_iter().collect()
+        let mut all: Vec<Made> = all.into_iter().collect::<Option<_>>()?;
+        if let Some(volume) = self.log_volume(problems, &all)? {
+            all.push(volume);
+        }
+        Some(all)
+    }
+
+    /// The volume of the database's logs, if it names one; none if there is no such volume, which is
+    /// reported.
+    fn log_volume(&self, problems: &mut Problems, tables: &[Made]) -> Option<Option<Made>> {
+        let Some(database) = tables.iter().find_map(|made| made.database.as_ref()) else {
+            return Some(None);
+        };
+        let Some(name) = &database.log_volume else { return Some(None) };
+        let of = |kind: &Kind| self.chosen.iter().find(|chosen| chosen.tables.kind == kind);
+        let volumes = of(&volume::KIND).map_or(&[][..], |chosen| &chosen.tables.tables);
+        if let Some(volume) = volumes.iter().find(|table| table.name == name) {
+            let table = Table { kind: LOG_VOLUME, ..volume.table.clone()? };
+            return Some(Some(Made { table: Arc::new(table), database: None, workload: None }));
+        }
+        let databases = of(&database::KIND).map_or(&[][..], |chosen| &chosen.tables.tables);
+        let named = databases.iter().find(|table| table.name == database.name)?;
+        let raw = named.raw.as_ref()?;
+        // One that is varied does not stand in the table.
+        let entry = raw.entry("log_volume").filter(|entry| entry.value.as_str() == Some(name));
+        let span = entry.map_or(&raw.name_span, |entry| &entry.span);
+        let names = volumes.iter().map(|table| table.name);
+        problems.add(
+            Diagnostic::new(span.clone(), format!("unknown volume `{name}`"))
+                .with_label(format!("there is no `[volume.{name}]`"))
+                .with_help(did_you_mean(name, names)),
+        );
+        None
     }
 
     fn make(&self, problems: &mut Problems, (kind, name, fields): &Key) -> Option<Made> {

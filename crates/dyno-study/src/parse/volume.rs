@@ -50,17 +50,39 @@ const KEYS: &[Key] = &[
         .example("\"-b 1024\""),
     key("mount_options", Shape::Text, "Options of the mount, separated by commas.")
         .example("\"noatime,compress=zstd:1\""),
-    key("properties", Shape::Settings, "Properties of filesystems that have them.")
-        .example("{ recordsize = \"16k\" }"),
+    key("properties", Shape::Settings, "Properties of a dataset of ZFS.")
+        .example("{ recordsize = \"16k\", compression = \"lz4\" }"),
+    key(
+        "cache",
+        Shape::Size,
+        "Of ZFS, the size of a second device that caches what is read (L2ARC): an image file as well.",
+    )
+    .example("\"1GiB\""),
+    key(
+        "arc_size",
+        Shape::Size,
+        "Of ZFS, how much memory its own cache (ARC) may take. The kernel's has one for the whole \
+         machine, which Dyno puts back.",
+    )
+    .example("\"256MiB\""),
     key("scheduler", Shape::Text, "The I/O scheduler of its device.").example("\"none\""),
     key("read_ahead", Shape::Size, "Read-ahead of its device.").example("\"128KiB\""),
     key(
         "limit",
         Shape::Settings,
         "The most that its device may do in a second: read_iops, write_iops (flushes included), \
-         read_bandwidth, write_bandwidth (bytes).",
+         read_bandwidth, write_bandwidth (bytes). It binds while a trial is measured: not while tables are \
+         filled, nor in the audit.",
     )
     .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
+    key(
+        "dips",
+        Shape::Settings,
+        "Lower limits for a while, again and again in the measured time of each step, as a drive with a \
+         rhythm of its own has: from one to the next (every), how long each lasts (for), and the limits \
+         by the names of `limit`. Each period ends with one.",
+    )
+    .example("{ every = \"60s\", for = \"5s\", write_iops = 50 }"),
 ];
 
 /// What may stand in `limit`.
@@ -73,8 +95,9 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     check_filesystem(problems, raw, vocabulary);
     check_backing(problems, raw);
     for (name, entry) in raw.named("limit") {
-        check_limit(problems, name, entry, table.as_ref());
+        check_limit(problems, ("limit", name), entry, table.as_ref());
     }
+    check_dips(problems, raw, table.as_ref());
     table.filter(|_| problems.count() == before)
 }
 
@@ -123,7 +146,57 @@ fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
     }
 }
 
-fn check_limit(problems: &mut Problems, name: &str, entry: &Entry<'_>, table: Option<&Table>) {
+/// Checks what is lower at times, and when.
+fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+    let is_time = |name: &str| name == "every" || name == "for";
+    for (name, entry) in raw.named("dips") {
+        if is_time(name) {
+            let value = table.and_then(|table| table.fields.get(&format!("dips.{name}")));
+            if value.is_some_and(|value| crate::volume::time(value).is_none()) {
+                problems.add(
+                    Diagnostic::new(
+                        entry.span.clone(),
+                        format!("`{name}` must be a duration above 0 such as \"5s\""),
+                    )
+                    .with_label("not such a duration"),
+                );
+            }
+        } else {
+            check_limit(problems, ("dips", name), entry, table);
+        }
+    }
+    let given: Vec<(&str, &Entry<'_>)> = raw.named("dips").collect();
+    let Some((_, first)) = given.first() else { return };
+    let mut add = |message: &str, help: &str| {
+        problems.add(
+            Diagnostic::new(first.key_span.clone(), message)
+                .with_label("of these dips")
+                .with_help(help),
+        );
+    };
+    let of = |name: &str| {
+        table.and_then(|table| crate::volume::time(table.fields.get(&format!("dips.{name}"))?))
+    };
+    let has = |name: &str| given.iter().any(|(given, _)| *given == name);
+    if !has("every") || !has("for") || given.iter().all(|(name, _)| is_time(name)) {
+        add(
+            "`dips` needs `every`, `for` and a limit",
+            "such as dips = { every = \"60s\", for = \"5s\", write_iops = 50 }",
+        );
+    } else if of("every").zip(of("for")).is_some_and(|(every, length)| length >= every) {
+        add(
+            "dips that last as long as from one to the next are no dips",
+            "make `for` shorter than `every`",
+        );
+    }
+}
+
+fn check_limit(
+    problems: &mut Problems,
+    (map, name): (&str, &str),
+    entry: &Entry<'_>,
+    table: Option<&Table>,
+) {
     if !LIMITS.contains(&name) {
         problems.add(
             Diagnostic::new(entry.key_span.clone(), format!("unknown limit `{name}`"))
@@ -132,7 +205,7 @@ fn check_limit(problems: &mut Problems, name: &str, entry: &Entry<'_>, table: Op
         );
         return;
     }
-    let value = table.and_then(|table| table.fields.get(&format!("limit.{name}")));
+    let value = table.and_then(|table| table.fields.get(&format!("{map}.{name}")));
     let is_right = value.is_none_or(|value| crate::volume::per_second(name, value).is_some());
     if !is_right {
         let expected = if name.ends_with("iops") {

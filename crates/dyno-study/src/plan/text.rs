@@ -61,6 +61,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     let Plan {
         rest,
         run_off,
+        drop_caches,
         // By themselves.
         seed: _,
         variants: _,
@@ -90,6 +91,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         until_steady: _,
         rest: _,
         run_off: _,
+        drop_caches: _,
         // They decide what is made of trials, how many are done now, and where; not what they are.
         threshold: _,
         budget: _,
@@ -103,6 +105,9 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     let numbers = |all: &[u32]| list(all.iter().map(u32::to_string));
     add("rest", rest.0.to_string());
     run_off.iter().for_each(|limit| add("run_off", limit.0.to_string()));
+    if *drop_caches {
+        add("drop_caches", "true".to_owned());
+    }
     add("probes_off", list(probes_off.iter().map(|name| quoted(name))));
     add("statement_timeout", statement_timeout.0.to_string());
     add("retries", retries.to_string());
@@ -281,6 +286,7 @@ mod tests {
             order = "sequential"
 
             [conditions]
+            "drop_caches" = true
             "generator_cpus" = [0]
             "probe.load.command" = ["cat", "/proc/loadavg"]
             "probe.load.databases" = []

@@ -88,7 +88,8 @@ fn misfit_of_properties(
     object.iter().find_map(|(key, inner)| {
         let at = format!("{at}.{key}");
         let is_pattern = |pattern: &String| {
-            key.starts_with(pattern.trim_start_matches('^').trim_end_matches("\\."))
+            let head = pattern.trim_start_matches('^').replace("\\.", ".");
+            key.starts_with(head.trim_end_matches('.'))
         };
         let named = keywords.get("properties").and_then(|rules| rules.get(key));
         let by_pattern = keywords.get("patternProperties").and_then(Value::as_object);

@@ -29,6 +29,9 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::Audited { n_passed, failed, took_s } => audited(*n_passed, failed, *took_s),
         EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
+        EventKind::VolumeLimited { .. }
+        | EventKind::VolumeDipped { .. }
+        | EventKind::CachesDropped { .. } => host_in_words(event),
         EventKind::WaitBegan { wait, limit_s } => {
             format!("{wait} began, for at most {}", time_s(*limit_s))
         }
@@ -63,6 +66,28 @@ pub(super) fn in_words(event: &EventKind) -> String {
         | EventKind::ReadingsTaken { .. }
         | EventKind::DebtRead { .. } => String::new(),
         of_data => data_in_words(of_data),
+    }
+}
+
+/// The same for what is done to the host.
+fn host_in_words(event: &EventKind) -> String {
+    match event {
+        EventKind::VolumeLimited { volume, limit: Some(limit) } => {
+            format!("volume {volume} was limited to {limit}")
+        }
+        EventKind::VolumeLimited { volume, limit: None } => {
+            format!("the limit of volume {volume} was lifted")
+        }
+        EventKind::VolumeDipped { volume, start_s, length_s, limit, .. } => format!(
+            "volume {volume} was limited to {limit} from second {start_s:.1} of the step on, for {}",
+            time_s(*length_s)
+        ),
+        EventKind::CachesDropped { before_bytes, after_bytes } => format!(
+            "the page cache was emptied: {} before, {} after",
+            ByteCount(*before_bytes),
+            ByteCount(*after_bytes)
+        ),
+        _ => String::new(),
     }
 }
 

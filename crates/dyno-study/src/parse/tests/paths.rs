@@ -170,7 +170,7 @@ fn unknown_paths_are_refused_with_the_nearest_one() {
             11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
                |                                                                                                  ^^^^^^^^^^^ unknown key
                |
-               = help: choose one of `database`, `workload`, `volume`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.version`, `database.engine`, `database.programs`, `volume.filesystem`, `volume.size`, `volume.make_options`, `volume.mount_options`, `volume.scheduler`, `volume.read_ahead`
+               = help: choose one of `database`, `workload`, `volume`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.version`, `database.engine`, `database.programs`, `database.memory`, `database.log_volume`, `volume.filesystem`, `volume.size`, `volume.make_options`, `volume.mount_options`, `volume.cache`, `volume.arc_size`, `volume.scheduler`, `volume.read_ahead`
         "#]],
     );
 }
@@ -312,6 +312,49 @@ fn any_field_of_a_volume_can_be_varied() {
         volume.limit.iter().map(|(name, limit)| (name.as_str(), *limit)).collect();
     assert_eq!(limits, [("write_bandwidth", 8_000_000), ("write_iops", 500)]);
     assert_eq!(crate::fixture::study(&with_design("database = 'a'")).variants[0].volume(), None);
+}
+
+#[test]
+fn logs_lie_on_a_volume_that_is_named() {
+    let logs = "[volume.w]\nfilesystem = 'xfs'\nsize = '2GiB'\nlimit = { write_iops = 9 }";
+    let with_logs = |name: &str, design: &str| {
+        on_volume(&format!("filesystem = 'ext4'\nsize = '1GiB'\n{logs}"), design)
+            .replace("'mariadb'", &format!("'mariadb'\n{name}"))
+    };
+    let study = study(&with_logs("log_volume = 'w'\nmemory = '1GiB'", "volume = 'v'"));
+    let variant = &study.variants[0];
+    let names: Vec<String> = variant.volumes().into_iter().map(|volume| volume.name).collect();
+    assert_eq!(names, ["v", "w"]);
+    assert_eq!(variant.volume().map(|volume| volume.filesystem).as_deref(), Some("ext4"));
+    assert!(variant.log_volume().is_some_and(|volume| volume.is_limited()));
+    assert_eq!(variant.database.memory.map(|memory| memory.0), Some(1 << 30));
+    // Two of one kind.
+    let study = crate::fixture::study(&with_logs("log_volume = 'v'", "volume = 'v'"));
+    assert_eq!(study.variants[0].volumes().len(), 2);
+    let varied = "volume = 'v'\nvary = { 'database.log_volume' = ['w', 'v'] }";
+    let study = crate::fixture::study(&with_logs("", varied));
+    assert_eq!(study.variants[1].log_volume().map(|volume| volume.name).as_deref(), Some("v"));
+    let check = |source: &str| {
+        let problems = parse(source, &vocabulary()).expect_err("it is wrong");
+        let found: Vec<&str> = problems.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(found, ["unknown volume `x`"], "{source}");
+    };
+    check(&with_logs("log_volume = 'x'", "volume = 'v'"));
+    check(&with_logs("", "volume = 'v'\nvary = { 'database.log_volume' = ['x'] }"));
+}
+
+#[test]
+fn a_limit_may_be_lower_at_times() {
+    let source = on_volume(
+        "filesystem = 'ext4'\nsize = '1GiB'\nlimit = { write_iops = 500 }",
+        "vary = { 'volume.dips.write_iops' = [50, 5], 'volume.dips.for' = ['1s', '2s'] }",
+    )
+    .replace("limit =", "dips = { every = '1min' , for = '5s', write_iops = 9 }\nlimit =");
+    let study = study(&source);
+    let dips = study.variants[1].volume().and_then(|volume| volume.dips).expect("it dips");
+    let seconds = |time: dyno_units::Nanoseconds| time.as_secs_f64();
+    assert_eq!((seconds(dips.every), seconds(dips.length)), (60.0, 2.0));
+    assert_eq!(dips.limit.get("write_iops"), Some(&50));
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! Binds the limits of volumes before the first step, and lifts them before the audit: what is measured is
+//! limited, and what comes before and after is not.
+
+use std::sync::Arc;
+
+use dyno_host::{KeeperError, Volume};
+use dyno_record::EventKind;
+
+use super::Phase;
+use crate::trial::{Trial, TrialError};
+
+/// Binds the limit of each volume. What filling has left in the page cache is on the device first.
+pub(super) struct LimitVolumes;
+
+impl Phase for LimitVolumes {
+    fn name(&self) -> String {
+        "limit volumes".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        for (volume, processes) in volumes(trial) {
+            volume.bind_limit(&processes)?;
+            let words = volume.limit().words();
+            trial.limited(&volume, words)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lifts them.
+pub(super) struct LiftLimits;
+
+impl Phase for LiftLimits {
+    fn name(&self) -> String {
+        "lift limits".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        for (volume, _) in volumes(trial) {
+            volume.lift_limit().map_err(|error: KeeperError| TrialError::from(error))?;
+            trial.limited(&volume, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// The volumes with limits, each with the processes of its member's server.
+fn volumes(trial: &Trial<'_, '_>) -> Vec<(Arc<Volume>, Vec<i32>)> {
+    let members = trial.deployment.members.iter();
+    let all = members.flat_map(|member| {
+        let server = member.instance.as_ref().and_then(|instance| instance.server());
+        let processes = server.map(|server| server.processes()).unwrap_or_default();
+        member.volumes.iter().map(move |volume| (Arc::clone(volume), processes.clone()))
+    });
+    all.filter(|(volume, _)| volume.is_limited()).collect()
+}
+
+impl Trial<'_, '_> {
+    fn limited(&mut self, volume: &Volume, limit: Option<String>) -> Result<(), TrialError> {
+        let volume = volume.name().to_owned();
+        self.event(EventKind::VolumeLimited { volume, limit })
+    }
+}
