@@ -20,7 +20,7 @@ use crate::requirements::requirements;
 use crate::scaling::{scaling, under_limit};
 use crate::searches::{searches, step_search};
 use crate::settings::setting_differences;
-use crate::stalls::stalls;
+use crate::stalls::{made_dips, stalls};
 use crate::statistics::Rule;
 use crate::stopping;
 use crate::words::begin;
@@ -82,6 +82,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     let variants: Vec<VariantFacts> =
         (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
     let comparisons = comparisons(&joined, &measured, &levels, Seed(options.seed));
+    let stalls = stalls(&joined);
     let mut findings = Findings {
         format: FORMAT,
         title: first.map_or_else(String::new, |manifest| manifest.title.clone()),
@@ -98,7 +99,8 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         scaling: Vec::new(),
         repeated_looks: levels.looks,
         stopping: stopping::facts(runs, &joined, &rule),
-        stalls: stalls(&joined),
+        made_dips: made_dips(&joined, &stalls),
+        stalls,
         kinds: kinds(&joined, &measured, &levels),
         kind_comparisons: kind_comparisons(&joined, &measured, &levels, Seed(options.seed)),
         insert_benchmark: insert_benchmark(&joined, &levels),

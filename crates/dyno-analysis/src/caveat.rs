@@ -39,6 +39,8 @@ pub enum CaveatKind {
     /// What was written may not have been on the disk when that was confirmed, or reads may have been
     /// served from memory.
     NotOnDisk,
+    /// The data of some trials lay on a filesystem in user space.
+    UserSpace,
     /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.

@@ -9,6 +9,7 @@ mod joined;
 mod law;
 mod missed;
 mod not_on_disk;
+mod user_space;
 
 pub(crate) use alike::is_cached_on_one_side;
 
@@ -55,6 +56,7 @@ pub(crate) fn caveats(
     caveats.extend(different_durability(joined, findings));
     caveats.extend(in_memory::caveat(joined, findings));
     caveats.extend(not_on_disk::caveats(joined, findings));
+    caveats.extend(user_space::caveat(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
     caveats.extend(short_measurement(measured));

@@ -15,7 +15,7 @@ use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::metrics::{Metrics, THROUGHPUT};
 use crate::scaling::{ScalingFacts, UnderLimit};
-use crate::stalls::StallFacts;
+use crate::stalls::{MadeDips, StallFacts};
 use crate::stopping::{RepeatedLooks, StoppingFacts};
 use crate::time::TimeFacts;
 
@@ -77,6 +77,9 @@ pub struct Findings {
     /// Gaps and dips of throughput in finished trials, in the order of trials, steps and time.
     #[serde(default)]
     pub stalls: Vec<StallFacts>,
+    /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made_dips: Vec<MadeDips>,
     /// What a transaction and a statement cost of each resource, for each cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attribution: Vec<AttributionFacts>,

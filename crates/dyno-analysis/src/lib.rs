@@ -49,4 +49,4 @@ pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, ga
 pub use join::same_runs;
 pub use metrics::Metrics;
 pub use requirements::{RequirementFacts, RequirementOutcome};
-pub use stalls::{Moved, StallFacts};
+pub use stalls::{MadeDips, Moved, StallFacts};

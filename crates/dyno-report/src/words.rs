@@ -41,6 +41,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::DeadEnd => "no commits at the end",
         CaveatKind::InMemory => "data in memory",
         CaveatKind::NotOnDisk => "not on disk",
+        CaveatKind::UserSpace => "filesystem in user space",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::DifferentDurability => "different durability",
         CaveatKind::MissingTrials => "missing trials",

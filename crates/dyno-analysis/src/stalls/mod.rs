@@ -3,6 +3,7 @@
 mod bins;
 mod evidence;
 mod find;
+mod made;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use crate::join::{Joined, Matching};
 use self::bins::Bins;
 use self::evidence::Evidence;
 use self::find::Found;
+pub use self::made::MadeDips;
+pub(crate) use self::made::made_dips;
 
 /// A stretch of time in which far fewer transactions were done than around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

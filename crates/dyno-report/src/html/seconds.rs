@@ -208,6 +208,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
 
 /// Every stall of a step, with what moved first among the readings.
 fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
+    made_dips(out, view, step);
     let mut all: Vec<&StallFacts> =
         (0..view.findings.variants.len()).flat_map(|v| view.stalls(v, step)).collect();
     if all.is_empty() {
@@ -254,6 +255,37 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
     out.raw("</details>");
 }
 
+/// Dips that were made on purpose, and how many of them were found.
+fn made_dips(out: &mut Markup, view: &View<'_>, step: usize) {
+    for dips in view.findings.made_dips.iter().filter(|dips| dips.step == step) {
+        let seconds = |value: Option<f64>| value.map(|value| format!("{value:.1} s"));
+        let every =
+            seconds(dips.period_s).map_or(String::new(), |every| format!(", every {every}"));
+        let mut text = format!(
+            "In trial {} the limit of volume {} was lowered {} to {}{every}. Throughput stalled in {} of \
+             {}",
+            dips.trial,
+            dips.volume,
+            words::counted(dips.made as usize, "time", "times"),
+            dips.limit,
+            dips.found,
+            dips.made,
+        );
+        if let Some(period) = seconds(dips.found_period_s) {
+            text += &format!(", {period} from one to the next");
+        }
+        if let Some(left) = dips.level_left {
+            text += &format!("; in these times it was {:.0} % of what it was else", left * 100.0);
+        }
+        text += &match dips.others {
+            0 => "; there were no other stalls.".to_owned(),
+            1 => "; there was 1 other stall.".to_owned(),
+            n => format!("; there were {n} other stalls."),
+        };
+        out.element("p", text);
+    }
+}
+
 fn moved(out: &mut Markup, moved: &Moved) {
     let unit = super::readings::unit_of_code(&moved.unit);
     let sign = match (moved.at_s.abs() < 0.05, moved.at_s < 0.0) {
@@ -290,6 +322,37 @@ mod tests {
                 "no {value} in {html}"
             );
         }
+    }
+
+    #[test]
+    fn dips_that_were_made_are_compared_with_stalls() {
+        let (mut findings, _) = fixture::three_variants();
+        let dips = dyno_analysis::MadeDips {
+            step: 1,
+            trial: 4,
+            volume: "drive".into(),
+            limit: "50 writes/s".into(),
+            made: 3,
+            found: 2,
+            others: 1,
+            period_s: Some(60.0),
+            found_period_s: Some(60.1),
+            level_left: Some(0.06),
+            ..dyno_analysis::MadeDips::default()
+        };
+        findings.made_dips = vec![dips];
+        let text = |step| {
+            let mut out = Markup::new();
+            made_dips(&mut out, &View::new(&findings), step);
+            out.finish()
+        };
+        assert_eq!(
+            text(1),
+            "<p>In trial 4 the limit of volume drive was lowered 3 times to 50 writes/s, every 60.0 s. \
+             Throughput stalled in 2 of 3, 60.1 s from one to the next; in these times it was 6 % of \
+             what it was else; there was 1 other stall.</p>"
+        );
+        assert_eq!(text(0), "");
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! Data on zfs-fuse: its effects on how data are stored are those of ZFS, its speed is not.
+
+use super::{caveat_at, places};
+use crate::join::Joined;
+use crate::words::list;
+use crate::{Caveat, CaveatKind, Findings};
+
+/// How the kernel names the filesystem that zfs-fuse mounts.
+const FILESYSTEM: &str = "fuse.zfs";
+
+/// Names the variants of which some trial's data lay on zfs-fuse.
+pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let all = places(joined);
+    let is_fuse = |place: &&super::Place<'_>| {
+        let mut facts = place.trial.members.iter().filter_map(|member| member.place.as_ref());
+        facts.any(|facts| facts.filesystem.as_deref() == Some(FILESYSTEM))
+    };
+    let found: Vec<(usize, usize)> =
+        all.iter().filter(is_fuse).map(|place| (place.variant, place.step)).collect();
+    found.first()?;
+    let mut variants: Vec<usize> = found.iter().map(|(variant, _)| *variant).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let names: Vec<&str> =
+        variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
+    let message = format!("The data lay on zfs-fuse, not on the kernel's ZFS: {}.", list(&names));
+    let advice = "Record size, copy-on-write and compression work as in ZFS; speed does not: the kernel's \
+                  page cache lies over and under it, and a sync ends in user space. Compare variants on zfs-fuse \
+                  with each other, not with other filesystems.";
+    Some(caveat_at(CaveatKind::UserSpace, (message, advice), found.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_record::{MemberFacts, PlaceFacts};
+
+    use crate::fixtures::run;
+    use crate::{CaveatKind, Options, analyse};
+
+    #[test]
+    fn data_on_zfs_fuse_have_a_caveat() {
+        let check = |filesystem: &str, expected: Option<&str>| {
+            let mut run = run(&["ext4", "zfs"], &[4], 3, |_, _, _| 1_000.0);
+            for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+                let filesystem = Some(filesystem.to_owned());
+                let place = PlaceFacts { filesystem, ..PlaceFacts::default() };
+                trial.members = vec![MemberFacts { place: Some(place), ..MemberFacts::default() }];
+            }
+            let findings = analyse(&[run], &Options::default());
+            let found = findings.caveats.iter().find(|one| one.kind == CaveatKind::UserSpace);
+            assert_eq!(found.map(|one| one.message.as_str()), expected);
+            assert!(found.is_none_or(|one| one.variants == [1]));
+        };
+        check("fuse.zfs", Some("The data lay on zfs-fuse, not on the kernel's ZFS: zfs."));
+        check("zfs", None);
+        check("ext4", None);
+    }
+}
