@@ -35,7 +35,13 @@ fn can_be_made(bench: &Workbench) -> bool {
     if answer.code == 0 {
         return true;
     }
-    let reasons = ["needs the rights", "is missing", "this kernel", "control group"];
+    let reasons = [
+        "needs the rights",
+        "is missing",
+        "this kernel",
+        "control group",
+        "another Dyno has started it",
+    ];
     assert!(reasons.iter().any(|reason| answer.err.contains(reason)), "{}", answer.err);
     eprintln!("skipped: {}", answer.err.trim());
     false
@@ -111,6 +117,177 @@ fn a_killed_run_leaves_no_mount_after_the_next_command() {
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
 }
 
+/// The events of a trial whose names begin like this, in order: of phases only their beginnings.
+fn events_of(trial: &Path, kinds: &[&str]) -> Vec<Value> {
+    let text = crate::support::events(trial);
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|event| kinds.contains(&event["event"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn a_limit_binds_while_it_is_measured_and_dips_are_recorded() {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let volume = "filesystem = \"ext4\"\nsize = \"64MiB\"\nlimit = { write_iops = 5000 }\n\
+        dips = { every = \"500ms\", for = \"100ms\", write_iops = 100 }";
+    bench.write("study.toml", &study(volume, "clients = 2\ndrop_caches = true"));
+    if !can_be_made(&bench) {
+        return;
+    }
+    bench.dyno_good(&["run", "study.toml", "--data-folder", folder.text()]);
+    let trial = trial_folder(&bench.path("runs/study"), 1);
+    let events = events_of(&trial, &["trial_phase_began", "volume_limited", "caches_dropped"]);
+    let words: Vec<String> = events
+        .iter()
+        .map(|event| match event["event"].as_str().unwrap() {
+            "trial_phase_began" => event["phase"].as_str().unwrap().to_owned(),
+            "volume_limited" => format!("limit {}", event["limit"]),
+            other => other.to_owned(),
+        })
+        .collect();
+    let place = |word: &str| {
+        let found = words.iter().position(|one| one == word);
+        found.unwrap_or_else(|| panic!("no {word} in {words:?}"))
+    };
+    let order = [
+        "fill",
+        "limit \"5000 writes/s\"",
+        "drop caches",
+        "caches_dropped",
+        "step 2 clients",
+        "limit null",
+        "audit",
+    ];
+    assert!(order.map(place).is_sorted(), "{words:?}");
+    let summary = read_json(&trial.join("summary.json"));
+    let dips = summary["steps"][0]["dips"].as_array().unwrap();
+    assert!(!dips.is_empty(), "{summary}");
+    for dip in dips {
+        assert_eq!((&dip["volume"], &dip["limit"]), (&"v".into(), &"100 writes/s".into()));
+        assert!(dip["start_s"].as_f64().unwrap() >= 0.4, "{dip}");
+    }
+    assert_eq!(events_of(&trial, &["volume_dipped"]).len(), dips.len());
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    assert_eq!(findings["made_dips"][0]["made"], dips.len());
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
+}
+
+/// Names of the pools of this machine that are Dyno's; none where ZFS does not run.
+fn pools() -> Vec<String> {
+    let answer = std::process::Command::new("zpool").args(["list", "-H", "-o", "name"]).output();
+    let text = answer.map(|answer| String::from_utf8(answer.stdout).unwrap()).unwrap_or_default();
+    text.lines().filter(|name| name.starts_with("dyno-")).map(str::to_owned).collect()
+}
+
+/// In one test, because zfs-fuse runs once on a machine.
+#[test]
+fn zfs_is_made_with_its_properties_and_a_killed_run_leaves_none() {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let volume = "filesystem = \"zfs\"\nsize = \"192MiB\"\ncache = \"64MiB\"\narc_size = \"64MiB\"\n\
+        properties = { recordsize = \"8k\", compression = \"gzip-1\" }";
+    bench.write("study.toml", &study(volume, "clients = 2"));
+    if !can_be_made(&bench) {
+        return;
+    }
+    let command = ["run", "study.toml", "--data-folder", folder.text()];
+    let mut running = bench.start(&command);
+    running.wait_for(&["measure"]);
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (1, 2));
+    assert_eq!(pools().len(), 1);
+    running.signal(Signal::KILL);
+    running.end();
+    assert_eq!(mounts_under(folder.path()), 1, "it was there to be left over");
+    let answer = bench.dyno_good(&command);
+    assert!(answer.err.contains("cleaned up"), "{}", answer.err);
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
+    assert_eq!(pools(), Vec::<String>::new());
+    let summary = read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"));
+    let place = &summary["members"][0]["place"];
+    assert_eq!(place["kind"], "zfs compression=gzip-1 recordsize=8k");
+    let figures = &summary["steps"][0]["figures"];
+    for figure in ["data.compression", "data.on_disk", "volume.snapshot_time", "volume.clone_time"]
+    {
+        assert!(figures[figure].as_f64().is_some_and(|value| value > 0.0), "{figures}");
+    }
+    assert!(figures["data.compression"].as_f64().unwrap() > 1.1, "{figures}");
+    let is_fuse = place["filesystem"] == "fuse.zfs";
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let caveats = findings["caveats"].as_array().unwrap();
+    let has_caveat = caveats.iter().any(|one| one["kind"] == "user_space");
+    assert_eq!(has_caveat, is_fuse, "{caveats:?}");
+}
+
+/// A study of a server that Dyno starts, on a volume with its logs on another, with a limit of memory.
+fn two_drives(product: &str) -> String {
+    format!(
+        r#"
+title = "What does a drive for the log save?"
+[database.a]
+product = "{product}"
+log_volume = "logs"
+memory = "768MiB"
+[volume.data]
+filesystem = "ext4"
+size = "512MiB"
+[volume.logs]
+filesystem = "ext4"
+size = "640MiB"
+[workload.oltp_insert]
+table_size = 1000
+[design]
+volume = "data"
+repetitions = 1
+warm_up = "0s"
+duration = "1s"
+rest = "0s"
+void_blocks = "keep"
+"#
+    )
+}
+
+/// Control groups of memory that Dyno has made for folders of this product.
+fn groups(product: &str) -> usize {
+    ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("dyno-{product}")))
+        .count()
+}
+
+#[track_caller]
+fn logs_lie_apart(product: &str, log: &str) {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", &two_drives(product));
+    if !can_be_made(&bench) {
+        return;
+    }
+    let command = ["run", "study.toml", "--data-folder", folder.text()];
+    let mut running = bench.start(&command);
+    running.wait_for(&["measure"]);
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (2, 2));
+    let volumes = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let files = volumes.map(|volume| volume.path().join("files")).filter(|files| files.is_dir());
+    let servers = files.flat_map(|files| std::fs::read_dir(files).unwrap().flatten());
+    let logs: Vec<_> =
+        servers.map(|server| server.path().join(log)).filter(|log| log.exists()).collect();
+    assert!(groups(product) > 0, "its memory is limited");
+    running.end();
+    assert_eq!(logs.len(), 1, "{logs:?}");
+    let data = logs[0].parent().unwrap();
+    assert!(!data.join("PG_VERSION").exists() && !data.join("ibdata1").exists(), "{logs:?}");
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
+}
+
+#[test]
+fn logs_of_mariadb_lie_on_a_volume_of_their_own() {
+    logs_lie_apart("mariadb", "ib_logfile0");
+}
+
+#[test]
+fn logs_of_postgresql_lie_on_a_volume_of_their_own() {
+    // A folder of pg_wal.
+    logs_lie_apart("postgresql", "archive_status");
+}
+
 #[test]
 fn a_volume_that_is_too_small_fails_its_trial_alone() {
     let (bench, folder) = (Workbench::new(), DataFolder::new());
@@ -158,4 +335,19 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
         "filesystem = \"ext4\"\nsize = \"1GiB\"\nproperties = { recordsize = \"16k\" }",
         "no properties",
     );
+    let volume = "filesystem = \"ext4\"\nsize = \"1GiB\"\n";
+    let dips = |keys: &str| format!("{volume}dips = {{ {keys} }}");
+    check(&dips("every = \"9s\", write_iops = 5"), "`dips` needs `every`, `for` and a limit");
+    check(&dips("every = \"9s\", for = \"1s\""), "`dips` needs `every`, `for` and a limit");
+    check(&dips("every = \"1s\", for = \"2s\", write_iops = 5"), "are no dips");
+    check(&dips("every = 5, for = \"2s\", write_iops = 5"), "`every` must be a duration");
+    check(&dips("every = \"9s\", for = \"1s\", writes = 5"), "unknown limit `writes`");
+    check(&format!("{volume}cache = \"64MiB\""), "neither a cache device nor an ARC");
+    let text = study(volume, "clients = 1").replace("[volume.v]", "log_volume = \"w\"\n[volume.v]");
+    bench.write("study.toml", &text);
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert!(answer.err.contains("unknown volume `w`"), "{}", answer.err);
+    bench.write("study.toml", &text.replace("log_volume = \"w\"", "log_volume = \"v\""));
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert!(answer.err.contains("the logs of sqlite lie with its data"), "{}", answer.err);
 }
