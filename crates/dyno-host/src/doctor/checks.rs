@@ -64,12 +64,12 @@ pub(super) fn other_load(symptoms: &Symptoms) -> Check {
         })
         .collect();
     if !top.is_empty() {
-        found.push_str(&format!("; most by {}", top.join(", ")));
+        found.push_str(&format!("; top: {}", top.join(", ")));
     }
     let advice = match state {
         Good => "",
         _ if busy_pct < 3.0 => "wait until the load average has come down",
-        _ => "stop whatever else runs on the host, or wait until it has ended",
+        _ => "stop whatever else runs on the host, or wait until it finishes",
     };
     check(name, why, state, found, advice)
 }

@@ -101,7 +101,7 @@ fn other_load_names_the_culprits() {
     let found = check("other load", busy, Bad);
     assert_eq!(
         found.found,
-        "CPUs 31.2% busy, load average 0.10; most by rustc (process 7 of user ann) 150%"
+        "CPUs 31.2% busy, load average 0.10; top: rustc (process 7 of user ann) 150%"
     );
     check("other load", |s| s.busy_pct = Some(4.0), Notice);
     let advice = check("other load", |s| s.load_average = Some(9.0), Notice).advice;

@@ -14,7 +14,7 @@ use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// If new descendants still appear after this many rounds, one of them cannot be stopped.
-const FREEZE_ROUNDS_MAX: usize = 100;
+const FREEZE_ROUNDS_MAX: usize = 300;
 
 /// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
@@ -196,15 +196,19 @@ pub(super) fn freeze_descendants(proc_root: &Path, pid: i32) -> BTreeSet<Process
     }
     let mut frozen = BTreeSet::new();
     let mut n_quiet = 0;
-    // A fork that was under way when the signal came shows up a moment later, hence two searches
-    // that find nothing new. Each round freezes one more generation, so few are needed.
+    // A process that is stopped has no fork under way: what it started before is found by the next
+    // search. Each round freezes one more generation, so few are needed.
     for _ in 0..FREEZE_ROUNDS_MAX {
-        let fresh: Vec<ProcessIdentity> = descendants(proc_root, pid)
+        let is_still = |stat: &ProcessStat| stat.is_stopped() || !stat.is_alive();
+        let were_still = ProcessStat::read(proc_root, pid).as_ref().is_none_or(is_still);
+        let family = descendants(proc_root, pid);
+        let fresh: Vec<ProcessIdentity> = family
             .iter()
             .map(ProcessStat::identity)
             .filter(|process| !frozen.contains(process))
             .collect();
-        n_quiet = if fresh.is_empty() { n_quiet + 1 } else { 0 };
+        let is_quiet = fresh.is_empty() && were_still && family.iter().all(is_still);
+        n_quiet = if is_quiet { n_quiet + 1 } else { 0 };
         if n_quiet == 2 {
             break;
         }

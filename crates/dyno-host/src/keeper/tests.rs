@@ -343,7 +343,7 @@ fn what_detaches_itself_ends_with_the_folder() {
     let mut process = keeper.spawn(&folder, &shell(&folder, script)).expect("started");
     let mut apart = Command::new("sleep").arg("1000").spawn().expect("sleep");
     while process.ended().is_none() {
-        std::thread::sleep(Duration::from_millis(5));
+        RealClock.sleep_until(RealClock.now() + Nanoseconds::from_millis(5));
     }
     wait_for_processes(&folder, 1);
     keeper.remove_folder(&folder).expect("removed");

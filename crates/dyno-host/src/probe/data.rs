@@ -95,18 +95,18 @@ pub(super) struct DataProbe {
     files: DataFiles,
     clock: Arc<dyn Clock>,
     rests_until: Nanoseconds,
-    has_told: bool,
+    has_reported: bool,
     notes: Vec<String>,
 }
 
 impl DataProbe {
     pub(super) fn new(files: DataFiles, clock: Arc<dyn Clock>) -> DataProbe {
         let rests_until = Nanoseconds::ZERO;
-        DataProbe { files, clock, rests_until, has_told: false, notes: Vec::new() }
+        DataProbe { files, clock, rests_until, has_reported: false, notes: Vec::new() }
     }
 
     fn note(&mut self, note: String) {
-        if !std::mem::replace(&mut self.has_told, true) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             self.notes.push(note);
         }
     }

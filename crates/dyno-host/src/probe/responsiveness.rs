@@ -23,13 +23,13 @@ const PROGRAM: &str = "/bin/true";
 pub(super) struct ResponsivenessProbe {
     program: &'static str,
     clock: Arc<dyn Clock>,
-    has_told: bool,
+    has_reported: bool,
     notes: Vec<String>,
 }
 
 impl ResponsivenessProbe {
     pub(super) fn new(clock: Arc<dyn Clock>) -> ResponsivenessProbe {
-        ResponsivenessProbe { program: PROGRAM, clock, has_told: false, notes: Vec::new() }
+        ResponsivenessProbe { program: PROGRAM, clock, has_reported: false, notes: Vec::new() }
     }
 }
 
@@ -47,8 +47,8 @@ impl Probe for ResponsivenessProbe {
                 let took = self.clock.now().saturating_sub(began);
                 readings.insert("responsiveness.process_ms".into(), took.as_secs_f64() * 1e3);
             }
-            Err(error) if !self.has_told => {
-                self.has_told = true;
+            Err(error) if !self.has_reported => {
+                self.has_reported = true;
                 self.notes.push(format!("{} cannot be started: {error}", self.program));
             }
             Err(_) => {}

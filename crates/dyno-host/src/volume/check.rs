@@ -156,7 +156,7 @@ fn too_large_or_small(
 ) -> Vec<String> {
     if size < filesystem.least_size {
         return vec![format!(
-            "the least size of {} is {}, and the study asks for {size}",
+            "{} needs at least {}, and `size` is {size}",
             filesystem.name, filesystem.least_size
         )];
     }

@@ -212,7 +212,7 @@ fn what_does_not_fit_is_refused_beforehand() {
         "there is no filesystem `ntfs`; there are ext4,",
     );
     check(&|spec| spec.backing = Backing::Size(ByteCount(1 << 60)), "choose another disk");
-    check(&|spec| spec.backing = Backing::Size(ByteCount(4096)), "the least size of ext4 is");
+    check(&|spec| spec.backing = Backing::Size(ByteCount(4096)), "ext4 needs at least");
     check(
         &|spec| {
             spec.filesystem = "tmpfs".into();
